@@ -1,1 +1,1 @@
-"""What two processes must agree on: framing, envelopes, methods, events, errors and where to meet."""
+"""The contract between daemon and clients: framing, envelopes, methods, events, errors and the socket's place."""

@@ -1,7 +1,7 @@
 """`list.apply`: several changes of one list in a call, all or none.
 
-A change looks like the call that would make it alone: its `method`, and the parameters of that method but for those
-which the call as a whole has. So it has no structs of its own: they follow from those of the methods.
+A change has a `method` and the parameters of that method, except those of the whole call. Its structs are derived from
+those of the methods.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from msgspec.structs import FieldInfo, fields
 from punchlist_schemas import params as p
 from punchlist_schemas.things import TaskId
 
-MAKES: dict[str, type[p.Mutation]] = {
+CHANGE_PARAMS: dict[str, type[p.Mutation]] = {
     "task.add": p.TaskAdd,
     "task.edit": p.TaskEdit,
     "task.set_status": p.TaskSetStatus,
@@ -23,16 +23,16 @@ MAKES: dict[str, type[p.Mutation]] = {
     "task.delete": p.TaskDelete,
     "task.note": p.TaskNote,
 }
-"""What a change can be: the method, and the parameters that it stands for."""
+"""Methods that can be used as a change → their params."""
 
-OF_THE_CALL = frozenset((*p.Confirmable.__struct_fields__, "keep_equal"))
-"""The parameters that the call as a whole has, and those that it does not take."""
+CALL_PARAMS = frozenset((*p.Confirmable.__struct_fields__, "keep_equal"))
+"""Names of params that a change does not have: those of the whole call, and `keep_equal`."""
 
 _DOC = "One of the changes of `list.apply`, with the parameters of `{}`."
-_DOC_OF_ADD = _DOC + " `ref` is a temporary name for the task, usable as its id by the changes behind this one."
+_DOC_OF_ADD = _DOC + " `ref` is a temporary name for the task, usable as its id in later changes of the call."
 
 
-def _own(field: FieldInfo) -> tuple[str, Any, Any]:
+def _copy_field(field: FieldInfo) -> tuple[str, Any, Any]:
     if field.default is NODEFAULT and field.default_factory is NODEFAULT:
         return field.name, field.type, msgspec.field()
     if field.default_factory is NODEFAULT:
@@ -40,9 +40,9 @@ def _own(field: FieldInfo) -> tuple[str, Any, Any]:
     return field.name, field.type, msgspec.field(default_factory=field.default_factory)
 
 
-def _change(method: str, params: type[p.Mutation], more: Iterable[tuple[str, Any, Any]]) -> type[p.Params]:
-    own = (_own(field) for field in fields(params) if field.name not in OF_THE_CALL)
-    made = msgspec.defstruct(
+def _define_change(method: str, params: type[p.Mutation], more: Iterable[tuple[str, Any, Any]]) -> type[p.Params]:
+    own = (_copy_field(field) for field in fields(params) if field.name not in CALL_PARAMS)
+    struct = msgspec.defstruct(
         f"{params.__name__}Change",
         [*own, *more],
         bases=(p.Params,),
@@ -56,12 +56,15 @@ def _change(method: str, params: type[p.Mutation], more: Iterable[tuple[str, Any
         omit_defaults=True,
         gc=False,
     )
-    return cast(type[p.Params], made)
+    return cast(type[p.Params], struct)
 
 
 _REF: tuple[str, Any, Any] = ("ref", Optional[TaskId], msgspec.field(default=None))  # noqa: UP045 - a value here
-CHANGES = {_change(method, params, (_REF,) if params is p.TaskAdd else ()): params for method, params in MAKES.items()}
-"""The struct of each change, and the parameters that it stands for."""
+CHANGES = {
+    _define_change(method, params, (_REF,) if params is p.TaskAdd else ()): params
+    for method, params in CHANGE_PARAMS.items()
+}
+"""Struct of each change → params of its method."""
 
 if TYPE_CHECKING:
     TaskChange = p.Params
@@ -70,17 +73,17 @@ else:
 
 
 class ListApply(p.Confirmable, frozen=True, kw_only=True):
-    """Applies all `changes` in order, or none. Each sees the list as the previous one left it. A claim names its task.
+    """Applies all `changes` in order, or none. Each applies to the result of the previous one. Claims need a `task`.
 
-    A refusal tells in `change` which of them, counted from 0, is the first that can't be made. It is one call for the
-    log, and so for undo. On a connection that asks for confirmation it is two-step if it deletes tasks.
+    The error of a rejected call has in `change` the index, from 0, of the first change that failed. The log and undo
+    treat all changes as one call. On a connection that asks for confirmation, the call is two-step if it deletes tasks.
     """
 
     changes: Annotated[tuple[TaskChange, ...], msgspec.Meta(min_length=1, max_length=10_000)]
 
 
 def method_of(change: p.Params) -> str:
-    """The method that a change names."""
+    """Return the method of a change."""
     tag = type(change).__struct_config__.tag
     assert isinstance(tag, str), "each change has its method as its tag"
     return tag

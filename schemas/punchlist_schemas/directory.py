@@ -1,13 +1,13 @@
-"""Which list a directory means: by its project file, or else by its git repository. The one rule for all processes.
+"""Maps a directory to its list, by a project file or by the git repository. All processes use this rule.
 
-1. The nearest project file, from the directory up to the top of its work tree. A linked worktree that has none takes
-   the main one's.
+1. The nearest project file, from the directory up to the top of its work tree. A linked worktree without one uses the
+   main work tree's.
 2. A project file above the repository.
 3. The repository's own list.
 
-A project file may come with a cloned repository, and then names a list that its author chose. So one that names a list
-which exists, and which was not made for this project, has to be allowed once. Who allowed it is kept as an empty file
-in the data directory, one for each project and name. The worktrees of a repository are one project.
+A project file can come with a cloned repository, whose author chose the list. So the user has to allow once that it
+names an existing list that was not made for this project. The permission is an empty file in the data directory, one
+for each project and name. All worktrees of a repository are one project.
 """
 
 import os
@@ -19,20 +19,24 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.repository import Repository
 
 OUTSIDE = "default"
-"""The command line's list outside of any project: never a project's, so its name always has to be allowed."""
+"""The command line's list outside of projects. A project file that names it always needs permission."""
 
-_ALLOWED, _UNUSED = "allowed", "-unused"
+_ALLOWED = "allowed"
+"""Folder of permissions in the data directory."""
+
+_UNUSED = "-unused"
+"""Suffix of a record that the list was unused when the project named it."""
 
 
-class Meant:
-    """The list that a directory means.
+class DirectoryList:
+    """The list of a directory.
 
     Attributes:
-        conversation: Its id.
+        conversation: Id of the list.
         root: The directory of the project file, or the top of the repository's work tree.
-        file: The project file, or None where the list is the repository's own.
-        project: What identifies the project: the same for all worktrees of a repository.
-        own: The name of the repository's own list; None outside of a repository.
+        file: The project file, or None if the list is the repository's own.
+        project: Identifies the project: the same for all worktrees of a repository.
+        own: Name of the repository's own list; None outside of a repository.
     """
 
     __slots__ = ("conversation", "file", "own", "project", "root")
@@ -42,84 +46,92 @@ class Meant:
         self.root = root
         self.file = file
         self.own = within and within.conversation
-        self.project = root if within is None else f"{within.common}\0{os.path.relpath(root, _top(within, root))}"
+        self.project = root if within is None else f"{within.common}\0{os.path.relpath(root, _top_of(within, root))}"
 
     @property
     def source(self) -> "Literal['project_file', 'repository']":
-        """What decided."""
         return "repository" if self.file is None else "project_file"
 
     def is_allowed(self, data_dir: str, user: "str | None" = None) -> bool:
-        """Whether this list, or the user's own one of its name, may be taken unasked, whether it exists or not."""
-        if self.file is None or self.conversation == self.own or os.path.isfile(self._record(data_dir, None)):
+        """Return whether this list, existing or not, needs no further permission.
+
+        With `user`, a permission for that user's own list of the name counts, too.
+        """
+        if self.file is None or self.conversation == self.own or os.path.isfile(self._record_path(data_dir, None)):
             return True
-        return user is not None and os.path.isfile(self._record(data_dir, user))
+        return user is not None and os.path.isfile(self._record_path(data_dir, user))
 
     def may_use(self, data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
-        """Return whether this list may be taken unasked, given the id that its name leads to; None: nobody used it yet.
+        """Return whether this list can be used without asking the user.
 
-        A list that nobody used may be. It stays the project's, unless its name turns into the short name of another
-        repository's list.
+        An unused list can be. It stays the project's, unless its name becomes the short name of another repository's
+        list.
+
+        Args:
+            data_dir: The data directory.
+            used: Id of the list that the name refers to; None if the list is unused.
+            user: The connection's user, if any.
         """
         if self.is_allowed(data_dir, user):
             return True
         is_short = used is not None and repository.stem_of(used) == self.conversation
         if self.conversation == OUTSIDE or is_short:
             return False
-        return used is None or os.path.isfile(self._record(data_dir, user) + _UNUSED)
+        return used is None or os.path.isfile(self._record_path(data_dir, user) + _UNUSED)
 
     def allow(self, data_dir: str, user: "str | None" = None, *, unused: bool = False) -> None:
-        """Remember that this project may name this list; with a user, the user's own one of its name alone.
+        """Record the permission that this project names this list; with a user, only that user's list of the name.
 
-        With `unused`, remember only that nobody had used the list.
+        With `unused`, record only that the list was unused.
 
         Raises:
             OSError: The data directory can't be written.
         """
-        path = self._record(data_dir, user) + (_UNUSED if unused else "")
+        path = self._record_path(data_dir, user) + (_UNUSED if unused else "")
         make_directories(os.path.dirname(path))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
 
-    def _record(self, data_dir: str, user: "str | None") -> str:
-        whose = "" if user is None else f"\0{user}\0"
-        key = repository.digest(os.fsencode(f"{self.conversation}\0{whose}{self.project}"))
+    def _record_path(self, data_dir: str, user: "str | None") -> str:
+        scope = "" if user is None else f"\0{user}\0"
+        key = repository.digest(os.fsencode(f"{self.conversation}\0{scope}{self.project}"))
         return os.path.join(data_dir, _ALLOWED, key)
 
 
-def meant(directory: "str | None" = None) -> "Meant | None":
-    """The list that a directory means (default: the working directory), or None where nothing names one.
+def find_list(directory: "str | None" = None) -> "DirectoryList | None":
+    """Return the list of a directory (default: the working directory), or None if it belongs to no project.
 
     Args:
-        directory: An absolute path; of a file, the directory that it is in.
+        directory: An absolute path. A file stands for its directory.
 
     Raises:
-        DirectoryError: There is a project file or a repository that can't be used, or no such directory.
+        DirectoryError: The directory doesn't exist, or its project file or repository can't be used.
     """
-    place = _real(directory)
-    within = refused = None
+    place = _resolve(directory)
+    within = repository_error = None
     try:
-        within = repository.above(place)
+        within = repository.find_repository(place)
     except DirectoryError as error:
-        refused = error
-    root = file_above(place, within.root if within else None)
-    if root is None and refused is not None:
-        raise refused
+        repository_error = error
+    root = _find_project_root(place, within.root if within else None)
+    # A broken repository is an error only if no project file below it decides.
+    if root is None and repository_error is not None:
+        raise repository_error
     if root is None and within is not None:
         if within.main is not None and project_file.exists(os.path.join(within.main, project_file.NAME)):
             root = within.main
         else:
-            return _above_repository(within) or Meant(within.conversation, within.root, None, within)
-    return None if root is None else _by_file(root, within)
+            return _find_list_above(within) or DirectoryList(within.conversation, within.root, None, within)
+    return None if root is None else _read_project(root, within)
 
 
-def at(root: str, conversation: str) -> Meant:
-    """What a project file in this directory means once it names this conversation."""
+def describe_project(root: str, conversation: str) -> DirectoryList:
+    """Return the list that `find_list` finds in this directory once a project file there names this conversation."""
     place = os.path.realpath(root)
-    return Meant(conversation, place, os.path.join(place, project_file.NAME), _repository_of(place))
+    return DirectoryList(conversation, place, os.path.join(place, project_file.NAME), _find_usable_repository(place))
 
 
-def file_above(place: str, top: "str | None" = None) -> "str | None":
-    """The nearest directory with a project file, from `place` upwards as far as `top`."""
+def _find_project_root(place: str, top: "str | None" = None) -> "str | None":
+    """Return the nearest directory with a project file, from `place` up to `top`."""
     while True:
         if project_file.exists(os.path.join(place, project_file.NAME)):
             return place
@@ -129,46 +141,48 @@ def file_above(place: str, top: "str | None" = None) -> "str | None":
         place = parent
 
 
-def _above_repository(within: Repository) -> "Meant | None":
-    """The list of a project file above a repository; what is not ours there is none of this repository's matter."""
+def _find_list_above(within: Repository) -> "DirectoryList | None":
+    """Return the list of a project file above a repository, ignoring files of other users there."""
     try:
-        root = file_above(os.path.dirname(within.root))
+        root = _find_project_root(os.path.dirname(within.root))
     except DirectoryError:
         return None
-    return None if root is None else _by_file(root, _repository_of(root))
+    return None if root is None else _read_project(root, _find_usable_repository(root))
 
 
-def _by_file(root: str, within: "Repository | None") -> Meant:
+def _read_project(root: str, within: "Repository | None") -> DirectoryList:
     path = os.path.join(root, project_file.NAME)
-    return Meant(project_file.read(path), root, path, within)
+    return DirectoryList(project_file.read(path), root, path, within)
 
 
-def _repository_of(place: str) -> "Repository | None":
+def _find_usable_repository(place: str) -> "Repository | None":
     try:
-        return repository.above(place)
+        return repository.find_repository(place)
     except DirectoryError:
         return None
 
 
-def _top(within: Repository, root: str) -> str:
-    """The top of the work tree that `root` is in."""
+def _top_of(within: Repository, root: str) -> str:
+    """Return the top of the work tree that contains `root`."""
     return within.main if within.main is not None and root == within.main else within.root
 
 
-def _real(directory: "str | None") -> str:
+def _resolve(directory: "str | None") -> str:
     if directory is None:
         try:
             return os.getcwd()
         except OSError as error:
-            raise DirectoryError("The working directory is gone", "cd to one that exists") from error
+            raise DirectoryError(
+                "The working directory no longer exists", "change to another directory: cd DIRECTORY"
+            ) from error
     try:
         place = os.path.realpath(directory, strict=True)
     except (FileNotFoundError, NotADirectoryError):  # the last part may be missing
         place = os.path.realpath(directory)
-    except OSError as error:  # a link that may not be read, as in another user's /proc/PID
-        raise DirectoryError(f"{directory} can't be followed: {error.strerror}", "name another directory") from error
+    except OSError as error:  # an unreadable link, such as in another user's /proc/PID
+        raise DirectoryError(f"{directory} can't be resolved: {error.strerror}", "name another directory") from error
     if not os.path.isdir(place):
         place = os.path.dirname(place)
     if not os.path.isdir(place):
-        raise DirectoryError(f"There is no directory {place}", "name one that exists, or a list: punch -c NAME")
+        raise DirectoryError(f"Directory {place} does not exist", "name another directory, or a list: punch -c NAME")
     return place

@@ -1,7 +1,7 @@
-"""Everything that can have happened, as stored for ever and as pushed.
+"""Events, as stored in the log and as pushed.
 
-Rules of evolution: a new member gets a default, a meaning never changes, a tag is an explicit string and never
-derived from a Python path. A type this version does not know decodes to `UnknownEvent` and is kept as it is.
+Rules of evolution: new members get a default, meanings never change, and tags are explicit strings, not derived from
+Python paths. An unknown type decodes to `UnknownEvent` and is kept unchanged.
 """
 
 from typing import Any
@@ -13,13 +13,13 @@ from punchlist_schemas.things import Gate, Link, ListKind, Metadata, Note, Prior
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_field="type"):
-    """Base of the stored facts. Members at their default are left out of the JSON."""
+    """Base of the events. Members at their default are left out of the JSON."""
 
 
 class AddedTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A task as it was added; members that are left out have their default.
 
-    `created_at` and `status_changed_at` (milliseconds) are present only when a deleted task comes back.
+    `created_at` and `status_changed_at` (milliseconds) are present only if a deleted task is restored.
     """
 
     id: str
@@ -51,7 +51,7 @@ class AddedTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
-    """The conversation exists from here on."""
+    """The conversation was created."""
 
     title: str = ""
     user: str = ""
@@ -61,9 +61,9 @@ class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
 
 
 class ConversationConfigured(Event, frozen=True, tag="ConversationConfigured"):
-    """Title, settings or metadata changed (the new values in full), or an outside session was attached or detached.
+    """Title, settings or metadata changed (with all new values), or an outside session was attached or detached.
 
-    `moved_from` is the list of the same owner that the attached session leaves for this one.
+    `moved_from` is the list of the same owner to which the session was attached before.
     """
 
     title: str | UnsetType = UNSET
@@ -75,13 +75,13 @@ class ConversationConfigured(Event, frozen=True, tag="ConversationConfigured"):
 
 
 class ConversationDeleted(Event, frozen=True, tag="ConversationDeleted"):
-    """The tombstone: everything before it is erased from the disk."""
+    """Tombstone: all earlier events are erased from the disk."""
 
 
 class TaskAdded(Event, frozen=True, tag="TaskAdded"):
-    """A task joined the list, at its end unless `before` names the task it went in front of.
+    """A task was added, at the end of the list unless it was inserted before the task `before`.
 
-    `rank` is an opaque sort key, present where the task does not stand in the order of its id.
+    `rank` is an opaque sort key, present if the task is not in the order of its id.
     """
 
     task: AddedTask
@@ -90,9 +90,9 @@ class TaskAdded(Event, frozen=True, tag="TaskAdded"):
 
 
 class TaskEdited(Event, frozen=True, tag="TaskEdited"):
-    """Members of a task were set; those left out were not touched. `metadata` merges and null deletes a key.
+    """Members of a task were set; those left out are unchanged. `metadata` is merged; null deletes a key.
 
-    `quote`, here and elsewhere, are the words by which a person agreed beforehand.
+    `quote`, here and in other events, has the words by which a person agreed beforehand.
     """
 
     task: str
@@ -115,7 +115,7 @@ class TaskEdited(Event, frozen=True, tag="TaskEdited"):
 
 
 class NoteAdded(Event, frozen=True, tag="NoteAdded"):
-    """`actor` wrote a note on a task, or brought one that `author` wrote elsewhere, at `written_at`."""
+    """`actor` wrote a note on a task, or imported one that `author` wrote at `written_at`."""
 
     task: str
     text: str
@@ -125,20 +125,20 @@ class NoteAdded(Event, frozen=True, tag="NoteAdded"):
 
 
 class NoteRemoved(Event, frozen=True, tag="NoteRemoved"):
-    """A note was taken back by an undo: the one that was added with this version."""
+    """An undo removed a note: the one that was added with version `note`."""
 
     task: str
     note: int
 
 
 class TaskWoken(Event, frozen=True, tag="TaskWoken"):
-    """The time until which a task was deferred is over."""
+    """The time until which a task was deferred has passed."""
 
     task: str
 
 
 class TaskMoved(Event, frozen=True, kw_only=True, tag="TaskMoved"):
-    """A task went in front of `before`, or to the end when that is null. `rank` is its new opaque sort key."""
+    """A task moved before `before`, or to the end if that is null. `rank` is its new opaque sort key."""
 
     task: str
     before: str | None = None
@@ -148,8 +148,8 @@ class TaskMoved(Event, frozen=True, kw_only=True, tag="TaskMoved"):
 class StatusChanged(Event, frozen=True, tag="StatusChanged", rename={"from_": "from"}):
     """A task's status changed, or the summary or reason that goes with it.
 
-    `waits_for` says what keeps a task with a gate, which somebody has completed, from being completed. `spent_ms` is
-    how long the task was in progress until now, since it went there; an undo takes such a time away again.
+    `waits_for` is the requirement that a completed task with a gate still waits for. `spent_ms` is the time in progress
+    that this change ended; an undo subtracts it again.
     """
 
     task: str
@@ -163,7 +163,7 @@ class StatusChanged(Event, frozen=True, tag="StatusChanged", rename={"from_": "f
 
 
 class Deleted(Event, frozen=True, tag="Deleted"):
-    """A task left the list. Edges to it go with it, its children move to its parent."""
+    """A task was deleted, with the edges to it. Its children moved to its parent."""
 
     task: str
     quote: str = ""
@@ -177,19 +177,19 @@ class DependencyAdded(Event, frozen=True, tag="DependencyAdded"):
 
 
 class DependencyRemoved(Event, frozen=True, tag="DependencyRemoved"):
-    """The edge from `task` to `blocker` is gone."""
+    """The edge from `task` to `blocker` was removed."""
 
     task: str
     blocker: str
 
 
 class Claimed(Event, frozen=True, tag="Claimed"):
-    """`owner` took the task for `lease_ms` milliseconds; it is in progress from here.
+    """`owner` claimed the task for `lease_ms` milliseconds, which started it.
 
-    `keep` says that the claim does not depend on a connection: its time alone counts. The fence is this event's seq; in
-    a list that machines share, where each has positions of its own, it is `fence`, and `keeper` is the daemon that
-    keeps the time of the claim: the name of its machine, `_`, and an id. `session` says that its owner was an agent
-    that had entered: once that has left, the claim lasts for a grace.
+    With `keep` the claim does not depend on a connection, only on its lease. The fence is this event's seq. In a shared
+    list, where each machine has its own positions, the fence is `fence`, and `keeper` is the daemon that keeps the
+    lease: the name of its machine, `_`, and an id. With `session` the owner was a registered agent: once it has left,
+    the claim lasts for a grace period.
     """
 
     task: str
@@ -217,13 +217,13 @@ class Released(Event, frozen=True, kw_only=True, tag="Released"):
 
 
 class ListCleared(Event, frozen=True, tag="ListCleared"):
-    """All tasks left the list and numbering restarts at 1."""
+    """All tasks were removed, and numbering restarts at 1."""
 
     quote: str = ""
 
 
 class MessageAppended(Event, frozen=True, tag="MessageAppended"):
-    """A message joined the conversation for ever. From now on it is shown instead of the one that it supersedes."""
+    """A message was appended permanently. It is shown instead of the message that it supersedes."""
 
     message: str
     role: str
@@ -239,11 +239,11 @@ class MessageRetracted(Event, frozen=True, tag="MessageRetracted"):
 
 
 class EventLost(Event, frozen=True, tag="EventLost"):
-    """Stands in the place of an event that damage destroyed, since the log was repaired. Without effect."""
+    """Placeholder of a repair for an event that was destroyed by damage. It has no effect."""
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
-    """An event of a type that this version does not know: kept and shown as it is, without effect."""
+    """An event of an unknown type: kept and returned unchanged, without effect."""
 
     raw: msgspec.Raw
 
@@ -277,11 +277,11 @@ _event_decoder = msgspec.json.Decoder(KnownEvent)
 class Recorded(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An event with its place: `seq` in the whole log, `version` in its conversation, `at` in milliseconds.
 
-    `call` is the version of the first event of the same call, left out where that is this one. The first event of an
-    undo tells in `undoes` the calls that it takes back, at least in part, and in `reverts_to` the version that the
-    list goes back to.
+    `call` is the version of the first event of the same call, left out if that is this event. In the first event of an
+    undo, `undoes` has the calls that it undoes, at least in part, and `reverts_to` the version to which the list
+    returns.
 
-    `event` stays undecoded until `decode_event` is asked, so that forwarding one costs nothing.
+    `event` stays encoded until `decode_event` is called, so that forwarding needs no decoding.
     """
 
     seq: int
@@ -296,7 +296,7 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_default
 
 
 def decode_event(raw: msgspec.Raw | bytes) -> AnyEvent:
-    """Decode a stored event. One of a type or shape unknown to this version comes back as `UnknownEvent`."""
+    """Decode a stored event. An unknown type or shape returns `UnknownEvent`."""
     try:
         return _event_decoder.decode(raw)
     except msgspec.ValidationError:

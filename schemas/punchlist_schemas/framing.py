@@ -1,8 +1,8 @@
-"""Cutting a byte stream into frames and back, without I/O, for both ends of a connection.
+"""Splits a byte stream into frames and encodes them, without I/O, for both ends of a connection.
 
-The first byte that is not blank decides the framing for the life of the connection: `{` or `[` means one JSON text per
-line, `C` (or `c`) means headers with a Content-Length. Blanks and empty lines before it are skipped. What is fed whole
-and what is fed byte by byte gives the same frames and the same error.
+The first byte that is not white space selects the framing of the connection: `{` or `[` means one JSON text per line,
+`C` (or `c`) means headers with a Content-Length. White space and empty lines before it are skipped. Frames and errors
+don't depend on how the stream is split into reads.
 """
 
 import re
@@ -15,7 +15,7 @@ from punchlist_schemas.things import MAX_INTEGER
 Kind = Literal["lines", "headers"]
 
 MAX_HEADER_BYTES = 4096
-"""Longest header block, with the empty line that ends it."""
+"""Maximum size of a header block, including the empty line at its end."""
 
 _BLANKS = b" \t\r\n"
 _HTTP_VERBS = tuple(
@@ -36,9 +36,9 @@ _NOT_A_FRAME = Rejection(
 
 
 class FramingError(Exception):
-    """The stream can't be trusted any more: answer `rejection` once and close.
+    """The stream is invalid: send `rejection` once and close the connection.
 
-    `frames` are the complete frames that came before the fault in the same bytes; they are good.
+    `frames` has the valid frames before the error in the same bytes.
     """
 
     def __init__(self, rejection: Rejection) -> None:
@@ -48,9 +48,9 @@ class FramingError(Exception):
 
 
 class Framer:
-    """The framing of one connection; holds at most one unfinished frame of `max_frame_bytes` bytes.
+    """Framing of one connection; buffers at most one unfinished frame of `max_frame_bytes` bytes.
 
-    `kind` is set by the first byte received, or beforehand by a client that knows what it speaks.
+    `kind` is set by the first byte received, or by a client before it sends.
     """
 
     def __init__(self, max_frame_bytes: int = 1 << 20) -> None:
@@ -62,23 +62,23 @@ class Framer:
         self._in_body = False
 
     @property
-    def pending(self) -> bool:
-        """Whether a frame has begun and is not finished yet: what the time limit of a frame hangs on."""
+    def has_unfinished_frame(self) -> bool:
+        """Whether a frame has begun and is not complete, so that its time limit is running."""
         return bool(self._buffer) or self._header_bytes > 0
 
     @property
-    def held(self) -> int:
-        """How many bytes of an unfinished frame are kept."""
+    def buffered_bytes(self) -> int:
+        """Number of bytes of an unfinished frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that `data` completes, without their framing. Empty lines are skipped.
+        """Return the payloads of the frames that `data` completes. Empty lines are skipped.
 
         Raises:
-            FramingError: the stream is beyond repair; frames before the fault are in the error.
+            FramingError: The stream is invalid; frames before the error are in its `frames`.
         """
         if self.kind == "lines" and not self._buffer and data.find(b"\n") == len(data) - 1 < self._maximum:
-            frame = data[:-1].lstrip(_BLANKS).removesuffix(b"\r")  # one whole line, as nearly always
+            frame = data[:-1].lstrip(_BLANKS).removesuffix(b"\r")  # the usual case: one whole line
             return [frame] if frame else []
         frames: list[bytes] = []
         try:
@@ -95,13 +95,13 @@ class Framer:
         return frames
 
     def encode(self, payload: bytes) -> bytes:
-        """`payload` in the connection's framing; a line as long as that is unknown."""
+        """Add the connection's framing to `payload`; a line if the framing is not known yet."""
         if self.kind == "headers":
             return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload)
         return payload + b"\n"
 
     def encode_pieces(self, pieces: Sequence[bytes]) -> list[bytes]:
-        """A payload that comes in pieces, in the connection's framing; only the first and the last one are copied."""
+        """Add the framing to a payload in pieces; copies only the first or the last piece."""
         first, *rest = pieces
         if self.kind == "headers":
             return [b"Content-Length: %d\r\n\r\n%b" % (sum(map(len, pieces)), first), *rest]
@@ -115,7 +115,7 @@ class Framer:
         self._in_body = False
 
     def _detect(self, data: bytes) -> bytes:
-        """Decides the framing and returns the bytes to go on with; undecided ones stay in the buffer."""
+        """Set `kind` by the first bytes, and return the bytes to process. Bytes that don't decide it are buffered."""
         head = (bytes(self._buffer) + data).lstrip(_BLANKS)
         self._buffer.clear()
         if head[:1] in (b"{", b"["):
@@ -131,7 +131,7 @@ class Framer:
         return head
 
     def _feed_lines(self, data: bytes, frames: list[bytes]) -> None:
-        # The buffer never holds a newline, so each byte is searched once however small the pieces are.
+        # The buffer never contains a newline, so each byte is searched once, however small the reads are.
         lines = data.split(b"\n")
         rest = lines.pop()
         if lines and self._buffer:
@@ -160,21 +160,21 @@ class Framer:
                 frames.append(bytes(memoryview(buffer)[start:end]))
                 self._header_bytes, self._length, self._in_body = 0, None, False
             else:
-                end = self._header_line(start)
+                end = self._read_header_line(start)
                 if end == start:
                     break
             start = end
         del buffer[:start]
 
-    def _header_line(self, start: int) -> int:
-        """Reads one header line at `start` and returns where it ends; `start` itself if it is incomplete."""
+    def _read_header_line(self, start: int) -> int:
+        """Read the header line at `start` and return its end, or `start` if it is incomplete."""
         if self._buffer.startswith(b"CONNECT ", start):
             self.kind = None
             raise FramingError(_NOT_HTTP)
         newline = self._buffer.find(b"\n", start)
         end = newline + 1 if newline >= 0 else len(self._buffer)
         if self._header_bytes + end - start > MAX_HEADER_BYTES:
-            raise FramingError(_too_much("header_bytes", "A header block", MAX_HEADER_BYTES + 1, MAX_HEADER_BYTES))
+            raise FramingError(_reject_size("header_bytes", "A header block", MAX_HEADER_BYTES + 1, MAX_HEADER_BYTES))
         if newline < 0:
             return start
         self._header_bytes += end - start
@@ -182,25 +182,25 @@ class Framer:
         if not line.endswith(b"\r"):
             raise FramingError(Rejection("parse_error", "A header line must end with CR LF."))
         if line == b"\r":
-            self._end_of_headers()
+            self._end_headers()
         else:
-            self._header(line[:-1])
+            self._read_header(line[:-1])
         return end
 
-    def _end_of_headers(self) -> None:
+    def _end_headers(self) -> None:
         if self._length is None:
             raise FramingError(Rejection("parse_error", "The Content-Length header is missing."))
         self._in_body = True
 
-    def _header(self, line: bytes) -> None:
+    def _read_header(self, line: bytes) -> None:
         match = _HEADER.fullmatch(line)
         if match is None:
-            raise FramingError(Rejection("parse_error", "A header line must read `Name: value`."))
+            raise FramingError(Rejection("parse_error", "A header line must have the form `Name: value`."))
         name, value = match.groups()
         if name.lower() != b"content-length":
             return
         if self._length is not None:
-            raise FramingError(Rejection("parse_error", "The Content-Length header is given twice."))
+            raise FramingError(Rejection("parse_error", "The Content-Length header occurs twice."))
         value = value.strip(b" \t")
         if not _LENGTH.fullmatch(value):
             raise FramingError(Rejection("parse_error", "Content-Length must be a decimal count of bytes."))
@@ -210,9 +210,9 @@ class Framer:
         self._length = length
 
     def _too_long(self, value: int) -> FramingError:
-        return FramingError(_too_much("frame_bytes", "A frame", value, self._maximum))
+        return FramingError(_reject_size("frame_bytes", "A frame", value, self._maximum))
 
 
-def _too_much(limit: str, what: str, value: int, maximum: int) -> Rejection:
+def _reject_size(limit: str, what: str, value: int, maximum: int) -> Rejection:
     data = {"limit": limit, "value": value, "maximum": maximum}
     return Rejection("limit_exceeded", f"{what} may have at most {maximum} bytes.", data)

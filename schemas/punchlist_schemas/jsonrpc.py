@@ -1,4 +1,4 @@
-"""The client's side of JSON-RPC 2.0: requests to bytes, and what the daemon sends back from them.
+"""The client's side of JSON-RPC 2.0: encodes requests, and decodes responses and notifications.
 
 The daemon's side is in `punchlistd.net.jsonrpc`.
 """
@@ -15,7 +15,7 @@ NO_PARAMS = Raw(b"{}")
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a request: exactly one of `result` and `error` is set."""
+    """Response to a request: exactly one of `result` and `error` is set."""
 
     id: int | str | None
     result: Raw | UnsetType = UNSET
@@ -23,7 +23,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):
-    """What the daemon sends unasked."""
+    """Notification of the daemon."""
 
     method: str
     params: Raw = NO_PARAMS
@@ -49,16 +49,16 @@ _decode_message = msgspec.json.Decoder(_Message).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def request(id: int | str, method: str, params: Params | dict[str, Any]) -> bytes:
-    """A request as one frame's payload."""
+def encode_request(id: int | str, method: str, params: Params | dict[str, Any]) -> bytes:
+    """Return a request as the payload of one frame."""
     return _encode(_Request("2.0", id, method, params))
 
 
 def decode_message(frame: bytes) -> Reply | Notice:
-    """What the daemon sent.
+    """Decode a message of the daemon.
 
     Raises:
-        ValueError: it is neither an answer nor a notification.
+        ValueError: It is neither a response nor a notification.
     """
     try:
         message = _decode_message(frame)
@@ -67,5 +67,5 @@ def decode_message(frame: bytes) -> Reply | Notice:
     if message.method is not UNSET and message.id is UNSET:
         return Notice(message.method, message.params)
     if message.id is UNSET or (message.result is UNSET) == (message.error is UNSET):
-        raise ValueError("neither an answer nor a notification")
+        raise ValueError("neither a response nor a notification")
     return Reply(message.id, message.result, message.error)

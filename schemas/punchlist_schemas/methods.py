@@ -1,4 +1,4 @@
-"""The method table: what drives the server, both clients, the documents and `punch daemon call`."""
+"""The method table, from which the server, both clients, the documents and `punch daemon call` are driven."""
 
 from typing import Any, Literal
 
@@ -27,24 +27,44 @@ class Method(msgspec.Struct, frozen=True):
 
 
 _ROWS = (
-    Method("daemon.hello", "session", p.Hello, r.HelloResult, "Introduces the connection and tells who answers."),
-    Method("rpc.discover", "session", p.Nothing, r.Result, "The OpenRPC document of this contract."),
-    Method("rpc.cancel", "session", p.Cancel, r.Acknowledged, "Gives up a waiting call of this connection."),
-    Method("$/cancelRequest", "session", p.Cancel, r.Acknowledged, "As rpc.cancel, for clients of language servers."),
-    Method("initialize", "session", p.LanguageClient, r.InitializeResult, "Greets a client of language servers."),
-    Method("initialized", "session", p.Anything, r.Acknowledged, "What such a client says next; nothing happens."),
-    Method("shutdown", "session", p.Anything, r.Acknowledged, "Takes its leave; the daemon goes on."),
-    Method("exit", "session", p.Anything, r.Acknowledged, "Ends this connection."),
-    Method("daemon.status", "read", p.Nothing, r.StatusResult, "Uptime, clients, lag, sizes, durations, errors."),
-    Method("daemon.backup", "read", p.Backup, r.BackupResult, "A verified copy of the log, while it is in use."),
-    Method("daemon.shutdown", "session", p.Shutdown, r.Stopping, "Answers what was taken, then stops."),
-    Method("agent.enter", "session", p.AgentEnter, r.Acknowledged, "Says which agent this connection works for."),
-    Method("agent.leave", "session", p.AgentLeave, r.Acknowledged, "Says that an agent's session has ended."),
-    Method("agent.list", "read", p.AgentList, r.AgentListResult, "Who is connected, or has left lately."),
-    Method("confirmation.get", "read", p.ConfirmationGet, r.ConfirmationResult, "What a confirmation token would do."),
-    Method("conversation.open", "write", p.ConversationOpen, r.ConversationResult, "Opens or finds a conversation."),
-    Method("conversation.get", "read", p.Place, r.ConversationGetResult, "One conversation."),
-    Method("conversation.presence", "read", p.Place, r.PresenceResult, "Who follows a conversation now."),
+    Method(
+        "daemon.hello", "session", p.Hello, r.HelloResult, "Introduces the client and returns the daemon's identity."
+    ),
+    Method("rpc.discover", "session", p.NoParams, r.Result, "The OpenRPC document of this contract."),
+    Method("rpc.cancel", "session", p.Cancel, r.Acknowledged, "Cancels a waiting call of this connection."),
+    Method("$/cancelRequest", "session", p.Cancel, r.Acknowledged, "Same as rpc.cancel, for LSP clients."),
+    Method("initialize", "session", p.LanguageClient, r.InitializeResult, "LSP initialize: offers no capabilities."),
+    Method("initialized", "session", p.AnyParams, r.Acknowledged, "LSP initialized: no-op."),
+    Method("shutdown", "session", p.AnyParams, r.Acknowledged, "LSP shutdown: acknowledges; the daemon keeps running."),
+    Method("exit", "session", p.AnyParams, r.Acknowledged, "LSP exit: closes this connection."),
+    Method("daemon.status", "read", p.NoParams, r.StatusResult, "Uptime, clients, lag, sizes, durations, errors."),
+    Method("daemon.backup", "read", p.Backup, r.BackupResult, "Makes a verified copy of the log while it is in use."),
+    Method("daemon.shutdown", "session", p.Shutdown, r.Stopping, "Finishes accepted calls, then stops."),
+    Method(
+        "agent.enter", "session", p.AgentEnter, r.Acknowledged, "Registers the agent that this connection works for."
+    ),
+    Method("agent.leave", "session", p.AgentLeave, r.Acknowledged, "Reports the end of an agent's session."),
+    Method(
+        "agent.list", "read", p.AgentList, r.AgentListResult, "Agents and people that are connected or left recently."
+    ),
+    Method(
+        "confirmation.get",
+        "read",
+        p.ConfirmationGet,
+        r.ConfirmationResult,
+        "The call that a confirmation token stands for.",
+    ),
+    Method(
+        "conversation.open", "write", p.ConversationOpen, r.ConversationResult, "Creates or returns a conversation."
+    ),
+    Method("conversation.get", "read", p.ConversationParams, r.ConversationGetResult, "One conversation."),
+    Method(
+        "conversation.presence",
+        "read",
+        p.ConversationParams,
+        r.PresenceResult,
+        "Current subscribers of a conversation.",
+    ),
     Method("conversation.list", "read", p.ConversationList, r.ConversationListResult, "Conversations, newest first."),
     Method("conversation.resolve", "read", p.ConversationResolve, r.ConversationResolveResult, "A directory's list."),
     Method(
@@ -54,45 +74,47 @@ _ROWS = (
         r.ConversationResult,
         "Sets title, settings, metadata.",
     ),
-    Method("conversation.attach", "write", p.ConversationAttach, r.ConversationResult, "Lets a session id find it."),
+    Method("conversation.attach", "write", p.ConversationAttach, r.ConversationResult, "Makes a session id an alias."),
     Method("conversation.detach", "write", p.ConversationDetach, r.ConversationResult, "Undoes an attach."),
     Method("conversation.delete", "write", p.ConversationDelete, r.ConversationDeleteResult, "Erases a conversation."),
     Method("task.add", "write", p.TaskAdd, r.TaskResult, "Adds a task."),
     Method("task.add_many", "write", p.TaskAddMany, r.TasksResult, "Adds tasks and their edges, all or none."),
     Method("task.get", "read", p.TaskGet, r.TaskGetResult, "One task."),
-    Method("task.list", "read", p.TaskList, r.TaskListResult, "The list, filtered and cut, now or at a version."),
+    Method(
+        "task.list", "read", p.TaskList, r.TaskListResult, "Tasks of a list, filtered, in pages, now or at a version."
+    ),
     Method("task.search", "read", p.TaskSearch, r.TaskSearchResult, "Tasks with these words, in one list or in all."),
     Method("task.explain", "read", p.TaskExplain, r.TaskExplainResult, "Why a task can't start or be completed now."),
     Method("task.edit", "write", p.TaskEdit, r.TaskResult, "Sets members and edges of a task."),
-    Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Moves a task through its life."),
-    Method("task.approve", "write", p.TaskApprove, r.SetStatusResult, "Answers what a task's gate asks for."),
+    Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Changes a task's status."),
+    Method("task.approve", "write", p.TaskApprove, r.SetStatusResult, "Passes or rejects a task at its gate."),
     Method("task.note", "write", p.TaskNote, r.TaskResult, "Adds a note to a task."),
     Method("task.move", "write", p.TaskMove, r.TaskResult, "Changes a task's place in the list."),
     Method("task.delete", "write", p.TaskDelete, r.DeleteResult, "Deletes tasks."),
-    Method("task.claim", "write", p.TaskClaim, r.ClaimResult, "Gives a task to one owner, waiting for one if asked."),
-    Method("task.renew", "write", p.TaskRenew, r.TaskResult, "Keeps a claim in force."),
-    Method("task.release", "write", p.TaskRelease, r.TaskResult, "Gives a claimed task back."),
+    Method("task.claim", "write", p.TaskClaim, r.ClaimResult, "Claims a task for one owner; can wait for one."),
+    Method("task.renew", "write", p.TaskRenew, r.TaskResult, "Extends a claim."),
+    Method("task.release", "write", p.TaskRelease, r.TaskResult, "Releases a claimed task."),
     Method("list.apply", "write", ListApply, r.ApplyResult, "Makes several changes, all or none."),
-    Method("list.replace", "write", p.ListReplace, r.TasksResult, "Makes the list be these tasks."),
+    Method("list.replace", "write", p.ListReplace, r.TasksResult, "Replaces the tasks of the list."),
     Method("list.clear", "write", p.ListClear, r.ClearResult, "Removes all tasks, restarts numbering."),
-    Method("turn.end", "write", p.TurnEnd, r.ClearResult, "Clears a finished list that clears itself when idle."),
-    Method("list.undo", "write", p.ListUndo, r.UndoResult, "Takes back calls by new events."),
+    Method("turn.end", "write", p.TurnEnd, r.ClearResult, "Ends a turn: clears a finished list with auto_clear idle."),
+    Method("list.undo", "write", p.ListUndo, r.UndoResult, "Undoes calls by appending new events."),
     Method("message.append", "write", p.MessageAppend, r.MessageResult, "Appends a message."),
-    Method("message.retract", "write", p.MessageRetract, r.MessageRetractResult, "Shows a message no longer."),
+    Method("message.retract", "write", p.MessageRetract, r.MessageRetractResult, "Hides a message."),
     Method("message.get", "read", p.MessageGet, r.MessageGetResult, "One message."),
     Method("message.list", "read", p.MessageList, r.MessageListResult, "Messages, in pages."),
-    Method("event.read", "read", p.EventRead, r.EventsResult, "Events behind a position."),
-    Method("event.find", "read", p.EventFind, r.EventFindResult, "The events of the call with a key."),
-    Method("event.wait", "read", p.EventWait, r.EventsResult, "Waits for events behind a position."),
+    Method("event.read", "read", p.EventRead, r.EventsResult, "Events after a position."),
+    Method("event.find", "read", p.EventFind, r.EventFindResult, "Events of the call with a key."),
+    Method("event.wait", "read", p.EventWait, r.EventsResult, "Waits for events after a position."),
     Method("event.subscribe", "session", p.EventSubscribe, r.SubscribeResult, "Pushes every change from a position."),
     Method("event.unsubscribe", "session", p.EventUnsubscribe, r.Acknowledged, "Ends a subscription."),
-    Method("space.add", "session", s.SpaceAdd, s.SpaceResult, "Adds a place where several machines share lists."),
-    Method("space.list", "session", p.Nothing, s.SpaceListResult, "The spaces, their links and their shared lists."),
-    Method("space.remove", "session", s.SpacePlace, s.SpaceRemoved, "Forgets a space in which nothing is shared."),
-    Method("space.repair", "session", s.SpaceRepair, s.SpaceRepaired, "Posts of a list that stop it; removes some."),
+    Method("space.add", "session", s.SpaceAdd, s.SpaceResult, "Adds a space, in which several machines share lists."),
+    Method("space.list", "session", p.NoParams, s.SpaceListResult, "The spaces, their links and their shared lists."),
+    Method("space.remove", "session", s.SpaceParams, s.SpaceRemoved, "Removes a space in which no list is shared."),
+    Method("space.repair", "session", s.SpaceRepair, s.SpaceRepaired, "Finds or removes posts that block a list."),
     Method("list.share", "session", s.ListShare, s.SharedResult, "Shares a list with its history in a space."),
     Method("list.join", "session", s.ListJoin, s.SharedResult, "Follows a list of a space."),
-    Method("list.leave", "session", s.ListLeave, s.LeftResult, "Follows a shared list no more."),
+    Method("list.leave", "session", s.ListLeave, s.LeftResult, "Stops following a shared list."),
 )
 
 METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
@@ -105,4 +127,4 @@ NOTIFICATIONS: dict[str, type[Any]] = {
     "presence": r.PresencePush,
     "end": r.EndPush,
 }
-"""What the daemon sends unasked: method name to params."""
+"""Method name → params of each notification that the daemon sends."""

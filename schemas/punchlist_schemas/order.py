@@ -1,4 +1,4 @@
-"""Which members of a sequence can stay where they are when it is brought into order."""
+"""Finds the items that can stay in place when a sequence is sorted by the fewest moves."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ K = TypeVar("K", int, str)
 
 
 def longest_rise(keys: Iterable[K]) -> set[int]:
-    """Return the indices of a longest rising subsequence, by patience sorting."""
+    """Return the indices of a longest increasing subsequence, by patience sorting."""
     tops: list[K] = []
     indices: list[int] = []
     below: list[int] = []

@@ -1,6 +1,6 @@
-"""What may be asked: the parameters of every method, and with that the commands of the domain.
+"""Parameters of every method, which are also the commands of the domain.
 
-A struct here refuses members it does not know. `UNSET` means "not given" where null has a meaning of its own.
+Unknown members are rejected. `UNSET` means "not given" where null has a meaning of its own.
 """
 
 from typing import Annotated, Any, Literal
@@ -48,22 +48,22 @@ DirectoryPath = Annotated[
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 REACHED_S = 5.0
-"""How long a read waits for its `min_version`, in seconds. Clients add it to their own timeouts."""
+"""Longest time that a read waits for its `min_version`, in seconds. Clients add it to their own timeouts."""
 
 
 Sort = Literal["due", "priority", "created", "updated", "title"]
-"""Orders of a list besides its own: by `updated`, what was changed last comes first; by `due`, days end in UTC."""
+"""Orders of a list other than its own. `updated` puts the latest change first; for `due`, days end in UTC."""
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """Base of all parameters: by name, and nothing unknown."""
+    """Base of all parameters: passed by name, unknown names rejected."""
 
 
 class Mutation(Params, frozen=True, kw_only=True):
-    """What every mutation accepts.
+    """Parameters of every mutation.
 
-    Repeating a call with the same `key` and content gives the first answer and changes nothing. With
-    `expect_version` the call is refused unless the conversation is at that version. `actor` is recorded.
+    Repeating a call with the same `key` and content returns the first response and changes nothing. With
+    `expect_version` the call is rejected unless the conversation is at that version. `actor` is recorded.
     """
 
     conversation: ConversationId
@@ -73,12 +73,12 @@ class Mutation(Params, frozen=True, kw_only=True):
 
 
 class Confirmable(Mutation, frozen=True, kw_only=True):
-    """What a mutation accepts that may have to be confirmed.
+    """Parameters of a mutation that may need a confirmation.
 
-    With `ask` it is answered with `confirmation_required` and a token unless `confirm` is such a token; that one is for
-    a later turn, so the process that got it has to wait for a moment. `answered` says, beside `confirm`, that the
-    person has answered the question. `quote` are the person's own words by which they agreed beforehand: nothing is
-    asked by `ask`, and the words are kept in the event.
+    With `ask`, the call is rejected with `confirmation_required` and a token, unless `confirm` is such a token. The
+    token is for a later turn, so the process that got it has to wait a moment before it can use it. `answered`, with
+    `confirm`, states that the person has answered the question. `quote` has the person's own words by which they
+    agreed beforehand: `ask` then needs no token, and the event records the words.
     """
 
     confirm: Token | None = None
@@ -88,13 +88,13 @@ class Confirmable(Mutation, frozen=True, kw_only=True):
 
 
 class ConfirmationGet(Params, frozen=True, kw_only=True):
-    """What a token would do."""
+    """Returns the call that a confirmation token stands for."""
 
     token: Token
 
 
-class Place(Params, frozen=True, kw_only=True):
-    """Nothing but a conversation."""
+class ConversationParams(Params, frozen=True, kw_only=True):
+    """Parameters of a method about one conversation."""
 
     conversation: ConversationId
 
@@ -103,34 +103,35 @@ class Place(Params, frozen=True, kw_only=True):
 
 
 class ClientInfo(Params, frozen=True, kw_only=True):
-    """Who is calling: shown in the daemon's status and recorded as the default actor."""
+    """Name and version of the client: shown in the daemon's status; the name is the default actor."""
 
     name: Name
     version: ShortText = ""
 
 
 class Hello(Params, frozen=True, kw_only=True):
-    """Introduces a connection; `user` confines it to their conversations, `confirm` makes destruction two-step."""
+    """Introduces a connection. `user` limits it to that user's conversations, `confirm` makes deletions two-step."""
 
     client: ClientInfo | None = None
     user: Name | None = None
     confirm: bool = False
 
 
-class Nothing(Params, frozen=True):
+class NoParams(Params, frozen=True):
     """No parameters."""
 
 
 class Shutdown(Params, frozen=True, kw_only=True):
-    """With `if_idle` the daemon stops only if nobody else is connected and no claim is in force."""
+    """Stops the daemon; with `if_idle`, only if no other client is connected and no claim is in force."""
 
     if_idle: bool = False
 
 
 class Backup(Params, frozen=True, kw_only=True):
-    """A copy of the log, to be made at an absolute path where nothing is.
+    """Copies the log to an absolute path that does not exist yet.
 
-    It is checked as a whole, and kept only if it is sound; without `check` it is kept as it is, to be looked at.
+    The whole copy is verified and deleted if it is damaged. With `check: false` it is kept unverified, so that a
+    damaged log can be examined.
     """
 
     path: FilePath
@@ -138,33 +139,33 @@ class Backup(Params, frozen=True, kw_only=True):
 
 
 class Cancel(Params, frozen=True, kw_only=True):
-    """Gives up the waiting call with this request id."""
+    """Cancels the waiting call with this request id."""
 
     id: str | int
 
 
-# what the clients of language servers send by themselves
+# sent by clients of language servers
 
 
 class LanguageClient(Params, frozen=True, forbid_unknown_fields=False, kw_only=True):
-    """Who calls, as the clients of language servers introduce themselves; all else that they tell is ignored."""
+    """Parameters of the LSP `initialize` request, of which only the client's name and version are used."""
 
     client_info: ClientInfo | None = msgspec.field(default=None, name="clientInfo")
 
 
-class Anything(Params, frozen=True, forbid_unknown_fields=False):
-    """Whatever comes with it is ignored."""
+class AnyParams(Params, frozen=True, forbid_unknown_fields=False):
+    """Any parameters; all are ignored."""
 
 
 # agents
 
 
 class AgentEnter(Params, frozen=True, kw_only=True):
-    """Enters an agent for this connection: a host's session, under the name that owns its claims.
+    """Registers an agent for this connection: a host's session, under the name that owns its claims.
 
-    An agent is present while a connection that entered it is open. What it claims meanwhile belongs to its session,
-    and so do the claims of its sub-agents, `AGENT/NAME`: after it has left they last for the list's `leave_grace`.
-    Entering again gives them their full time back.
+    The agent is present while a connection that registered it is open. Its claims, and those of its sub-agents
+    (`AGENT/NAME`), belong to its session: after it has left they last for the list's `leave_grace`. Entering again
+    restores their full time.
     """
 
     agent: Name
@@ -182,7 +183,7 @@ class AgentLeave(Params, frozen=True, kw_only=True):
 class AgentList(Params, frozen=True, kw_only=True):
     """Lists connected agents and people, and those that left recently.
 
-    With `conversation` only those who have a task there, or whose last call was about it.
+    `conversation` selects those that have a task there, or whose last call was about it.
     """
 
     conversation: ConversationId | None = None
@@ -192,7 +193,7 @@ class AgentList(Params, frozen=True, kw_only=True):
 
 
 class ConversationOpen(Mutation, frozen=True, kw_only=True):
-    """Opens a conversation, or finds the one that is there."""
+    """Creates a conversation, or returns the existing one."""
 
     title: ShortText = ""
     user: Name | None = None
@@ -202,9 +203,9 @@ class ConversationOpen(Mutation, frozen=True, kw_only=True):
 
 
 class ConversationList(Params, frozen=True, kw_only=True):
-    """Lists conversations by last change, newest first. `active` keeps those with unfinished tasks (or without).
+    """Lists conversations by last change, newest first.
 
-    `kind` says which: the lists, the threads of chats, or both.
+    `active` selects those with unfinished tasks (false: without). `kind` selects lists, threads of chats, or both.
     """
 
     query: ShortText = ""
@@ -215,13 +216,13 @@ class ConversationList(Params, frozen=True, kw_only=True):
 
 
 class ConversationResolve(Params, frozen=True, kw_only=True):
-    """The list that a directory means, or the directory that a file is in."""
+    """Returns the list of a directory, or of the directory that a file is in."""
 
     path: DirectoryPath
 
 
 class ConversationConfigure(Mutation, frozen=True, kw_only=True):
-    """Changes title or settings. `metadata` merges, and null deletes a key of it."""
+    """Changes title, settings or metadata. `metadata` is merged; null deletes a key of it."""
 
     title: ShortText | None = None
     settings: SettingsPatch | None = None
@@ -229,7 +230,7 @@ class ConversationConfigure(Mutation, frozen=True, kw_only=True):
 
 
 class ConversationAttach(Mutation, frozen=True, kw_only=True):
-    """Makes an outside id (a host's session, a thread) find this conversation; an attached one moves here."""
+    """Makes an outside id (a host's session, a thread) an alias of this conversation. It moves if attached before."""
 
     session: ConversationId
 
@@ -241,7 +242,7 @@ class ConversationDetach(Mutation, frozen=True, kw_only=True):
 
 
 class ConversationDelete(Confirmable, frozen=True, kw_only=True):
-    """Erases a conversation from the disk. The first call is answered with the token that the second one needs."""
+    """Erases a conversation from the disk. The first call returns the token that the second one needs."""
 
 
 # tasks
@@ -251,7 +252,7 @@ NoteText = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, pattern=r
 
 
 class WrittenNote(Params, frozen=True, kw_only=True):
-    """A note that was written elsewhere: its author (default: the caller), and when. The list keeps who brought it."""
+    """A note from elsewhere: its author (default: the caller) and time. The list also records who imported it."""
 
     text: NoteText
     author: Name | None = None
@@ -259,11 +260,10 @@ class WrittenNote(Params, frozen=True, kw_only=True):
 
 
 class NewTask(Params, frozen=True, kw_only=True):
-    """A task to be added. `ref` is a temporary name usable in the other tasks' `blocked_by` and `parent`,
-    and in links to tasks.
+    """A task to add. `ref` is a temporary name for `blocked_by`, `parent` and links of the other tasks.
 
-    With `task` none is added: the task of this id is brought up to date. What is left at its default stays as it is,
-    `blocked_by` and `notes` are added to what is there, and a status other than `pending` is set.
+    With `task`, the task of this id is updated instead: members at their default stay unchanged, `blocked_by` and
+    `notes` are added to the present ones, and a status other than `pending` is set.
     A note is its text, or an object that also names its author.
     """
 
@@ -292,14 +292,14 @@ class NewTask(Params, frozen=True, kw_only=True):
 
 
 class TaskAdd(Mutation, frozen=True, kw_only=True):
-    """Adds one task, at the end of the list unless `before` or `after` names a neighbour.
+    """Adds one task, at the end of the list unless `before` or `after` names a neighbor.
 
-    With `keep_equal` none is added if an open task with the same parent has this title already; case, white space and
-    punctuation at the end don't count. That task is the answer. If it is pending, it also waits for `blocked_by`,
-    unless that would close a cycle; nothing else of it changes.
+    With `keep_equal`, an open task with the same parent and title is returned instead of adding one. Titles are
+    compared without case, runs of white space and final punctuation. If that task is pending, `blocked_by` is added to
+    it, unless that would close a cycle; nothing else of it changes.
 
-    `due_day` is a due date without a time and takes the place of `due`. With `not_before_day` the task is deferred
-    until that day: `not_before` is when it begins for the caller (default: its midnight in UTC).
+    `due_day` is a due date without a time and replaces `due`. With `not_before_day` the task is deferred until that
+    day; `not_before` is when the day begins for the caller (default: its midnight in UTC).
     """
 
     title: Title
@@ -328,10 +328,10 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
 
 
 class TaskAddMany(Mutation, frozen=True, kw_only=True):
-    """Adds many tasks with the edges between them, and brings others up to date: all or none.
+    """Adds many tasks with the edges between them, and updates others: all or none.
 
-    As to `keep_equal` see `task.add`; a `ref` then leads to the task that was kept. Each task of the list stands for
-    one task of the call, so that tasks of one call are never taken for each other.
+    For `keep_equal` see `task.add`; a `ref` then refers to the task that was kept. Each task of the list matches at
+    most one task of the call, so tasks of one call are never merged.
     """
 
     tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(min_length=1, max_length=10_000)]
@@ -339,10 +339,10 @@ class TaskAddMany(Mutation, frozen=True, kw_only=True):
 
 
 class TaskGet(Params, frozen=True, kw_only=True):
-    """One task.
+    """Returns one task.
 
-    With `min_version` the answer waits until the list has this version here, five seconds at most: what another machine
-    was told of a shared list is seen on this one, too.
+    With `min_version` the response waits until the list has this version here, five seconds at most. So a version that
+    another machine got for a shared list can be read on this one.
     """
 
     conversation: ConversationId
@@ -351,10 +351,10 @@ class TaskGet(Params, frozen=True, kw_only=True):
 
 
 class TaskExplain(Params, frozen=True, kw_only=True):
-    """Why a task can't be started or completed now; without `task`, why the list gives out none.
+    """Returns why a task can't be started or completed now; without `task`, why a claim gets no task.
 
-    With `owner` it is explained for that owner: `next` is what a claim of theirs would get, and what is reserved for
-    them is ready. As to `min_version` see `task.get`.
+    With `owner` the answer is for that owner: `next` is the task that their claim would get, and tasks reserved for
+    them count as ready. For `min_version` see `task.get`.
     """
 
     conversation: ConversationId
@@ -366,12 +366,12 @@ class TaskExplain(Params, frozen=True, kw_only=True):
 class TaskList(Params, frozen=True, kw_only=True):
     """The list in its order, filtered and cut.
 
-    `fields` keeps only the named members of each task (`id` always stays); `at_version` shows the list as it was
-    right after that version. `since` alone asks for what looks different since that position of the log, which is
-    refused, with `epoch`, if it belongs to another log. `label` keeps the tasks that have all of these labels,
-    `text` those with these words, in any case, in title, description, labels or a note. `due_before` keeps the tasks
-    that are due before a time. With `due_by` beside it, tasks that are due on a day are kept up to that day instead.
-    As to `min_version` see `task.get`.
+    `fields` reduces each task to the named members and `id`. `at_version` returns the list as it was right after that
+    version. `since`, without filters, returns only rows that have changed since that position of the log. With `epoch`
+    it is rejected if the position belongs to another log. `label` selects tasks that have all of these labels, `text`
+    those with these words, ignoring case, in title, description, labels or a note. `due_before` selects tasks that are
+    due before a time. With `due_by`, tasks that are due on a day are selected up to that day instead.
+    For `min_version` see `task.get`.
     """
 
     conversation: ConversationId
@@ -395,10 +395,10 @@ class TaskList(Params, frozen=True, kw_only=True):
 
 
 class TaskSearch(Params, frozen=True, kw_only=True):
-    """Tasks with all these words in title, labels, description, notes or result, the best match first.
+    """Finds tasks with all these words in title, labels, description, notes or result, the best match first.
 
-    A word also finds those that begin with it; case and accents do not matter. `"two words"` are looked for as they
-    stand. Without `conversation`, all lists are searched.
+    A word also matches longer words that begin with it, regardless of case and accents. `"two words"` match as a
+    phrase. Without `conversation`, all lists are searched.
     """
 
     query: Annotated[str, msgspec.Meta(min_length=1, max_length=500, pattern=r"\S")]
@@ -408,13 +408,13 @@ class TaskSearch(Params, frozen=True, kw_only=True):
 
 
 class TaskEdit(Confirmable, frozen=True, kw_only=True):
-    """Sets members of a task. Null clears, `metadata` merges and null deletes a key of it.
+    """Sets members of a task. Null clears a member. `metadata` is merged; null deletes a key of it.
 
-    `labels` sets all of them; `add_labels` and `remove_labels` leave the others as they are.
-    `due_day` takes the place of `due`, and `due` alone that of `due_day`; null for one of them clears both. The same
-    goes for `not_before_day`, beside which `not_before` is when that day begins for the caller.
+    `labels` sets all of them; `add_labels` and `remove_labels` leave the others unchanged.
+    `due_day` replaces `due`, and `due` alone replaces `due_day`; null for one of them clears both. The same holds for
+    `not_before_day`; given with it, `not_before` is when that day begins for the caller.
 
-    With `fence` it is refused unless the claim of that number is in force.
+    With `fence` the call is rejected unless the claim of that number is in force.
     """
 
     task: TaskId
@@ -443,13 +443,13 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
 
 
 class TaskSetStatus(Mutation, frozen=True, kw_only=True):
-    """Moves a task through its life. Repeating the present status changes nothing and is no error.
+    """Changes a task's status. Setting the present status again changes nothing and is not an error.
 
-    With `fence` it is refused unless the claim of that number is in force: a late owner can do no harm. Without
-    `fence`, completing or failing a task that is claimed is refused unless the call comes from the claim's holder:
-    its connection, or for a kept claim its owner as `actor`. The task's `fence` lets anybody finish it on purpose.
+    With `fence` the call is rejected unless the claim of that number is in force, so that a late owner can do no harm.
+    Without `fence`, completing or failing a claimed task is rejected unless the call comes from the claim's holder:
+    its connection, or for a kept claim its owner as `actor`. Any caller can finish the task by passing its `fence`.
 
-    Completing a task with unfinished children is refused unless `force` is true.
+    Completing a task with unfinished children is rejected unless `force` is true.
     """
 
     task: TaskId
@@ -461,11 +461,11 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
 
 
 class TaskApprove(Mutation, frozen=True, kw_only=True):
-    """Answers a task that waits for what its gate asks for: it is completed, or pending again.
+    """Passes or rejects a task at its gate: the task is completed, or pending again.
 
-    `waits_for` says what the answer is. With `accept: false` the task goes back to work, and `text` says why. A yes
-    with `text` keeps that as a note. With `version` it is refused unless the task still has that version, so that
-    nobody approves what they did not see.
+    `waits_for` is the requirement that the call answers. With `accept: false` the task becomes pending, and `text` is
+    the reason. A yes with `text` stores it as a note. With `version` the call is rejected unless the task still has
+    that version, so that nobody approves a version they have not seen.
     """
 
     task: TaskId
@@ -476,14 +476,14 @@ class TaskApprove(Mutation, frozen=True, kw_only=True):
 
 
 class TaskNote(Mutation, frozen=True, kw_only=True):
-    """Adds a note to a task, which stays as it was written. A task holds at most 200, of 256 Ki characters together."""
+    """Adds a note to a task. Notes can't be edited. A task holds at most 200, with 256 Ki characters in total."""
 
     task: TaskId
     text: NoteText
 
 
 class TaskMove(Mutation, frozen=True, kw_only=True):
-    """Moves a task in front of `before`, behind `after`, or to the end: exactly one of the three."""
+    """Moves a task before `before`, after `after`, or to the end: exactly one of the three."""
 
     task: TaskId
     before: TaskId | None = None
@@ -499,15 +499,15 @@ class TaskDelete(Confirmable, frozen=True, kw_only=True):
 
 
 class TaskClaim(Mutation, frozen=True, kw_only=True):
-    """Gives a task to one owner alone: `task`, or up to `count` of the next ready ones.
+    """Claims a task for one owner: `task`, or up to `count` of the next ready ones.
 
-    A pending task that has an owner is reserved: only this owner gets it, before all others. The host's name, the
-    session's and the agent's own count (`claude-code`, `claude-code/7f3c1a`), and the names in `also`.
+    A pending task that has an owner is reserved: only this owner gets it, before all others. The owner matches by its
+    own name, its session's or its host's (`claude-code/7f3c1a`, `claude-code`), or by a name in `also`.
 
     The claim lasts for `lease_ms` after the last sign of life: any call of this connection, or a renewal. A closed
-    connection loses it after a short grace, unless `keep` is true; then its time alone counts, and whether its owner
-    has left (`agent.enter`). A task whose owner has left is given to whoever names it. If there is nothing to be had,
-    the call waits for `wait_ms`.
+    connection loses it after a short grace period. With `keep` it lasts until the lease expires or its owner has left
+    (`agent.enter`). A task whose owner has left can be claimed by its id. If no task is ready, the call waits up to
+    `wait_ms`.
     """
 
     owner: Name
@@ -520,7 +520,7 @@ class TaskClaim(Mutation, frozen=True, kw_only=True):
 
 
 class TaskRenew(Mutation, frozen=True, kw_only=True):
-    """Keeps a claim in force for `lease_ms` from now (default: as it was claimed). No event is made of it."""
+    """Extends a claim to `lease_ms` from now (default: as it was claimed). It writes no event."""
 
     task: TaskId
     owner: Name
@@ -529,7 +529,7 @@ class TaskRenew(Mutation, frozen=True, kw_only=True):
 
 
 class TaskRelease(Mutation, frozen=True, kw_only=True):
-    """Gives a claimed task back, for another to claim."""
+    """Releases a claimed task, so that another owner can claim it."""
 
     task: TaskId
     owner: Name
@@ -537,9 +537,9 @@ class TaskRelease(Mutation, frozen=True, kw_only=True):
 
 
 class ListReplace(Confirmable, frozen=True, kw_only=True):
-    """Makes the list be these tasks. One that a `task` names, or of the same title, is kept and brought up to date.
+    """Replaces the tasks of the list. One that a `task` names, or that has the same title, is kept and updated.
 
-    Unfinished tasks that are not among them stay, in front, unless `keep_unfinished` is false.
+    Other unfinished tasks stay, before these, unless `keep_unfinished` is false.
     """
 
     tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(max_length=10_000)]
@@ -551,19 +551,19 @@ class ListClear(Confirmable, frozen=True, kw_only=True):
 
 
 class TurnEnd(Mutation, frozen=True, kw_only=True):
-    """Somebody's turn is over: a list whose `auto_clear` is `idle` is cleared now if all its tasks are finished."""
+    """Reports the end of a turn: a list whose `auto_clear` is `idle` is cleared now if all its tasks are finished."""
 
 
 class ListUndo(Mutation, frozen=True, kw_only=True):
-    """Takes back the newest `count` calls (default 1; with `of`, of that actor alone and by default all of them).
+    """Undoes the newest `count` calls (default 1; with `of`, only calls of that actor, and all of them by default).
 
-    `preview` tells what would happen and changes nothing. Without `of`, `actor` says whose calls as well as who asks.
-    `call` means one call instead, whoever's: the one that made this version. `redo` means undos instead of other
-    calls. `to_version` makes the list what it was right after that version, whoever changed it since.
+    `preview` returns what would change and changes nothing. Without `of`, the calls of `actor` are undone.
+    `call` selects one call of any actor instead, by a version that it made. `redo` selects undos instead of other
+    calls. `to_version` restores the list as it was right after that version, whoever changed it since.
 
-    With `whole` it is refused (`undo_conflict`) where a newer call rests on what would be taken back; without it that
-    stays, and `undone` says so. With `claims`, claims and releases are calls to take back as well; without it they are
-    passed over. The calls of those that `also` names are taken back like those of `of`: the same person's chats.
+    With `whole` the undo is rejected (`undo_conflict`) if a newer call depends on it. Without `whole` such changes
+    stay, and `undone` reports them. With `claims`, claims and releases are undone as well; without it they are
+    skipped. `also` names further actors whose calls are undone like those of `of`, such as the same person's chats.
     """
 
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None
@@ -581,10 +581,10 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
 
 
 class MessageAppend(Mutation, frozen=True, kw_only=True):
-    """Appends a message for ever; `message` may bring its own id.
+    """Appends a message permanently; `message` may set its id.
 
     With `supersedes` it is shown instead of that message, which the log keeps: a widget that was answered, the newer
-    output of a tool. What was said, in the roles user and assistant, neither supersedes nor is superseded.
+    output of a tool. Messages with the roles user and assistant can't supersede or be superseded.
     """
 
     role: Role
@@ -594,23 +594,23 @@ class MessageAppend(Mutation, frozen=True, kw_only=True):
 
 
 class MessageRetract(Mutation, frozen=True, kw_only=True):
-    """Takes a message out of what is shown, for a reason; the log keeps it. Retracting it again changes nothing."""
+    """Hides a message, with a reason; the log keeps it. Retracting it again changes nothing."""
 
     message: MessageId
     reason: Annotated[str, msgspec.Meta(max_length=2_000)] = ""
 
 
 class MessageGet(Params, frozen=True, kw_only=True):
-    """One message."""
+    """Returns one message."""
 
     conversation: ConversationId
     message: MessageId
 
 
 class MessageList(Params, frozen=True, kw_only=True):
-    """Messages after the one with id `after`, in the order asked for. `roles` keeps those of these roles.
+    """Lists messages after the one with id `after`, in the given `order`. `roles` selects messages with these roles.
 
-    Messages that are superseded or retracted are left out, unless `all` asks for them too.
+    Superseded and retracted messages are left out unless `all` is true.
     """
 
     conversation: ConversationId
@@ -625,7 +625,7 @@ class MessageList(Params, frozen=True, kw_only=True):
 
 
 class EventRead(Params, frozen=True, kw_only=True):
-    """Events behind position `after`. With `epoch`, a position of another log is refused."""
+    """Returns events after position `after`. With `epoch`, a position of another log is rejected."""
 
     after: Position
     conversation: ConversationId | None = None
@@ -634,14 +634,14 @@ class EventRead(Params, frozen=True, kw_only=True):
 
 
 class EventFind(Params, frozen=True, kw_only=True):
-    """What the mutation with this idempotency key did: its events, or none if it changed nothing or never happened."""
+    """Returns the events of the mutation with this key: none if it changed nothing or never happened."""
 
     conversation: ConversationId
     key: Key
 
 
 class EventWait(Params, frozen=True, kw_only=True):
-    """As `event.read`, but answers when there is something or `timeout_ms` milliseconds are over."""
+    """Like `event.read`, but waits up to `timeout_ms` milliseconds for the first event."""
 
     after: Position
     timeout_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
@@ -651,10 +651,10 @@ class EventWait(Params, frozen=True, kw_only=True):
 
 
 class EventSubscribe(Params, frozen=True, kw_only=True):
-    """Pushes every event behind `after` (default: from now), or what the `view` shows on each change.
+    """Pushes every event after `after` (default: from now), or the content of another `view` on each change.
 
-    `list` is the whole list; `rows` are the tasks of one conversation that look different since `after` (default: all);
-    `board` is each conversation in a line; `presence` is who follows one conversation.
+    `list` pushes the whole list; `rows` the tasks of one conversation that have changed since `after` (default: all);
+    `board` a summary of each conversation; `presence` the subscribers of one conversation.
     """
 
     conversation: ConversationId | None = None

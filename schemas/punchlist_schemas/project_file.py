@@ -1,7 +1,7 @@
-"""The project file `.punchlist.toml`: what it looks like, and how files that others may have planted are read.
+"""The project file `.punchlist.toml`: its form, and safe reading of files that others may have planted.
 
-Daemon and clients read it by the same rule. Only a regular file of our own user (or root) counts, no link is followed,
-and no more than `MAX_BYTES` are read. Light on purpose: shell prompts come through here.
+Only regular files of this user or root are read, without following links, up to `MAX_BYTES`. Imports little, because
+shell prompts load this module.
 """
 
 import os
@@ -12,14 +12,14 @@ MAX_BYTES = 65_536
 LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _ID_CHARACTERS = LETTERS | frozenset("._:-")
 _MAX_ID = 128
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hang us
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a named pipe must not block
 
 
 class DirectoryError(Exception):
-    """Which list a directory means can't be told.
+    """The list of a directory can't be determined.
 
     Attributes:
-        advice: What to do next.
+        advice: What the user can do.
     """
 
     def __init__(self, message: str, advice: str = "name a list instead: punch -c NAME") -> None:
@@ -28,85 +28,84 @@ class DirectoryError(Exception):
 
 
 def exists(path: str) -> bool:
-    """Whether there is a project file at this path.
+    """Return whether a project file exists at this path.
 
     Raises:
-        DirectoryError: Something is there that must not decide which list we work on.
+        DirectoryError: It is not a regular file of this user.
     """
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    if stat.S_ISLNK(found.st_mode):
-        raise DirectoryError(f"{path} is a link, and links are not followed", "put a file of your own in its place")
-    if not stat.S_ISREG(found.st_mode):
-        raise DirectoryError(f"{path} is not a file", "move it away")
-    if not is_own_file(found):
-        raise of_another(path, found)
+    if stat.S_ISLNK(status.st_mode):
+        raise DirectoryError(f"{path} is a link, and links are not followed", "replace it with a file of your own")
+    _check_file(path, status)
     return True
 
 
 def read(path: str) -> str:
-    """The conversation that a project file names.
+    """Return the conversation that a project file names.
 
     Raises:
-        DirectoryError: It names none, is not TOML, or must not be read; the message has its path.
+        DirectoryError: The file names no conversation, is not TOML, or must not be read; the message has its path.
     """
     try:
-        text = small_file(path).decode("utf-8")
+        text = read_small_file(path).decode("utf-8")
     except (OSError, UnicodeError) as error:
-        raise _unreadable(path, getattr(error, "strerror", None) or "not UTF-8") from error
+        raise _invalid(path, getattr(error, "strerror", None) or "not UTF-8") from error
     if not text.strip():
-        raise _unreadable(path, "the file is empty")
-    name = _plain(text)
+        raise _invalid(path, "the file is empty")
+    name = _parse_simple(text)
     if name is None:
-        name = _parsed(path, text)
+        name = _parse_toml(path, text)
     if not is_conversation_id(name):
-        raise _unreadable(path, 'expected conversation = "…", 1 to 128 of A-Z a-z 0-9 . _ : -')
+        raise _invalid(path, 'expected conversation = "…", 1 to 128 of A-Z a-z 0-9 . _ : -')
     return str(name)
 
 
-def text_for(name: str) -> str:
-    """The content of a project file that names a conversation."""
+def format_text(name: str) -> str:
+    """Return the content of a project file for a conversation."""
     return f'# The punchlist task list of this project; written by `punch init`.\nconversation = "{name}"\n'
 
 
 def is_conversation_id(name: object) -> bool:
-    """Whether this can be a conversation's id."""
+    """Return whether this is a valid id of a conversation."""
     return isinstance(name, str) and 0 < len(name) <= _MAX_ID and name[0] in LETTERS and _ID_CHARACTERS.issuperset(name)
 
 
-def small_file(path: str) -> bytes:
-    """The first `MAX_BYTES` of a regular file of ours.
+def read_small_file(path: str) -> bytes:
+    """Return the first `MAX_BYTES` of a regular file of this user.
 
     Raises:
         OSError: It can't be read.
-        DirectoryError: It is no regular file, or another user's.
+        DirectoryError: It is not a regular file, or belongs to another user.
     """
     descriptor = os.open(path, _OPEN)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise DirectoryError(f"{path} is not a file", "move it away")
-        if not is_own_file(found):
-            raise of_another(path, found)
+        _check_file(path, os.fstat(descriptor))
         return os.read(descriptor, MAX_BYTES)
     finally:
         os.close(descriptor)
 
 
-def is_own_file(found: os.stat_result) -> bool:
-    """Whether a file belongs to our user, or to root, who could do anything anyway."""
-    return found.st_uid in (os.getuid(), 0)
+def check_owner(path: str, status: os.stat_result) -> None:
+    """Reject a file of another user. Root's files are accepted, because root can do anything anyway.
+
+    Raises:
+        DirectoryError: It belongs to another user.
+    """
+    if status.st_uid not in (os.getuid(), 0):
+        raise DirectoryError(f"{path} belongs to another user (uid {status.st_uid}), who can't choose your list")
 
 
-def of_another(path: str, found: os.stat_result) -> DirectoryError:
-    """The refusal of another user's file."""
-    return DirectoryError(f"{path} belongs to another user (uid {found.st_uid}), who can't choose your list")
+def _check_file(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise DirectoryError(f"{path} is not a file", "move it away")
+    check_owner(path, status)
 
 
-def _plain(text: str) -> "str | None":
-    """The name in a file as `punch init` writes it, without the cost of a TOML reader."""
+def _parse_simple(text: str) -> "str | None":
+    """Return the name in a file as `punch init` writes it, without importing a TOML parser."""
     lines = [line.strip() for line in text.split("\n") if line.strip() and not line.startswith("#")]
     if len(lines) != 1:
         return None
@@ -117,16 +116,16 @@ def _plain(text: str) -> "str | None":
     return None
 
 
-def _parsed(path: str, text: str) -> object:
-    import tomllib  # noqa: PLC0415 - a file as `punch init` writes it needs none
+def _parse_toml(path: str, text: str) -> object:
+    import tomllib  # noqa: PLC0415 - not needed for files of `punch init`
 
     try:
         return tomllib.loads(text).get("conversation")
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _unreadable(path, f"not TOML: {error}") from error
+        raise _invalid(path, f"not TOML: {error}") from error
 
 
-def _unreadable(path: str, reason: str) -> DirectoryError:
+def _invalid(path: str, reason: str) -> DirectoryError:
     return DirectoryError(
-        f"{path}: {reason}", "correct the file, or remove it and run punch init; without it: punch -c NAME"
+        f"{path}: {reason}", "correct the file, or remove it and run punch init; or name a list: punch -c NAME"
     )

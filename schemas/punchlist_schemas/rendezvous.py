@@ -1,6 +1,6 @@
-"""Where daemon and clients meet: pure functions of an environment mapping, light enough for a shell prompt.
+"""Paths of the socket and the data directory, as functions of the environment and options.
 
-Nothing is ever guessed from the working directory.
+The working directory has no influence. Imports little, because shell prompts load this module.
 """
 
 import os
@@ -10,17 +10,17 @@ from punchlist_schemas.system import os_calls
 
 SOCKET_NAME = "daemon.sock"
 STATUS_NAME = "status"
-"""File beside the socket that holds one line for shell prompts."""
+"""File in the socket's directory with one line for shell prompts."""
 
 
 def home(env: "Mapping[str, str]") -> str:
-    """The home directory: $HOME, or the user database's if HOME is unset or empty.
+    """Return the home directory: $HOME, or the user database's if HOME is unset or empty.
 
-    `os.path.expanduser` takes an empty HOME for /, and returns `~` for a user that the database doesn't have.
+    `os.path.expanduser` takes an empty HOME for /, and returns `~` for a user that is not in the database.
     """
     if path := env.get("HOME") or os.environ.get("HOME"):
         return path
-    import pwd  # noqa: PLC0415 - seldom needed, and a shell prompt waits for it
+    import pwd  # noqa: PLC0415 - rarely needed, and slows down shell prompts
 
     try:
         return pwd.getpwuid(os.getuid()).pw_dir
@@ -29,10 +29,11 @@ def home(env: "Mapping[str, str]") -> str:
 
 
 def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
-    """The data directory: `--data-dir`, PUNCHLIST_DATA_DIR, $XDG_DATA_HOME/punchlist, ~/.local/share/punchlist,
-    on macOS ~/Library/Application Support/punchlist.
+    """Return the data directory.
 
-    A relative XDG_DATA_HOME is ignored, as the XDG base directory specification says.
+    The first one that is set of `--data-dir`, PUNCHLIST_DATA_DIR, $XDG_DATA_HOME/punchlist; else
+    ~/.local/share/punchlist, on macOS ~/Library/Application Support/punchlist. A relative XDG_DATA_HOME is ignored, as
+    the XDG base directory specification requires.
     """
     if chosen := option or env.get("PUNCHLIST_DATA_DIR"):
         return os.path.abspath(chosen)
@@ -43,10 +44,11 @@ def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
 
 
 def socket_path(env: "Mapping[str, str]", option: str | None = None, data_dir_option: str | None = None) -> str:
-    """The socket's path, by the first of the rules of the wire contract that applies.
+    """Return the socket's path.
 
-    `--socket`, PUNCHLIST_SOCKET, $XDG_RUNTIME_DIR/punchlist/daemon.sock, /run/user/UID/punchlist/daemon.sock where
-    that directory exists and is ours, and at last run/daemon.sock in the data directory.
+    The first that applies of `--socket`, PUNCHLIST_SOCKET, $XDG_RUNTIME_DIR/punchlist/daemon.sock,
+    /run/user/UID/punchlist/daemon.sock if /run/user/UID exists and is this user's, and run/daemon.sock in the data
+    directory.
     """
     if chosen := option or env.get("PUNCHLIST_SOCKET"):
         return os.path.abspath(chosen)
@@ -63,33 +65,33 @@ def socket_path(env: "Mapping[str, str]", option: str | None = None, data_dir_op
 
 
 def status_path(socket: str) -> str:
-    """The status file that belongs to a socket."""
+    """Return the path of a socket's status file."""
     return f"{os.path.dirname(socket)}/{STATUS_NAME}"
 
 
 def stopped_path(socket: str) -> str:
-    """The mark beside a socket that its daemon was stopped on purpose; the next daemon there removes it."""
+    """Return the path of the mark that a daemon was stopped on purpose. The next daemon removes it."""
     return f"{socket}.stopped"
 
 
 def make_directories(path: str, mode: int = 0o700) -> tuple[str, ...]:
-    """Make a directory and its parents with this mode, whatever the umask is.
+    """Create a directory and its parents with this mode, restricted by the umask.
 
     Returns:
-        Those that were not there, outermost first.
+        The created directories, outermost first.
     """
     missing: list[str] = []
     path = os.path.abspath(path)
     while not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
-    made: list[str] = []
-    for one in reversed(missing):
+    created: list[str] = []
+    for folder in reversed(missing):
         try:
-            os.mkdir(one, mode)
-        except FileExistsError:  # somebody else has just made it
-            if not os.path.isdir(one):
+            os.mkdir(folder, mode)
+        except FileExistsError:  # another process has just created it
+            if not os.path.isdir(folder):
                 raise
         else:
-            made.append(one)
-    return tuple(made)
+            created.append(folder)
+    return tuple(created)

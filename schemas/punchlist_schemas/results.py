@@ -1,4 +1,4 @@
-"""What is answered: the result of every method and the notifications to subscribers."""
+"""Results of every method, and notifications to subscribers."""
 
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Written(Result, frozen=True, kw_only=True):
-    """What every mutation answers: the conversation's version and the log's position after it."""
+    """Base of mutation results: the conversation's version and the log's position after the call."""
 
     version: int
     seq: int
@@ -22,7 +22,7 @@ class Written(Result, frozen=True, kw_only=True):
 class Limits(Result, frozen=True, kw_only=True, omit_defaults=False):
     """The limits in force: bytes, counts and seconds. `in_flight` and `subscriptions` are per connection.
 
-    `depth` counts nested objects and arrays of a whole frame, the outermost being the first.
+    `depth` is the nesting of objects and arrays in a frame, counting the outermost.
     """
 
     frame_bytes: int = 1 << 20
@@ -35,18 +35,18 @@ class Limits(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class FileIdentity(Result, frozen=True, kw_only=True):
-    """One file of this machine, whatever path leads to it: numbers of device and inode, as decimal texts."""
+    """Identity of a file on this machine, whatever its path: device and inode numbers as decimal strings."""
 
     device: str
     inode: str
 
 
 class HelloResult(Result, frozen=True, kw_only=True):
-    """Who answers. `protocol` is the version of the contract, `epoch` identifies the log that positions refer to.
+    """Identity of the daemon. `protocol` is the version of the contract, `epoch` identifies the log of positions.
 
-    `lock` is the file whose lock the daemon holds in its data directory. A client that sees another file there, or
-    none, is in another place than the daemon, such as a sandbox with a home of its own, and should not go on. `build`
-    tells the daemon's code from that of another installation: compare it for equality alone.
+    `lock` is the file whose lock the daemon holds in its data directory. A client that finds another file there, or
+    none, does not share the daemon's file system, as in a sandbox with its own home, and should stop. `build`
+    identifies the daemon's code: compare it only for equality.
     """
 
     name: str
@@ -61,7 +61,7 @@ class HelloResult(Result, frozen=True, kw_only=True):
 
 
 class Durations(Result, frozen=True, kw_only=True):
-    """A distribution of the last durations, in microseconds."""
+    """Distribution of the latest durations, in microseconds."""
 
     count: int
     p50_us: int
@@ -78,7 +78,7 @@ class ClientStatus(Result, frozen=True, kw_only=True):
 
 
 class SubscriptionStatus(Result, frozen=True, kw_only=True):
-    """One subscription; `lag` is how many positions it is behind the log."""
+    """One subscription; `lag` is the number of positions between it and the end of the log."""
 
     subscription: str
     client: str
@@ -88,7 +88,7 @@ class SubscriptionStatus(Result, frozen=True, kw_only=True):
 
 
 class StatusResult(Result, frozen=True, kw_only=True):
-    """What the daemon knows about itself. Sizes are bytes, times milliseconds since 1970 UTC."""
+    """State of the daemon. Sizes are bytes, times milliseconds since 1970 UTC."""
 
     version: str
     protocol: int
@@ -114,9 +114,9 @@ class StatusResult(Result, frozen=True, kw_only=True):
 
 
 class BackupResult(Result, frozen=True, kw_only=True):
-    """A copy of the log: the last position in it and its size in bytes.
+    """A copy of the log: its last position and its size in bytes.
 
-    `events` and `conversations` were counted, and found sound, by the check; without one they are left out.
+    `events` and `conversations` are the numbers that the check verified; without a check they are left out.
     """
 
     path: str
@@ -129,41 +129,41 @@ class BackupResult(Result, frozen=True, kw_only=True):
 
 
 class ServerInfo(Result, frozen=True, kw_only=True):
-    """Who answers, as language servers tell it."""
+    """Name and version of the daemon, as in LSP."""
 
     name: str
     version: str
 
 
 class InitializeResult(Result, frozen=True, kw_only=True):
-    """What a language client is told: none of the services of a language server is offered here."""
+    """Result of the LSP `initialize` request: no service of a language server is offered."""
 
     capabilities: dict[str, Any]
     server_info: ServerInfo = msgspec.field(name="serverInfo")
 
 
 class Stopping(Result, frozen=True, kw_only=True):
-    """The daemon answers what it has taken and stops."""
+    """The daemon finishes the accepted calls and stops."""
 
     stopping: bool
 
 
 class ConversationResult(Written, frozen=True, kw_only=True):
-    """One conversation after a mutation; `created` tells whether it is new."""
+    """One conversation after a mutation. `created` is whether it is new."""
 
     conversation: Conversation
     created: bool = False
 
 
 class ConversationGetResult(Result, frozen=True, kw_only=True):
-    """One conversation. `name` is the short name that it has, left out where that is its id."""
+    """One conversation. `name` is its short name, left out if that is its id."""
 
     conversation: Conversation
     name: str = ""
 
 
 class Present(Result, frozen=True, kw_only=True):
-    """An actor that follows a conversation, over one connection or several, since a time in milliseconds since 1970."""
+    """An actor subscribed to a conversation, with one or more connections; `since` is milliseconds since 1970."""
 
     actor: str
     connections: int
@@ -171,20 +171,20 @@ class Present(Result, frozen=True, kw_only=True):
 
 
 class PresenceResult(Result, frozen=True, kw_only=True):
-    """The actors whose connections have a subscription to this conversation, in the order in which they came."""
+    """Actors subscribed to this conversation, in order of arrival."""
 
     present: tuple[Present, ...]
 
 
 class AgentListResult(Result, frozen=True, kw_only=True):
-    """Connected agents by arrival, then those that left, the latest first. `names` maps list ids to short names."""
+    """Connected agents by arrival, then those that left, latest first. `names` maps list ids to short names."""
 
     agents: tuple[Agent, ...]
     names: dict[str, str] = {}
 
 
 class ConversationListResult(Result, frozen=True, kw_only=True):
-    """One page of conversations; `next_cursor` gets the next one. `names` has short names by id."""
+    """One page of conversations; pass `next_cursor` for the next one. `names` maps ids to short names."""
 
     conversations: tuple[Conversation, ...]
     next_cursor: str | None = None
@@ -192,12 +192,12 @@ class ConversationListResult(Result, frozen=True, kw_only=True):
 
 
 class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults=False):
-    """The list that a directory means: its id, and why.
+    """The list of a directory, and how it was determined.
 
-    `source` is `project_file` (`file` is its path), `repository` (the list is the git repository's own), or `none`:
-    then only the command line has a list there, `default`. `root` is the project's directory. `exists` tells whether
-    anybody has used the list. `allowed` is false if a project file names a list that exists and was not made for its
-    project: ask the person, and `punch init --trust` in `root` allows it.
+    `source` is `project_file` (`file` is its path), `repository` (the git repository's own list), or `none`: then only
+    the command line has a list there, `default`. `root` is the project's directory. `exists` is whether the list has
+    been used. `allowed` is false if a project file names a list that exists and was not made for this project: ask the
+    person, and allow it with `punch init --trust` in `root`.
     """
 
     conversation: str | None
@@ -209,7 +209,7 @@ class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults
 
 
 Path = tuple[TaskName, ...]
-"""The nearest 8 ancestors of a task, topmost first."""
+"""Up to 8 nearest ancestors of a task, topmost first."""
 
 
 class TaskResult(Written, frozen=True, kw_only=True):
@@ -227,10 +227,10 @@ class TasksResult(Written, frozen=True, kw_only=True):
 
 
 class ApplyResult(Written, frozen=True, kw_only=True):
-    """What several changes did: the `tasks` that they added or changed and that are there now, each once.
+    """Result of several changes: the added or changed `tasks` that still exist, each once.
 
-    `added` are the ids of the new tasks in the order of the changes, also of those that are gone again; `deleted` those
-    of the deleted ones.
+    `added` has the ids of the new tasks in the order of the changes, including tasks that a later change deleted;
+    `deleted` has the ids of the deleted tasks.
     """
 
     tasks: tuple[Task, ...]
@@ -239,9 +239,9 @@ class ApplyResult(Written, frozen=True, kw_only=True):
 
 
 class ConfirmationResult(Result, frozen=True, kw_only=True):
-    """What a token stands for: repeat `method` with `params` and `confirm` to do it. `expires_at` in milliseconds.
+    """The call that a token stands for: repeat `method` with `params` and `confirm`. `expires_at` is in milliseconds.
 
-    `space` names the space of a shared list that would be deleted on every machine.
+    `space` is the space of a shared list that would be deleted on every machine.
     """
 
     method: str
@@ -253,7 +253,7 @@ class ConfirmationResult(Result, frozen=True, kw_only=True):
 
 
 class TaskGetResult(Result, frozen=True, kw_only=True):
-    """One task, and its ancestors in `path`. With `damaged` it is as it was before the damage."""
+    """One task, and its ancestors in `path`. With `damaged` it is the task before the damage."""
 
     task: Task
     path: Path = ()
@@ -261,7 +261,7 @@ class TaskGetResult(Result, frozen=True, kw_only=True):
 
 
 class Hit(Result, frozen=True, kw_only=True):
-    """A task that was found, the title of its list, and where in it the words stand."""
+    """A search match: the task, the title of its list, and an excerpt with the words."""
 
     conversation: str
     title: str = ""
@@ -270,9 +270,9 @@ class Hit(Result, frozen=True, kw_only=True):
 
 
 class TaskSearchResult(Result, frozen=True, kw_only=True):
-    """What was found, the best first; `total` counts what `limit` left out too, up to 10,000.
+    """Matches, the best first. `total` also counts those beyond `limit`, up to 10,000.
 
-    `damaged` names lists of which only what was before the damage was searched.
+    `damaged` names lists that were searched only up to their damage.
     """
 
     hits: tuple[Hit, ...]
@@ -281,11 +281,11 @@ class TaskSearchResult(Result, frozen=True, kw_only=True):
 
 
 class TaskExplainResult(Result, frozen=True, kw_only=True):
-    """The task, what may be done with it now, and the reasons against it. `more` reasons were left out.
+    """Which actions a task allows now, and the reasons against the others. `more` reasons were left out.
 
-    `ready` says whether a claim of the next task could get it, `ahead` how many it would get before, and `next` which
-    one it would get first once the list goes on. Without a task `ready` says whether there is any. `path` are the
-    parents above the task. With `damaged` the list is not whole.
+    `ready` is whether claims of the next task can get it, `ahead` the number of tasks that they get before it, and
+    `next` the task that they get first once the list is not stopped. Without a task, `ready` is whether any task is
+    ready. `path` has the parents of the task. With `damaged` the list is incomplete.
     """
 
     task: Task | None = None
@@ -303,12 +303,12 @@ class TaskExplainResult(Result, frozen=True, kw_only=True):
 
 
 class TaskListResult(Result, frozen=True, kw_only=True):
-    """The tasks asked for, and the counts of the whole list. With `fields`, tasks hold only those members.
+    """The selected tasks, and the counts of the whole list. With `fields`, tasks have only those members.
 
-    `name` is the list's short name, left out where that is its id.
+    `name` is the list's short name, left out if that is its id.
 
-    `total` is how many tasks matched before `offset` and `limit`. With `damaged` the list is not whole; with `shared`
-    its newest changes may be missing here. With `since`, `tasks` is empty; `rows` and `gone` are what changed, or with
+    `total` is the number of matches before `offset` and `limit`. With `damaged` the list is incomplete; with `shared`
+    its newest changes may be missing here. With `since`, `tasks` is empty; `rows` and `gone` are the changes, or with
     `reset` the whole list.
     """
 
@@ -326,10 +326,10 @@ class TaskListResult(Result, frozen=True, kw_only=True):
 
 
 class SetStatusResult(Written, frozen=True, kw_only=True):
-    """What a change of status did: `next_task` was started or is the next ready one, `unblocked` are ids.
+    """Result of a change of status. `next_task` was started or is the next ready one; `unblocked` has ids.
 
-    `next_path` are the parents above `next_task`. `remaining` counts the unfinished tasks. Once there are none,
-    `failed` counts those that have failed.
+    `next_path` has the parents of `next_task`. `remaining` is the number of unfinished tasks. Once it is 0, `failed` is
+    the number of failed tasks.
     """
 
     task: Task
@@ -341,10 +341,10 @@ class SetStatusResult(Written, frozen=True, kw_only=True):
 
 
 class ClaimResult(Written, frozen=True, kw_only=True):
-    """The claimed task, or null if there was none to be had; with `count`, all of them in `tasks`.
+    """The claimed task, or null if no task was ready; with `count`, all of them in `tasks`.
 
-    `fence` is the number of the claim, to be passed with later calls: of the first task, and of each in `fences`.
-    So are `path`, the parents above the first task, and `paths`.
+    `fence` is the number of the claim, to pass with later calls. `path` has the parents of the task. Both are about the
+    first task; `fences` and `paths` have those of all tasks.
     """
 
     task: Task | None
@@ -356,22 +356,22 @@ class ClaimResult(Written, frozen=True, kw_only=True):
 
 
 class DeleteResult(Written, frozen=True, kw_only=True):
-    """The ids that were deleted."""
+    """Ids of the deleted tasks."""
 
     deleted: tuple[str, ...]
 
 
 class ClearResult(Written, frozen=True, kw_only=True):
-    """How many tasks were removed."""
+    """Number of removed tasks."""
 
     cleared: int
 
 
 class UndoResult(Written, frozen=True, kw_only=True):
-    """One readable line for each change taken back, newest first, and the calls that these belong to, newest first.
+    """A readable line for each undone change, and the calls that these belong to, both newest first.
 
-    A call is named by the version of its first event, as in the member `call` of events. Undoing to a version names
-    none.
+    A call is identified by the version of its first event, as in the member `call` of events. Undoing to a version
+    returns no calls.
     """
 
     undone: tuple[str, ...]
@@ -379,19 +379,19 @@ class UndoResult(Written, frozen=True, kw_only=True):
 
 
 class ConversationDeleteResult(Written, frozen=True, kw_only=True):
-    """The conversation that was erased."""
+    """Id of the erased conversation."""
 
     deleted: str
 
 
 class MessageResult(Written, frozen=True, kw_only=True):
-    """The message that was appended."""
+    """The appended message."""
 
     message: Message
 
 
 class MessageRetractResult(Written, frozen=True, kw_only=True):
-    """The message that is no longer shown."""
+    """Id of the retracted message."""
 
     retracted: str
 
@@ -403,7 +403,7 @@ class MessageGetResult(Result, frozen=True, kw_only=True):
 
 
 class MessageListResult(Result, frozen=True, kw_only=True):
-    """One page of messages. With `damaged` those behind the damage are missing."""
+    """One page of messages. With `damaged` those after the damage are missing."""
 
     messages: tuple[Message, ...]
     has_more: bool
@@ -411,7 +411,7 @@ class MessageListResult(Result, frozen=True, kw_only=True):
 
 
 class EventsResult(Result, frozen=True, kw_only=True):
-    """Events in order. `next` is the position to go on from: pass it as `after`."""
+    """Events in order. Pass `next` as `after` to continue."""
 
     events: tuple[Recorded, ...]
     next: int
@@ -419,16 +419,16 @@ class EventsResult(Result, frozen=True, kw_only=True):
 
 
 class EventFindResult(Result, frozen=True, kw_only=True):
-    """The events that one call made, in order; empty if the log has none with its key."""
+    """The events of one call, in order; empty if the log has none with its key."""
 
     events: tuple[Recorded, ...]
     epoch: str
 
 
 class SubscribeResult(Result, frozen=True, kw_only=True):
-    """A subscription and the position it starts behind; with view `list`, the list at that position.
+    """A subscription and the position after which it starts; with view `list`, the list at that position.
 
-    With `damaged` the list is not whole; with `shared` its newest changes may be missing here.
+    With `damaged` the list is incomplete; with `shared` its newest changes may be missing here.
     """
 
     subscription: str
@@ -442,7 +442,7 @@ class SubscribeResult(Result, frozen=True, kw_only=True):
 
 
 class Acknowledged(Result, frozen=True, kw_only=True):
-    """It is done."""
+    """The call succeeded and has no other result."""
 
     ok: bool = True
 
@@ -457,8 +457,8 @@ class EventsPush(Result, frozen=True, kw_only=True):
 class ListPush(Result, frozen=True, kw_only=True):
     """The `list` notification: the newest list; intermediate ones may have been skipped.
 
-    With `damaged` the list is not whole; with `shared` its newest changes may be missing here. Where that alone has
-    changed, `version` and `seq` are those of the push before.
+    With `damaged` the list is incomplete; with `shared` its newest changes may be missing here. If only that has
+    changed, `version` and `seq` are those of the previous push.
     """
 
     subscription: str
@@ -472,11 +472,11 @@ class ListPush(Result, frozen=True, kw_only=True):
 
 
 class RowsPush(Result, frozen=True, kw_only=True):
-    """The `rows` notification: the tasks that look different since the one before, and the ids of those `gone`.
+    """The `rows` notification: the tasks changed since the previous one, and the ids of those `gone`.
 
-    With `reset`, forget the rows known before. With `more`, the rest follows at once: show nothing until it is there.
-    Go on behind `seq`. With `damaged` the list is not whole; with `shared` its newest changes may be missing here.
-    Where that alone has changed, there are no rows, and `seq` stays.
+    With `reset`, discard all earlier rows. With `more`, the rest follows immediately: wait for it before showing
+    anything. Resume after `seq`. With `damaged` the list is incomplete; with `shared` its newest changes may be missing
+    here. If only that has changed, `rows` is empty, and `seq` stays the same.
     """
 
     subscription: str
@@ -493,10 +493,10 @@ class RowsPush(Result, frozen=True, kw_only=True):
 
 
 class BoardPush(Result, frozen=True, kw_only=True):
-    """The `board` notification: a conversation that changed, in a line; `gone` if it was deleted. Go on behind `seq`.
+    """The `board` notification: summary of a changed conversation; `gone` if it was deleted. Resume after `seq`.
 
-    One that changed several times may be told once, and after a resumption again. One of a space is told again, at the
-    same `seq`, when its card's `shared` changes.
+    Several changes may be reported once, and again after a resumption. A shared list is reported again, with the same
+    `seq`, when `shared` of its card changes.
     """
 
     subscription: str
@@ -506,9 +506,9 @@ class BoardPush(Result, frozen=True, kw_only=True):
 
 
 class PresencePush(Result, frozen=True, kw_only=True):
-    """The `presence` notification: who follows the conversation now, in the order in which they came.
+    """The `presence` notification: the current subscribers of the conversation, in order of arrival.
 
-    The first follows the answer. Of what comes and goes within a twentieth of a second only the outcome is told.
+    The first one follows the response. Changes within 50 ms are reported together.
     """
 
     subscription: str
@@ -517,7 +517,7 @@ class PresencePush(Result, frozen=True, kw_only=True):
 
 
 class EndPush(Result, frozen=True, kw_only=True):
-    """The `end` notification: the subscription is over because of `error`, and where to resume from."""
+    """The `end` notification: the subscription ended because of `error`; resume from `next`."""
 
     subscription: str
     error: dict[str, Any]

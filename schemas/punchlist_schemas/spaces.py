@@ -1,10 +1,10 @@
-"""Spaces, where several machines share lists: what may be asked about them, and what is answered."""
+"""Params and results of methods about spaces, in which several machines share lists."""
 
 from typing import Annotated, Literal
 
 import msgspec
 
-from punchlist_schemas.params import FilePath, Params, Place
+from punchlist_schemas.params import ConversationParams, FilePath, Params
 from punchlist_schemas.results import Result
 from punchlist_schemas.things import ConversationId
 
@@ -26,19 +26,19 @@ LinkState = Literal["connecting", "up", "down", "refused"]
 SharedState = Literal["current", "behind", "offline", "diverged", "upgrade_needed", "damaged", "sharing", "left"]
 
 
-class SpacePlace(Params, frozen=True, kw_only=True):
-    """Nothing but a space."""
+class SpaceParams(Params, frozen=True, kw_only=True):
+    """Parameters of a method about one space."""
 
     space: SpaceName
 
 
 class SpaceAdd(Params, frozen=True, kw_only=True):
-    """Adds a space after trying everything it needs; one of this name is changed.
+    """Adds a space after testing all operations it needs, or changes the space of this name.
 
-    `creds` is the file that lets this machine in, `ca` one with the authorities that are trusted instead of the
-    system's; the daemon reads both at each connection. `monitors` are asked whether the servers write to their disks
-    before they acknowledge. `replicas` is how many servers hold each change where the space has to be made; left out:
-    three in a cluster, else one.
+    `creds` is the file with this machine's credentials, `ca` a file with certificate authorities that replace the
+    system's; the daemon reads both at each connection. `monitors` are addresses of servers' monitoring, which reports
+    whether they write to disk before they acknowledge. `replicas` is the number of servers that store each change if
+    the space has to be created (default: three in a cluster, else one).
     """
 
     space: SpaceName
@@ -49,48 +49,48 @@ class SpaceAdd(Params, frozen=True, kw_only=True):
     replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] | None = None
 
 
-class ListShare(Place, frozen=True, kw_only=True):
-    """Shares a list with its whole history in a space; repeating it goes on where it stopped.
+class ListShare(ConversationParams, frozen=True, kw_only=True):
+    """Shares a list with its whole history in a space. Repeating the call resumes an interrupted one.
 
-    With `repair` a list that is shared puts back what the space has lost of it, and makes the space anew if that is
-    lost, too; it is refused while another machine that is reached has more of the list.
+    With `repair`, posts of a shared list that the space has lost are posted again, and a lost space is created again.
+    The call is rejected while another machine that can be reached has more of the list.
     """
 
     space: SpaceName
     repair: bool = False
 
 
-class ListJoin(Place, frozen=True, kw_only=True):
-    """Follows a list of a space from here on, with its whole history; repeating it goes on where it stopped."""
+class ListJoin(ConversationParams, frozen=True, kw_only=True):
+    """Follows a list of a space, with its whole history. Repeating the call resumes an interrupted one."""
 
     space: SpaceName
 
 
-class ListLeave(Place, frozen=True, kw_only=True):
-    """Follows a shared list no more: its copy here stays and takes no changes. Others keep theirs.
+class ListLeave(ConversationParams, frozen=True, kw_only=True):
+    """Stops following a shared list: its copy here stays, read-only. Other machines are not affected.
 
-    `keep_as` also lets a list of that name begin with its history. Deleting a list that was left erases the copy here.
+    `keep_as` also creates a list of that name with its history. Deleting a list that was left erases the copy here.
     """
 
     keep_as: ConversationId | None = None
 
 
 class Deletion(Result, frozen=True, kw_only=True):
-    """When a list was deleted, in milliseconds since 1970, and by which actor. Any change starts the list again."""
+    """Time, in milliseconds since 1970, and actor of a list's deletion. Any change starts the list again."""
 
     at: int
     by: str = ""
 
 
 MAX_REPAIRED = 1000
-"""Posts that one call of space.repair returns or removes."""
+"""Maximum number of posts that one call of space.repair returns or removes."""
 
 PostId = Annotated[
     str, msgspec.Meta(pattern=r"^[0-9a-f]{16}(?![\s\S])", description="Id of a post, as space.repair returns it")
 ]
 
 
-class SpaceRepair(Place, frozen=True, kw_only=True):
+class SpaceRepair(ConversationParams, frozen=True, kw_only=True):
     """Finds the posts of a list in a space that no machine can follow, and removes those that `remove` names.
 
     Removing takes the creds of a keeper. Machines then continue with the list automatically, within seconds.
@@ -101,13 +101,13 @@ class SpaceRepair(Place, frozen=True, kw_only=True):
 
 
 class SharedListView(Result, frozen=True, kw_only=True):
-    """A list in a space, as this machine knows it.
+    """State of a shared list on this machine.
 
-    `state` is `current` where it may be changed; `offline` while the space can't be reached, `behind` until the newest
-    changes are here; `sharing` until its history is in the space, `left` once it is followed no more; else it takes no
-    changes. `reason` says what to do where nothing gets better by itself. `posts` and `conflicts` count what
-    was posted from here since the daemon's start, and how often another machine came first. `deleted` is set from its
-    deletion until it is started again.
+    `state` is `current` if it can be changed, `offline` while the space can't be reached, `behind` until the newest
+    changes are here, `sharing` until its history is in the space, and `left` once it is no longer followed. In any
+    other state the list is read-only. `reason` is set if the user has to act. `posts` counts the posts from here since
+    the daemon's start, `conflicts` those that lost to another machine's post. `deleted` is set from the list's deletion
+    until it is started again.
     """
 
     conversation: str
@@ -120,7 +120,7 @@ class SharedListView(Result, frozen=True, kw_only=True):
 
 
 class MachineView(Result, frozen=True, kw_only=True):
-    """Another machine of a space: the latest sign of life since this daemon's start, and the lists it came with."""
+    """Another machine of a space: its latest sign of life since this daemon's start, and the lists that it followed."""
 
     member: str
     seen_at: int
@@ -128,11 +128,12 @@ class MachineView(Result, frozen=True, kw_only=True):
 
 
 class SpaceView(Result, frozen=True, kw_only=True):
-    """A space, and how the way to it stands.
+    """A space, and the state of its link.
 
-    `kind` and `reason` say why it is not up, for programs and for people. `since` is when this state began,
-    `round_trip_ms` about how long a change takes. `unchecked` names what nobody could find out when it was added.
-    `machines` are the others that were heard of, the latest first; those that may only read give no sign of life.
+    `kind` and `reason` are the cause if the link is not up, for programs and for people. `since` is when this state
+    began, `round_trip_ms` the approximate duration of a change. `unchecked` names the requirements that could not be
+    checked when the space was added. `machines` are the other active machines, the latest first; read-only machines
+    send no sign of life.
     """
 
     space: str
@@ -157,7 +158,7 @@ class SpaceView(Result, frozen=True, kw_only=True):
 
 
 class SpaceResult(Result, frozen=True, kw_only=True):
-    """A space that was added; `made` tells whether it was made at its servers, too."""
+    """The added space. `made` is whether it was also created on its servers."""
 
     space: SpaceView
     made: bool = False
@@ -170,9 +171,9 @@ class SpaceListResult(Result, frozen=True, kw_only=True):
 
 
 class SpaceRemoved(Result, frozen=True, kw_only=True):
-    """The space that this machine does not know any more.
+    """Name of the removed space.
 
-    `copies` are the lists of it that were left: they are lists of this machine alone now, and take changes again.
+    `copies` are the lists of the space that had been left: they are local lists now and can be changed again.
     """
 
     removed: str
@@ -180,7 +181,7 @@ class SpaceRemoved(Result, frozen=True, kw_only=True):
 
 
 class SharedResult(Result, frozen=True, kw_only=True):
-    """A list that is shared here now: its version, and how many posts it took to share or to get it."""
+    """The list that is now shared: its version, and the number of posts that were sent or received."""
 
     conversation: str
     space: str
@@ -191,9 +192,9 @@ class SharedResult(Result, frozen=True, kw_only=True):
 class BadPost(Result, frozen=True, kw_only=True):
     """A post that no machine can follow; `why` is a sentence.
 
-    `certain` says that no machine ever followed it, so that removing it loses no change. It is false for a post that
-    may be of a later version of punchlist, or may follow a post that the space has lost. `at` is when the space stored
-    it (milliseconds since 1970 UTC; 0: unknown).
+    With `certain`, no machine has ever followed the post, so that removing it loses no change. `certain` is false if
+    the post may be of a later version of punchlist, or may follow a post that the space has lost. `at` is when the
+    space stored it (milliseconds since 1970 UTC; 0: unknown).
     """
 
     id: str
@@ -204,7 +205,7 @@ class BadPost(Result, frozen=True, kw_only=True):
 
 
 class SpaceRepaired(Result, frozen=True, kw_only=True):
-    """The first posts that no machine can follow, how many `more` there are, and how many were `removed`."""
+    """The first posts that no machine can follow, the number of `more` such posts, and of `removed` ones."""
 
     space: str
     conversation: str
@@ -214,7 +215,7 @@ class SpaceRepaired(Result, frozen=True, kw_only=True):
 
 
 class LeftResult(Result, frozen=True, kw_only=True):
-    """A list that is followed no more; `kept_as` is the local list that its tasks are in now."""
+    """The list that is no longer followed; `kept_as` is the local list that has its tasks now."""
 
     conversation: str
     kept_as: str | None = None

@@ -1,10 +1,10 @@
-"""Strict reading of JSON: what JSON readers disagree about is refused before anything acts on it.
+"""Strict parsing of JSON: rejects input that JSON parsers interpret differently.
 
-Refused are nesting and numbers of values beyond limits, invalid UTF-8, everything that RFC 8259 does not allow, lone
-surrogates, numbers that are not finite, integers beyond ±2^53, and a name that occurs twice in one object. -0 and
-\\u0000 are fine.
+Rejected are invalid UTF-8, all input that RFC 8259 does not allow, lone surrogates, numbers that are not finite,
+integers beyond ±2^53, duplicate names in an object, and input beyond the limits for depth and number of values. -0 and
+\\u0000 are allowed.
 
-Each check has a cheap condition that can only say "certainly good", and an exact one, linear in the frame, behind it.
+Each check first tests a cheap sufficient condition, and runs an exact scan, linear in the frame, only if that fails.
 """
 
 import re
@@ -19,27 +19,27 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import MAX_INTEGER
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-MOST_VALUES = 100_000
-"""So many values one part of a frame may hold, members and elements: 1 MiB has room for five times as many of the
-smallest ones, and everybody else would wait while they are read."""
+MAX_VALUES = 100_000
+"""Maximum number of values, members and elements, in one part of a frame. A frame of 1 MiB can contain five times as
+many, and parsing them would stall all other connections."""
 
-MOST_PARTS = 10_000
-"""An array with more elements is read as one part: no call takes so many tasks or changes."""
+_MAX_PARTS = 10_000
+"""Arrays with more elements are parsed as one part: no call accepts as many tasks or changes."""
 
 _PART_COMMAS = 1_000
-"""What has fewer of them is one part: it is read quickly."""
+"""Input with fewer commas is parsed as one part, because that is fast."""
 
 _LEVELS = 4
-"""Parts are the elements of an array in the params of a call, also of one in a batch."""
+"""Depth to which a frame is split into parts: the elements of an array in the params of a call in a batch."""
 
 _LONG_DIGITS = 16
-"""No shorter integer can lie beyond ±2^53."""
+"""Number of digits of the shortest integer that can be beyond ±2^53."""
 _LONG_INTEGER = re.compile(rb"(?<![0-9.eE+-])-?([0-9]{%d,}+)(?![.eE])" % _LONG_DIGITS)
 
 _BRACKETS = b"[]{}"
 _NOT_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 _STEPS = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")
-"""Brackets as signed bytes: one level down, one level up."""
+"""Brackets → change of depth as a signed byte."""
 
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_RUN = b"0" * _LONG_DIGITS
@@ -51,7 +51,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Refused(Exception):
-    """The bytes are not JSON that we accept, for the reason in `rejection`."""
+    """The bytes are not acceptable JSON, for the reason in `rejection`."""
 
     def __init__(self, rejection: Rejection) -> None:
         super().__init__(rejection.message)
@@ -59,16 +59,16 @@ class Refused(Exception):
 
 
 def parse(frame: bytes, max_depth: int) -> Any:
-    """The value of `frame`, objects as dicts.
+    """Parse `frame`; objects become dicts.
 
-    Of several faults the one reported is the first in this order: number of values, depth, encoding and grammar,
+    If several checks fail, the first in this order is reported: number of values, depth, encoding and grammar,
     integers, names.
 
     Raises:
-        Refused: `limit_exceeded` for the number of values and the depth, `parse_error` for all else.
+        Refused: `limit_exceeded` for the number of values and the depth, otherwise `parse_error`.
     """
     opened = frame.count(b"{") + frame.count(b"[")
-    if len(frame) > MOST_VALUES and opened + frame.count(b",") > MOST_VALUES:
+    if len(frame) > MAX_VALUES and opened + frame.count(b",") > MAX_VALUES:
         _check_values(frame)
     if opened > max_depth:
         _check_depth(frame, max_depth)
@@ -77,15 +77,15 @@ def parse(frame: bytes, max_depth: int) -> Any:
             frame.decode()
         value = _decode(frame)
     except UnicodeDecodeError as error:
-        raise _refused(f"The frame is not UTF-8 (byte {error.start}).") from None
+        raise _parse_error(f"The frame is not UTF-8 (byte {error.start}).") from None
     except RecursionError:
-        raise Refused(too_deep(max_depth)) from None
+        raise Refused(reject_depth(max_depth)) from None
     except msgspec.MsgspecError as error:
-        raise _refused(f"The frame is not JSON: {error}.") from None
+        raise _parse_error(f"The frame is not JSON: {error}.") from None
     if _LONG_RUN in frame.translate(_DIGITS_TO_ZERO):
         _check_integers(frame)
-    # There are at least as many colons as names: as many as the outermost object and its `params` have different
-    # names proves that no name occurs twice.
+    # Each name of an object needs a colon. If the frame has only as many colons as there are different names in the
+    # outermost object and its `params`, no name occurs twice.
     names = len(value) if value.__class__ is dict else 0
     if names and (params := value.get("params")).__class__ is dict:
         names += len(params)
@@ -95,10 +95,10 @@ def parse(frame: bytes, max_depth: int) -> Any:
 
 
 def check_limits(text: bytes, max_depth: int) -> None:
-    """Check the depth and the integers of text that is JSON.
+    """Check the depth and the integers of valid JSON.
 
     Raises:
-        Refused: As `parse`.
+        Refused: Like `parse`.
     """
     if text.count(b"{") + text.count(b"[") > max_depth:
         _check_depth(text, max_depth)
@@ -106,23 +106,18 @@ def check_limits(text: bytes, max_depth: int) -> None:
         _check_integers(text)
 
 
-def has_many_parts(frame: bytes) -> bool:
-    """Whether `parsing` pauses."""
-    return frame.count(b",") >= _PART_COMMAS
-
-
 def has_many_values(frame: bytes) -> bool:
-    """Whether its values may take many times as many bytes as it has."""
+    """Return whether the parsed values may need many times the memory of the frame."""
     return frame.count(b",") + frame.count(b"[") + frame.count(b"{") >= _PART_COMMAS
 
 
-def parsing(frame: bytes, max_depth: int, levels: int = _LEVELS) -> Generator[None, None, Any]:
-    """As `parse`, with a pause after each part: `MOST_VALUES` bounds each of them, and not the frame.
+def parse_in_slices(frame: bytes, max_depth: int, levels: int = _LEVELS) -> Generator[None, None, Any]:
+    """Generator form of `parse`: yields after each part. `MAX_VALUES` applies to each part, not to the frame.
 
     Raises:
-        Refused: As `parse`; of several faults the one reported is that of the first part.
+        Refused: Like `parse`; if several parts are invalid, the first is reported.
     """
-    if not levels or not has_many_parts(frame):
+    if not levels or frame.count(b",") < _PART_COMMAS:
         return parse(frame, max_depth)
     try:
         if levels == _LEVELS and not frame.isascii():
@@ -132,95 +127,95 @@ def parsing(frame: bytes, max_depth: int, levels: int = _LEVELS) -> Generator[No
             members = _split_object(frame)
             yield
             _check_split_names(frame, members)
-            found: dict[str, Any] = {}
+            value: dict[str, Any] = {}
             for name, part in members.items():
-                found[name] = yield from parsing(bytes(part), max_depth - 1, levels - 1)
-            return found
+                value[name] = yield from parse_in_slices(bytes(part), max_depth - 1, levels - 1)
+            return value
         if opening == b"[":
             elements = _split_array(frame)
             yield
-            if len(elements) <= MOST_PARTS:
+            if len(elements) <= _MAX_PARTS:
                 values: list[Any] = []
                 for part in elements:
-                    values.append((yield from parsing(bytes(part), max_depth - 1, levels - 1)))
+                    values.append((yield from parse_in_slices(bytes(part), max_depth - 1, levels - 1)))
                     yield
                 return values
     except (UnicodeDecodeError, RecursionError, msgspec.MsgspecError):
-        pass  # whatever it is, the reading as a whole says what is wrong, and where
+        pass  # parsing the whole frame reports the error with its position
     return parse(frame, max_depth)
 
 
 def check_numbers(value: Any) -> None:
-    """Check a value that is going to be encoded: what JSON has no form for becomes null in it, without a word.
+    """Reject numbers that the encoder would silently replace by null.
 
     Raises:
-        Refused: `parse_error`: A number in it is NaN or infinite.
+        Refused: `parse_error`: The value contains NaN or an infinite number.
     """
-    waiting: list[Any] = [value]
-    for item in waiting:
+    items: list[Any] = [value]
+    for item in items:
         if isinstance(item, float) and not isfinite(item):
-            raise _refused(f"A number is {item}, for which JSON has no form.")
+            raise _parse_error(f"JSON can't represent the number {item}.")
         if isinstance(item, dict):
-            waiting += cast(dict[Any, Any], item).values()
+            items += cast(dict[Any, Any], item).values()
         elif isinstance(item, list | tuple | set | frozenset):
-            waiting += cast(list[Any], item)
+            items += cast(list[Any], item)
 
 
-def _refused(message: str) -> Refused:
+def _parse_error(message: str) -> Refused:
     return Refused(Rejection("parse_error", message))
 
 
-def too_deep(maximum: int) -> Rejection:
-    """The refusal of what is nested deeper than `maximum`."""
+def reject_depth(maximum: int) -> Rejection:
+    """Return the error for JSON that is nested deeper than `maximum`."""
     data = {"limit": "depth", "value": maximum + 1, "maximum": maximum}
-    return Rejection("limit_exceeded", f"JSON may be nested at most {maximum} deep.", data)
+    return Rejection("limit_exceeded", f"JSON may have at most {maximum} levels of nesting.", data)
 
 
 def _check_values(frame: bytes) -> None:
-    # Most quotes begin or end a string, and each string is a value or the name of one: with so many of them there is
-    # no need to take the strings out, which takes long where they are many.
-    if frame.count(b'"') - frame.count(b'\\"') <= 4 * MOST_VALUES:
-        bare = _between_strings(frame)
-        if bare.count(b",") + bare.count(b"{") + bare.count(b"[") <= MOST_VALUES:
+    # Each string is a value or its name, and has two unescaped quotes. More quotes than this prove that there are too
+    # many values, without removing the strings, which is slow for many.
+    if frame.count(b'"') - frame.count(b'\\"') <= 4 * MAX_VALUES:
+        bare = _remove_strings(frame)
+        if bare.count(b",") + bare.count(b"{") + bare.count(b"[") <= MAX_VALUES:
             return
-    facts = {"limit": "values", "value": MOST_VALUES + 1, "maximum": MOST_VALUES}
-    message = f"One task or change of a call may hold at most {MOST_VALUES:,} values. Send them in several calls."
-    raise Refused(Rejection("limit_exceeded", message, facts))
+    data = {"limit": "values", "value": MAX_VALUES + 1, "maximum": MAX_VALUES}
+    message = f"One task or change of a call may have at most {MAX_VALUES:,} values. Split it into several calls."
+    raise Refused(Rejection("limit_exceeded", message, data))
 
 
 def _check_depth(frame: bytes, maximum: int) -> None:
     steps = _STRING.sub(b"", frame).translate(_STEPS, _NOT_BRACKETS)
     if max(accumulate(memoryview(steps).cast("b")), default=0) > maximum:
-        raise Refused(too_deep(maximum))
+        raise Refused(reject_depth(maximum))
 
 
 def _check_integers(frame: bytes) -> None:
-    found: list[bytes] = _LONG_INTEGER.findall(_between_strings(frame))
-    # The grammar is checked: no number begins with 0, so of those of one length the greatest sorts last.
-    if found and (max(map(len, found)) > _LONG_DIGITS or max(found) > b"%d" % MAX_INTEGER):
-        raise _refused("An integer lies beyond ±2^53.")
+    integers: list[bytes] = _LONG_INTEGER.findall(_remove_strings(frame))
+    # The frame is valid JSON, so that no integer begins with 0, and those of one length sort by value.
+    if integers and (max(map(len, integers)) > _LONG_DIGITS or max(integers) > b"%d" % MAX_INTEGER):
+        raise _parse_error("An integer is beyond ±2^53.")
 
 
 def _check_names(frame: bytes, value: Any) -> None:
-    # A repeated name takes its first member out of the dict: written again, the value has fewer colons than the frame.
-    if _between_strings(frame).count(b":") != _between_strings(_encode(value)).count(b":"):
-        raise _refused("An object has the same name twice.")
+    # The dict has only the last member of a duplicate name, so its encoding has fewer colons than the frame.
+    if _remove_strings(frame).count(b":") != _remove_strings(_encode(value)).count(b":"):
+        raise _parse_error("An object has the same name twice.")
 
 
 def _check_split_names(frame: bytes, members: Mapping[str, msgspec.Raw]) -> None:
-    # As `_check_names`: the first member of a repeated name has gone, and its colons with it. Those within names prove
-    # nothing: one may be written as an escape, and stand for the one that has gone.
+    # As in `_check_names`, the colons of the first member of a duplicate name are missing. Colons in names don't count:
+    # one that is escaped in the frame could make up for a missing one.
     inner = sum(bytes(part).count(b":") for part in members.values())
     if frame.count(b":") == inner + len(members):
         return
-    if _between_strings(frame).count(b":") != len(members) + sum(
-        _between_strings(bytes(part)).count(b":") for part in members.values()
+    if _remove_strings(frame).count(b":") != len(members) + sum(
+        _remove_strings(bytes(part)).count(b":") for part in members.values()
     ):
-        raise _refused("An object has the same name twice.")
+        raise _parse_error("An object has the same name twice.")
 
 
-def _between_strings(text: bytes) -> bytes:
-    """What stands outside of all strings; in C alone, however many there are."""
+def _remove_strings(text: bytes) -> bytes:
+    # Only functions in C, which are fast for any number of strings.
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")  # now each quote begins or ends a string
     return b"".join(text.split(b'"')[::2])

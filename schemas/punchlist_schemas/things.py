@@ -1,6 +1,6 @@
-"""The nouns of the contract: tasks, conversations and their settings, as every process sees them.
+"""The nouns of the contract: tasks, conversations and their settings.
 
-Times are milliseconds since 1970 UTC. Optional members are left out of the JSON when they have nothing to say.
+Times are milliseconds since 1970 UTC. Members at their default are left out of the JSON.
 """
 
 from typing import Annotated, Any, Literal, get_args
@@ -19,7 +19,7 @@ is_heading = vocabulary.is_heading
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 MAX_INTEGER = 2**53
-"""Largest magnitude of an integer on the wire: what every JSON reader holds exactly (RFC 8259 §6)."""
+"""Largest magnitude of an integer on the wire: every JSON reader stores it exactly (RFC 8259 §6)."""
 
 TITLE_PATTERN = r"^(?=\s*\S)[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?![\s\S])"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(?![\s\S])"
@@ -39,7 +39,7 @@ TaskId = Annotated[
     str,
     msgspec.Meta(
         min_length=1,
-        max_length=128,  # more than any list counts to, so that another program's id is told as one that is not here
+        max_length=128,  # longer than needed, so that another program's id gets `not_found`, not `invalid_params`
         description='A decimal string counting up from "1" in its list',
     ),
 ]
@@ -57,7 +57,7 @@ Description = Annotated[str, msgspec.Meta(max_length=65_536, description="Free t
 ShortText = Annotated[str, msgspec.Meta(max_length=500)]
 LongText = Annotated[str, msgspec.Meta(max_length=8_192)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
-"""Owners, actors, users: who somebody says they are."""
+"""Names of owners, actors and users, as the clients give them."""
 Metadata = dict[str, Any]
 
 
@@ -67,19 +67,19 @@ def machine_of(member: str) -> str:
 
 
 def names_of(actor: str) -> list[str]:
-    """Return an actor's own name, its session's and its host's: all agents that it belongs to, the nearest first."""
+    """Return an actor's own name, its session's and its host's, the most specific first."""
     parts = actor.split("/") if actor else []
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
 def title_key(title: str) -> str:
-    """Return what equal titles have in common: case, runs of white space and punctuation at the end don't count."""
+    """Normalize a title for comparison: ignore case, runs of white space and final punctuation."""
     words = " ".join(title.casefold().split())
     return words.rstrip(".,;:!?… ") or words
 
 
 ListKind = Literal["list", "chat"]
-"""What a conversation is for: a list that people and agents look at, or a thread of a chat with its queue of turns."""
+"""Use of a conversation: a list for people and agents, or a thread of a chat with its queue of turns."""
 Position = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER, description="A seq or a version; 0 is before the first")]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 
@@ -105,13 +105,13 @@ Labels = Annotated[tuple[Label, ...], msgspec.Meta(max_length=32)]
 
 
 class Thing(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Base of the values that travel: frozen, and silent about members that have nothing to say."""
+    """Base of the values on the wire: frozen; members at their default are left out."""
 
 
 class Link(Thing, frozen=True, kw_only=True):
-    """Where a task leads: `url`, `path` (`src/a.py:12`), `commit`, `discovered-from` or `relates-to` (a task's id).
+    """Reference from a task: `url`, `path` (`src/a.py:12`), `commit`, `discovered-from` or `relates-to` (a task's id).
 
-    Kinds of your own are kept as they are. That a path, a commit or a task exists is not checked.
+    Other kinds are stored unchanged. Whether a path, a commit or a task exists is not checked.
     """
 
     kind: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9-]{0,31}(?![\s\S])")]
@@ -119,15 +119,15 @@ class Link(Thing, frozen=True, kw_only=True):
 
 
 TASK_LINKS = frozenset(("discovered-from", "relates-to"))
-"""The kinds of links that lead to a task of the same list."""
+"""Kinds of links to a task of the same list."""
 
 Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=64)]
 
 
 class Note(Thing, frozen=True, kw_only=True):
-    """What somebody wrote on a task. `version`, that of the list when it was written, tells one note from another.
+    """A note on a task. `version`, the list's version when it was added, identifies the note.
 
-    With `imported_by` this actor brought it from elsewhere, and says that `actor` wrote it `at` that time.
+    With `imported_by`, this actor imported the note and reported that `actor` wrote it at time `at`.
     """
 
     version: int
@@ -138,10 +138,10 @@ class Note(Thing, frozen=True, kw_only=True):
 
 
 class Gate(Thing, frozen=True):
-    """What a task needs before it counts as completed: a check that passes, then a person's yes; or one of the two.
+    """Requirement for completing a task: a check that passes, then a person's yes; or one of the two.
 
-    `check` names the check: whoever runs `punch gate CHECK -- COMMAND` chooses the command, and the list never holds
-    one. With `by` this actor alone can say yes; otherwise anybody but the task's owner.
+    `check` names the check. The list never contains its command, which is given to `punch gate CHECK -- COMMAND`. With
+    `by` only this actor can say yes; otherwise any actor but the task's owner.
     """
 
     check: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]*)?(?![\s\S])")] = ""
@@ -150,16 +150,16 @@ class Gate(Thing, frozen=True):
 
 
 class TaskName(Thing, frozen=True, kw_only=True):
-    """A task by its id and title."""
+    """Id and title of a task."""
 
     id: TaskId
     title: Title
 
 
 class AgentTask(Thing, frozen=True, kw_only=True):
-    """A task that an agent has claimed, its list, and the parents above it.
+    """A task that an agent has claimed, its list, and its parents.
 
-    While the agent is gone, `left_at`, `silent_at`, `machine` and `lease_expires_at` are set as in `Task`.
+    While the agent is away, `left_at`, `silent_at`, `machine` and `lease_expires_at` are set as in `Task`.
     """
 
     conversation: ConversationId
@@ -173,11 +173,11 @@ class AgentTask(Thing, frozen=True, kw_only=True):
 
 
 class Agent(Thing, frozen=True, kw_only=True):
-    """An agent or a person who works with the daemon, now or until `left_at`.
+    """An agent or a person connected to the daemon, now or until `left_at`.
 
-    `host`, `directory` and `branch` are what an agent reported about itself; who only connected has none of them.
-    `since` is when it came, `last_call` its last sign of life, `conversation` the list that this call was about, and
-    `tasks` what it has claimed.
+    `host`, `directory` and `branch` are reported by `agent.enter`; other connections have none of them. `since` is the
+    time of arrival, `last_call` the last sign of life, `conversation` the list of that call, and `tasks` the claimed
+    tasks.
     """
 
     name: str
@@ -193,24 +193,24 @@ class Agent(Thing, frozen=True, kw_only=True):
 
 
 Waits = Literal["check", "yes"]
-"""What a task that somebody has completed still waits for."""
+"""Requirement of its gate that a task still waits for."""
 
 
 class Task(Thing, frozen=True, kw_only=True):
     """One item of a conversation's list.
 
-    `blocked_by` are the stored edges, `blocks` the same edges from the other side, and `open_blockers` those of
+    `blocked_by` has the stored edges, `blocks` the same edges in the other direction, and `open_blockers` those of
     `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
-    While somebody holds a claim of the task, `fence` is the claim's number and `lease_expires_at` the end of its time;
-    in a list that machines share `machine` is the one on which its owner works. `left_at` is there while the owner's
-    session is gone: since when, and `silent_at` while that machine is not heard of. Until `lease_expires_at` the owner
-    may come back; anybody may claim the task by its id.
-    A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` changes nothing.
-    With `due_day` it is due on that day wherever it is read; `due` is then the last millisecond of that day in UTC.
+    While the task is claimed, `fence` is the claim's number and `lease_expires_at` the end of its lease; in a shared
+    list `machine` is the machine on which its owner works. `left_at` is set while the owner's session has left, and
+    `silent_at` while its machine sends no sign of life, each with the time since when. Until `lease_expires_at` the
+    owner can return; any owner can claim the task by its id.
+    A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` has no effect.
+    With `due_day` it is due on that day in every time zone; `due` is then the last millisecond of that day in UTC.
     With `not_before_day` it is deferred until that day; `not_before` is when the day begins where it was set.
-    `notes` are only ever added. `estimate_ms` is how much work somebody thinks it is, and `spent_ms` how long it was in
-    progress, up to the last change of its status. A task with a `gate` that somebody completes is paused and
-    `waits_for` what the gate asks for; `task.approve` then completes it.
+    Notes can only be added. `estimate_ms` is the estimated work, and `spent_ms` the time in progress up to the last
+    change of status. A task with a `gate` is paused when it is completed and `waits_for` the gate's requirement;
+    `task.approve` then completes it.
     """
 
     id: TaskId
@@ -251,15 +251,15 @@ class Task(Thing, frozen=True, kw_only=True):
 
 
 class Row(Task, frozen=True, kw_only=True):
-    """A task with its place: a list stands in the order of `rank` and then `id`, both compared as plain strings."""
+    """A task with its place: lists are sorted by `rank`, then `id`, both compared as plain strings."""
 
     rank: str
 
 
 class Running(Thing, frozen=True, kw_only=True):
-    """Summary of a task in progress: its owner, and `since` when it has been worked on.
+    """Summary of a task in progress: its owner, and `since`, when it was started.
 
-    While the owner is gone, `left_at`, `silent_at`, `machine` and `lease_expires_at` are set as in `Task`.
+    While the owner is away, `left_at`, `silent_at`, `machine` and `lease_expires_at` are set as in `Task`.
     """
 
     id: TaskId
@@ -293,17 +293,17 @@ ReasonKind = Literal[
 
 
 class Reason(Thing, frozen=True, kw_only=True):
-    """One thing that keeps the task `of` (left out: the whole list) from going on: the task `by`.
+    """A reason why the task `of` (left out: the whole list) can't continue: the task `by`.
 
     `stopped`: the list stops at failures and `by` has failed. `serial`: the list runs one task at a time, and `by` is
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
-    `child`: `by` is an unfinished part of `of`. `heading`: `of` is a heading, which only holds other tasks.
+    `child`: `by` is an unfinished child of `of`. `heading`: `of` is a heading, which only groups other tasks.
     `deferred`: `of` is not ready before `not_before`, or before the day `not_before_day`. `reserved`: `of` is pending
-    and has an `owner`, so that it is handed out to that owner alone. `check` and `yes`: it was completed and waits for
-    what its `gate` asks for. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`,
-    `owner`, `attempts`, `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at`, `silent_at`
-    and `machine` are those of `by`. `depth` counts up where a reason explains the one above it, and `again` says that
-    the causes of `by` stand above.
+    and has an `owner`, who alone can get it. `check` and `yes`: it was completed and waits for this requirement of its
+    `gate`. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`, `attempts`,
+    `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at`, `silent_at` and `machine` are those
+    of `by`. A reason of greater `depth` explains the one before it. With `again`, the causes of `by` were listed
+    before.
     """
 
     kind: ReasonKind
@@ -329,17 +329,17 @@ LeaveGrace = Annotated[int, msgspec.Meta(ge=0, le=86_400, description="Up to 24 
 
 
 class Settings(Thing, frozen=True):
-    """How a conversation's list behaves.
+    """Settings of a conversation's list.
 
-    `execution: serial` allows one task in progress at a time; `on_failure` says whether a failed task stops the
-    queue: nothing is started or handed out any more until the failed task is reopened, completed or deleted.
-    `max_attempts` is how often a task is tried before its failure counts: until then it goes back to pending (0: it
-    counts at once). `auto_clear: when_done` empties the list when its last unfinished task is completed; `idle` when
+    `execution: serial` allows one task in progress at a time. `on_failure: stop` stops the queue when a task fails: no
+    task can be started or claimed until the failed task is reopened, completed or deleted.
+    `max_attempts` is the number of tries before a failure counts; until then the task returns to pending (0: the first
+    failure counts). `auto_clear: when_done` clears the list when its last unfinished task is completed; `idle` when
     all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the queue.
-    `rate_limit` is how many changes each actor may make per minute (0: any number); renewing and giving back are free.
-    `complete_parents` says which parents finish with the last of their tasks: `headings` (those imported as headings,
-    with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready then.
-    `leave_grace` is how many seconds a session's claims last after it has left.
+    `rate_limit` is the maximum number of changes per actor and minute (0: unlimited), not counting renewals and
+    releases. `complete_parents` selects the parents that are completed with their last child: `headings` (imported as
+    headings, with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready then.
+    `leave_grace` is the number of seconds that a session's claims last after it has left.
     """
 
     execution: Literal["manual", "serial"] = "manual"
@@ -364,9 +364,9 @@ class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
 
 
 class Counts(Thing, frozen=True, omit_defaults=False):
-    """How many tasks of a list are in each state.
+    """Number of tasks of a list in each state.
 
-    `blocked` counts unfinished tasks with open blockers, `ready` pending ones that could be started now.
+    `blocked` counts unfinished tasks with open blockers, `ready` pending ones that can be started now.
     """
 
     pending: int = 0
@@ -379,16 +379,16 @@ class Counts(Thing, frozen=True, omit_defaults=False):
 
 
 class Damage(Thing, frozen=True):
-    """Where a list ends because its log is damaged: the changes from position `seq` on are missing, and `reason`."""
+    """Damage of a list's log: changes from position `seq` are missing, for `reason`."""
 
     seq: int
     reason: str
 
 
 class Shared(Thing, frozen=True):
-    """That a list of a space may have changed elsewhere unseen: it is `behind`, or `offline` since then, in ms.
+    """State of a shared list that may miss changes of other machines: `behind`, or `offline` since a time.
 
-    Other states are the kinds of error that a change is refused with: `diverged`, `upgrade_needed`, …
+    Other states are the kinds of error with which changes are rejected: `diverged`, `upgrade_needed`, …
     """
 
     space: str
@@ -397,12 +397,11 @@ class Shared(Thing, frozen=True):
 
 
 class Conversation(Thing, frozen=True, kw_only=True):
-    """A list and what is known about it. `version` counts its events from 1 without holes.
+    """A list without its tasks. `version` counts its events from 1 without gaps.
 
-    `running` are up to 8 of its tasks in progress, the longest first; `wakes_at` is when the next deferred task becomes
-    ready. `waiting` counts the tasks that wait for a person's yes, which are among those that are paused.
-    `metadata` is whatever those who use the list keep with it. With `damaged` only what was before the damage is
-    shown; with `shared` its newest changes may be missing here.
+    `running` has up to 8 of its tasks in progress, the longest first; `wakes_at` is when the next deferred task becomes
+    ready. `waiting` counts the paused tasks that wait for a person's yes. `metadata` is free for clients to use. With
+    `damaged` the values are those before the damage; with `shared` the newest changes may be missing here.
     """
 
     conversation: ConversationId
@@ -424,13 +423,13 @@ class Conversation(Thing, frozen=True, kw_only=True):
 
 
 TALK = frozenset({"user", "assistant"})
-"""Roles of what was said to each other: such a message is superseded by none."""
+"""Roles of spoken messages, which can't be superseded."""
 
 
 class Message(Thing, frozen=True, kw_only=True):
     """One appended message. `message` is its stable id, `seq` its position in the log.
 
-    `supersedes` is the message that it is shown instead of, `superseded_by` the one that is shown instead of it.
+    `supersedes` is the message that this one replaces, `superseded_by` the one that replaces it.
     """
 
     message: MessageId

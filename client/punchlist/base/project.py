@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 
 from punchlist_schemas import directory
-from punchlist_schemas.directory import Meant
+from punchlist_schemas.directory import DirectoryList
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.rendezvous import make_directories
 
@@ -29,7 +29,7 @@ def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None
     return next((path for path in (*candidates, otherwise) if path), None)
 
 
-def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, Meant | None] | None":
+def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, DirectoryList | None] | None":
     """Return the list for calls that name none: its id, and the directory's rule if the list comes from that.
 
     Raises:
@@ -40,7 +40,7 @@ def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple
     if place is not None and not os.path.isdir(place):
         # Its parent directories may belong to another project.
         raise DirectoryError(f"The project's directory {place} is gone", "name one that exists, or a list: -c NAME")
-    meant = directory.meant(place)
+    meant = directory.find_list(place)
     return None if meant is None else (meant.conversation, meant)
 
 
@@ -49,7 +49,7 @@ def own(name: str, user: "str | None") -> str:
     return name if user is None or name.startswith(("my:", "of:")) else f"my:{name}"
 
 
-def may_be_taken(meant: "Meant | None", data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
+def may_be_taken(meant: "DirectoryList | None", data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
     """Return whether a project may use its list. An unused list is recorded as the project's, except for `default`.
 
     Args:
@@ -66,7 +66,7 @@ def may_be_taken(meant: "Meant | None", data_dir: str, used: "str | None", user:
     return True
 
 
-def not_allowed(meant: Meant) -> DirectoryError:
+def not_allowed(meant: DirectoryList) -> DirectoryError:
     """Return the error for a project file that names a list of another project."""
     return DirectoryError(
         f"{meant.file} names the list {meant.conversation}, which was not made for this project",

@@ -14,9 +14,9 @@ from punchlist.calls.cursor import Change
 from punchlist.connection.core import Request
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
-from punchlist_schemas.changes import MAKES, OF_THE_CALL, TaskChange
+from punchlist_schemas.changes import CALL_PARAMS, CHANGE_PARAMS, TaskChange
 from punchlist_schemas.methods import METHODS
-from punchlist_schemas.spaces import SpaceAdd, SpacePlace, SpaceResult, SpaceView
+from punchlist_schemas.spaces import SpaceAdd, SpaceParams, SpaceResult, SpaceView
 from punchlist_schemas.things import Agent, Status
 
 R = TypeVar("R")
@@ -84,12 +84,14 @@ def to_task_change(change: Call[Any] | Mapping[str, Any]) -> TaskChange:
     """Return a change for `list.apply`, from a `Call` that would make it alone or from its JSON form."""
     if isinstance(change, Call):
         members = msgspec.to_builtins(change.request.params)
-        members = {name: value for name, value in members.items() if name not in OF_THE_CALL}
+        members = {name: value for name, value in members.items() if name not in CALL_PARAMS}
         change = {"method": change.method, **members}
     try:
         return msgspec.convert(change, TaskChange)
     except msgspec.ValidationError as error:
-        raise ValueError(f"Not a change of list.apply: {error}. Known methods are {', '.join(MAKES)}.") from None
+        raise ValueError(
+            f"Not a change of list.apply: {error}. Known methods are {', '.join(CHANGE_PARAMS)}."
+        ) from None
 
 
 class ClientCalls:
@@ -97,11 +99,11 @@ class ClientCalls:
 
     def status(self) -> Call[r.StatusResult]:
         """Return the daemon's status: uptime, clients, subscriptions with their lag, sizes, latest errors."""
-        return Call("daemon.status", p.Nothing(), itself)
+        return Call("daemon.status", p.NoParams(), itself)
 
     def discover(self) -> Call[dict[str, Any]]:
         """Return the OpenRPC document of the protocol."""
-        return Call("rpc.discover", p.Nothing(), itself)
+        return Call("rpc.discover", p.NoParams(), itself)
 
     def backup(self, path: str, *, check: bool = True) -> Call[r.BackupResult]:
         """Copy the log to a new file while the daemon keeps running.
@@ -158,11 +160,11 @@ class ClientCalls:
 
     def spaces(self) -> Call[tuple[SpaceView, ...]]:
         """Return the spaces of this daemon, with the state of each connection and the lists shared there."""
-        return Call("space.list", p.Nothing(), attrgetter("spaces"))
+        return Call("space.list", p.NoParams(), attrgetter("spaces"))
 
     def remove_space(self, space: str) -> Call[str]:
         """Remove a space that has no shared lists left on this machine. Returns its name."""
-        return Call("space.remove", SpacePlace(space=space), attrgetter("removed"))
+        return Call("space.remove", SpaceParams(space=space), attrgetter("removed"))
 
     def shutdown(self, *, if_idle: bool = False) -> Call[bool]:
         """Stop the daemon after it has finished accepted calls. Returns whether it stops.

@@ -211,7 +211,7 @@ class ConversationCalls(TaskCalls):
 
     def info(self) -> Call[ConversationThing]:
         """Return the title, settings, counts and times of the conversation."""
-        return Call("conversation.get", p.Place(conversation=self.id), attrgetter("conversation"))
+        return Call("conversation.get", p.ConversationParams(conversation=self.id), attrgetter("conversation"))
 
     def configure(
         self,
@@ -289,7 +289,7 @@ class ConversationCalls(TaskCalls):
 
         `since` is in milliseconds since 1970 UTC. A conversation can have subscribers before its first change.
         """
-        return Call("conversation.presence", p.Place(conversation=self.id), attrgetter("present"))
+        return Call("conversation.presence", p.ConversationParams(conversation=self.id), attrgetter("present"))
 
     def find(self, key: str) -> Call[tuple[Recorded, ...]]:
         """Return the events of the change with this idempotency key; none if it changed nothing or was never made."""

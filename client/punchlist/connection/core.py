@@ -145,10 +145,10 @@ class Wire:
         """
         self._last_id += 1
         try:
-            payload = jsonrpc.request(self._last_id, request.method, request.params)
+            payload = jsonrpc.encode_request(self._last_id, request.method, request.params)
             if len(payload) > self._limits.frame_bytes:
                 raise _too_long(request.method, len(payload), self._limits.frame_bytes)
-            for _ in strict_json.parsing(payload, self._limits.depth):
+            for _ in strict_json.parse_in_slices(payload, self._limits.depth):
                 pass
             if b"null" in payload:  # the encoding of NaN and infinity as well as None
                 strict_json.check_numbers(msgspec.to_builtins(request.params))
@@ -157,13 +157,13 @@ class Wire:
         except UnicodeEncodeError:
             raise _unreadable(request.method, Rejection("parse_error", "A text contains a lone surrogate.")) from None
         except RecursionError:
-            raise _unreadable(request.method, strict_json.too_deep(self._limits.depth)) from None
+            raise _unreadable(request.method, strict_json.reject_depth(self._limits.depth)) from None
         return self._last_id, self._framer.encode(payload)
 
     def cancel(self, request_id: int) -> bytes:
         """Return the bytes that cancel a waiting request. Its reply may still arrive."""
         self._last_id += 1
-        return self._framer.encode(jsonrpc.request(self._last_id, "rpc.cancel", {"id": request_id}))
+        return self._framer.encode(jsonrpc.encode_request(self._last_id, "rpc.cancel", {"id": request_id}))
 
     def receive(self, data: bytes) -> list[Reply | Notice]:
         """Return the messages that are complete after these bytes.

@@ -199,7 +199,7 @@ class Target:
         """Return the daemon's process id; 0 if it is unknown, or if the service manager has yet to start the daemon."""
         if self._requires_data_dir and (pid := find_lock_holder(self.data_dir)):
             return pid
-        peer = os_calls.process(self._pid) if self._pid else None
+        peer = os_calls.read_process(self._pid) if self._pid else None
         return self._pid if peer and peer[0] != os_calls.SERVICE_MANAGER else 0
 
     def check_process(self, *, greeted: bool, on_purpose: bool) -> None:
@@ -247,7 +247,7 @@ class Target:
                 if error.errno != errno.EAGAIN or (self.check_after_s is None and waiting.is_over):
                     raise
                 waiting.proceed()
-        self._pid = os_calls.peer(sock)[0]
+        self._pid = os_calls.read_peer(sock)[0]
         _known_sockets.add(path)
         return sock
 
@@ -367,7 +367,7 @@ def connect(path: str, timeout_s: float = TIMEOUT_S) -> Socket:
         sock.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _timeval(timeout_s))
         os_calls.connect(sock, path)
         sock.setsockopt(SOL_SOCKET, SO_SNDTIMEO, _timeval(0))
-        uid = os_calls.peer(sock)[1]
+        uid = os_calls.read_peer(sock)[1]
         if uid not in (os.getuid(), 0):
             raise DaemonUnavailable(
                 f"{path} is served by another user (uid {uid}), not by you; punchlist does not talk to it."

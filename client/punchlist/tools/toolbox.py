@@ -27,7 +27,7 @@ from punchlist.tools.model import Arguments, Dialect, Problem, Reply, Steps, Too
 from punchlist.tools.refusals import problem_of
 from punchlist_schemas import rendezvous
 from punchlist_schemas.directory import OUTSIDE
-from punchlist_schemas.params import Place
+from punchlist_schemas.params import ConversationParams
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.things import Damage
 
@@ -131,7 +131,7 @@ def _replied(context: ToolContext, tool: Tool, prepared: Arguments, *, is_told: 
 def _name_of(conversation: str) -> Generator[Call[Any], Any, str]:
     """Return the name by which people call a list; its id if the daemon does not answer any more."""
     try:
-        name: str = yield Call("conversation.get", Place(conversation=conversation), attrgetter("name"))
+        name: str = yield Call("conversation.get", ConversationParams(conversation=conversation), attrgetter("name"))
     except PunchlistError:
         return conversation
     return name or conversation

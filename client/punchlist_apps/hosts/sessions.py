@@ -69,7 +69,7 @@ def session_of(env: "Mapping[str, str]") -> str | None:
 def host_process() -> str | None:
     """The host that started this process, as `PID-START`; shells in between are passed over. None if unknown."""
     pid = os.getppid()
-    while pid > 1 and (found := os_calls.process(pid)):
+    while pid > 1 and (found := os_calls.read_process(pid)):
         name, started, parent = found
         if name not in _SHELLS:
             return f"{pid}-{started}"

@@ -113,7 +113,7 @@ class Presence:
         directory = os.path.realpath(self._directory or ".")
         found = None
         with suppress(DirectoryError, OSError):
-            found = repository.above(directory)
+            found = repository.find_repository(directory)
         branch = "" if found is None else _plain(found.branch, _LONGEST_NAME)
         return AgentEnter(agent=agent.name, host=host, directory=_plain(directory, _LONGEST_PATH), branch=branch)
 

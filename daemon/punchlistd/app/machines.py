@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.params import Nothing
+from punchlist_schemas.params import NoParams
 from punchlist_schemas.results import Result
-from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpaceListResult, SpacePlace, SpaceRepair
+from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpaceListResult, SpaceParams, SpaceRepair
 from punchlistd.clock import now_ms
 from punchlistd.engine.claims import Claims
 from punchlistd.engine.lists.conversations import Conversations
@@ -118,12 +118,12 @@ class Machines:
                 return Rejection("unreachable", str(error), {"space": params.space, "since": now_ms()})
         return await self._answer(lambda sharing: sharing.add_space(params))
 
-    async def list_spaces(self, params: Nothing) -> Outcome:
+    async def list_spaces(self, params: NoParams) -> Outcome:
         if self._sharing is None:
             return _encode(SpaceListResult())
         return await self._answer(lambda sharing: sharing.list_spaces())
 
-    async def remove_space(self, params: SpacePlace) -> Outcome:
+    async def remove_space(self, params: SpaceParams) -> Outcome:
         return await self._answer(lambda sharing: sharing.remove_space(params))
 
     async def repair_space(self, params: SpaceRepair) -> Outcome:

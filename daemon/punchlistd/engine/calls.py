@@ -44,7 +44,7 @@ class Holder(Protocol):
     """A connection as the holder of claims."""
 
     @property
-    def heard_at(self) -> float:
+    def last_seen_at(self) -> float:
         """Monotonic time of its last sign of life, in seconds."""
         ...
 
@@ -99,8 +99,8 @@ class Caller(Protocol):
         ...
 
 
-class Nobody:
-    """The caller of the daemon's own calls. It sees all lists and discards answers."""
+class DaemonCaller:
+    """The daemon as the caller of its own calls. It sees all lists and discards answers."""
 
     actor = "punchlistd"
     user = None
@@ -287,7 +287,7 @@ class Arrival(msgspec.Struct, eq=False):
 
     Attributes:
         first: Version of its first event.
-        behind: Place in the shared log before it.
+        previous: Place in the shared log before it.
         place: Place in the shared log after it.
         arrived: Called once: with None when it is published, otherwise with the reason why not.
         is_long: As in `Write`.
@@ -295,7 +295,7 @@ class Arrival(msgspec.Struct, eq=False):
 
     conversation: str
     first: int
-    behind: Place
+    previous: Place
     place: Place
     steps: list[Step]
     arrived: Callable[[Rejection | None], None]

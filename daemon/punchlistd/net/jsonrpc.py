@@ -93,7 +93,7 @@ def decode_strictly(frame: bytes, limits: Limits) -> Call | Malformed | list[Cal
 def decode_in_slices(frame: bytes, limits: Limits) -> Generator[None, None, Call | Malformed | list[Call | Malformed]]:
     """Generator form of `decode_strictly`: yields after each part of a long frame."""
     try:
-        return _parse_frame((yield from strict_json.parsing(frame, limits.depth)), limits)
+        return _parse_frame((yield from strict_json.parse_in_slices(frame, limits.depth)), limits)
     except strict_json.Refused as refused:
         return Malformed(NULL, refused.rejection)
 

@@ -112,7 +112,7 @@ def _leads_to(path: str, sock: socket.socket) -> bool:
             return True
         except OSError:
             return False
-        return os_calls.peer(probe) == os_calls.peer(sock)
+        return os_calls.read_peer(probe) == os_calls.read_peer(sock)
 
 
 class OwnSocket(ListeningSocket):
@@ -157,7 +157,7 @@ class OwnSocket(ListeningSocket):
         return lock
 
     def _bind(self, path: str) -> socket.socket:
-        address = os_calls.address(self._directory, path)
+        address = os_calls.build_address(self._directory, path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.setblocking(False)
         before = os.umask(0o177)

@@ -134,7 +134,7 @@ class ConnectionMethods:
         names = await self._queries.short_names(ids) if user is None else {}
         return _encode(r.AgentListResult(agents=tuple(agents), names=names))
 
-    async def list_present(self, connection: Connection, params: p.Place) -> Outcome:
+    async def list_present(self, connection: Connection, params: p.ConversationParams) -> Outcome:
         loaded = await self._queries.durable(connection, params.conversation)
         if isinstance(loaded, Rejection):
             return loaded
@@ -183,10 +183,10 @@ class ConnectionMethods:
         return loaded.build_list_reply(b"%b," % result[:-1], b',"version":%d}' % loaded.state.version)
 
 
-def discover(_connection: Connection, _params: p.Nothing) -> Outcome:
-    from punchlist_schemas.discover import openrpc_document  # noqa: PLC0415 - rarely requested, slow to build
+def discover(_connection: Connection, _params: p.NoParams) -> Outcome:
+    from punchlist_schemas.discover import encode_openrpc  # noqa: PLC0415 - rarely requested, slow to build
 
-    return openrpc_document()
+    return encode_openrpc()
 
 
 def cancel(connection: Connection, params: p.Cancel) -> Outcome:
@@ -196,11 +196,11 @@ def cancel(connection: Connection, params: p.Cancel) -> Outcome:
     return ACKNOWLEDGED
 
 
-def acknowledge(_connection: Connection, _params: p.Anything) -> Outcome:
+def acknowledge(_connection: Connection, _params: p.AnyParams) -> Outcome:
     return ACKNOWLEDGED
 
 
-def leave(connection: Connection, _params: p.Anything) -> Outcome:
+def leave(connection: Connection, _params: p.AnyParams) -> Outcome:
     asyncio.get_running_loop().call_soon(connection.finish)
     return ACKNOWLEDGED
 

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from punchlist_schemas.params import Nothing
-from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpacePlace, SpaceRepair
+from punchlist_schemas.params import NoParams
+from punchlist_schemas.spaces import ListJoin, ListLeave, ListShare, SpaceAdd, SpaceParams, SpaceRepair
 from punchlistd.engine.replies import Outcome
 
 
@@ -12,9 +12,9 @@ class Sharing(Protocol):
 
     async def add_space(self, params: SpaceAdd) -> Outcome: ...
 
-    async def list_spaces(self, params: Nothing) -> Outcome: ...
+    async def list_spaces(self, params: NoParams) -> Outcome: ...
 
-    async def remove_space(self, params: SpacePlace) -> Outcome: ...
+    async def remove_space(self, params: SpaceParams) -> Outcome: ...
 
     async def repair_space(self, params: SpaceRepair) -> Outcome: ...
 

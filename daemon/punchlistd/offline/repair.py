@@ -308,7 +308,7 @@ class _DamagedList:
                     "event": event,
                 }
             )
-            line, self._check = seal(self._check, wire, Side(left=len(events) - number))
+            line, self._check = seal(self._check, wire, Side(remaining=len(events) - number))
             lines.append(line)
         return lines
 

@@ -54,7 +54,7 @@ def detach() -> int:
     os.umask(0o077)
     for kind, unit in _LIMITS.items():
         hard = resource.getrlimit(kind)[1]
-        soft = os_calls.most_descriptors(hard) if kind == resource.RLIMIT_NOFILE else hard
+        soft = os_calls.max_descriptors(hard) if kind == resource.RLIMIT_NOFILE else hard
         resource.setrlimit(kind, (soft, hard))
         if hard != resource.RLIM_INFINITY and kind != resource.RLIMIT_NOFILE:
             logger.warning("the program that started this daemon limits it to %d %s", hard, unit)

@@ -122,7 +122,7 @@ class TooLarge(SharedLogError):
     """
 
     def __init__(self, size: int, maximum: int) -> None:
-        super().__init__(f"The change has {size} bytes, and the space takes at most {maximum}. Make smaller changes.")
+        super().__init__(f"The change has {size} bytes, but the space accepts at most {maximum}. Make smaller changes.")
         self.size = size
         self.maximum = maximum
 

@@ -30,7 +30,7 @@ from punchlist_schemas.spaces import (
     SharedResult,
     SpaceAdd,
     SpaceListResult,
-    SpacePlace,
+    SpaceParams,
     SpaceRemoved,
     SpaceRepair,
     SpaceRepaired,
@@ -248,7 +248,7 @@ class Sharing:
                 urls = normalize_addresses(params.urls)
             except BadAddress as error:
                 raise Rejected(Rejection("invalid_params", str(error), {"field": "urls"})) from error
-            asked = Space(
+            requested = Space(
                 params.space,
                 urls,
                 creds=params.creds or "",
@@ -256,7 +256,7 @@ class Sharing:
                 replicas=params.replicas or 0,
                 monitor=",".join(params.monitors),
             )
-            checked = await self._adapter.prepare(asked, self.member)
+            checked = await self._adapter.prepare(requested, self.member)
             others = tuple(space for space in self._spaces.spaces if space.name != params.space)
             await self._save(Spaces((*others, checked.space), self._spaces.lists))
             if (open_space := self._open_spaces.pop(params.space, None)) is not None:
@@ -294,7 +294,7 @@ class Sharing:
                     return Deletion(at=fact.at, by=fact.actor)
         return None
 
-    async def remove_space(self, params: SpacePlace) -> SpaceRemoved:
+    async def remove_space(self, params: SpaceParams) -> SpaceRemoved:
         async with self._exclusive():
             space = self._spaces.find_space(params.space)
             if space is None:
@@ -360,7 +360,9 @@ class Sharing:
                 raise Rejected(loaded.damage)
             if not loaded.state.exists:
                 raise Rejected(
-                    Rejection("not_found", f"This machine has no list {name}.", {"what": "conversation", "id": name})
+                    Rejection(
+                        "not_found", f"The list {name} does not exist here.", {"what": "conversation", "id": name}
+                    )
                 )
             log = self._open_spaces[params.space].lanes.log
             with _rejecting(name, params.space, log):

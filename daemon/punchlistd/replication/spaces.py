@@ -113,7 +113,7 @@ def load(data_dir: str, env: Mapping[str, str]) -> Spaces:
     except OSError as error:
         raise Misconfigured(f"{path} can't be read: {error.strerror}.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        message = f"{path} is not what punchlist wrote ({error}). Mend it, or move it away and add the spaces again."
+        message = f"{path} is not a valid configuration ({error}). Correct it, or remove it and add the spaces again."
         raise Misconfigured(message) from error
     space, lists = _read_environment(env)
     if space is None:
@@ -165,7 +165,7 @@ def normalize_address(url: str) -> str:
     except ValueError:
         raise BadAddress(f"{url} names no host: write tls://HOST or tls://HOST:PORT.") from None
     if parts.scheme not in ("tls", "nats"):
-        raise BadAddress(f"{url} is no address of a space's server: write tls://HOST or tls://HOST:PORT.")
+        raise BadAddress(f"{url} is not an address of a space's server: write tls://HOST or tls://HOST:PORT.")
     try:
         host, port = parts.hostname, parts.port or PORT
     except ValueError:
@@ -173,7 +173,7 @@ def normalize_address(url: str) -> str:
     if not host or not re.fullmatch(r"[A-Za-z0-9_.:-]+", host):
         raise BadAddress(f"{url} names no host: write tls://HOST or tls://HOST:PORT.")
     if "@" in parts.netloc:
-        raise BadAddress("An address names no user or password: these stand in a file, which --creds names.")
+        raise BadAddress("Addresses must not contain user or password: put them in a file and pass it with --creds.")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise BadAddress(f"{url} has more than a host and a port: write tls://{host}:{port}.")
     if parts.scheme == "nats" and not is_loopback(host):
@@ -182,14 +182,14 @@ def normalize_address(url: str) -> str:
 
 
 def _normalize_postgres(url: str) -> str:
-    advice = "write postgres://USER@HOST/DATABASE, with :PORT behind the host if need be"
+    advice = "write postgres://USER@HOST/DATABASE, with :PORT after the host if needed"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or POSTGRES_PORT
     except ValueError:
-        raise BadAddress(f"An address of PostgreSQL is not whole: {advice}.") from None
+        raise BadAddress(f"An address of PostgreSQL is incomplete: {advice}.") from None
     if parts.password is not None:  # this message must not repeat the address
-        raise BadAddress("An address has no password: it stands in a file, which --creds names.")
+        raise BadAddress("Addresses must not contain passwords: put the password in a file and pass it with --creds.")
     user, database = parts.username or "", parts.path[1:]
     if not host or not all(re.fullmatch(r"[A-Za-z0-9_.:-]+", part) for part in (host, user, database)):
         raise BadAddress(f"{url} names no user, host or database: {advice}.")

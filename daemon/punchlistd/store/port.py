@@ -12,13 +12,13 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 
-class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename={"remaining": "left"}):
     """Metadata stored with an event and never sent to clients.
 
     Attributes:
         key: Idempotency key of the call, on the first event of its group.
         call: Fingerprint of the call that used the key, on the first event of its group.
-        left: Number of events of the group that follow this one.
+        remaining: Number of later events of the group; stored as `left`.
         undoes: Versions of the first events of the groups that this group undoes. Negative: undos that it redoes.
         owner: User of the conversation that a tombstone erased.
         position: Position of the post in the shared log, on the last event of a post of a shared list.
@@ -27,7 +27,7 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     key: str = ""
     call: str = ""
-    left: int = 0
+    remaining: int = 0
     undoes: tuple[int, ...] = ()
     owner: str = ""
     position: int = 0
@@ -84,9 +84,9 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
         return int(self._header()[3])
 
     @property
-    def left(self) -> int:
-        """Number of events of the group that follow this one."""
-        return side_of(self).left if b'"left":' in self.side else 0
+    def remaining(self) -> int:
+        """Number of later events of the group."""
+        return side_of(self).remaining if b'"left":' in self.side else 0
 
     def _header(self) -> re.Match[bytes]:
         if header := _HEADER.match(self.line):
@@ -229,7 +229,7 @@ class EventLog(Protocol):
         ...
 
     @property
-    def spoiled(self) -> Mapping[str, Damaged]:
+    def damaged(self) -> Mapping[str, Damaged]:
         """The first damaged event found in each conversation since the log was opened."""
         ...
 

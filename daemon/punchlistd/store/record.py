@@ -120,7 +120,7 @@ def take_groups(events: Iterable[Stored], limit: int, max_bytes: int) -> list[St
     for stored in events:
         selected.append(stored)
         size += len(stored.line)
-        if (len(selected) >= limit or size >= max_bytes) and not stored.left:
+        if (len(selected) >= limit or size >= max_bytes) and not stored.remaining:
             break
     return selected
 

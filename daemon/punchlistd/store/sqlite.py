@@ -80,7 +80,7 @@ class SqliteLog:
     def __init__(self, thread: DatabaseThread, operations: Operations, slow_s: float) -> None:
         self._thread = thread
         self._operations = operations
-        self.spoiled = operations.damage.spoiled
+        self.damaged = operations.damage.damaged
         self._slow_s = slow_s
         self._remaining_thread_commits = 0 if slow_s > 0 else 1
         self._closed = False
@@ -95,7 +95,7 @@ class SqliteLog:
         reserve_bytes: int = 0,
         slow_s: float = SLOW_S,
         allow_network: bool = False,
-        file_system: Callable[[str], str] = os_calls.file_system,
+        file_system: Callable[[str], str] = os_calls.find_file_system,
     ) -> Self:
         """Open the log at a path, or create it if the file is missing. The directory must exist.
 

@@ -1,8 +1,8 @@
-"""What Linux and macOS do each in their own way: one function for each, twice, in a module for each system.
+"""Functions that differ between Linux and macOS, in a module for each system.
 
-`os_calls` is the module of the system that this process runs on. Nothing outside of this package may name what only
-one of them has (a test holds this). Both modules have the same functions; those of macOS use nothing that Linux lacks
-where the calls of both allow it, so that the tests run them here. `atomic` writes files whole by these calls.
+`os_calls` is the module of the running system. Code outside of this package must not use names that only one system has
+(tested). Both modules have the same functions. Those of macOS use calls that Linux has too where possible, so that
+tests can run them on Linux. `atomic` replaces files atomically.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Files that are written whole: a reader sees the old bytes or the new ones, and a failure leaves the old ones.
+"""Atomic file replacement: readers see the old bytes or the new ones, and a failure leaves the old ones.
 
-Light on purpose: hooks and shell prompts come through here.
+Imports little, because hooks and shell prompts load this module.
 """
 
 import errno
@@ -15,37 +15,37 @@ PRIVATE = 0o600
 def atomic_write(
     path: str, data: bytes, *, mode: int | None = PRIVATE, fsync: bool = False, replace: bool = True
 ) -> os.stat_result:
-    """Create or replace a file that holds exactly `data`, and return its status. A link is replaced, not followed.
+    """Create or replace a file with `data`, and return its status. A link is replaced, not followed.
 
     Args:
         path: The file. Its directory must exist.
         data: All of its bytes.
-        mode: Its permissions, regardless of the umask. None: those of the present file, else those the umask allows.
-        fsync: Whether the bytes must be on the disk before the name shows them, and the name before this returns.
-        replace: Whether a present file is replaced.
+        mode: Its permissions, regardless of the umask. None: those of the existing file, else those the umask allows.
+        fsync: Whether to flush the bytes before the file gets its name, and the name before this returns.
+        replace: Whether to replace an existing file.
 
     Raises:
-        FileExistsError: A file is there, and `replace` is False.
-        OSError: It can't be written, with `path` as the file's name. A present file is untouched.
+        FileExistsError: The file exists, and `replace` is False.
+        OSError: It can't be written; its filename is `path`. An existing file is unchanged.
     """
     directory, name = os.path.split(path)
-    beside = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(3).hex()}")
+    temporary = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(3).hex()}")
     try:
         if mode is None:
-            mode = _mode(path)
-        written = write_new(beside, data, mode, fsync=fsync)
+            mode = _read_mode(path)
+        written = write_new(temporary, data, mode, fsync=fsync)
         try:
             if replace:
-                os.replace(beside, path)
+                os.replace(temporary, path)
             else:
-                name_new(beside, path)
+                rename_new(temporary, path)
         except BaseException:
-            os.unlink(beside)
+            os.unlink(temporary)
             raise
         if fsync:
             _flush_directory(directory or ".")
     except OSError as error:
-        error.filename, error.filename2 = path, None  # a full disk names no file
+        error.filename, error.filename2 = path, None  # without a name if the disk is full
         raise
     return written
 
@@ -53,16 +53,16 @@ def atomic_write(
 def write_new(
     name: str, data: bytes, mode: int | None, *, folder: int | None = None, fsync: bool = True
 ) -> os.stat_result:
-    """Create a file that holds exactly `data`, and return its status. A failure removes it.
+    """Create a file with `data`, and return its status. A failure removes it.
 
-    A reader may see a part of it, so the name must be one that no other program opens yet.
+    Readers may see a part of it, so no other program may know its name yet.
 
     Args:
-        name: The file, in `folder` if that is given.
+        name: Path of the file, relative to `folder` if given.
         data: All of its bytes.
         mode: Its permissions, regardless of the umask. None: those the umask allows.
-        folder: An open directory.
-        fsync: Whether the bytes must be on the disk.
+        folder: Descriptor of an open directory.
+        fsync: Whether to flush the bytes to the disk.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, 0o666 if mode is None else 0, dir_fd=folder)
@@ -80,22 +80,22 @@ def write_new(
         raise
 
 
-def name_new(beside: str, path: str) -> None:
-    """Give a finished file its name.
+def rename_new(temporary: str, path: str) -> None:
+    """Rename a file without replacing another one.
 
     Raises:
-        FileExistsError: The name is taken; nothing happened.
+        FileExistsError: The name is taken; nothing was changed.
     """
     try:
-        os.link(beside, path)
+        os.link(temporary, path)
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
-        os.rename(beside, path)
+        os.rename(temporary, path)
     else:
-        os.unlink(beside)
+        os.unlink(temporary)
 
 
 def _flush_directory(path: str) -> None:
@@ -106,7 +106,7 @@ def _flush_directory(path: str) -> None:
         os.close(directory)
 
 
-def _mode(path: str) -> int | None:
+def _read_mode(path: str) -> int | None:
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Linux. Light at the top: a shell prompt imports this."""
+"""System calls on Linux. Imports little at the top, because shell prompts load this module."""
 
 import os
 import sys
@@ -11,32 +11,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_ADDRESS_BYTES = 107
-"""What an AF_UNIX address holds besides its closing zero."""
+"""Maximum length of an AF_UNIX address, without its terminating zero."""
 
 OPEN_FILES = "/proc/self/fd"
-"""Directory with the open files of this process by their numbers."""
+"""Directory of this process's open files, by descriptor."""
 
 _MAX_NAME_BYTES = 80
-"""What is surely left of an address for the socket's name, behind its directory as a descriptor."""
+"""Maximum length of a socket's file name, so that it fits into an address after any descriptor's path."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MOUNTS = "/proc/self/mountinfo"
 
 
-def peer(sock: "socket.socket") -> tuple[int, int]:
-    """Process id and user id at the other end of a Unix socket (struct ucred: pid, uid, gid)."""
+def read_peer(sock: "socket.socket") -> tuple[int, int]:
+    """Return process id and user id of the peer of a Unix socket."""
     import socket
 
+    # struct ucred: pid, uid, gid
     credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder)
 
 
 def connect(sock: "socket.socket", path: str) -> None:
-    """Connect to a Unix socket, however long its path is.
-
-    Raises:
-        OSError: As the system says.
-    """
+    """Connect to a Unix socket, regardless of the length of its path."""
     if len(os.fsencode(path)) <= MAX_ADDRESS_BYTES:
         sock.connect(path)
         return
@@ -52,11 +49,11 @@ def connect(sock: "socket.socket", path: str) -> None:
         os.close(directory)
 
 
-def address(directory: int, path: str) -> str:
-    """What to bind, or to connect to, for a socket at `path` in an open directory: whatever its path leads to now.
+def build_address(directory: int, path: str) -> str:
+    """Return the address of a socket at `path`, whose directory is open as `directory`.
 
     Raises:
-        OSError: There is no such address; the message says why.
+        OSError: /proc is not mounted.
     """
     if not os.path.isdir(OPEN_FILES):
         import errno
@@ -66,58 +63,46 @@ def address(directory: int, path: str) -> str:
 
 
 def data_home(home: str) -> str:
-    """Where programs keep a user's data, unless XDG_DATA_HOME says so."""
+    """Return the default of XDG_DATA_HOME."""
     return f"{home}/.local/share"
 
 
 def flush(file: int) -> None:
-    """Have the disk store a file for good.
-
-    Raises:
-        OSError: It could not.
-    """
+    """Flush a file, with its metadata, to the disk."""
     os.fsync(file)
 
 
 def flush_data(file: int) -> None:
-    """Have the disk store a file's bytes for good.
-
-    Raises:
-        OSError: It could not.
-    """
+    """Flush a file's bytes to the disk."""
     os.fdatasync(file)
 
 
 def allocate(file: int, size: int) -> None:
-    """Take so many bytes of the disk for a file.
-
-    Raises:
-        OSError: There is no room.
-    """
+    """Reserve disk space for the first `size` bytes of a file."""
     os.posix_fallocate(file, 0, size)
 
 
-def memory_file() -> int:
-    """An open file without a name, closed in programs that this one starts."""
+def open_memory_file() -> int:
+    """Open a file without a name. Child programs don't inherit it."""
     return os.memfd_create("punchlist", os.MFD_CLOEXEC)
 
 
-def when_ended(
-    process: "subprocess.Popen[bytes]", loop: "asyncio.AbstractEventLoop", ended: "Callable[[], None]"
+def watch_child(
+    process: "subprocess.Popen[bytes]", loop: "asyncio.AbstractEventLoop", on_end: "Callable[[], None]"
 ) -> None:
-    """Call `ended` in the loop once a child has ended. It is not reaped: its number stays its own."""
+    """Call `on_end` in the loop once a child has ended. The child is not reaped, so its pid can't be reused."""
     descriptor = os.pidfd_open(process.pid)
 
     def report() -> None:
         loop.remove_reader(descriptor)
         os.close(descriptor)
-        ended()
+        on_end()
 
     loop.add_reader(descriptor, report)
 
 
-def file_system(path: str, table: str = _MOUNTS) -> str:
-    """Type of the file system a path is on, as the kernel names it; "" where there is no table of mounts."""
+def find_file_system(path: str, table: str = _MOUNTS) -> str:
+    """Return the kernel's name of the type of a path's file system, or "" without a table of mounts."""
     import re
 
     try:
@@ -135,8 +120,8 @@ def file_system(path: str, table: str = _MOUNTS) -> str:
     return kind
 
 
-def process(pid: int) -> tuple[str, str, int] | None:
-    """Name of a process's program, when it started (to compare for equality alone), and its parent; None: unknown."""
+def read_process(pid: int) -> tuple[str, str, int] | None:
+    """Return a process's program name, start time (only to compare for equality) and parent, or None if unknown."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             head, _, rest = file.read().rpartition(")")
@@ -146,8 +131,8 @@ def process(pid: int) -> tuple[str, str, int] | None:
         return None
 
 
-def command_line(pid: int) -> list[str]:
-    """The words that a process was started with; none if unknown."""
+def read_command_line(pid: int) -> list[str]:
+    """Return the arguments of a process, with the program; empty if unknown."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
             return file.read().split("\0")
@@ -156,7 +141,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def is_suspended(pid: int) -> bool:
-    """Return whether a process was stopped by a signal or a debugger."""
+    """Return whether a process is stopped by a signal or a debugger."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] in ("T", "t")
@@ -165,12 +150,11 @@ def is_suspended(pid: int) -> bool:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process."""
     return os.path.exists(f"/proc/{pid}")
 
 
 def holds_lock(pid: str, inode: int) -> bool:
-    """Whether a process holds a file locked (`flock`). The lock is read of, never taken."""
+    """Return whether a process holds the `flock` of a file, without trying to take the lock."""
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as locks:
             rows = [line.split() for line in locks]
@@ -180,24 +164,24 @@ def holds_lock(pid: str, inode: int) -> bool:
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of what our children leave behind; False where that can't be."""
+    """Become the parent of orphaned descendants. Return False if the system can't do that."""
     import ctypes
 
     return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
-def with_variable(line: bytes, parent: int | None = None) -> list[int]:
-    """Processes, or those of one parent, in whose environment this line stands: 2 ms of work on a busy machine."""
+def find_by_variable(line: bytes, parent: int | None = None) -> list[int]:
+    """Return processes (of one parent) whose environment has this line. Takes about 2 ms on a busy machine."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     except OSError:
         return []
     if parent is not None:
-        pids = [pid for pid in pids if (process(pid) or ("", "", 0))[2] == parent]
-    return [pid for pid in pids if line in _environment(pid)]
+        pids = [pid for pid in pids if (read_process(pid) or ("", "", 0))[2] == parent]
+    return [pid for pid in pids if line in _read_environment(pid)]
 
 
-def _environment(pid: int) -> list[bytes]:
+def _read_environment(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
@@ -205,13 +189,13 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
-def most_descriptors(hard: int) -> int:
-    """The soft limit of open files that may be set under this hard one."""
+def max_descriptors(hard: int) -> int:
+    """Return the highest soft limit of open files for this hard limit."""
     return hard
 
 
 SERVICE_MANAGER: str = "systemd"
-"""What starts a user's programs."""
+"""Name of the process that starts a user's services."""
 
 RENAME = ("renameat2", {"no_replace": 1, "exchange": 2})
-"""The call that renames with a condition, and its flags."""
+"""Name and flags of the system call for conditional renaming."""

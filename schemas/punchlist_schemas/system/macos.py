@@ -1,4 +1,4 @@
-"""macOS. Nobody of us had one: what can't run on Linux is written by Apple's manual pages and headers alone."""
+"""System calls on macOS. Code that can't run on Linux is untested, written from Apple's manual pages and headers."""
 
 import os
 import sys
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_ADDRESS_BYTES = 103
-"""What an AF_UNIX address holds besides its closing zero."""
+"""Maximum length of an AF_UNIX address, without its terminating zero."""
 
 OPEN_FILES = ""
-"""There is no directory with the open files of a process."""
+"""macOS has no directory of a process's open files."""
 
 _SOL_LOCAL = 0
 _LOCAL_PEERCRED = 1
@@ -24,27 +24,29 @@ _XUCRED_BYTES = 76
 
 _F_FULLFSYNC = 51
 _OPEN_MAX = 10_240
-"""A soft limit of descriptors above this is refused where the hard one is infinite (setrlimit(2))."""
+"""Maximum soft limit of descriptors if the hard limit is infinite (setrlimit(2))."""
 
 _STATFS_BYTES = 2168
 _STATFS_TYPE = slice(72, 88)
 """f_fstypename of struct statfs with 64-bit inodes (sys/mount.h)."""
 
 
-def peer(sock: "socket.socket") -> tuple[int, int]:
-    """Process id and user id at the other end of a Unix socket."""
+def read_peer(sock: "socket.socket") -> tuple[int, int]:
+    """Return process id and user id of the peer of a Unix socket."""
     pid = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID, 4)
-    return int.from_bytes(pid, sys.byteorder), user_of(sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES))
+    return int.from_bytes(pid, sys.byteorder), parse_user_id(
+        sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES)
+    )
 
 
-def user_of(xucred: bytes) -> int:
-    """The user id in what the system tells of a peer.
+def parse_user_id(xucred: bytes) -> int:
+    """Return the user id in a struct xucred.
 
     Raises:
-        OSError: It is of a form that this version does not know.
+        OSError: The version of the struct is unknown.
     """
     if int.from_bytes(xucred[:4], sys.byteorder) != 0:
-        raise OSError("the system tells who is at the other end in an unknown form")
+        raise OSError("unknown version of struct xucred")
     return int.from_bytes(xucred[4:8], sys.byteorder)
 
 
@@ -52,21 +54,21 @@ def connect(sock: "socket.socket", path: str) -> None:
     """Connect to a Unix socket.
 
     Raises:
-        OSError: As the system says, or the path is too long.
+        OSError: The connection failed, or the path is too long.
     """
-    sock.connect(_checked(path))
+    sock.connect(_check_length(path))
 
 
-def address(_directory: int, path: str) -> str:
-    """What to bind, or to connect to, for a socket at `path` in an open directory: the path.
+def build_address(_directory: int, path: str) -> str:
+    """Return the address of a socket: its path.
 
     Raises:
-        OSError: It is too long.
+        OSError: The path is too long.
     """
-    return _checked(path)
+    return _check_length(path)
 
 
-def _checked(path: str) -> str:
+def _check_length(path: str) -> str:
     if len(os.fsencode(path)) > MAX_ADDRESS_BYTES:
         import errno
 
@@ -76,41 +78,33 @@ def _checked(path: str) -> str:
 
 
 def data_home(home: str) -> str:
-    """Where programs keep a user's data, unless XDG_DATA_HOME says so."""
+    """Return the default of XDG_DATA_HOME."""
     return f"{home}/Library/Application Support"
 
 
 def flush(file: int) -> None:
-    """Have the disk store a file for good: fsync() leaves it in the disk's own memory.
-
-    Raises:
-        OSError: It could not.
-    """
+    """Flush a file to the disk. fsync() alone leaves it in the disk's cache."""
     import fcntl
 
     try:
         fcntl.fcntl(file, _F_FULLFSYNC)
-    except OSError:  # a file system that has no such call
+    except OSError:  # the file system does not support this call
         os.fsync(file)
 
 
 flush_data = flush
-"""There is no fdatasync()."""
+"""macOS has no fdatasync()."""
 
 
 def allocate(file: int, size: int) -> None:
-    """Take so many bytes of the disk for a file, by writing zeros behind its end.
-
-    Raises:
-        OSError: There is no room.
-    """
+    """Reserve disk space for the first `size` bytes of a file, by writing zeros after its end."""
     end = os.lseek(file, 0, os.SEEK_END)
     while end < size:
         end += os.pwrite(file, bytes(min(size - end, 1 << 20)), end)
 
 
-def memory_file() -> int:
-    """An open file without a name, closed in programs that this one starts."""
+def open_memory_file() -> int:
+    """Open a file without a name. Child programs don't inherit it."""
     import tempfile
 
     descriptor, path = tempfile.mkstemp(prefix="punchlist-")
@@ -118,55 +112,54 @@ def memory_file() -> int:
     return descriptor
 
 
-def when_ended(
-    process: "subprocess.Popen[bytes]", loop: "asyncio.AbstractEventLoop", ended: "Callable[[], None]"
+def watch_child(
+    process: "subprocess.Popen[bytes]", loop: "asyncio.AbstractEventLoop", on_end: "Callable[[], None]"
 ) -> None:
-    """Call `ended` in the loop once a child has ended and was reaped, by a thread that waits for it."""
+    """Call `on_end` in the loop once a child has ended. A thread waits for the child and reaps it."""
     import contextlib
     import threading
 
     def wait() -> None:
         process.wait()
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(ended)
+            loop.call_soon_threadsafe(on_end)
 
     threading.Thread(target=wait, name="punchlist-child", daemon=True).start()
 
 
-def file_system(path: str) -> str:
-    """Type of the file system a path is on, as the kernel names it; "" if unknown."""
+def find_file_system(path: str) -> str:
+    """Return the kernel's name of the type of a path's file system, or "" if unknown."""
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
     statfs = getattr(library, "statfs$INODE64", None) or library.statfs
-    found = ctypes.create_string_buffer(_STATFS_BYTES)
-    while statfs(os.fsencode(path), found) != 0:
+    buffer = ctypes.create_string_buffer(_STATFS_BYTES)
+    while statfs(os.fsencode(path), buffer) != 0:
         if path in ("", "/"):
             return ""
         path = os.path.dirname(path)
-    return found.raw[_STATFS_TYPE].rstrip(b"\0").decode("ascii", "replace")
+    return buffer.raw[_STATFS_TYPE].rstrip(b"\0").decode("ascii", "replace")
 
 
-def process(pid: int) -> tuple[str, str, int] | None:
-    """Name of a process's program, when it started (to compare for equality alone), and its parent; None: unknown."""
-    words = _ps(pid, "ppid=,lstart=,comm=").split(None, 6)
+def read_process(pid: int) -> tuple[str, str, int] | None:
+    """Return a process's program name, start time (only to compare for equality) and parent, or None if unknown."""
+    words = _run_ps(pid, "ppid=,lstart=,comm=").split(None, 6)
     if len(words) != 7:  # noqa: PLR2004 - the parent, five words of a time, the name
         return None
     return os.path.basename(words[6].strip()), "-".join(words[1:6]), int(words[0])
 
 
-def command_line(pid: int) -> list[str]:
-    """The words that a process was started with; none if unknown."""
-    return _ps(pid, "args=").split()
+def read_command_line(pid: int) -> list[str]:
+    """Return the arguments of a process, with the program; empty if unknown."""
+    return _run_ps(pid, "args=").split()
 
 
 def is_suspended(pid: int) -> bool:
-    """Return whether a process was stopped by a signal or a debugger."""
-    return _ps(pid, "state=").startswith("T")
+    """Return whether a process is stopped by a signal or a debugger."""
+    return _run_ps(pid, "state=").startswith("T")
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -177,33 +170,33 @@ def is_running(pid: int) -> bool:
 
 
 def holds_lock(pid: str, _inode: int) -> bool:
-    """Whether a process that noted itself in a lock's file still runs: who holds a lock is told nobody here."""
+    """Return whether the process named in a lock file is running. macOS does not report who holds a lock."""
     return pid.isdecimal() and is_running(int(pid))
 
 
 def adopt_orphans() -> bool:
-    """Nobody can become the parent of what children leave behind."""
+    """Return False: macOS can't do that."""
     return False
 
 
-def with_variable(_line: bytes, parent: int | None = None) -> list[int]:  # noqa: ARG001
-    """None: the environment of another process can't be read here."""
+def find_by_variable(_line: bytes, parent: int | None = None) -> list[int]:  # noqa: ARG001
+    """Return an empty list: macOS does not let a process read the environment of others."""
     return []
 
 
-def most_descriptors(hard: int) -> int:
-    """The soft limit of open files that may be set under this hard one."""
+def max_descriptors(hard: int) -> int:
+    """Return the highest soft limit of open files for this hard limit."""
     return min(hard, _OPEN_MAX) if hard > 0 else _OPEN_MAX
 
 
 SERVICE_MANAGER: str = "launchd"
-"""What starts a user's programs."""
+"""Name of the process that starts a user's services."""
 
 RENAME = ("renameatx_np", {"no_replace": 4, "exchange": 2})
-"""The call that renames with a condition, and its flags."""
+"""Name and flags of the system call for conditional renaming."""
 
 
-def _ps(pid: int, columns: str) -> str:
+def _run_ps(pid: int, columns: str) -> str:
     import subprocess
 
     command = ["ps", "-ww", "-o", columns, "-p", str(pid)]

@@ -23,7 +23,7 @@ import msgspec
 from punchlist_faults.crowd import percentile, request
 from punchlist_faults.options import Figures, Options, need
 from punchlist_faults.process import PATIENCE_S, Daemon, environment, running_daemon
-from punchlist_schemas.strict_json import MOST_VALUES
+from punchlist_schemas.strict_json import MAX_VALUES
 from punchlist_testing.daemon import Raw
 
 FULL = 38_000
@@ -109,7 +109,7 @@ def _long_edits(link: Raw) -> None:
 def _dense(link: Raw) -> None:
     """Frames that are as costly to read as frames can be; most are refused before that."""
     pieces = (b"{}", b'""', b"1", b'{"a":1}', b"1234567890123456", b"[[]]", b'"\\u003a"')
-    most = [min(count, 1_000_000 // (len(piece) + 1)) for count in (1_000_000, MOST_VALUES // 4) for piece in pieces]
+    most = [min(count, 1_000_000 // (len(piece) + 1)) for count in (1_000_000, MAX_VALUES // 4) for piece in pieces]
     _edit(link, [b"[%b]" % b",".join([piece] * count) for piece, count in zip(pieces * 2, most, strict=True)] * 3)
 
 

@@ -23,7 +23,7 @@ from punchlist_faults.options import Figures, Options, Violation
 from punchlist_schemas.methods import METHODS
 from punchlist_testing import malformed
 from punchlist_testing.domain import HOSTILE_TITLES, Recorder, random_call, random_event
-from punchlistd.replication.adapters.nats.stream import settings
+from punchlistd.replication.adapters.nats.stream import build_settings
 
 _NUMBERS = (b"-1", b"0", b"9007199254740993", b"1e400", b"1" * 40, b"null", b'""', b"[]", b"{}", b'"1"')
 _SNIPPETS = (*(bytes([byte]) for byte in b'\n{}[]":,\\\xff'), b"\r\n", b"\\ud800", b"\xe2\x80\xae", b"\x1b[2J")
@@ -99,7 +99,7 @@ def _reply(random: Random) -> bytes:
         {"error": {"code": 400, "err_code": 10071, "description": "wrong last sequence: 3"}, "seq": 0},
         {"message": {"subject": "pl.team.log.plan", "seq": 5}},
         {
-            "config": settings("team", 1),
+            "config": build_settings("team", 1),
             "state": {"subjects": {"pl.team.log.plan": 3}},
             "total": 1,
             "ts": "2026-11-27",

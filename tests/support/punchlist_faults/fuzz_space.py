@@ -28,10 +28,10 @@ from punchlistd.replication.adapters.nats.stream import (
     Info,
     Reply,
     Stored,
-    differences,
-    list_of,
+    find_differences,
+    parse_list,
+    parse_time,
     read_post,
-    seconds,
 )
 from punchlistd.replication.adapters.postgres import log as postgres
 from punchlistd.replication.port import Beat, Garbled, Posted
@@ -77,14 +77,14 @@ def nats_message(data: bytes) -> None:
     headers: dict[str, str] = at_once(client._process_headers(head + b"\r\n\r\n")) or {}  # pyright: ignore
     message = client._build_message(0, subject, b"", body, headers)  # pyright: ignore[reportPrivateUsage]
     with suppress(Garbled):
-        list_of(message.subject, NEW)
+        parse_list(message.subject, NEW)
     for type in (Reply, Stored, Got, Beat, nats.TurnRequest):
         with suppress(Garbled):
             decode(body, type)
     with suppress(Garbled):
         info = decode(body, Info)
-        differences(info.config, "team")
-        seconds(info.ts)
+        find_differences(info.config, "team")
+        parse_time(info.ts)
     with suppress(Garbled):
         follow(read_post(LIST, Answer(headers, body)))
 

@@ -47,10 +47,10 @@ def groups_in(events: Iterable[Stored]) -> list[Group]:
         side = side_of(event)
         if begun:
             before = side_of(begun[-1])
-            whole = side.left == before.left - 1 and begun[-1].conversation == name and not side.key
-            need(whole, f"half-applied: the call that ends with {number - 1} misses {before.left} events")
+            whole = side.remaining == before.remaining - 1 and begun[-1].conversation == name and not side.key
+            need(whole, f"half-applied: the call that ends with {number - 1} misses {before.remaining} events")
         begun.append(event)
-        if side.left == 0:
+        if side.remaining == 0:
             groups.append(begun)
             begun = []
     need(not begun, "half-applied: the last call of the log is there in part")

@@ -23,7 +23,7 @@ from punchlist_testing.domain import random_call, replay, tell
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd.app.app import Engine
 from punchlistd.domain.state import initial_state
-from punchlistd.engine.calls import Nobody, Write, stamp
+from punchlistd.engine.calls import DaemonCaller, Write, stamp
 from punchlistd.engine.lists.history import fact_of
 from punchlistd.engine.replies import Outcome, Pieces, Reply
 from punchlistd.engine.watching.subscriptions import Subscription
@@ -127,7 +127,7 @@ class Call:
         self.refused = ""
 
 
-class Connection(Nobody):
+class Connection(DaemonCaller):
     """A client's connection to one daemon; closed, it takes no answers."""
 
     def __init__(self, world: "World", actor: str) -> None:
@@ -278,7 +278,7 @@ class World:
         self.turns = 0
 
     def ends_a_call(self, seq: int) -> bool:
-        return seq == 0 or self.log.everything()[seq - 1].left == 0
+        return seq == 0 or self.log.everything()[seq - 1].remaining == 0
 
     def begin(self, tasks: list["asyncio.Task[Any]"]) -> None:
         def spawn(work: Coroutine[Any, Any, None]) -> None:

@@ -40,7 +40,7 @@ class TouchyLog(MemoryLog):
         super().__init__()
         self.refusal: Exception | None = None
         self.erase_refusal: Exception | None = None
-        self.damaged: dict[str, int] = {}
+        self.damaged_at: dict[str, int] = {}
         self.sizes_of_appends: list[int] = []
         self._gate_before = _Gate()
         self._gate_after = _Gate()
@@ -90,8 +90,8 @@ class TouchyLog(MemoryLog):
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
         """Read, unless it is damaged there; the result may come late."""
-        if conversation in self.damaged:
-            raise Damaged(conversation, self.damaged[conversation], "a test said so")
+        if conversation in self.damaged_at:
+            raise Damaged(conversation, self.damaged_at[conversation], "a test said so")
         found = await super().read(after, limit, conversation=conversation, max_bytes=max_bytes)
         await self._gate_reads.passed()
         return found

@@ -186,7 +186,7 @@ def _foreign_lines(log: EventLog) -> list[Sealed]:
     for version, event in enumerate(FOREIGN, 1):
         place = {"seq": log.head + version, "conversation": "foreign", "version": version, "at": ENDED_MS - 1}
         wire = msgspec.json.encode({**place, "actor": "future", "event": event})
-        line, check = seal(check, wire, Side(left=len(FOREIGN) - version))
+        line, check = seal(check, wire, Side(remaining=len(FOREIGN) - version))
         lines.append(Sealed("foreign", version, line, ""))
     return lines
 

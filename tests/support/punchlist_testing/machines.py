@@ -14,7 +14,7 @@ from punchlist_schemas.params import Mutation
 from punchlist_testing.memory_log import MemoryLog
 from punchlist_testing.memory_space import MemorySharedLog, MemorySpace
 from punchlistd.app.app import Engine
-from punchlistd.engine.calls import Nobody, Read, Write, stamp
+from punchlistd.engine.calls import DaemonCaller, Read, Write, stamp
 from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.reading.state_queries import list_tasks
 from punchlistd.engine.replies import Outcome
@@ -27,7 +27,7 @@ METHOD_OF = {method.params: method for method in METHODS.values()}
 SETTINGS = Settings(socket="", data_dir="", index_delay_s=0.05, grace_s=1.0)
 
 
-class Connection(Nobody):
+class Connection(DaemonCaller):
     """A client's connection: it holds what it claims until it is closed."""
 
     user: str | None = None
@@ -39,7 +39,7 @@ class Connection(Nobody):
     def __init__(self, actor: str = "client") -> None:
         self.actor = actor
         self.holder = self
-        self.heard_at = asyncio.get_running_loop().time()
+        self.last_seen_at = asyncio.get_running_loop().time()
         self.waiting: dict[bytes, asyncio.Future[Outcome]] = {}
         self._ids = itertools.count(1)
 

@@ -30,7 +30,7 @@ class MemoryLog:
         self.at_once = at_once
         self.epoch = secrets.token_hex(8)
         self.regressed: tuple[int, int] | None = None
-        self.spoiled: dict[str, Damaged] = {}
+        self.damaged: dict[str, Damaged] = {}
         self._lines: list[bytes] = []  # b"" where a line was erased
         self._seqs: dict[str, list[int]] = {}
         self._keys: dict[str, dict[str, int]] = {}

@@ -73,7 +73,7 @@ class Scribe:
                     "event": event,
                 }
             )
-            side = Side(key=key if number == 1 else "", left=len(events) - number)
+            side = Side(key=key if number == 1 else "", remaining=len(events) - number)
             line, check = seal(self.checks.get(conversation, ""), wire, side)
             self.versions[conversation], self.checks[conversation] = version, check
             entries.append(Sealed(conversation, version, line, side.key, event == DELETED))

@@ -128,7 +128,7 @@ def test_a_seed_repeats_a_run() -> None:
 
 def test_the_judge_sees_half_a_call() -> None:
     events = simulate.one(3).log.everything()
-    last = next(place for place, event in enumerate(events) if event.left)
+    last = next(place for place, event in enumerate(events) if event.remaining)
     with pytest.raises(Violation, match="half-applied"):
         simulate.groups_in(events[: last + 1])
 

@@ -15,7 +15,7 @@ def copied(directory: Path) -> Path:
     return directory
 
 
-def test_the_same_files_have_the_same_stamp_wherever_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_files_have_the_same_stamp_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = build_stamp("1.0")
     assert here.startswith("1.0+")
     monkeypatch.setattr(sys, "path", [str(copied(tmp_path))])
@@ -26,7 +26,7 @@ def test_the_same_files_have_the_same_stamp_wherever_they_lie(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("file", ["punchlistd/app/app.py", "punchlistd/store/sqlite.py", "punchlist_schemas/params.py"])
-def test_a_change_of_any_file_changes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+def test_change_of_any_file_changes_the_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     monkeypatch.setattr(sys, "path", ["", str(copied(tmp_path))])
     before = build_stamp("1.0")
     with open(tmp_path / file, "a") as source:
@@ -34,7 +34,7 @@ def test_a_change_of_any_file_changes_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert build_stamp("1.0") != before
 
 
-def test_without_a_daemon_installed_it_is_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stamp_without_a_daemon_is_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert build_stamp("1.0") == "1.0"
 
@@ -52,6 +52,6 @@ def test_without_a_daemon_installed_it_is_the_version(tmp_path: Path, monkeypatc
         ("", "0.2.0+e54b75f4", False),
     ],
 )
-def test_one_version_with_one_digest_is_the_same_code(one: str, other: str, same: bool) -> None:
+def test_same_version_and_digest_are_the_same_code(one: str, other: str, same: bool) -> None:
     assert is_same_code(one, other) is same
     assert is_same_code(other, one) is same

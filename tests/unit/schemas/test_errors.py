@@ -24,22 +24,22 @@ CONTRACT = {
 }
 
 
-def test_kinds_and_codes_are_those_of_the_contract() -> None:
+def test_kinds_and_codes_match_the_contract() -> None:
     assert {kind: ERRORS[kind].code for kind in CONTRACT} == CONTRACT
 
 
-def test_a_code_belongs_to_one_kind() -> None:
+def test_codes_are_unique() -> None:
     assert len({row.code for row in ERRORS.values()}) == len(ERRORS)
 
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_data_always_has_the_kind(kind: str) -> None:
-    made = error_object(Rejection(kind, "No.", {"a": 1}))
-    assert (made.code, made.message, made.data) == (ERRORS[kind].code, "No.", {"kind": kind, "a": 1})
+    error = error_object(Rejection(kind, "No.", {"a": 1}))
+    assert (error.code, error.message, error.data) == (ERRORS[kind].code, "No.", {"kind": kind, "a": 1})
     assert Rejection(kind, "").code == ERRORS[kind].code
 
 
-def test_one_refusals_facts_are_not_anothers() -> None:
+def test_rejections_do_not_share_data() -> None:
     first = Rejection("not_found", "")
     first.data["what"] = "task"
     assert Rejection("not_found", "").data == {}

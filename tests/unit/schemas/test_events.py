@@ -5,7 +5,7 @@ from msgspec import UNSET
 from punchlist_schemas import events as e
 from punchlist_schemas.things import Link, Note, Settings
 
-# What is stored for ever: a change of any of these lines breaks every log there is.
+# Stored forms: changing any of these lines breaks all existing logs.
 STORED: list[tuple[e.KnownEvent, bytes]] = [
     (e.ConversationOpened(), b'{"type":"ConversationOpened"}'),
     (
@@ -80,13 +80,13 @@ STORED: list[tuple[e.KnownEvent, bytes]] = [
 
 
 @pytest.mark.parametrize(("event", "stored"), STORED)
-def test_an_event_is_stored_as_ever_and_read_back_the_same(event: e.KnownEvent, stored: bytes) -> None:
+def test_stored_form_of_an_event_never_changes(event: e.KnownEvent, stored: bytes) -> None:
     assert msgspec.json.encode(event) == stored
     assert e.decode_event(stored) == event
     assert e.decode_event(msgspec.Raw(stored)) == event
 
 
-def test_every_type_of_event_has_its_stored_form_held() -> None:
+def test_stored_forms_cover_every_event_type() -> None:
     assert {type(event) for event, _ in STORED} == set(e.KnownEvent.__args__)
 
 
@@ -101,22 +101,22 @@ def test_every_type_of_event_has_its_stored_form_held() -> None:
         b"null",
     ],
 )
-def test_an_event_of_another_version_is_kept_as_it_is(stored: bytes) -> None:
+def test_event_of_another_version_is_kept_unchanged(stored: bytes) -> None:
     event = e.decode_event(stored)
     assert isinstance(event, e.UnknownEvent)
     assert msgspec.json.encode(event.raw) == stored
 
 
-def test_members_of_a_later_version_are_no_hindrance() -> None:
+def test_members_of_a_later_version_are_ignored() -> None:
     assert e.decode_event(b'{"type":"Deleted","task":"1","why":"later"}') == e.Deleted("1")
 
 
-def test_what_is_not_given_differs_from_null() -> None:
+def test_unset_differs_from_null() -> None:
     assert e.decode_event(b'{"type":"TaskEdited","task":"1"}') == e.TaskEdited("1", parent=UNSET)
     assert e.decode_event(b'{"type":"TaskEdited","task":"1","parent":null}') == e.TaskEdited("1", parent=None)
 
 
-def test_a_recorded_event_forwards_its_event_untouched() -> None:
+def test_recorded_event_is_forwarded_unchanged() -> None:
     event = b'{ "type" : "Later" , "x" : 1 }'
     wire = b'{"seq":7,"conversation":"c","version":3,"at":5,"actor":"a","event":%b}' % event
     recorded = msgspec.json.decode(wire, type=e.Recorded)

@@ -13,7 +13,7 @@ def pieces(stream: bytes, step: int) -> list[bytes]:
 
 
 def run(parts: list[bytes], maximum: int = 64) -> tuple[list[bytes], str | None, Kind | None]:
-    """The frames a stream gives, the message of the error that ends it, and the framing."""
+    """Return the frames of a stream, the message of the error that ends it, and the framing."""
     framer = Framer(maximum)
     frames: list[bytes] = []
     for part in parts:
@@ -50,7 +50,7 @@ STREAMS: dict[str, tuple[bytes, list[bytes]]] = {
 
 @pytest.mark.parametrize("step", [1, 2, 3, 1000])
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_gives_its_frames_in_any_pieces(name: str, step: int) -> None:
+def test_frames_do_not_depend_on_the_pieces(name: str, step: int) -> None:
     stream, frames = STREAMS[name]
     assert run(pieces(stream, step))[:2] == (frames, None)
 
@@ -68,21 +68,21 @@ def test_a_stream_gives_its_frames_in_any_pieces(name: str, step: int) -> None:
         b"{}\n{",
     ],
 )
-def test_a_begun_frame_is_pending_until_it_is_finished(begun: bytes) -> None:
+def test_frame_is_unfinished_until_complete(begun: bytes) -> None:
     framer = Framer()
     framer.feed(begun)
-    assert framer.pending
+    assert framer.has_unfinished_frame
 
 
 @pytest.mark.parametrize("whole", [b"", b" \r\n", b"{}\n", b"{}\n \t", b"{}\r\n", headers(b"{}"), headers(b"")])
-def test_nothing_is_pending_between_frames(whole: bytes) -> None:
+def test_no_frame_is_unfinished_between_frames(whole: bytes) -> None:
     framer = Framer()
     for part in pieces(whole, 1):
         framer.feed(part)
-    assert not framer.pending
+    assert not framer.has_unfinished_frame
 
 
-def test_what_follows_a_frame_is_kept_for_the_next() -> None:
+def test_bytes_after_a_frame_start_the_next() -> None:
     framer = Framer()
     assert framer.feed(b'{"a":1}\n{"b"') == [b'{"a":1}']
     assert framer.feed(b':2}\n{"c"') == [b'{"b":2}']
@@ -96,7 +96,7 @@ def test_what_follows_a_frame_is_kept_for_the_next() -> None:
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("step", [1, 5, 1000])
 @pytest.mark.parametrize(("kind", "end"), [("lines", b"\n"), ("lines", b"\r\n"), ("headers", b"")])
-def test_a_frame_may_be_as_long_as_the_limit_and_no_longer(kind: str, end: bytes, step: int, first: bool) -> None:
+def test_frame_can_have_the_maximum_length(kind: str, end: bytes, step: int, first: bool) -> None:
     def stream(size: int) -> bytes:
         payload = b"[" + b"1" * (size - 2) + b"]"
         return payload + end if kind == "lines" else headers(payload)
@@ -114,20 +114,20 @@ def test_a_frame_may_be_as_long_as_the_limit_and_no_longer(kind: str, end: bytes
 
 
 @pytest.mark.parametrize("step", [1, 9, 100])
-def test_frames_before_the_fault_are_not_lost(step: int) -> None:
+def test_frames_before_an_error_are_returned(step: int) -> None:
     for stream in (b"{}\n[]\n" + b"1" * 65, headers(b"{}") + headers(b"[]") + b"Content-Length: x\r\n"):
         frames, message, _ = run(pieces(stream, step))
         assert frames == [b"{}", b"[]"]
         assert message
 
 
-def test_a_declared_length_beyond_every_integer_is_told_as_one_that_fits() -> None:
+def test_huge_length_is_reported_within_integer_range() -> None:
     with pytest.raises(FramingError) as caught:
         Framer().feed(b"Content-Length: " + b"9" * 100 + b"\r\n")
     assert caught.value.rejection.data["value"] == MAX_INTEGER
 
 
-def test_a_header_block_may_have_as_many_bytes_as_the_limit_and_no_more() -> None:
+def test_header_block_can_have_the_maximum_length() -> None:
     start, end = b"Content-Length: 2\r\nX: ", b"\r\n\r\n"
     fill = MAX_HEADER_BYTES - len(start) - len(end)
     assert Framer().feed(start + b"y" * fill + end + b"{}") == [b"{}"]
@@ -150,18 +150,18 @@ def test_http_gets_one_readable_line(verb: str, step: int) -> None:
 @pytest.mark.parametrize(
     "word", [b"GETS", b"Hello ", b"PUTT", b"get /", b"get", b"POS\n", b"\xef\xbb\xbf{}\n", b'"a"\n', b"1\n"]
 )
-def test_other_words_are_no_http(word: bytes) -> None:
+def test_other_words_are_not_http(word: bytes) -> None:
     for step in (1, 1000):
         _, message, _ = run(pieces(word, step))
         assert message
         assert "HTTP" not in message
 
 
-def test_a_refused_stream_keeps_nothing_in_memory() -> None:
+def test_rejected_stream_frees_its_buffer() -> None:
     framer = Framer(64)
     with pytest.raises(FramingError):
         framer.feed(b"{" * 100)
-    assert not framer.pending
+    assert not framer.has_unfinished_frame
 
 
 def test_replies_use_the_framing_of_the_connection() -> None:
@@ -175,7 +175,7 @@ def test_replies_use_the_framing_of_the_connection() -> None:
 
 
 @pytest.mark.parametrize("kind", ["lines", "headers"])
-def test_a_client_may_say_the_framing_beforehand(kind: Kind) -> None:
+def test_client_can_set_the_framing_first(kind: Kind) -> None:
     ours, theirs = Framer(), Framer()
     ours.kind = kind
     assert theirs.feed(ours.encode(b"[1]")) == [b"[1]"]
@@ -197,12 +197,12 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS | st.binary(max_size=6), max_size=30), st.integers(1, 9))
-def test_no_bytes_raise_anything_else_and_pieces_make_no_difference(parts: list[bytes], step: int) -> None:
+def test_any_bytes_give_frames_or_a_framing_error(parts: list[bytes], step: int) -> None:
     stream = b"".join(parts)
     assert run([stream], 32) == run(pieces(stream, step), 32) == run(parts, 32)
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 9))
-def test_what_headers_frame_comes_out_as_it_went_in(payloads: list[bytes], step: int) -> None:
+def test_payload_with_headers_round_trips(payloads: list[bytes], step: int) -> None:
     stream = b"".join(headers(payload) for payload in payloads)
     assert run(pieces(stream, step))[:2] == (payloads, None)

@@ -1,4 +1,4 @@
-"""The spellings of a GUID."""
+"""Spellings of a GUID."""
 
 import re
 
@@ -30,11 +30,11 @@ def test_each_spelling_has_one_canonical_form(spelled: str) -> None:
     ]
     + [f"{{{GUID.replace('-', '')}}}", "my:" + GUID, "０" + GUID[1:]],
 )
-def test_any_other_name_is_its_own(name: str) -> None:
+def test_other_names_have_one_spelling(name: str) -> None:
     assert canonical(name) == name
     assert spellings(name) == ()
 
 
-def test_only_a_whole_guid_may_have_braces() -> None:
+def test_only_a_complete_guid_can_have_braces() -> None:
     assert re.search(BRACED_PATTERN, f"{{{GUID}}}")
     assert not any(re.search(BRACED_PATTERN, each) for each in ("{website}", f"{{{GUID}}}x", f"{{{GUID}}}\n"))

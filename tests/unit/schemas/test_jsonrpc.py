@@ -6,9 +6,9 @@ from punchlist_schemas import jsonrpc
 from punchlist_schemas import params as p
 
 
-def test_a_request_is_named_params_under_an_id() -> None:
-    asked = p.TaskEdit(conversation="c", task="1", title="a", owner=None)
-    assert json.loads(jsonrpc.request("id", "task.edit", asked)) == {
+def test_request_has_id_and_named_params() -> None:
+    params = p.TaskEdit(conversation="c", task="1", title="a", owner=None)
+    assert json.loads(jsonrpc.encode_request("id", "task.edit", params)) == {
         "jsonrpc": "2.0",
         "id": "id",
         "method": "task.edit",
@@ -35,6 +35,6 @@ def test_a_request_is_named_params_under_an_id() -> None:
         b'{"jsonrpc":"2.0","result":1}',
     ],
 )
-def test_nonsense_from_a_daemon_is_a_value_error(sent: bytes) -> None:
-    with pytest.raises(ValueError, match=r"message|answer"):
+def test_invalid_message_raises_value_error(sent: bytes) -> None:
+    with pytest.raises(ValueError, match=r"message|response"):
         jsonrpc.decode_message(sent)

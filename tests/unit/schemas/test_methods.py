@@ -5,11 +5,11 @@ from punchlist_schemas.results import Written
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_exactly_the_writing_methods_answer_with_version_and_position(name: str) -> None:
+def test_only_results_of_writes_have_version_and_position(name: str) -> None:
     assert issubclass(METHODS[name].result, Written) == (METHODS[name].kind == "write")
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_is_found_under_its_name_and_says_what_it_does(name: str) -> None:
+def test_methods_have_names_and_summaries(name: str) -> None:
     assert METHODS[name].name == name
     assert METHODS[name].summary.endswith(".")

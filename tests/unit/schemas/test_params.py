@@ -19,34 +19,34 @@ OF_LANGUAGE_CLIENTS = {"initialize", "initialized", "shutdown", "exit"}
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in OF_LANGUAGE_CLIENTS])
-def test_every_method_refuses_what_it_does_not_know(name: str) -> None:
+def test_every_method_rejects_unknown_params(name: str) -> None:
     with pytest.raises(msgspec.ValidationError, match="unknown field `nonsense`"):
         parse(METHODS[name].params, nonsense=1)
 
 
 @pytest.mark.parametrize("name", sorted(OF_LANGUAGE_CLIENTS))
-def test_what_language_clients_tell_of_themselves_is_ignored(name: str) -> None:
+def test_other_params_of_language_clients_are_ignored(name: str) -> None:
     assert parse(METHODS[name].params, nonsense=1) == METHODS[name].params()
 
 
 @pytest.mark.parametrize("method", MUTATIONS, ids=lambda method: method.name)
-def test_every_mutation_takes_a_key_an_expected_version_and_an_actor(method: Any) -> None:
+def test_every_mutation_has_key_version_and_actor(method: Any) -> None:
     assert issubclass(method.params, p.Mutation)
     assert {"conversation", "key", "expect_version", "actor"} <= set(method.params.__struct_fields__)
 
 
-def test_only_mutations_are_of_that_kind() -> None:
+def test_only_writes_are_mutations() -> None:
     assert {m.name for m in METHODS.values() if issubclass(m.params, p.Mutation)} == {m.name for m in MUTATIONS}
 
 
-def test_params_are_silent_about_defaults_and_travel_unchanged() -> None:
-    asked = p.TaskAdd(conversation="c", title="a", blocked_by=("1",))
-    sent = msgspec.json.encode(asked)
+def test_params_are_encoded_without_defaults() -> None:
+    params = p.TaskAdd(conversation="c", title="a", blocked_by=("1",))
+    sent = msgspec.json.encode(params)
     assert json.loads(sent) == {"conversation": "c", "title": "a", "blocked_by": ["1"]}
-    assert msgspec.json.decode(sent, type=p.TaskAdd) == asked
+    assert msgspec.json.decode(sent, type=p.TaskAdd) == params
 
 
-def test_an_edit_tells_null_from_not_given() -> None:
+def test_edit_distinguishes_null_from_unset() -> None:
     edit = parse(p.TaskEdit, conversation="c", task="1", owner=None)
     assert (edit.owner, edit.parent, edit.metadata) == (None, UNSET, UNSET)
     assert json.loads(msgspec.json.encode(edit)) == {"conversation": "c", "task": "1", "owner": None}
@@ -85,12 +85,12 @@ def test_an_edit_tells_null_from_not_given() -> None:
         (p.Cancel, {"id": 1.5}),
     ],
 )
-def test_values_beyond_their_bounds_are_refused(kind: type[p.Params], members: dict[str, Any]) -> None:
+def test_values_out_of_range_are_rejected(kind: type[p.Params], members: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         parse(kind, **members)
 
 
-def test_content_of_a_message_is_any_json_also_null() -> None:
+def test_content_of_a_message_can_be_any_json() -> None:
     contents: tuple[Any, ...] = (None, 0, "", [], {"a": [None]})
     for content in contents:
         assert parse(p.MessageAppend, conversation="c", role="user", content=content).content == content

@@ -17,14 +17,14 @@ def write(directory: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     "text",
     [
-        project_file.text_for("a.b:c-1"),
+        project_file.format_text("a.b:c-1"),
         'conversation = "a.b:c-1"\n',
         'conversation="a.b:c-1"',
         "# a comment\n\nconversation = 'a.b:c-1'  # and another\n",
         'other = 1\nconversation = """a.b:c-1"""\n[table]\nx = 1\n',
     ],
 )
-def test_any_toml_that_names_a_list_will_do(tmp_path: Path, text: str) -> None:
+def test_any_toml_with_a_list_is_accepted(tmp_path: Path, text: str) -> None:
     assert project_file.read(str(write(tmp_path, text))) == "a.b:c-1"
 
 
@@ -45,19 +45,19 @@ def test_any_toml_that_names_a_list_will_do(tmp_path: Path, text: str) -> None:
         "#" * 100_000 + '\nconversation = "late"',
     ],
 )
-def test_a_file_that_names_none_is_an_error_that_tells_its_path(tmp_path: Path, text: str) -> None:
+def test_error_without_list_has_the_path(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(DirectoryError, match=str(path)):
         project_file.read(str(path))
 
 
-def test_bytes_that_are_no_text_are_an_error(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_an_error(tmp_path: Path) -> None:
     (tmp_path / project_file.NAME).write_bytes(b"\xff\xfe")
     with pytest.raises(DirectoryError):
         project_file.read(str(tmp_path / project_file.NAME))
 
 
-def test_a_link_a_directory_and_a_pipe_are_refused_unread(tmp_path: Path) -> None:
+def test_links_directories_and_pipes_are_rejected_unread(tmp_path: Path) -> None:
     path = tmp_path / project_file.NAME
     path.mkdir()
     with pytest.raises(DirectoryError, match="is not a file"):
@@ -68,14 +68,14 @@ def test_a_link_a_directory_and_a_pipe_are_refused_unread(tmp_path: Path) -> Non
         with pytest.raises(DirectoryError, match="is not a file"):
             look(str(path))
     path.unlink()
-    path.symlink_to(write(tmp_path / "elsewhere", project_file.text_for("private")))
+    path.symlink_to(write(tmp_path / "elsewhere", project_file.format_text("private")))
     for look in (project_file.exists, project_file.read):
         with pytest.raises(DirectoryError):
             look(str(path))
 
 
-def test_another_users_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, project_file.text_for("theirs"))
+def test_file_of_another_user_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, project_file.format_text("theirs"))
     if os.getuid() == 0:
         os.chown(path, 4711, 4711)
     else:

@@ -33,9 +33,7 @@ def test_the_socket_is_the_first_that_is_set() -> None:
     assert rendezvous.socket_path(without("PUNCHLIST_SOCKET")) == "/run/xdg/punchlist/daemon.sock"
 
 
-def test_the_users_runtime_directory_counts_where_it_exists_and_is_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_runtime_directory_is_used_if_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     owner = os.getuid()
 
@@ -70,11 +68,11 @@ def test_a_chosen_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Monk
     assert rendezvous.data_dir({"PUNCHLIST_DATA_DIR": "data"}) == f"{tmp_path}/data"
 
 
-def test_the_status_file_lies_beside_the_socket() -> None:
+def test_status_file_is_next_to_the_socket() -> None:
     assert rendezvous.status_path("/run/xdg/punchlist/daemon.sock") == "/run/xdg/punchlist/status"
 
 
-def test_an_empty_home_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_home_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "")
     mine = pwd.getpwuid(os.getuid()).pw_dir
     assert rendezvous.home({"HOME": ""}) == rendezvous.home({}) == mine

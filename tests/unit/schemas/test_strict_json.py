@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from punchlist_schemas import strict_json
-from punchlist_schemas.strict_json import MOST_VALUES
+from punchlist_schemas.strict_json import MAX_VALUES
 from punchlist_schemas.things import MAX_INTEGER
 from punchlist_testing.malformed import BAD_VALUES, GOOD_VALUES
 
@@ -21,7 +21,7 @@ def accepts(text: bytes, depth: int = 32) -> bool:
 
 
 def reference(text: bytes) -> bool:
-    """What should be accepted, said with the standard library."""
+    """Return whether a strict parser on top of the standard library accepts the text."""
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in pairs}) != len(pairs):
@@ -47,7 +47,7 @@ def reference(text: bytes) -> bool:
         value = json.loads(
             text.decode(), object_pairs_hook=members, parse_int=integer, parse_float=real, parse_constant=constant
         )
-        # Writing it out as UTF-8 finds the lone surrogates.
+        # Encoding as UTF-8 rejects lone surrogates.
         json.dumps(value, ensure_ascii=False).encode()
     except ValueError:
         return False
@@ -55,13 +55,13 @@ def reference(text: bytes) -> bool:
 
 
 @pytest.mark.parametrize("text", GOOD_VALUES.values(), ids=GOOD_VALUES)
-def test_json_that_every_reader_understands_alike_is_accepted(text: bytes) -> None:
+def test_unambiguous_json_is_accepted(text: bytes) -> None:
     assert accepts(text)
     assert reference(text)
 
 
 @pytest.mark.parametrize("text", [*BAD_VALUES.values(), b"]", b"{,}", b"[1]]", b"{}{}", b"[1]//", b'"\t"'])
-def test_json_that_readers_disagree_about_is_refused(text: bytes) -> None:
+def test_ambiguous_json_is_rejected(text: bytes) -> None:
     assert not accepts(text)
     assert not reference(text)
 
@@ -77,13 +77,13 @@ def test_nesting_is_accepted_down_to_the_limit(depth: int) -> None:
     assert caught.value.rejection.data == {"limit": "depth", "value": depth + 1, "maximum": depth}
 
 
-def test_nesting_beyond_what_the_decoder_can_do_is_refused_whatever_the_limit() -> None:
+def test_nesting_beyond_the_decoders_limit_is_rejected() -> None:
     with pytest.raises(strict_json.Refused) as caught:
         strict_json.parse(b"[" * 100_000 + b"]" * 100_000, 1_000_000)
     assert caught.value.rejection.data["limit"] == "depth"
 
 
-def test_the_place_of_a_wrong_byte_is_told() -> None:
+def test_error_has_position_of_invalid_byte() -> None:
     with pytest.raises(strict_json.Refused, match="byte 3"):
         strict_json.parse(b'["a\xff"]', 32)
 
@@ -98,7 +98,7 @@ documents = st.recursive(
 
 
 @given(documents, st.booleans(), st.sampled_from([None, 1]))
-def test_documents_are_accepted_exactly_if_their_integers_are(document: Any, ascii: bool, indent: int | None) -> None:
+def test_document_is_accepted_if_its_integers_are(document: Any, ascii: bool, indent: int | None) -> None:
     text = json.dumps(document, ensure_ascii=ascii, indent=indent).encode()
     assert accepts(text) == reference(text)
 
@@ -114,7 +114,7 @@ FRAGMENTS = st.sampled_from(
 
 @given(st.lists(FRAGMENTS | st.text(max_size=2), max_size=12))
 @example(['{"a":":","a":1}'])
-def test_any_text_is_accepted_exactly_if_the_reference_accepts_it(parts: list[str]) -> None:
+def test_any_text_is_accepted_as_by_the_reference(parts: list[str]) -> None:
     text = "".join(parts).encode(errors="surrogatepass")
     assert accepts(text) == reference(text)
 
@@ -124,20 +124,20 @@ values = st.sampled_from(["1", '":"', '"\\u003a"', "[]", '{"a":1}', '{"a":1,"a":
 
 
 @given(st.lists(st.tuples(names, values), max_size=4), st.booleans())
-def test_a_name_is_found_to_be_repeated_exactly_if_it_is(pairs: list[tuple[str, str]], inner: bool) -> None:
+def test_duplicate_names_are_detected(pairs: list[tuple[str, str]], inner: bool) -> None:
     text = "{" + ",".join(f"{name}:{value}" for name, value in pairs) + "}"
     frame = (f'{{"params":{text}}}' if inner else text).encode()
     assert accepts(frame) == reference(frame)
 
 
 @pytest.mark.parametrize("value", [b"1,", b"[", b'{"":', b"[],", b"{},"])
-def test_a_frame_has_many_values_however_they_are_written(value: bytes) -> None:
+def test_values_of_all_forms_are_counted(value: bytes) -> None:
     assert strict_json.has_many_values(value * 1_000) and not strict_json.has_many_values(value * 200)
 
 
 def in_parts(text: bytes, depth: int = 32) -> tuple[object, int]:
-    """What reading in parts comes to, the value or the kind of the refusal, and how often it paused."""
-    work, pauses = strict_json.parsing(text, depth), 0
+    """Parse in slices. Return the value or the kind of error, and the number of pauses."""
+    work, pauses = strict_json.parse_in_slices(text, depth), 0
     while True:
         try:
             next(work)
@@ -157,7 +157,7 @@ def whole(text: bytes, depth: int = 32) -> object:
 
 @given(st.lists(st.tuples(names, values), min_size=1, max_size=4))
 @example([('"a"', "1"), ('"a"', "1"), ('"\\u003a"', "1")])
-def test_a_name_is_found_to_be_repeated_in_a_long_frame_too(pairs: list[tuple[str, str]]) -> None:
+def test_duplicate_names_in_a_long_frame_are_detected(pairs: list[tuple[str, str]]) -> None:
     many = b"[" + b",".join([b"1"] * 2_000) + b"]"
     frame = ("{" + ",".join(f"{name}:{value}" for name, value in pairs)).encode() + b',"params":%b}' % many
     read, pauses = in_parts(frame)
@@ -185,7 +185,7 @@ def call_of(*elements: bytes, more: bytes = b"") -> bytes:
 @pytest.mark.parametrize(
     "text", [call_of(*TASKS), b"[%b,%b]" % (call_of(*TASKS), call_of(b"1"))], ids=["call", "batch"]
 )
-def test_reading_in_parts_gives_what_reading_at_once_gives_and_pauses_after_each(text: bytes) -> None:
+def test_parsing_in_slices_yields_after_each_part(text: bytes) -> None:
     value, pauses = in_parts(text)
     assert value == whole(text)
     assert len(TASKS) <= pauses <= len(TASKS) + 10
@@ -193,20 +193,20 @@ def test_reading_in_parts_gives_what_reading_at_once_gives_and_pauses_after_each
 
 @pytest.mark.parametrize("fault", FAULTY)
 @pytest.mark.parametrize("place", [0, 700, 1_500])
-def test_what_is_refused_at_once_is_refused_in_parts(fault: bytes, place: int) -> None:
+def test_parsing_in_slices_rejects_the_same_input(fault: bytes, place: int) -> None:
     text = call_of(*TASKS[:place], fault, *TASKS[place:])
     assert in_parts(text)[0] == whole(text) in ("parse_error", "limit_exceeded")
 
 
 @pytest.mark.parametrize("name", [b'"tasks":[],', b'"conversation":"d",', b'"t\\u0061sks":1,'])
-def test_a_name_that_stands_twice_beside_many_parts_is_refused(name: bytes) -> None:
+def test_duplicate_name_next_to_many_parts_is_rejected(name: bytes) -> None:
     text = call_of(*TASKS, more=name)
     assert in_parts(text)[0] == whole(text) == "parse_error"
 
 
-def test_each_part_may_hold_the_most_values_and_none_one_more() -> None:
-    half = b"[%b]" % b",".join([b"1"] * (MOST_VALUES // 2))
+def test_limit_of_values_applies_to_each_part() -> None:
+    half = b"[%b]" % b",".join([b"1"] * (MAX_VALUES // 2))
     many = call_of(*[b'{"metadata":{"k":%b}}' % half] * 5)
     assert whole(many) == "limit_exceeded" and isinstance(in_parts(many)[0], dict)
     assert in_parts(call_of(b'{"metadata":{"k":[%b,%b,1]}}' % (half, half), *TASKS))[0] == "limit_exceeded"
-    assert in_parts(call_of(*[b"1"] * (MOST_VALUES + 1)))[0] == "limit_exceeded", "so many parts are read as one"
+    assert in_parts(call_of(*[b"1"] * (MAX_VALUES + 1)))[0] == "limit_exceeded", "too many parts are parsed as one"

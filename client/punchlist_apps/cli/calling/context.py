@@ -17,7 +17,7 @@ from punchlist_apps.cli.printing.failure import UnknownList, UsageError
 from punchlist_apps.common import wire
 from punchlist_apps.common.terminal.style import Style, style_of, write
 from punchlist_schemas.build import build_stamp, is_same_code
-from punchlist_schemas.directory import OUTSIDE, Meant
+from punchlist_schemas.directory import OUTSIDE, DirectoryList
 from punchlist_schemas.repository import stem_of
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class Context:
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
-    def _allow(self, meant: Meant) -> None:
+    def _allow(self, meant: DirectoryList) -> None:
         data_dir = self.target.data_dir
         if meant.is_allowed(data_dir) or project.may_be_taken(meant, data_dir, self.find_used(meant.conversation)):
             return
@@ -293,7 +293,7 @@ class Context:
             raise refusal
         meant.allow(data_dir)
 
-    def _announce_once(self, meant: Meant) -> None:
+    def _announce_once(self, meant: DirectoryList) -> None:
         """Once a day and list: nobody has named it, and `default` may be where somebody looks for his tasks."""
         data_dir, name = self.target.data_dir, meant.conversation
         if meant.file is None and not project.was_announced(data_dir, name, time.time()):

@@ -16,7 +16,7 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_apps.cli.parsing.arguments import Usage
 from punchlist_apps.cli.printing.summaries import product, with_counts
-from punchlist_schemas.directory import Meant
+from punchlist_schemas.directory import DirectoryList
 from punchlist_schemas.rendezvous import status_path
 from punchlist_schemas.system import os_calls
 
@@ -94,7 +94,7 @@ def _check_project(target: Target, client: Caller | None) -> Finding:
     from punchlist_schemas.project_file import DirectoryError
 
     try:
-        meant = directory.meant()
+        meant = directory.find_list()
     except DirectoryError as error:
         return Finding("project", "fail", str(error), error.advice)
     if meant is None:
@@ -106,7 +106,7 @@ def _check_project(target: Target, client: Caller | None) -> Finding:
     return Finding("project", "ok", f"{meant.conversation}, by {source}")
 
 
-def _find_used(client: Caller | None, meant: "Meant") -> str | None:
+def _find_used(client: Caller | None, meant: "DirectoryList") -> str | None:
     """Return the id of the list of this name, or None if it is unused or no daemon runs."""
     try:
         summary = client and client.call("conversation.get", {"conversation": meant.conversation})["conversation"]
@@ -315,7 +315,7 @@ def _explain_lock_holder(target: Target, pid: int) -> Finding:
     """
     problem = f"none on {target.socket}; pid {pid} uses {target.data_dir} and listens on another socket"
     advice = "set PUNCHLIST_SOCKET or XDG_RUNTIME_DIR as in its environment"
-    words = os_calls.command_line(pid)
+    words = os_calls.read_command_line(pid)
     if "--socket" in words[:-1]:
         advice = f"use its socket: PUNCHLIST_SOCKET={words[words.index('--socket') + 1]}"
     return Finding("daemon", "fail", problem, f"{advice}; or stop it: kill {pid}")

@@ -49,7 +49,7 @@ def run_init(context: Context) -> int:
     path = os.path.join(folder, project_file.NAME)
     if args.commit and repo is None:
         raise StateError("--commit needs a git repository, and this directory is not in one; run git init first")
-    name = requested or (repo.conversation if repo else repository.fresh_name(folder, secrets.token_hex(3)))
+    name = requested or (repo.conversation if repo else repository.build_list_id(folder, secrets.token_hex(3)))
     if not project_file.is_conversation_id(name):
         raise UsageError(f"invalid list name {name!r}; use 1 to 128 of A-Z a-z 0-9 . _ : -")
     lines: list[str] = []
@@ -61,8 +61,8 @@ def run_init(context: Context) -> int:
         lines.append(f"{path} already names {name}")
     else:
         # Allow it first: later commands reject a project file that is not allowed.
-        directory.at(folder, name).allow(context.target.data_dir)
-        atomic_write(path, project_file.text_for(name).encode(), mode=None, replace=False)
+        directory.describe_project(folder, name).allow(context.target.data_dir)
+        atomic_write(path, project_file.format_text(name).encode(), mode=None, replace=False)
         stored.record(f"the file {path}")
         lines.append(f"wrote {path}: this project's list is {name}")
         lines += _find_previous_tasks(context, repo, name)
@@ -81,7 +81,7 @@ def _trust(context: Context) -> int:
     """Allow the list that this directory's project file names."""
     if context.args.name or context.args.commit:
         raise UsageError("--trust takes no name and no --commit; leave them out")
-    meant = directory.meant()
+    meant = directory.find_list()
     if meant is None or meant.file is None:
         raise StateError("no project file here; to write one: punch init")
     meant.allow(context.target.data_dir)
@@ -92,7 +92,7 @@ def _trust(context: Context) -> int:
 
 def _find_repository(folder: str) -> Repository | None:
     try:
-        return repository.above(folder)
+        return repository.find_repository(folder)
     except DirectoryError:
         return None  # an unusable repository doesn't prevent a project file
 

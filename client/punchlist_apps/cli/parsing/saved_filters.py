@@ -71,11 +71,11 @@ def saved(name: str) -> dict[str, Any]:
     """
     import tomllib
 
-    meant = directory.meant(None)
+    meant = directory.find_list(None)
     if meant is None or meant.file is None:
         raise StateError(f"no {project_file.NAME} here keeps filters: punch init writes one")
     try:
-        filters = tomllib.loads(project_file.small_file(meant.file).decode("utf-8")).get("filters", {})
+        filters = tomllib.loads(project_file.read_small_file(meant.file).decode("utf-8")).get("filters", {})
     except (OSError, ValueError, RecursionError) as error:
         raise StateError(f"{meant.file}: {error}") from None
     found = filters.get(name) if isinstance(filters, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

@@ -86,7 +86,7 @@ class Child:
     ) -> None:
         self._mark = secrets.token_hex(8)
         env = {**env, orphans.MARK: self._mark}
-        given = os_calls.memory_file()
+        given = os_calls.open_memory_file()
         try:
             os.write(given, stdin)
             os.lseek(given, 0, os.SEEK_SET)
@@ -108,7 +108,7 @@ class Child:
         }
         self._ended = loop.create_future()
         self._kill_at: float | None = None
-        os_calls.when_ended(self._process, loop, self._on_end)
+        os_calls.watch_child(self._process, loop, self._on_end)
 
     def _on_end(self) -> None:
         self._kill_after()

@@ -20,12 +20,12 @@ adopt = os_calls.adopt_orphans
 
 def left_by(mark: str) -> list[int]:
     """The orphans that a command with this mark has left us."""
-    return os_calls.with_variable(f"{MARK}={mark}".encode(), parent=os.getpid())
+    return os_calls.find_by_variable(f"{MARK}={mark}".encode(), parent=os.getpid())
 
 
 def marked(mark: str) -> list[int]:
     """The command with this mark and its descendants, of any parent."""
-    return os_calls.with_variable(f"{MARK}={mark}".encode())
+    return os_calls.find_by_variable(f"{MARK}={mark}".encode())
 
 
 def end(pids: Iterable[int], number: int) -> None:

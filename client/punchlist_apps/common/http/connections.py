@@ -49,7 +49,7 @@ _SPARE = 256
 def most_places() -> int:
     """How many connections there may be, after raising this process's limit of descriptors as far as allowed."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (os_calls.most_descriptors(hard), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (os_calls.max_descriptors(hard), hard))
     return MOST if hard == resource.RLIM_INFINITY else max(16, min(MOST, hard - _SPARE))
 
 

@@ -13,7 +13,7 @@ import re
 from typing import Any, NamedTuple, cast
 
 from punchlist_schemas import directory
-from punchlist_schemas.directory import OUTSIDE, Meant
+from punchlist_schemas.directory import OUTSIDE, DirectoryList
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 
 _HEAD = 1 << 18
@@ -53,12 +53,12 @@ def session_of(config_dir: str, folder: str) -> Session:
     return Session(folder, None)
 
 
-def project_of(cwd: str | None) -> Meant | None:
+def project_of(cwd: str | None) -> DirectoryList | None:
     """The list that a session's directory means, even after that directory was removed; None if it means none."""
     while cwd and os.path.isabs(cwd) and not os.path.isdir(cwd):
         cwd = os.path.dirname(cwd)
     try:
-        return directory.meant(cwd) if cwd and os.path.isabs(cwd) else None
+        return directory.find_list(cwd) if cwd and os.path.isabs(cwd) else None
     except DirectoryError:
         return None
 

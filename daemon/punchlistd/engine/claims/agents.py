@@ -30,7 +30,7 @@ LATELY_MS = 12 * 3_600_000
 class Peer(Protocol):
     """The part of a connection that agents use."""
 
-    heard_at: float
+    last_seen_at: float
     connected_at: int
 
     @property
@@ -180,7 +180,7 @@ class Agents:
                 yield agent
 
     def _describe_client(self, key: _Key, peers: list[Peer]) -> Agent:
-        last_seen = now_ms() - int((time.monotonic() - max(peer.heard_at for peer in peers)) * 1000)
+        last_seen = now_ms() - int((time.monotonic() - max(peer.last_seen_at for peer in peers)) * 1000)
         since = min(peer.connected_at for peer in peers)
         actor = self._left.get(key)
         conversation = "" if actor is None else actor.conversation

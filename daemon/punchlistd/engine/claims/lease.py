@@ -47,7 +47,7 @@ class Lease:
         """Return when it expires without a further call of its holder, in seconds of the monotonic clock."""
         if self.holder is None or self.keep:
             return self.deadline
-        return max(self.deadline, self.holder.heard_at + self.lease_s)
+        return max(self.deadline, self.holder.last_seen_at + self.lease_s)
 
     def expires_at(self) -> int:
         """Return when it expires by the wall clock, in milliseconds since 1970."""
@@ -73,5 +73,5 @@ class Lease:
 
     def silent_at(self) -> int | None:
         """Return since when the claim's machine has been silent, in milliseconds since 1970; None below the limit."""
-        silent_s = time.monotonic() - self.holder.heard_at if self.is_remote and self.holder is not None else 0.0
+        silent_s = time.monotonic() - self.holder.last_seen_at if self.is_remote and self.holder is not None else 0.0
         return now_ms() - int(silent_s * 1000) if silent_s > SILENT_S else None

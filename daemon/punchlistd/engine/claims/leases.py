@@ -24,7 +24,7 @@ from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command, EndClaims
 from punchlistd.domain.rejections import lease_held
 from punchlistd.domain.state import Claim, State
-from punchlistd.engine.calls import Holder, Nobody, Write
+from punchlistd.engine.calls import DaemonCaller, Holder, Write
 from punchlistd.engine.claims.agents import belongs_to
 from punchlistd.engine.claims.lease import Lease
 
@@ -301,8 +301,8 @@ class Leases:
             lease = self.of(conversation).get(task)
             if lease is not None and lease.fence == fence:
                 lease.is_ending = True
-        command = Command(params=params, at=now_ms(), actor=Nobody.actor)
-        self._submit(Write(Nobody(), None, _RELEASE, params, command))
+        command = Command(params=params, at=now_ms(), actor=DaemonCaller.actor)
+        self._submit(Write(DaemonCaller(), None, _RELEASE, params, command))
 
     def select_due(self, params: EndClaims) -> EndClaims:
         """Return the claims to end, without those renewed since the request, by a call or a sign of life."""

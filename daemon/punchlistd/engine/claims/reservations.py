@@ -16,7 +16,7 @@ from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command, EndReservations
 from punchlistd.domain.decide.sessions import find_unclaimed
 from punchlistd.domain.state import State
-from punchlistd.engine.calls import Nobody, Write
+from punchlistd.engine.calls import DaemonCaller, Write
 from punchlistd.engine.claims.agents import Agents, belongs_to
 
 AGAIN_S = 60.0
@@ -132,7 +132,7 @@ class Reservations:
 
     def _end(self, conversation: str, owner: str) -> None:
         params = EndReservations(conversation=conversation, owners=(owner,))
-        self._submit(Write(Nobody(), None, _EDIT, params, Command(params, now_ms(), Nobody.actor)))
+        self._submit(Write(DaemonCaller(), None, _EDIT, params, Command(params, now_ms(), DaemonCaller.actor)))
         self._set_timer(AGAIN_S, conversation, owner)
 
     def _stop(self, key: tuple[str, str]) -> None:

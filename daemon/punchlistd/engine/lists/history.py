@@ -235,7 +235,7 @@ class History:
                     if len(self._bases) > PASTS_KEPT:
                         del self._bases[next(iter(self._bases))]
             past.follow(fact_of(stored), begins=begins, undoes=side.undoes)
-            begins = side.left == 0
+            begins = side.remaining == 0
             return True
 
         await self.follow(name, take, past.seq, upto, whole=whole)

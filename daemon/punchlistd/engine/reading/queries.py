@@ -369,7 +369,7 @@ class Queries:
             lambda: b'{"events":[%b],"next":%d,"epoch":%b}' % (b",".join(events), seq, _encode(self.epoch))
         )
 
-    async def status(self, caller: Caller, _params: p.Nothing) -> Outcome:
+    async def status(self, caller: Caller, _params: p.NoParams) -> Outcome:
         return _encode(await self._status(caller.user))
 
     async def backup(self, _caller: Caller, params: p.Backup) -> Outcome:

@@ -4,7 +4,7 @@ import anyio
 import msgspec
 
 from punchlist_schemas import params as p
-from punchlist_schemas.directory import meant
+from punchlist_schemas.directory import find_list
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.results import ConversationResolveResult
@@ -30,7 +30,7 @@ class Resolver:
     async def answer(self, caller: Caller, params: p.ConversationResolve) -> bytes | Rejection:
         """Return the list of a directory. For a bound caller it is the user's own list of that name."""
         try:
-            directory = await anyio.to_thread.run_sync(meant, params.path, limiter=self._readers)
+            directory = await anyio.to_thread.run_sync(find_list, params.path, limiter=self._readers)
         except DirectoryError as error:
             return Rejection("invalid_params", _text(f"{error}: {error.advice}."), {"field": "path"})
         if directory is None:

@@ -22,7 +22,7 @@ LIST_END = b',"version":%d,"seq":%d,"total":%d}'
 _LEASE_MEMBERS = ("lease_expires_at", "left_at", "silent_at", "machine")
 
 
-def get_conversation(_params: p.Place, loaded: LoadedConversation, _head: int) -> Outcome:
+def get_conversation(_params: p.ConversationParams, loaded: LoadedConversation, _head: int) -> Outcome:
     return _encode(r.ConversationGetResult(conversation=loaded.view(), name=loaded.short_name))
 
 

@@ -12,7 +12,7 @@ from punchlist_schemas.methods import METHODS
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command, Wake
 from punchlistd.domain.state import State
-from punchlistd.engine.calls import Nobody, Write
+from punchlistd.engine.calls import DaemonCaller, Write
 
 CHECK_S = 60.0
 """Longest time between checks of the clock while a task is deferred, in seconds."""
@@ -61,7 +61,7 @@ class Deferrals:
         for name, at in list(self.due.items()):
             if at <= now:
                 params = Wake(conversation=name)
-                self._submit(Write(Nobody(), None, _EDIT, params, Command(params, now, Nobody.actor)))
+                self._submit(Write(DaemonCaller(), None, _EDIT, params, Command(params, now, DaemonCaller.actor)))
         self._timer = None
         if self.due and not self._closed:
             # Due lists have their call in flight. If that fails, they stay in `due` for the next check.

@@ -15,7 +15,7 @@ from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command
 from punchlistd.domain.decide.edit import clears_when_idle
 from punchlistd.domain.state import State
-from punchlistd.engine.calls import Holder, Nobody, Write
+from punchlistd.engine.calls import DaemonCaller, Holder, Write
 
 AGENTS_S = 600.0
 """Upper limit for the time that a finished list waits for connected agents after its last change, in seconds."""
@@ -76,7 +76,7 @@ class Idle:
         del self._timers[name]
         self._agents.pop(name, None)
         params = TurnEnd(conversation=name, expect_version=version)
-        self._submit(Write(Nobody(), None, _TURN_END, params, Command(params, now_ms(), Nobody.actor)))
+        self._submit(Write(DaemonCaller(), None, _TURN_END, params, Command(params, now_ms(), DaemonCaller.actor)))
 
     def close(self) -> None:
         self._closed = True

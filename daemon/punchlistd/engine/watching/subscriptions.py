@@ -38,13 +38,13 @@ class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
     """A published event.
 
     Attributes:
-        left: Number of events of the same call that follow.
+        remaining: Number of later events of the same call.
         user: The owner of the conversation, "" if it has none.
     """
 
     conversation: str
     wire: bytes
-    left: int
+    remaining: int
     user: str
 
 
@@ -434,7 +434,7 @@ class Subscriptions:
                 if is_followed and _may_see(subscription, line.user):
                     wires.append(line.wire)
                     size += len(line.wire)
-                if size >= self._chunk and line.left == 0:
+                if size >= self._chunk and line.remaining == 0:
                     return self._push(subscription, wires, seq)
         return self._push(subscription, wires, self.head)
 
@@ -465,7 +465,7 @@ class Subscriptions:
             if event.seq in visible:
                 wires.append(event.wire)
                 size += len(event.wire)
-            if size >= self._chunk and (index + 1 == len(stored) or not event.left):
+            if size >= self._chunk and (index + 1 == len(stored) or not event.remaining):
                 self._push(subscription, wires, event.seq)
                 wires, size = [], 0
                 if subscription.sink.paused:

@@ -169,7 +169,7 @@ class Transaction:
             elif type(event) is ConversationConfigured:
                 self.sessions.append((name, event))
             if remaining:
-                event_side = msgspec.structs.replace(event_side or _NO_SIDE, left=remaining)
+                event_side = msgspec.structs.replace(event_side or _NO_SIDE, remaining=remaining)
             elif (place := self.place) is not None:
                 event_side = msgspec.structs.replace(event_side or _NO_SIDE, position=place.position, chain=place.check)
             seq, version = self.head - remaining, state.version - remaining
@@ -301,9 +301,9 @@ class Transactor:
     def consider(self, item: Write, loaded: LoadedConversation) -> Generator[None, None, Decision | Rejection | None]:
         """Decide a call without changing the state. Return None if it is a claim that has to wait."""
         state, params = loaded.state, item.params
-        if self._log.spoiled and state.conversation in self._log.spoiled:
+        if self._log.damaged and state.conversation in self._log.damaged:
             # A reader of the log found damage: stop changes to the loaded conversation too.
-            self._conversations.record_damage(self._log.spoiled[state.conversation])
+            self._conversations.record_damage(self._log.damaged[state.conversation])
         decision: Decision | Rejection | None = loaded.damage
         if decision is None and not state.exists and item.caller.user is None:
             decision = self._check_name(state)
@@ -354,7 +354,7 @@ class Transactor:
         loaded = arrival.loaded
         assert loaded is not None, "it was prepared"
         state = loaded.state
-        if loaded.damage is not None or loaded.place != arrival.behind:
+        if loaded.damage is not None or loaded.place != arrival.previous:
             arrival.refusal = loaded.damage or OVERTAKEN
             return
         last = next((step for step in reversed(arrival.steps) if step.events), None)

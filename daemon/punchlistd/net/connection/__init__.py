@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
         actor, user, confirm, client: Set by `daemon.hello`.
         pid: Process ID of the peer.
         connected_at: Time of connection, in milliseconds since 1970.
-        heard_at: Monotonic time of the last received bytes, in seconds.
+        last_seen_at: Monotonic time of the last received bytes, in seconds.
         waiting: Calls that wait for an event.
         subscriptions: Subscriptions by ID.
         last_write: Latest write until it is answered. Later reads wait for it. After an undo all later calls wait,
@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
         self.confirm = False
         self.pid = 0
         self.connected_at = now_ms()
-        self.heard_at = time.monotonic()
+        self.last_seen_at = time.monotonic()
         self.waiting: WaitingCalls = WaitingCalls(limits.in_flight)
         self.subscriptions: dict[str, Subscription] = {}
         self.last_write: Write | None = None
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
         """Check the peer's user and the limits, then accept the connection or close it."""
         self.output.begin(cast(asyncio.Transport, transport))
         self.push_framed = cast(asyncio.Transport, transport).write
-        self.pid, uid = os_calls.peer(transport.get_extra_info("socket"))
+        self.pid, uid = os_calls.read_peer(transport.get_extra_info("socket"))
         if uid not in self.connections.uids:
             logger.warning("refused a connection of uid %d", uid)
             self.abort()
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Start the calls that these bytes complete."""
-        self.heard_at = time.monotonic()
+        self.last_seen_at = time.monotonic()
         if self.stage is not Stage.OPEN:
             return
         if self._may_begin() and (call := self.protocol.receive_call(data)) is not None:

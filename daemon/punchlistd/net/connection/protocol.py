@@ -125,7 +125,7 @@ class ServerProtocol:
         if frames:
             self.has_long_frames = (self.has_long_frames and bool(self.frames)) or max(map(len, frames)) > LONG_BYTES
         self.frames += frames
-        self.has_unfinished_frame = self._framer.pending
+        self.has_unfinished_frame = self._framer.has_unfinished_frame
         return bool(frames)
 
     def receive_call(self, data: bytes) -> jsonrpc.Call | jsonrpc.Malformed | None:
@@ -151,11 +151,11 @@ class ServerProtocol:
 
     def receive_eof(self) -> bool:
         """Process EOF. Return True if that completed a frame: the last line may lack a newline."""
-        return self._framer.kind == "lines" and self._framer.pending and self.receive_data(b"\n")
+        return self._framer.kind == "lines" and self._framer.has_unfinished_frame and self.receive_data(b"\n")
 
     @property
     def received_bytes(self) -> int:
-        return self._framer.held + sum(map(len, self.frames))
+        return self._framer.buffered_bytes + sum(map(len, self.frames))
 
     @property
     def is_idle(self) -> bool:

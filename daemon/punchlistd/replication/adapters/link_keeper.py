@@ -82,7 +82,7 @@ class LinkKeeper(ABC, Generic[C]):
             except Refusal as refused:
                 why = refused
             except SharedLogError:
-                why = self.refused("unreachable", where=url, cause="the connection was cut")
+                why = self.refused("unreachable", where=url, cause="the connection was lost")
             self._set_link("refused" if why.final else "down", why)
             if time.monotonic() - began > MAX_PAUSE_S:
                 pause = MIN_PAUSE_S
@@ -141,7 +141,9 @@ class LinkKeeper(ABC, Generic[C]):
         """
         connection = self._get_connection()
         if not self._link.may_post:
-            raise Forbidden(f"These creds may read the space {self._space.name}, not change it: ask its keeper.")
+            raise Forbidden(
+                f"These creds are read-only for the space {self._space.name}. Ask its keeper for write access."
+            )
         return connection
 
     def _record_round_trip(self, sent_at: float) -> None:

@@ -1,6 +1,6 @@
-"""Why a space can't be used, where all engines have it alike: kinds, each with a sentence that says what to do.
+"""Errors of spaces that all engines share: kinds, each with a message that says what to do.
 
-The texts of client libraries never reach people: whatever they raise becomes a row of a table.
+Users never see messages of client libraries: each of their exceptions is mapped to a row of a table.
 """
 
 import os
@@ -12,14 +12,18 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 ADD = "punch space add"
 
 SKEW_S = 30.0
-"""How far the clocks of this machine and of a server may be apart before a person is told, in seconds."""
+"""Maximum difference between the clocks of this machine and of a server, in seconds."""
 
 
 class Row(NamedTuple):
-    """What a kind of refusal means."""
+    """A kind of error.
+
+    Attributes:
+        final: Whether a retry is useless until a user intervenes.
+        text: Template of the message.
+    """
 
     final: bool
-    """Whether a retry is useless until a user intervenes."""
     text: str
 
 
@@ -27,29 +31,29 @@ COMMON: dict[str, Row] = {
     "unreachable": Row(False, "No server answers at {where} ({cause}). Check the address, the network and the server."),
     "bad_certificate": Row(
         True,
-        "No authority that this machine trusts has signed the certificate of {where}. If the space has an authority of"
-        " its own, name its certificate: " + ADD + " … --ca FILE.",
+        "The certificate of {where} is not signed by an authority that this machine trusts. If the space has its own"
+        " authority, name its certificate: " + ADD + " … --ca FILE.",
     ),
     "wrong_host": Row(
         True,
-        "The certificate of {where} is for another host than {host}. Use the name that stands in the certificate, or"
-        " have one made for {host}.",
+        "The certificate of {where} is not valid for {host}. Use the name in the certificate, or get one for {host}.",
     ),
     "certificate_expired": Row(
-        True, "The certificate of {where} has expired, or this machine's clock is wrong. Have it renewed."
+        True, "The certificate of {where} has expired, or this machine's clock is wrong. Renew it, or set the clock."
     ),
     "certificate_not_yet_valid": Row(
-        True, "The certificate of {where} is not valid yet: this machine's clock, or the server's, is wrong. Set it."
+        True,
+        "The certificate of {where} is not valid yet: this machine's clock, or the server's, is wrong. Set the clock.",
     ),
-    "tls_failed": Row(True, "{where} and this machine agree on no TLS ({cause}). Check what answers at this port."),
-    "bad_ca": Row(True, "{ca} holds no certificates in PEM form, or can't be read. Name another file with --ca."),
+    "tls_failed": Row(True, "The TLS handshake with {where} failed ({cause}). Check which program uses this port."),
+    "bad_ca": Row(True, "{ca} has no certificates in PEM format, or can't be read. Name another file with --ca."),
     "creds_missing": Row(
         True, "{creds} can't be read ({cause}). Name the space's creds file: " + ADD + " … --creds FILE."
     ),
-    "creds_open": Row(True, "Others than you may read {creds}. Close it: chmod 600 {creds}"),
-    "creds_needed": Row(True, "{where} lets nobody in without creds. Name them: " + ADD + " … --creds FILE."),
+    "creds_open": Row(True, "Other users can read {creds}. Make it private: chmod 600 {creds}"),
+    "creds_needed": Row(True, "{where} requires creds. Name the file: " + ADD + " … --creds FILE."),
     "unauthorized": Row(
-        True, "{where} does not know these creds, or knows them no more. Ask the space's keeper for new ones."
+        True, "{where} does not accept these creds, or no longer does. Ask the space's keeper for new ones."
     ),
     "no_permission": Row(
         True,
@@ -58,13 +62,13 @@ COMMON: dict[str, Row] = {
     "clock_skew": Row(
         True, "The clocks of this machine and of {where} are {skew} s apart. Set them by NTP, then try again."
     ),
-    "replaced": Row(False, "The space at {where} is another one than a moment ago: it was made anew, or restored."),
-    "refused": Row(False, "{where} ended the connection ({cause}); it is tried again."),
+    "replaced": Row(False, "The space at {where} was replaced: it was created again, or restored."),
+    "refused": Row(False, "{where} ended the connection ({cause}). The daemon reconnects automatically."),
 }
 
 
 class Refusal(Exception):
-    """A space can't be used now; each engine has its own table.
+    """A space can't be used now. Each engine has its own table.
 
     Attributes:
         kind: A key of the table.
@@ -93,14 +97,14 @@ def check_clock(refused: type[Refusal], where: str, skew_s: float) -> None:
 R = TypeVar("R", bound=Refusal)
 
 MAX_CREDS_BYTES = 64 << 10
-"""What a creds file may have."""
+"""Maximum size of a creds file."""
 
 
 def read_private(path: str, refused: type[Refusal]) -> str:
-    """The text of a creds file.
+    """Return the text of a creds file.
 
     Raises:
-        Refusal: It can't be read, or others may read it.
+        Refusal: It can't be read, or other users can read it.
     """
     try:
         with open(path, "rb") as file:
@@ -119,39 +123,39 @@ _CERTIFICATE = {
     62: "wrong_host",
     64: "wrong_host",
 }
-"""OpenSSL's number of why a certificate does not hold → our kind."""
+"""OpenSSL's error code for a certificate → kind."""
 
 
-def refusal_of_network(error: BaseException, refused: type[R], facts: Mapping[str, str]) -> R | None:
-    """What an attempt to connect ended with, if that was TLS, time or the network."""
+def map_network_error(error: BaseException, refused: type[R], facts: Mapping[str, str]) -> R | None:
+    """Return the error for a failed connection attempt, or None if TLS, a timeout or the network was not the cause."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return refused(_CERTIFICATE.get(error.verify_code, "bad_certificate"), **facts)
     if isinstance(error, ssl.SSLError):
-        return refused("tls_failed", cause=reason_of_tls(error), **facts)
+        return refused("tls_failed", cause=describe_tls_error(error), **facts)
     if isinstance(error, TimeoutError):
-        return refused("unreachable", cause="no answer in time", **facts)
-    return refused("unreachable", cause=in_words(error), **facts) if isinstance(error, OSError) else None
+        return refused("unreachable", cause="timed out", **facts)
+    return refused("unreachable", cause=_describe_os_error(error), **facts) if isinstance(error, OSError) else None
 
 
-def reason_of_tls(error: ssl.SSLError) -> str:
-    return str(error.reason or "no answer").lower().replace("_", " ")
+def describe_tls_error(error: ssl.SSLError) -> str:
+    return str(error.reason or "no reason given").lower().replace("_", " ")
 
 
-def in_words(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "the connection was refused"
     if isinstance(error, ConnectionError):
-        return "the connection was cut"
+        return "the connection was lost"
     if type(error).__name__ == "gaierror":
-        return "the host's name is not known"
+        return "unknown host name"
     return (error.strerror or "the network failed").lower().split("]")[-1].strip()
 
 
-def tls_settings(ca: str, kind: type[ssl.SSLContext]) -> Any:
-    """TLS that checks the certificate and the host's name against some authorities; "": the system's.
+def build_tls_context(ca: str, kind: type[ssl.SSLContext]) -> Any:
+    """Return a TLS context that verifies certificate and host name. `ca` is a file of authorities, "" for the system's.
 
     Raises:
-        OSError: The file of the authorities can't be used.
+        OSError: The file can't be used.
     """
     context = kind(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -34,7 +34,7 @@ from punchlist_schemas.events import ConversationDeleted
 from punchlist_schemas.params import ConversationDelete
 from punchlist_schemas.things import Shared, machine_of
 from punchlistd.engine import calls
-from punchlistd.engine.calls import Barrier, Nobody, Read, Step, Write
+from punchlistd.engine.calls import Barrier, DaemonCaller, Read, Step, Write
 from punchlistd.engine.lists.loaded import Audience, LoadedConversation, Place
 from punchlistd.engine.replies import SHUTTING_DOWN
 from punchlistd.engine.writing.transaction import OVERTAKEN
@@ -341,7 +341,7 @@ class Lane:
     def _answer(self, write: Write, rejection: Rejection) -> None:
         if rejection.kind == "unreachable" and write.params.key in self._unknown_keys:
             rejection = refusals.unknown(self.space, self._log.link.reason)
-        self._lost_own_call = self._lost_own_call or type(write.caller) is Nobody
+        self._lost_own_call = self._lost_own_call or type(write.caller) is DaemonCaller
         self._release_holder(write)
         self._parts.claims.forget(write)
         write.refuse(rejection)
@@ -415,7 +415,7 @@ class Lane:
         # An own post of unknown outcome expected this position, so it is in the log by now or never will be.
         self._unknown_keys.clear()
         draft = self._draft
-        if draft is not None and not draft.steps and draft.place == received.behind:
+        if draft is not None and not draft.steps and draft.place == received.previous:
             draft.follow(received)
 
     def _on_settle(self, steps: Sequence[Step], refusal: Rejection | None, posted: bool) -> None:
@@ -531,12 +531,12 @@ class Lane:
         self.counts.posts += 1
         self.counts.calls += len(groups)
         self._expected_calls = len(groups) + len(self._queue)
-        first, newest, behind, steps = draft.first, draft.version, draft.place, draft.steps
+        first, newest, previous, steps = draft.first, draft.version, draft.place, draft.steps
         if any(type(event) is ConversationDeleted for step in groups for event in step.events):
             self._erase_before = position
         reached = Place(position, check_of(body))
         draft.advance_to(reached)
-        received = Post(self._log.member, nonce, first, newest, behind, reached, [], more=False)
+        received = Post(self._log.member, nonce, first, newest, previous, reached, [], more=False)
         self.replica.follow(received, steps)
         self.replica.follow_held()
 
@@ -545,7 +545,7 @@ class Lane:
         self._expects_post = False
         self._turns.record_post(self._log.member)
         steps, place = draft.steps, draft.place
-        has_clients = any(step.write is not None and type(step.write.caller) is not Nobody for step in steps)
+        has_clients = any(step.write is not None and type(step.write.caller) is not DaemonCaller for step in steps)
         try:
             is_current = not has_clients or await self._log.is_current(self.conversation, place.position)
         except Unreachable:

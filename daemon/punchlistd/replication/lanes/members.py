@@ -45,7 +45,7 @@ class Member:
     unsent_bytes = 0
 
     def __init__(self) -> None:
-        self.heard_at = time.monotonic()
+        self.last_seen_at = time.monotonic()
 
 
 class Members:
@@ -72,7 +72,7 @@ class Members:
         now = time.monotonic()
         for conversation in conversations:
             if (member := self._members.get((keeper, conversation))) is not None:
-                member.heard_at = now
+                member.last_seen_at = now
 
     def record_seen(self, keeper: str, conversations: Iterable[str]) -> None:
         if keeper == self._own or not is_member_id(keeper):
@@ -105,4 +105,4 @@ class Members:
         """Restart the timers of all members after an outage: heartbeats missed during it prove nothing."""
         now = time.monotonic()
         for member in self._members.values():
-            member.heard_at = now
+            member.last_seen_at = now

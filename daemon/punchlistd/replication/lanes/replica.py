@@ -272,7 +272,7 @@ class Replica:
             if self.place != before:
                 return
             loaded.place = self.place = self._moved_to = place
-            logger.info("%s: goes on behind position %d of %s", self.conversation, place.position, self.space)
+            logger.info("%s: continues after position %d of %s", self.conversation, place.position, self.space)
         self.refused, self.stuck = None, False
 
     async def _confirm_end(self, last: int) -> bool:
@@ -326,13 +326,13 @@ class Replica:
     def follow(self, received: Post, steps: Sequence[Step]) -> None:
         self.place, self._version, self.partial = received.place, received.newest, received.more
         self._on_follow(received)
-        self.submit(received.version, received.behind, received.place, steps)
+        self.submit(received.version, received.previous, received.place, steps)
 
-    def submit(self, first: int, behind: Place, place: Place, steps: Sequence[Step]) -> None:
-        """Pass steps to the writer. They are not a post if `place` equals `behind`."""
+    def submit(self, first: int, previous: Place, place: Place, steps: Sequence[Step]) -> None:
+        """Pass steps to the writer. They are not a post if `place` equals `previous`."""
         self.arriving += 1
-        arrived = partial(self._arrived, steps, posted=place != behind)
-        self._parts.inbox.submit(Arrival(self.conversation, first, behind, place, list(steps), arrived))
+        arrived = partial(self._arrived, steps, posted=place != previous)
+        self._parts.inbox.submit(Arrival(self.conversation, first, previous, place, list(steps), arrived))
 
     def _arrived(self, steps: Sequence[Step], refusal: Rejection | None, *, posted: bool) -> None:
         self.arriving -= 1

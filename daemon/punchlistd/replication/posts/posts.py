@@ -70,7 +70,7 @@ class Post(msgspec.Struct, frozen=True):
     Attributes:
         version: Version of its first event.
         newest: Version of its last event.
-        behind: Place of the previous post.
+        previous: Place of the previous post.
         place: Place of this post.
         steps: Its groups as steps for the writer.
         more: See `Envelope`.
@@ -80,7 +80,7 @@ class Post(msgspec.Struct, frozen=True):
     nonce: str
     version: int
     newest: int
-    behind: Place
+    previous: Place
     place: Place
     steps: list[Step]
     more: bool
@@ -180,8 +180,8 @@ def has_check(body: bytes, check: str) -> bool:
     return False
 
 
-def unseal(posted: Posted, behind: Place, version: int) -> Post:
-    """Decode a post that must follow `version` at the place `behind`. A tombstone may follow any earlier version.
+def unseal(posted: Posted, previous: Place, version: int) -> Post:
+    """Decode a post that must follow `version` at the place `previous`. A tombstone may follow any earlier version.
 
     Raises:
         TooNew: A later version of punchlist made it.
@@ -208,15 +208,15 @@ def unseal(posted: Posted, behind: Place, version: int) -> Post:
         raise Invalid(f"{by} contains no change.")
     is_tombstone = _begins_anew(steps)
     is_restart = is_tombstone and envelope.version > version
-    if posted.before > behind.position and not is_restart:
-        raise Diverged(f"{by} follows position {posted.before}, and the known posts end at {behind.position}.")
+    if posted.before > previous.position and not is_restart:
+        raise Diverged(f"{by} follows position {posted.before}, but this machine ends at {previous.position}.")
     if envelope.version != version + 1 and not is_restart:
         raise Diverged(f"{by} begins at version {envelope.version}, and the list is at {version}.")
-    if envelope.check != head_of(behind.check, envelope.version, bytes(envelope.groups), fresh=is_tombstone):
+    if envelope.check != head_of(previous.check, envelope.version, bytes(envelope.groups), fresh=is_tombstone):
         raise Diverged(f"{by} does not follow from the one before it: its checksum differs.")
     newest = envelope.version + sum(len(step.events) for step in steps) - 1
     place = Place(posted.position, envelope.check)
-    return Post(envelope.by, envelope.nonce, envelope.version, newest, behind, place, steps, envelope.more)
+    return Post(envelope.by, envelope.nonce, envelope.version, newest, previous, place, steps, envelope.more)
 
 
 def _author_clause(author: str) -> str:
@@ -279,7 +279,7 @@ def steps_of(history: Sequence[Stored], member: str) -> list[Step]:
         if isinstance(event, Claimed) and not event.fence:
             event = msgspec.structs.replace(event, fence=stored.seq, keeper=member)
         events.append(event)
-        if stored.left:
+        if stored.remaining:
             continue
         assert first is not None, "it has an event"
         kept = Side(side.key, side.call, undoes=side.undoes) if side.key or side.undoes else None

@@ -8,18 +8,18 @@ class Damage:
 
     Attributes:
         events: The damage of each event, by position.
-        spoiled: The first damaged event found in each conversation.
+        damaged: The first damaged event found in each conversation.
         ownerless: For events of unknown conversation, the conversations that may have lost them ("" means any).
     """
 
     def __init__(self) -> None:
         self.events: dict[int, Damaged] = {}
-        self.spoiled: dict[str, Damaged] = {}
+        self.damaged: dict[str, Damaged] = {}
         self.ownerless: dict[int, frozenset[str]] = {}
 
     def record(self, damage: Damaged) -> Damaged:
         """Record a damaged event, also by its conversation if known, and return it."""
         self.events[damage.seq] = damage
         if damage.conversation:
-            self.spoiled.setdefault(damage.conversation, damage)
+            self.damaged.setdefault(damage.conversation, damage)
         return damage

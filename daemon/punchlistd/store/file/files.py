@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 
 from punchlist_schemas.system import os_calls
-from punchlist_schemas.system.atomic import name_new
+from punchlist_schemas.system.atomic import rename_new
 from punchlistd.store.port import StorageFailed
 
 
@@ -44,7 +44,7 @@ def publish(unfinished: str, path: str) -> None:
     """
     with open(unfinished, "rb") as file:
         os_calls.flush(file.fileno())
-    name_new(unfinished, path)
+    rename_new(unfinished, path)
     sync_directory(path)
 
 

@@ -155,14 +155,14 @@ class _Planner:
 
     def _complete_group(self, last: Stored | None, following: Stored | None) -> None:
         """Replace the lost end of a group, whose events occupied the positions directly after its last intact line."""
-        if last is None or not last.left or last.conversation in self._ended:
+        if last is None or not last.remaining or last.conversation in self._ended:
             return
-        name, left = last.conversation, last.left
-        if following is not None and following.conversation == name and following.seq <= last.seq + left:
+        name, remaining = last.conversation, last.remaining
+        if following is not None and following.conversation == name and following.seq <= last.seq + remaining:
             return
         head = self._heads.get(name)
-        if head and self._bridge(name, head.version + 1, head.version + left + 1, head, head.seq + left + 1):
-            self._heads[name] = _Head(head.seq + left, head.version + left, "", head.at)
+        if head and self._bridge(name, head.version + 1, head.version + remaining + 1, head, head.seq + remaining + 1):
+            self._heads[name] = _Head(head.seq + remaining, head.version + remaining, "", head.at)
 
     def _drop(self, seq: int, name: str, reason: str) -> None:
         self.plan.dropped.add(seq)
@@ -238,22 +238,22 @@ def remaining_rows(source: Source, plan: RepairPlan) -> Generator[tuple[Row, lis
         written: list[Stored] = []
         for seq in sorted({*kept, *(seq for seq in plan.fillers if first <= seq <= last)} if changed else kept):
             name = kept[seq].conversation if seq in kept else plan.fillers[seq].conversation
-            check, left = heads.get(name, ("", 0))
+            check, remaining = heads.get(name, ("", 0))
             if seq not in kept:
-                stored = _build_filler(seq, plan.fillers[seq], check, max(0, left - 1))
+                stored = _build_filler(seq, plan.fillers[seq], check, max(0, remaining - 1))
             elif not verify(check, kept[seq]):
                 stored = Stored(seq, reseal(check, kept[seq].line))
                 changed = True
             else:
                 stored = kept[seq]
-            heads[name] = stored.check, stored.left
+            heads[name] = stored.check, stored.remaining
             written.append(stored)
         body = join([stored.line for stored in written]) if changed else row[3]
         yield (last, first, checksum(body), body), written
         due = last + 1
 
 
-def _build_filler(seq: int, filler: _Filler, check: str, left: int) -> Stored:
+def _build_filler(seq: int, filler: _Filler, check: str, remaining: int) -> Stored:
     wire = msgspec.json.encode(
         {
             "seq": seq,
@@ -264,7 +264,7 @@ def _build_filler(seq: int, filler: _Filler, check: str, left: int) -> Stored:
             "event": filler.event,
         }
     )
-    return Stored(seq, seal(check, wire, Side(left=left))[0])
+    return Stored(seq, seal(check, wire, Side(remaining=remaining))[0])
 
 
 def build_row(entries: Iterable[bytes], head: int) -> Row:

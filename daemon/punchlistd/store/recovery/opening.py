@@ -42,7 +42,7 @@ def open_log(
     twin: str | None = None,
     reserve_bytes: int = 0,
     allow_network: bool = False,
-    file_system: Callable[[str], str] = os_calls.file_system,
+    file_system: Callable[[str], str] = os_calls.find_file_system,
 ) -> Operations:
     """Open a log or create one, in the calling thread. See `SqliteLog.open`."""
     kind = file_system(path)

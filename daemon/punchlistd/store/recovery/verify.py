@@ -153,7 +153,7 @@ class _Check:
             self._reported.update([name] if name else [*self._heads, *salvaged.names])
 
     def _check_lines(self, lines: list[Stored], *, whole: bool = True) -> None:
-        left, group = 0, ""
+        remaining, group = 0, ""
         for stored in lines:
             try:
                 parse(stored.line, stored.seq)
@@ -162,12 +162,12 @@ class _Check:
                 continue
             name = stored.conversation
             self._check_line(stored, name)
-            if whole and left and (stored.left != left - 1 or name != group):
-                self._report_problem(group, stored.seq, f"{left} events of a group are missing before it")
-            left, group = stored.left, name
+            if whole and remaining and (stored.remaining != remaining - 1 or name != group):
+                self._report_problem(group, stored.seq, f"{remaining} events of a group are missing before it")
+            remaining, group = stored.remaining, name
             self._report.events += 1
-        if whole and left:
-            self._report_problem(group, lines[-1].seq, f"{left} events of its group are missing")
+        if whole and remaining:
+            self._report_problem(group, lines[-1].seq, f"{remaining} events of its group are missing")
 
     def _check_line(self, stored: Stored, name: str) -> None:
         version, check = self._heads.get(name, (0, ""))

@@ -7,7 +7,7 @@ from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import ConversationOpen, MessageAppend, Mutation, TaskAdd
 from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Command
-from punchlistd.engine.calls import NEXT, Nobody, Stage, Write, stamp
+from punchlistd.engine.calls import NEXT, DaemonCaller, Stage, Write, stamp
 from punchlistd.engine.lists.access import foreign_owner
 
 
@@ -43,7 +43,7 @@ def test_opening_for_another_user_is_forbidden() -> None:
 @pytest.mark.parametrize("stage", Stage)
 def test_write_is_answered_once_from_any_stage(stage: Stage) -> None:
     add = TaskAdd(conversation="c", title="a")
-    write = Write(Nobody(), None, METHODS["task.add"], add, stamp(Nobody(), add), stage=stage)
+    write = Write(DaemonCaller(), None, METHODS["task.add"], add, stamp(DaemonCaller(), add), stage=stage)
     if stage is not Stage.ANSWERED:
         write.answer(b"{}")
     with pytest.raises(AssertionError, match=r"task\.add can't go"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import ERRORS, ErrorObject, Rejection
-from punchlist_schemas.jsonrpc import Notice, Reply, decode_message, request
+from punchlist_schemas.jsonrpc import Notice, Reply, decode_message, encode_request
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.results import Limits
 from punchlist_testing.calls import typed_params
@@ -131,7 +131,7 @@ def test_params_are_converted_to_their_type() -> None:
     given = {"conversation": "c", "title": "a", "priority": "high", "metadata": {"x": [1, None]}}
     parsed = typed_params(METHODS["task.add"], given)
     assert parsed == p.TaskAdd(conversation="c", title="a", priority="high", metadata={"x": [1, None]})
-    assert typed_params(METHODS["daemon.status"], {}) == p.Nothing()
+    assert typed_params(METHODS["daemon.status"], {}) == p.NoParams()
 
 
 def test_unknown_method_suggests_the_nearest() -> None:
@@ -159,11 +159,11 @@ def test_error_has_code_kind_and_data(kind: str) -> None:
 
 def test_daemon_reads_what_the_client_encodes() -> None:
     asked = p.TaskEdit(conversation="c", task="1", title="a", owner=None)
-    call = jsonrpc.decode(request("id", "task.edit", asked), LIMITS)
+    call = jsonrpc.decode(encode_request("id", "task.edit", asked), LIMITS)
     assert isinstance(call, Call)
     assert call.id == b'"id"'
     assert typed_params(METHODS["task.edit"], call.params) == asked
-    assert jsonrpc.decode(request(1, "a", {"b": 2}), LIMITS) == Call(b"1", "a", {"b": 2})
+    assert jsonrpc.decode(encode_request(1, "a", {"b": 2}), LIMITS) == Call(b"1", "a", {"b": 2})
 
 
 def test_client_reads_what_the_daemon_encodes() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from punchlist_schemas.framing import Framer, FramingError
 from punchlist_schemas.results import Limits
-from punchlist_schemas.strict_json import MOST_VALUES
+from punchlist_schemas.strict_json import MAX_VALUES
 from punchlist_testing import malformed
 from punchlist_testing.malformed import FINE
 from punchlistd.net import jsonrpc
@@ -128,8 +128,8 @@ def test_frame_with_too_many_values_is_rejected_undecoded(piece: bytes) -> None:
 
 def test_value_limit_is_exact() -> None:
     others = 4 + 3 + 1  # members of the call, of its params and of the metadata
-    assert isinstance(jsonrpc.decode(repeated(b'"ab"', MOST_VALUES - others), LIMITS), Call)
-    assert isinstance(jsonrpc.decode(repeated(b'"ab"', MOST_VALUES - others + 1), LIMITS), Malformed)
+    assert isinstance(jsonrpc.decode(repeated(b'"ab"', MAX_VALUES - others), LIMITS), Call)
+    assert isinstance(jsonrpc.decode(repeated(b'"ab"', MAX_VALUES - others + 1), LIMITS), Malformed)
 
 
 @pytest.mark.parametrize("text", [b",", b"{", b"[1,{", b'\\",', b"\\\\,"])

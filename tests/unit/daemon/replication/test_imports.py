@@ -1,4 +1,4 @@
-"""A daemon without a space imports no adapter."""
+"""Imports of a daemon without a space, and of each adapter."""
 
 import subprocess
 import sys
@@ -11,10 +11,10 @@ import punchlistd.__main__, punchlistd.app.app, punchlistd.app.run
 print(*sorted(name for name in sys.modules if name.startswith(("punchlistd.replication", "nats", "nkeys", "asyncpg"))))
 """
 CHEAP = {"punchlistd.replication", "punchlistd.replication.spaces"}
-"""Calls that work without a space."""
+"""Modules that a daemon imports even without a space."""
 
 
-def test_daemon_without_spaces_imports_no_adapter() -> None:
+def test_daemon_without_space_imports_no_adapter() -> None:
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
     assert set(ended.stdout.split()) <= CHEAP
 
@@ -50,7 +50,7 @@ print(refused.kind, refused.data["reason"], refused.message)
 
 
 @pytest.mark.parametrize(("url", "extra"), [("tls://h:1", "shared"), ("postgres://ann@h:1/d", "postgres")])
-def test_missing_extra_is_named_with_its_remedy(url: str, extra: str) -> None:
+def test_missing_extra_is_reported_with_command(url: str, extra: str) -> None:
     program = [sys.executable, "-c", MISSING.format(url)]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.startswith(f"unreachable no_extra Lists on several machines need punchlist's extra {extra}.")

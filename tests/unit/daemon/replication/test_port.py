@@ -1,4 +1,4 @@
-"""What the port promises of a shared log, over each engine that orders posts: real servers of NATS and PostgreSQL."""
+"""The contract of the shared log's port, for real servers of NATS and PostgreSQL."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Server(Protocol):
-    """What can happen to a server."""
+    """Faults of a server."""
 
     def kill(self) -> None: ...
     def start(self) -> None: ...
@@ -35,7 +35,7 @@ class Server(Protocol):
 
 
 class Engine(Protocol):
-    """An engine with one server that runs."""
+    """An engine with one running server."""
 
     server: Server
     largest: int
@@ -101,7 +101,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(params=ENGINES)
 def struck(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Engine]:
-    """An engine to which something happens."""
+    """An engine with faults."""
     running = request.param(tmp_path)
     yield running
     running.end()
@@ -114,7 +114,7 @@ LOST_S = 0.5
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is no fault of a server's."""
+    """Use long timeouts, for busy machines."""
     for module in LINKS:
         monkeypatch.setattr(f"{module}.REQUEST_S", PATIENCE_S)
         monkeypatch.setattr(f"{module}.CONNECT_S", PATIENCE_S)
@@ -129,7 +129,7 @@ async def connected(engine: Engine, space: Space, name: str = "ann_1") -> AsyncG
 
 
 async def patiently(call: Callable[[], Awaitable[T]]) -> T:
-    """Call until a busy machine lets it succeed."""
+    """Retry while the machine is busy."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             try:
@@ -138,7 +138,7 @@ async def patiently(call: Callable[[], Awaitable[T]]) -> T:
                 await asyncio.sleep(0)
 
 
-async def test_a_post_stands_behind_the_expected_one_and_everybody_hears_it_with_its_place(engine: Engine) -> None:
+async def test_post_is_delivered_to_all_members(engine: Engine) -> None:
     space = await engine.space()
     async with connected(engine, space) as (ann, _), connected(engine, space, "bob_2") as (_, bob):
         assert await ann.last("release-1.0") == 0
@@ -156,7 +156,7 @@ async def test_a_post_stands_behind_the_expected_one_and_everybody_hears_it_with
         assert await ann.last("release-1.0") == second
 
 
-async def test_a_post_behind_another_position_is_refused_and_not_written(engine: Engine) -> None:
+async def test_post_after_wrong_position_is_rejected(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
         first = await ann.post("a", 0, "n1", b"one")
         for expected in (0, first + 1):
@@ -165,19 +165,21 @@ async def test_a_post_behind_another_position_is_refused_and_not_written(engine:
         assert [post.body for post in await ann.read("a", 0)] == [b"one"]
 
 
-async def test_of_many_posts_for_one_place_at_once_one_is_in(engine: Engine) -> None:
+async def test_one_of_concurrent_posts_wins(engine: Engine) -> None:
     space = await engine.space()
     async with connected(engine, space) as (ann, _), connected(engine, space, "bob_2") as (bob, _):
         position = 0
         for round in range(30):
-            posts = [each.post("a", position, f"{round}-{each.member}", b"x") for each in (ann, bob) * 2]
-            made = [each for each in await asyncio.gather(*posts, return_exceptions=True) if isinstance(each, int)]
-            assert len(made) == 1
-            (position,) = made
+            posts = [log.post("a", position, f"{round}-{log.member}", b"x") for log in (ann, bob) * 2]
+            positions = [
+                outcome for outcome in await asyncio.gather(*posts, return_exceptions=True) if isinstance(outcome, int)
+            ]
+            assert len(positions) == 1
+            (position,) = positions
         assert len(await ann.read("a", 0)) == 30
 
 
-async def test_the_same_post_again_is_in_once_and_found_by_its_nonce(engine: Engine) -> None:
+async def test_repeated_post_is_stored_once(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
         first = await ann.post("a", 0, "n1", b"one")
         with pytest.raises(Conflict):
@@ -185,7 +187,7 @@ async def test_the_same_post_again_is_in_once_and_found_by_its_nonce(engine: Eng
         assert [(post.position, post.nonce) for post in await ann.read("a", 0)] == [(first, "n1")]
 
 
-async def test_lists_of_one_space_do_not_disturb_each_other(engine: Engine) -> None:
+async def test_lists_of_a_space_are_independent(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
         names = ["release-1.0", "Release_2", "a:b"]
         for name in names:
@@ -194,7 +196,7 @@ async def test_lists_of_one_space_do_not_disturb_each_other(engine: Engine) -> N
         assert [(await ann.read(name, 0))[0].body for name in names] == [name.encode() for name in names]
 
 
-async def test_a_barrier_says_whether_a_position_is_the_last_and_leaves_no_post(engine: Engine) -> None:
+async def test_barrier_confirms_the_last_position(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, hearing):
         assert await ann.is_current("a", 0)
         first = await ann.post("a", 0, "n1", b"one")
@@ -204,7 +206,7 @@ async def test_a_barrier_says_whether_a_position_is_the_last_and_leaves_no_post(
         assert {post.list for post in hearing.posts} <= {"a"}
 
 
-async def test_a_long_list_is_read_whole_and_in_order(engine: Engine) -> None:
+async def test_long_list_is_read_in_order(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
         position = 0
         for number in range(1100):
@@ -212,7 +214,7 @@ async def test_a_long_list_is_read_whole_and_in_order(engine: Engine) -> None:
         assert [int(post.body) for post in await ann.read("a", 0)] == list(range(1100))
 
 
-async def test_large_posts_are_read_whole(engine: Engine) -> None:
+async def test_large_posts_are_read_completely(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
         position, bodies = 0, [os.urandom(700_000) for _ in range(4)]
         for number, body in enumerate(bodies):
@@ -220,7 +222,7 @@ async def test_large_posts_are_read_whole(engine: Engine) -> None:
         assert [post.body for post in await ann.read("a", 0)] == bodies
 
 
-async def test_signs_of_life_reach_the_others_and_wishes_for_a_turn_whoever_has_them_too(engine: Engine) -> None:
+async def test_heartbeats_and_turn_requests_are_delivered(engine: Engine) -> None:
     space = await engine.space()
     async with connected(engine, space) as (ann, own), connected(engine, space, "bob_2") as (_, bob):
         await ann.beat(Beat("ann_1", ("a",)))
@@ -228,10 +230,10 @@ async def test_signs_of_life_reach_the_others_and_wishes_for_a_turn_whoever_has_
         await bob.until(lambda: bob.beats and bob.wants)
         assert (bob.beats, bob.wants) == ([Beat("ann_1", ("a",))], [("release-1.0", "ann_1")])
         await own.until(lambda: own.wants)
-        assert own.wants == bob.wants, "so it knows when the others know"
+        assert own.wants == bob.wants, "the member receives its own request"
 
 
-async def test_a_sign_of_life_for_hundreds_of_lists_arrives(engine: Engine) -> None:
+async def test_heartbeat_with_hundreds_of_lists_is_delivered(engine: Engine) -> None:
     space = await engine.space()
     names = tuple(f"{number}-{'x' * 120}" for number in range(200))
     stuck = dict.fromkeys(names, 7)
@@ -241,7 +243,7 @@ async def test_a_sign_of_life_for_hundreds_of_lists_arrives(engine: Engine) -> N
         await bob.until(lambda: {name for beat in bob.beats for name in beat.stuck} == set(names))
 
 
-async def test_a_post_that_is_too_large_is_refused_with_its_size_before_it_is_sent(engine: Engine) -> None:
+async def test_too_large_post_is_not_sent(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
         with pytest.raises(TooLarge, match="Make smaller changes") as refused:
             await ann.post("a", 0, "n1", b"x" * (engine.largest + 1))
@@ -249,7 +251,7 @@ async def test_a_post_that_is_too_large_is_refused_with_its_size_before_it_is_se
         assert await ann.last("a") == 0
 
 
-async def test_erased_posts_are_gone_and_the_rest_keeps_its_places(engine: Engine) -> None:
+async def test_erasing_keeps_positions_of_other_posts(engine: Engine) -> None:
     async with connected(engine, await engine.space()) as (ann, _):
         positions = [0]
         for number in range(3):
@@ -275,7 +277,7 @@ async def test_only_the_removed_post_is_gone(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("log", [NatsLog, PostgresLog])
-async def test_before_it_is_connected_everything_is_unreachable_and_says_so(
+async def test_calls_before_connecting_are_unreachable(
     log: Callable[[Space, str], SharedLog],
 ) -> None:
     ann = log(Space("team", ("postgres://ann@127.0.0.1:1/punchlist",)), "ann_1")
@@ -284,7 +286,7 @@ async def test_before_it_is_connected_everything_is_unreachable_and_says_so(
             await call
 
 
-async def test_a_server_that_is_killed_and_back_is_found_again_with_what_it_acknowledged(struck: Engine) -> None:
+async def test_acknowledged_posts_survive_a_kill(struck: Engine) -> None:
     async with connected(struck, await struck.space()) as (ann, hearing):
         first = await ann.post("a", 0, "n1", b"one")
         struck.server.kill()
@@ -298,9 +300,7 @@ async def test_a_server_that_is_killed_and_back_is_found_again_with_what_it_ackn
         assert await ann.post("a", first, "n2", b"two") > first
 
 
-async def test_a_server_that_hangs_acknowledges_nothing_and_leaves_the_space_unreachable(
-    struck: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hanging_server_makes_the_space_unreachable(struck: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with connected(struck, await struck.space()) as (ann, hearing):
         first = await ann.post("a", 0, "n1", b"one")
         struck.server.pause()
@@ -319,7 +319,7 @@ async def test_a_server_that_hangs_acknowledges_nothing_and_leaves_the_space_unr
         assert hung_s < PATIENCE_S
 
 
-async def test_a_post_on_its_way_when_the_connection_is_cut_is_of_unknown_outcome_at_once(struck: Engine) -> None:
+async def test_post_in_flight_has_unknown_outcome(struck: Engine) -> None:
     async with connected(struck, await struck.space()) as (ann, _):
         struck.server.pause()
         outcome: list[Exception] = []
@@ -337,7 +337,7 @@ async def test_a_post_on_its_way_when_the_connection_is_cut_is_of_unknown_outcom
         assert isinstance(outcome[0], OutcomeUnknown)
 
 
-async def test_a_question_on_its_way_when_the_connection_is_cut_was_not_answered(struck: Engine) -> None:
+async def test_read_in_flight_is_unreachable(struck: Engine) -> None:
     async with connected(struck, await struck.space()) as (ann, _):
         struck.server.pause()
         outcomes: list[Exception] = []
@@ -356,9 +356,7 @@ async def test_a_question_on_its_way_when_the_connection_is_cut_was_not_answered
         assert [type(one) for one in outcomes] == [Unreachable] * 4
 
 
-async def test_whoever_is_refused_because_the_server_is_away_makes_the_way_be_tried_again(
-    struck: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_failed_call_hurries_the_reconnection(struck: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_keeper, "MIN_PAUSE_S", 3600.0)
     log = struck.log(await struck.space(), "ann-1")
     async with heard(log) as hearing:

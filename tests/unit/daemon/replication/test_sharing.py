@@ -1,4 +1,4 @@
-"""Lists on several machines, end to end: real daemons, a real NATS server, the client that everybody has."""
+"""Lists on several machines, end to end: real daemons, a real NATS server, the public client."""
 
 import os
 import sqlite3
@@ -34,7 +34,7 @@ def machines(tmp_path: Path) -> Generator[Machines]:
 
 @pytest.fixture
 def space() -> str:
-    """A name that nobody has used."""
+    """An unused name."""
     return f"s{os.urandom(4).hex()}"
 
 
@@ -52,7 +52,7 @@ async def members(machines: Machines, server: NatsServer, space: str) -> AsyncGe
 
 @pytest.fixture
 async def following(members: Members, space: str) -> Members:
-    """The same, with a list that the first one shares."""
+    """Two machines in the space, with a list that the first one shares."""
     ann, bob = members
     await ann.conversation("release").add("one")
     await ann.conversation("release").share(space)
@@ -61,9 +61,7 @@ async def following(members: Members, space: str) -> Members:
 
 
 @needs_server
-async def test_a_list_is_shared_joined_and_changed_on_both_machines_and_a_task_is_taken_once(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_two_machines_share_a_list(machines: Machines, server: NatsServer, space: str) -> None:
     async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
         made = await ann.add_space(space, [server.url])
         assert made.made and made.space.server == server.url
@@ -85,7 +83,7 @@ async def test_a_list_is_shared_joined_and_changed_on_both_machines_and_a_task_i
 
 
 @needs_server
-async def test_who_was_handed_a_version_reads_no_older_one_on_another_machine(following: Members) -> None:
+async def test_min_version_holds_on_another_machine(following: Members) -> None:
     ann, bob = following
     for number in range(20):
         task = await ann.conversation("release").add(f"task {number}")
@@ -95,9 +93,7 @@ async def test_who_was_handed_a_version_reads_no_older_one_on_another_machine(fo
 
 
 @needs_server
-async def test_a_list_that_was_left_takes_no_changes_its_copy_does_and_joining_again_goes_on(
-    following: Members, space: str
-) -> None:
+async def test_left_list_is_read_only_until_joined(following: Members, space: str) -> None:
     ann, bob = following
     left = await bob.conversation("release").leave(keep_as="copy")
     assert left.kept_as == "copy"
@@ -116,16 +112,14 @@ async def test_a_list_that_was_left_takes_no_changes_its_copy_does_and_joining_a
 
 
 async def erase(one: AsyncClient, name: str) -> None:
-    """Delete a list, with a yes."""
+    """Delete a list and confirm it."""
     with pytest.raises(errors.ConfirmationRequired) as asked:
         await one.conversation(name).erase()
     await one.conversation(name).erase(confirm=asked.value.token)
 
 
 @needs_server
-async def test_a_machine_that_has_left_a_list_keeps_its_copy_of_one_that_is_deleted_until_it_follows_it_again(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_left_copy_outlives_the_lists_deletion(machines: Machines, server: NatsServer, space: str) -> None:
     second = machines.start("bob")
     async with client(machines.start("ann")) as ann, client(second) as bob:
         for one in (ann, bob):
@@ -146,9 +140,7 @@ async def test_a_machine_that_has_left_a_list_keeps_its_copy_of_one_that_is_dele
 
 
 @needs_server
-async def test_the_copy_of_a_list_that_was_left_is_erased_here_alone_and_joining_gets_all_of_it_anew(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_left_copy_is_erased_locally_only(machines: Machines, server: NatsServer, space: str) -> None:
     second = machines.start("bob")
     async with client(machines.start("ann")) as ann, client(second) as bob:
         for one in (ann, bob):
@@ -177,13 +169,13 @@ async def test_the_copy_of_a_list_that_was_left_is_erased_here_alone_and_joining
         await bob.conversation("release").add("mine")
         await follows(ann, "release", "classified", "more", "more", "mine")
         mine, theirs = [await one.conversation("release").list() for one in (bob, ann)]
-        assert (mine.version, [*mine]) == (theirs.version, [*theirs]), "each task with its version"
+        assert (mine.version, [*mine]) == (theirs.version, [*theirs]), "the versions of tasks differ"
     second.stop()
     assert (await anyio.to_thread.run_sync(verify_file, f"{second.data_dir}/log.db")).problems == []
 
 
 @needs_server
-async def test_a_list_that_was_deleted_once_is_shared(members: Members, space: str) -> None:
+async def test_list_can_be_shared_after_a_deletion(members: Members, space: str) -> None:
     ann, bob = members
     await ann.conversation("release").add("old")
     await erase(ann, "release")
@@ -207,7 +199,7 @@ async def test_a_list_that_was_deleted_once_is_shared(members: Members, space: s
 
 
 @needs_server
-async def test_a_list_deleted_a_moment_ago_is_joined(members: Members, space: str) -> None:
+async def test_recently_deleted_list_can_be_joined(members: Members, space: str) -> None:
     ann, bob = members
     await ann.conversation("release").add("one")
     await ann.conversation("release").share(space)
@@ -220,7 +212,7 @@ async def test_a_list_deleted_a_moment_ago_is_joined(members: Members, space: st
 
 
 @needs_server
-async def test_a_name_is_free_once_the_copy_of_a_list_that_was_left_is_erased(following: Members, space: str) -> None:
+async def test_name_is_free_after_erasing_a_left_copy(following: Members, space: str) -> None:
     ann, bob = following
     await bob.conversation("release").leave()
     await erase(bob, "release")
@@ -232,7 +224,7 @@ async def test_a_name_is_free_once_the_copy_of_a_list_that_was_left_is_erased(fo
 
 
 @needs_server
-async def test_a_daemon_that_was_killed_behind_the_deletion_of_a_list_that_was_left_lets_it_be_joined_again(
+async def test_list_can_be_joined_after_interrupted_deletion(
     machines: Machines, server: NatsServer, space: str
 ) -> None:
     second = machines.start("bob")
@@ -256,9 +248,7 @@ async def test_a_daemon_that_was_killed_behind_the_deletion_of_a_list_that_was_l
 
 
 @needs_server
-async def test_a_space_is_removed_once_none_of_its_lists_is_followed_and_copies_become_lists_of_this_machine(
-    following: Members, server: NatsServer, space: str
-) -> None:
+async def test_removed_space_leaves_local_lists(following: Members, server: NatsServer, space: str) -> None:
     ann, bob = following
     with pytest.raises(errors.Forbidden, match="follows it.*punch leave release"):
         await bob.remove_space(space)
@@ -273,9 +263,7 @@ async def test_a_space_is_removed_once_none_of_its_lists_is_followed_and_copies_
 
 
 @needs_server
-async def test_a_list_that_was_deleted_here_is_followed_when_the_environment_names_it(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_environment_joins_a_locally_deleted_list(machines: Machines, server: NatsServer, space: str) -> None:
     second = machines.start("bob")
     async with client(machines.start("ann")) as ann, client(second) as bob:
         await ann.add_space(space, [server.url])
@@ -293,7 +281,7 @@ async def test_a_list_that_was_deleted_here_is_followed_when_the_environment_nam
 
 
 @needs_server
-async def test_a_session_moves_between_lists_that_machines_share_in_two_steps(members: Members, space: str) -> None:
+async def test_session_moves_between_shared_lists_in_two_steps(members: Members, space: str) -> None:
     ann, bob = members
     for name in ("release", "own"):
         await ann.conversation(name).add(f"of {name}")
@@ -310,9 +298,7 @@ async def test_a_session_moves_between_lists_that_machines_share_in_two_steps(me
 
 
 @needs_server
-async def test_what_can_not_be_shared_joined_or_removed_is_refused_with_the_way_out(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_rejections_of_sharing_have_advice(machines: Machines, server: NatsServer, space: str) -> None:
     async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
         assert await ann.spaces() == ()
         with pytest.raises(errors.NotFound, match="punch space add"):
@@ -322,7 +308,7 @@ async def test_what_can_not_be_shared_joined_or_removed_is_refused_with_the_way_
         for one in (ann, bob):
             await one.add_space(space, [server.url])
             await one.conversation("release").add("own")
-        with pytest.raises(errors.NotFound, match="This machine has no list nothing"):
+        with pytest.raises(errors.NotFound, match="The list nothing does not exist here"):
             await ann.conversation("nothing").share(space)
         with pytest.raises(errors.NotFound, match="has no list other. It has none yet"):
             await bob.conversation("other").join(space)
@@ -342,7 +328,7 @@ async def test_what_can_not_be_shared_joined_or_removed_is_refused_with_the_way_
 
 
 @needs_server
-async def test_a_long_history_is_shared_in_several_posts_and_arrives_whole(members: Members, space: str) -> None:
+async def test_long_history_is_shared_in_several_posts(members: Members, space: str) -> None:
     ann, bob = members
     wanted = [f"task {number}" for number in range(1, 1301)]
     for start in range(0, len(wanted), 100):
@@ -353,9 +339,7 @@ async def test_a_long_history_is_shared_in_several_posts_and_arrives_whole(membe
 
 
 @needs_server
-async def test_a_daemon_that_was_killed_goes_on_where_it_was_and_misses_nothing(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_killed_daemon_resumes_without_gaps(machines: Machines, server: NatsServer, space: str) -> None:
     first = machines.start("ann")
     async with client(machines.start("bob")) as bob:
         async with client(first) as ann:
@@ -376,7 +360,7 @@ async def test_a_daemon_that_was_killed_goes_on_where_it_was_and_misses_nothing(
 
 
 @needs_server
-async def test_damage_to_a_shared_list_leaves_others_alone(machines: Machines, server: NatsServer, space: str) -> None:
+async def test_damage_of_a_shared_list_stays_local(machines: Machines, server: NatsServer, space: str) -> None:
     first = machines.start("ann")
     async with client(first) as ann:
         await ann.add_space(space, [server.url])
@@ -396,9 +380,7 @@ async def test_damage_to_a_shared_list_leaves_others_alone(machines: Machines, s
 
 
 @needs_server
-async def test_while_the_server_is_away_lists_are_read_changes_are_refused_and_local_lists_go_on(
-    machines: Machines, tmp_path: Path
-) -> None:
+async def test_shared_lists_are_read_only_while_unreachable(machines: Machines, tmp_path: Path) -> None:
     with running_server(tmp_path / "nats") as server:
         async with client(machines.start("ann")) as ann:
             await ann.add_space("team", [server.url])
@@ -422,33 +404,33 @@ async def test_while_the_server_is_away_lists_are_read_changes_are_refused_and_l
 
 
 class Shown:
-    """What followers of three kinds are told of one list: how it stands.
+    """Subscribers of three views that collect the state of one list.
 
     Args:
-        one: their daemon's client.
-        name: the list.
+        client: Client of their daemon.
+        name: The list.
     """
 
-    def __init__(self, one: AsyncClient, name: str) -> None:
-        conversation = one.conversation(name)
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        conversation = client.conversation(name)
         self._ways: dict[str, AsyncWatch[Any]] = {
             "list": conversation.watch(view="list"),
             "rows": conversation.watch(view="rows"),
-            "board": one.follow(Cursor(None, BoardView())),
+            "board": client.follow(Cursor(None, BoardView())),
         }
         self._states: dict[str, str] = {}
         self._came = anyio.Event()
 
     async def follow(self, way: str) -> None:
         async with self._ways[way] as shown:
-            async for each in shown:
-                shared = getattr(each.card if isinstance(each, BoardPush) else each, "shared", None)
+            async for push in shown:
+                shared = getattr(push.card if isinstance(push, BoardPush) else push, "shared", None)
                 self._states[way] = "current" if shared is None else shared.state
                 self._came.set()
                 self._came = anyio.Event()
 
     async def become(self, state: str) -> None:
-        """Wait until all were told this."""
+        """Wait until all views have reported a state."""
         with anyio.fail_after(PATIENCE_S):
             while self._states != dict.fromkeys(self._ways, state):
                 await self._came.wait()
@@ -465,9 +447,7 @@ class Shown:
 
 
 @needs_server
-async def test_whoever_shows_a_list_sees_its_space_go_and_come_back_without_asking(
-    machines: Machines, tmp_path: Path
-) -> None:
+async def test_subscribers_see_changes_of_the_link(machines: Machines, tmp_path: Path) -> None:
     with running_server(tmp_path / "nats") as server:
         async with client(machines.start("ann")) as ann:
             await ann.add_space("team", [server.url])
@@ -489,9 +469,7 @@ async def test_whoever_shows_a_list_sees_its_space_go_and_come_back_without_aski
 
 @needs_server
 @pytest.mark.parametrize("was_deleted", [False, True])
-async def test_a_server_that_lost_its_disk_gets_its_lists_back_from_the_machine_that_has_most_of_them(
-    machines: Machines, tmp_path: Path, was_deleted: bool
-) -> None:
+async def test_longest_copy_restores_an_empty_server(machines: Machines, tmp_path: Path, was_deleted: bool) -> None:
     with running_server(tmp_path / "nats") as server:
         async with client(machines.start("ann")) as ann, client(machines.start("bob")) as bob:
             for one in (ann, bob):
@@ -523,9 +501,7 @@ async def test_a_server_that_lost_its_disk_gets_its_lists_back_from_the_machine_
 
 
 @needs_server
-async def test_what_a_space_lost_is_put_back_by_the_machine_that_has_more_of_it(
-    machines: Machines, tmp_path: Path
-) -> None:
+async def test_lost_posts_are_restored_from_the_longer_copy(machines: Machines, tmp_path: Path) -> None:
     with running_server(tmp_path / "nats") as server:
         first, second = machines.start("ann"), machines.start("bob")
         async with client(second) as bob:
@@ -550,7 +526,7 @@ async def test_what_a_space_lost_is_put_back_by_the_machine_that_has_more_of_it(
 
 
 @needs_server
-async def test_only_a_list_that_is_followed_can_be_put_back(machines: Machines, server: NatsServer, space: str) -> None:
+async def test_only_a_followed_list_can_be_restored(machines: Machines, server: NatsServer, space: str) -> None:
     async with client(machines.start("ann")) as ann:
         await ann.add_space(space, [server.url])
         plan = ann.conversation("plan")
@@ -559,7 +535,7 @@ async def test_only_a_list_that_is_followed_can_be_put_back(machines: Machines, 
             await plan.share(space, repair=True)
         with pytest.raises(errors.NotFound, match="This machine has no space"):
             await plan.share("nowhere", repair=True)
-        with pytest.raises(errors.NotFound, match="There is no list nothing"):
+        with pytest.raises(errors.NotFound, match="list nothing"):
             await ann.conversation("nothing").share(space)
         await plan.share(space)
         assert (await plan.share(space)).posts == 0
@@ -571,9 +547,7 @@ async def test_only_a_list_that_is_followed_can_be_put_back(machines: Machines, 
 
 
 @needs_server
-async def test_variables_configure_a_container_without_any_command(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_variables_configure_a_container(machines: Machines, server: NatsServer, space: str) -> None:
     async with client(machines.start("ann")) as ann:
         await ann.add_space(space, [server.url])
         await ann.conversation("release").add("one")
@@ -589,7 +563,7 @@ async def test_variables_configure_a_container_without_any_command(
         assert not (Path(runner.data_dir) / "spaces.json").exists()
 
 
-def test_a_variable_that_makes_no_sense_ends_the_daemon_with_a_sentence(tmp_path: Path) -> None:
+def test_invalid_variable_ends_the_daemon(tmp_path: Path) -> None:
     daemon = Machines(tmp_path, measured=True).made("ann", PUNCHLIST_SPACE="lists.example.org")
     with pytest.raises(RuntimeError, match="names no space: write tls://HOST/NAME"):
         daemon.start()
@@ -597,9 +571,7 @@ def test_a_variable_that_makes_no_sense_ends_the_daemon_with_a_sentence(tmp_path
 
 
 @needs_server
-async def test_what_is_configured_is_readable_by_its_owner_alone(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_configuration_is_private(machines: Machines, server: NatsServer, space: str) -> None:
     daemon = machines.start("ann")
     async with client(daemon) as ann:
         await ann.add_space(space, [server.url])
@@ -607,9 +579,7 @@ async def test_what_is_configured_is_readable_by_its_owner_alone(
 
 
 @needs_server
-async def test_a_connection_that_is_bound_to_a_user_decides_nothing_about_other_machines(
-    machines: Machines, server: NatsServer, space: str
-) -> None:
+async def test_user_connection_cannot_manage_sharing(machines: Machines, server: NatsServer, space: str) -> None:
     async with client(machines.start("ann")) as ann:
         confined = ann.as_user("guest")
         async with confined:

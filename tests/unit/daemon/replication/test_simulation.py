@@ -1,4 +1,4 @@
-"""Three machines over a space that lies and is lost: a few seeds of `make fault NAME=simulate_shared`."""
+"""Three machines over a faulty space: a few seeds of `make fault NAME=simulate_shared`."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from punchlist_faults.options import Options
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_machines_agree_whatever_the_space_does(seed: int) -> None:
+def test_machines_agree_under_simulated_faults(seed: int) -> None:
     figures = simulate_shared.run(Options(seed, 1))
     assert figures["answers"] > 50, figures

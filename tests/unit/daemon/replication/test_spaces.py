@@ -1,4 +1,4 @@
-"""What configures spaces: a file of the daemon's own, and variables for where nobody types commands."""
+"""Configuration of spaces: the daemon's file, and variables for containers."""
 
 import os
 import stat
@@ -22,7 +22,7 @@ from punchlistd.settings import Misconfigured, resolve
 TEAM = Space("team", ("tls://lists.example.org:4222",), creds="/home/ann/team.creds")
 
 
-def test_what_is_saved_is_loaded_and_its_owner_alone_may_read_it(tmp_path: Path) -> None:
+def test_saved_configuration_is_loaded_and_private(tmp_path: Path) -> None:
     kept = Spaces((TEAM,), (SharedList("release", "team", 7, "ab"),))
     old = os.umask(0)
     try:
@@ -34,7 +34,7 @@ def test_what_is_saved_is_loaded_and_its_owner_alone_may_read_it(tmp_path: Path)
     assert os.listdir(tmp_path) == [FILE]
 
 
-def test_the_file_is_where_a_daemon_looks_for_it_before_it_imports_anything_of_spaces(tmp_path: Path) -> None:
+def test_daemon_checks_the_files_path(tmp_path: Path) -> None:
     save(str(tmp_path), Spaces((TEAM,)))
     assert Path(resolve({}, data=str(tmp_path)).spaces_path).exists()
 
@@ -43,7 +43,7 @@ def test_without_file_and_variable_nothing_is_configured(tmp_path: Path) -> None
     assert load(str(tmp_path), {}) == Spaces()
 
 
-def test_variables_configure_a_space_and_its_lists_and_are_never_written_to_the_file(tmp_path: Path) -> None:
+def test_variables_are_never_written_to_the_file(tmp_path: Path) -> None:
     save(str(tmp_path), Spaces((TEAM,), (SharedList("release", "team", 7, "ab"),)))
     env = {
         "PUNCHLIST_SPACE": "tls://a.example.org/team, tls://b.example.org:4333/team",
@@ -69,27 +69,27 @@ def test_variables_configure_a_space_and_its_lists_and_are_never_written_to_the_
         ({"PUNCHLIST_SPACE": "tls://a/team", "PUNCHLIST_SPACE_CREDS": "team.creds"}, "must be an absolute path"),
     ],
 )
-def test_a_variable_that_makes_no_sense_is_refused_by_its_name(env: dict[str, str], told: str, tmp_path: Path) -> None:
+def test_error_names_the_invalid_variable(env: dict[str, str], told: str, tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="PUNCHLIST_SPACE") as refused:
         load(str(tmp_path), env)
     assert told in str(refused.value)
 
 
 @pytest.mark.parametrize("written", [b"{", b'{"spaces": [{"name": 3}]}', b"\xff"])
-def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, written: bytes) -> None:
+def test_damaged_file_is_rejected_unchanged(tmp_path: Path, written: bytes) -> None:
     (tmp_path / FILE).write_bytes(written)
-    with pytest.raises(Misconfigured, match="is not what punchlist wrote"):
+    with pytest.raises(Misconfigured, match="is not a valid configuration"):
         load(str(tmp_path), {})
     assert (tmp_path / FILE).read_bytes() == written
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_unreadable_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / FILE).mkdir()
     with pytest.raises(Misconfigured, match="can't be read"):
         load(str(tmp_path), {})
 
 
-def test_a_save_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_failed_save_leaves_only_the_old_file(tmp_path: Path) -> None:
     (tmp_path / FILE).mkdir()
     with pytest.raises(OSError, match=FILE):
         save(str(tmp_path), Spaces((TEAM,)))
@@ -127,7 +127,7 @@ def test_an_address_is_stored_with_its_port(given: str, stored: str) -> None:
         ("nats://127.0.0.1.example.org", "unencrypted"),
     ],
 )
-def test_an_address_that_is_none_or_lacks_encryption_is_refused(given: str, told: str) -> None:
+def test_invalid_or_unencrypted_address_is_rejected(given: str, told: str) -> None:
     with pytest.raises(BadAddress) as refused:
         normalize_address(given)
     assert told in str(refused.value)
@@ -142,11 +142,11 @@ def test_an_address_that_is_none_or_lacks_encryption_is_refused(given: str, told
         ({"PUNCHLIST_MACHINE": "…"}, "machine"),
     ],
 )
-def test_a_machine_s_name_has_only_letters_digits_and_dashes(env: dict[str, str], name: str) -> None:
+def test_machine_name_has_letters_digits_and_dashes(env: dict[str, str], name: str) -> None:
     assert machine_name(env) == name
 
 
-def test_a_machine_that_nobody_named_has_the_host_s_name() -> None:
+def test_unnamed_machine_has_the_host_name() -> None:
     assert machine_name({})
 
 
@@ -158,7 +158,7 @@ def test_a_machine_that_nobody_named_has_the_host_s_name() -> None:
         ("postgres://ann@[::1]/lists", "postgres://ann@[::1]:5432/lists"),
     ],
 )
-def test_an_address_of_postgresql_names_a_user_and_a_database(given: str, stored: str) -> None:
+def test_postgresql_address_has_user_and_database(given: str, stored: str) -> None:
     assert normalize_address(given) == normalize_address(stored) == stored
     assert Space("team", (stored,)).engine == "postgres"
     assert TEAM.engine == "nats"
@@ -178,9 +178,7 @@ def test_an_address_of_postgresql_names_a_user_and_a_database(given: str, stored
         "postgres://ann:s3cret@db.example.org",
     ],
 )
-def test_an_address_of_postgresql_that_is_not_whole_or_has_a_password_is_refused_and_the_password_unsaid(
-    given: str, tmp_path: Path
-) -> None:
+def test_invalid_postgresql_address_is_rejected_without_password(given: str, tmp_path: Path) -> None:
     with pytest.raises(BadAddress) as refused:
         normalize_address(given)
     with pytest.raises(Misconfigured) as misconfigured:

@@ -61,7 +61,7 @@ async def test_appended_events_are_read_back_exactly(scribe: Scribe) -> None:
     assert [(stored.conversation, stored.version) for stored in events] == [
         ("a", 1), ("a", 2), ("b", 1), ("a", 3), ("c", 1),
     ]  # fmt: skip
-    assert side_of(events[0]) == Side(key="k1", left=1) and side_of(events[2]) == Side()
+    assert side_of(events[0]) == Side(key="k1", remaining=1) and side_of(events[2]) == Side()
     assert events[3].check == scribe.checks["a"]
     assert events[4].wire.startswith(b'{"seq":5,"conversation":"c","version":1,')
 
@@ -108,7 +108,7 @@ async def test_paged_read_returns_every_event_once(scribe: Scribe) -> None:
                 while page := await scribe.log.read(
                     paged[-1].seq if paged else 0, limit, conversation=conversation, max_bytes=max_bytes
                 ):
-                    assert page[-1].left == 0
+                    assert page[-1].remaining == 0
                     paged += page
             assert paged == whole
 

@@ -14,11 +14,11 @@ WIRE = b'{"seq":9,"conversation":"a.b:c-1","version":3,"at":0,"actor":"x","event
 def test_line_is_wire_form_side_and_check() -> None:
     line, check = seal("", WIRE, Side())
     assert line == WIRE + b"\t\t" + check.encode() and re.fullmatch("[0-9a-f]{16}", check)
-    side = Side(key="k\t\n", call="c", left=2, undoes=(1, 4))
+    side = Side(key="k\t\n", call="c", remaining=2, undoes=(1, 4))
     line, check = seal("", WIRE, side)
     stored = parse(line)
     assert (stored.seq, stored.conversation, stored.version) == (9, "a.b:c-1", 3)
-    assert (stored.wire, stored.check, side_of(stored), stored.left) == (WIRE, check, side, 2)
+    assert (stored.wire, stored.check, side_of(stored), stored.remaining) == (WIRE, check, side, 2)
 
 
 def test_check_is_stable() -> None:

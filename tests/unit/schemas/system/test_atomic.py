@@ -23,7 +23,7 @@ def mask(request: pytest.FixtureRequest) -> Generator[int]:
     os.umask(before)
 
 
-def test_what_is_ours_is_for_us_alone_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+def test_private_files_ignore_the_umask(tmp_path: Path, mask: int) -> None:
     atomic_write(str(tmp_path / "file"), b"x", fsync=True)
     assert mode_of(tmp_path / "file") == 0o600
     atomic_write(str(tmp_path / "file"), b"y", mode=0o644)
@@ -31,7 +31,7 @@ def test_what_is_ours_is_for_us_alone_whatever_the_umask(tmp_path: Path, mask: i
 
 
 @pytest.mark.parametrize("mask", [0o022], indirect=True)
-def test_a_file_of_others_keeps_its_mode_and_a_new_one_gets_what_the_umask_allows(tmp_path: Path, mask: int) -> None:
+def test_existing_mode_is_kept_and_new_follows_umask(tmp_path: Path, mask: int) -> None:
     path = tmp_path / "file"
     atomic_write(str(path), b"x", mode=None)
     assert mode_of(path) == 0o666 & ~mask
@@ -40,21 +40,21 @@ def test_a_file_of_others_keeps_its_mode_and_a_new_one_gets_what_the_umask_allow
     assert mode_of(path) == 0o640
 
 
-def test_directories_are_made_for_us_alone_with_all_their_parents(tmp_path: Path) -> None:
+def test_directories_and_parents_are_created_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        made = make_directories(str(tmp_path / "a" / "b" / "c"))
+        created = make_directories(str(tmp_path / "a" / "b" / "c"))
     finally:
         os.umask(before)
-    assert made == tuple(str(tmp_path / part) for part in ("a", "a/b", "a/b/c"))
-    assert {mode_of(Path(one)) for one in made} == {0o700}
+    assert created == tuple(str(tmp_path / part) for part in ("a", "a/b", "a/b/c"))
+    assert {mode_of(Path(one)) for one in created} == {0o700}
     assert make_directories(str(tmp_path / "a" / "b")) == ()
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError):
         make_directories(str(tmp_path / "file" / "x"))
 
 
-def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_failure_leaves_only_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -72,7 +72,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> 
         atomic_write(str(tmp_path / "gone" / "file"), b"x")
 
 
-def test_a_link_is_replaced_and_what_it_names_stays(tmp_path: Path) -> None:
+def test_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
     (tmp_path / "target").write_bytes(b"old")
     (tmp_path / "link").symlink_to("target")
     atomic_write(str(tmp_path / "link"), b"new")
@@ -80,7 +80,7 @@ def test_a_link_is_replaced_and_what_it_names_stays(tmp_path: Path) -> None:
     assert (tmp_path / "target").read_bytes() == b"old"
 
 
-def test_a_file_that_is_there_is_not_replaced_unless_it_may_be(tmp_path: Path) -> None:
+def test_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:
     path = tmp_path / "file"
     atomic_write(str(path), b"new", replace=False)
     with pytest.raises(FileExistsError) as caught:

@@ -1,4 +1,4 @@
-"""Linux and macOS: both modules, as far as Linux can run them, and a daemon that runs with macOS's."""
+"""System modules of Linux and macOS, as far as Linux can run them, and a daemon with those of macOS."""
 
 import asyncio
 import inspect
@@ -27,23 +27,25 @@ ONE_ONLY = re.compile(
     r"SO_PEERCRED|LOCAL_PEER|/proc/|O_PATH|memfd_create|pidfd_open|posix_fallocate|fdatasync|renameat2|renameatx"
     r"|SUBREAPER|SOCK_NONBLOCK|SOCK_CLOEXEC|F_FULLFSYNC|\bos\.fsync\b|Library/Application"
 )
-"""What only one of the systems has."""
+"""Names that only one of the systems has."""
 
 EXEMPT = {
     "schemas/punchlist_schemas/system/linux.py",
     "schemas/punchlist_schemas/system/macos.py",
-    "schemas/punchlist_schemas/rendezvous.py",  # its docstring tells both data directories
+    "schemas/punchlist_schemas/rendezvous.py",  # its docstring names both data directories
     "daemon/punchlistd/net/systemd.py",  # systemd is Linux's
-    "client/punchlist_apps/cli/running/orphans.py",  # its docstring tells whose call it is
+    "client/punchlist_apps/cli/running/orphans.py",  # its docstring names the call
 }
 
 
 def functions(module: types.ModuleType) -> dict[str, int]:
-    """Name of each public function → how many arguments it needs."""
+    """Name of each public function → number of required arguments."""
     return {
-        name: sum(one.default is inspect.Parameter.empty for one in inspect.signature(value).parameters.values())
+        name: sum(
+            parameter.default is inspect.Parameter.empty for parameter in inspect.signature(value).parameters.values()
+        )
         for name, value in vars(module).items()
-        if inspect.isfunction(value) and not name.startswith("_") and name != "user_of"
+        if inspect.isfunction(value) and not name.startswith("_") and name != "parse_user_id"
     }
 
 
@@ -52,24 +54,24 @@ def test_both_systems_have_the_same_functions() -> None:
     assert os_calls is linux
 
 
-def test_nothing_else_names_what_one_system_has_alone() -> None:
-    found: list[str] = []
+def test_other_code_uses_no_names_of_one_system() -> None:
+    hits: list[str] = []
     for folder in ("client", "daemon", "schemas"):
         for path in (ROOT / folder).rglob("*.py"):
             name = str(path.relative_to(ROOT))
             code = re.sub(r"#.*$", "", path.read_text("utf-8"), flags=re.MULTILINE)
             if name not in EXEMPT and (hit := ONE_ONLY.search(code)):
-                found.append(f"{name}: {hit[0]}")
-    assert not found, "make it a function of punchlist_schemas.system"
+                hits.append(f"{name}: {hit[0]}")
+    assert not hits, "make it a function of punchlist_schemas.system"
 
 
 @BOTH
-def test_a_socket_is_reached_by_its_path(system: types.ModuleType, tmp_path: Path) -> None:
+def test_socket_can_be_connected_by_path(system: types.ModuleType, tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     directory = os.open(tmp_path, os.O_RDONLY)
     try:
         with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as sock:
-            listening.bind(system.address(directory, path))
+            listening.bind(system.build_address(directory, path))
             listening.listen()
             system.connect(sock, path)
     finally:
@@ -77,24 +79,24 @@ def test_a_socket_is_reached_by_its_path(system: types.ModuleType, tmp_path: Pat
 
 
 @BOTH
-def test_a_path_that_is_too_long_is_refused_with_what_to_do(system: types.ModuleType, tmp_path: Path) -> None:
+def test_error_of_a_long_path_has_advice(system: types.ModuleType, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as sock, pytest.raises(OSError, match="at most"):
         system.connect(sock, str(tmp_path / ("s" * 150)))
 
 
-def test_who_is_at_the_other_end() -> None:
+def test_peer_ids_are_read() -> None:
     with closing(socket.socket(socket.AF_UNIX)):
         ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert linux.peer(ours) == (os.getpid(), os.getuid())
-    told = (0).to_bytes(4, sys.byteorder) + (501).to_bytes(4, sys.byteorder) + bytes(68)
-    assert macos.user_of(told) == 501
-    with pytest.raises(OSError, match="unknown form"):
-        macos.user_of((7).to_bytes(4, sys.byteorder) + told[4:])
+        assert linux.read_peer(ours) == (os.getpid(), os.getuid())
+    xucred = (0).to_bytes(4, sys.byteorder) + (501).to_bytes(4, sys.byteorder) + bytes(68)
+    assert macos.parse_user_id(xucred) == 501
+    with pytest.raises(OSError, match="unknown version"):
+        macos.parse_user_id((7).to_bytes(4, sys.byteorder) + xucred[4:])
 
 
 @BOTH
-def test_files_are_flushed_and_given_room(system: types.ModuleType, tmp_path: Path) -> None:
+def test_files_are_flushed_and_allocated(system: types.ModuleType, tmp_path: Path) -> None:
     file = os.open(tmp_path / "f", os.O_RDWR | os.O_CREAT)
     try:
         system.allocate(file, 3 << 20)
@@ -106,8 +108,8 @@ def test_files_are_flushed_and_given_room(system: types.ModuleType, tmp_path: Pa
 
 
 @BOTH
-def test_a_file_without_a_name_holds_what_is_written_and_no_child_gets_it(system: types.ModuleType) -> None:
-    file = system.memory_file()
+def test_memory_file_is_not_inherited(system: types.ModuleType) -> None:
+    file = system.open_memory_file()
     try:
         os.write(file, b"text")
         os.lseek(file, 0, os.SEEK_SET)
@@ -118,10 +120,10 @@ def test_a_file_without_a_name_holds_what_is_written_and_no_child_gets_it(system
 
 
 @BOTH
-async def test_the_end_of_a_child_is_told_in_the_loop(system: types.ModuleType) -> None:
+async def test_end_of_a_child_is_reported(system: types.ModuleType) -> None:
     with subprocess.Popen(["sleep", "60"]) as child:  # noqa: ASYNC220 - as the runner does
         ended = anyio.Event()
-        system.when_ended(child, asyncio.get_running_loop(), ended.set)
+        system.watch_child(child, asyncio.get_running_loop(), ended.set)
         child.send_signal(signal.SIGKILL)
         with anyio.fail_after(30):
             await ended.wait()
@@ -129,40 +131,40 @@ async def test_the_end_of_a_child_is_told_in_the_loop(system: types.ModuleType) 
 
 
 @pytest.mark.parametrize("system", [linux, pytest.param(macos, marks=needs("ps"))], ids=["linux", "macos"])
-def test_processes_are_known_by_name_parent_start_and_words(system: types.ModuleType) -> None:
+def test_facts_of_a_process_are_read(system: types.ModuleType) -> None:
     child = subprocess.Popen(["cat", "-u"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert child.stdin is not None and child.stdout is not None
         os.write(child.stdin.fileno(), b"x")
-        os.read(child.stdout.fileno(), 1)  # it runs: Linux has no words of a program that is only being loaded
-        name, started, parent = system.process(child.pid)
+        os.read(child.stdout.fileno(), 1)  # it runs: until a program is loaded, Linux reports no arguments
+        name, started, parent = system.read_process(child.pid)
         assert (name, parent) == ("cat", os.getpid())
         assert started
-        if system is linux:  # where ps is that of Linux, it reckons the time anew and may be off by a second
-            assert system.process(child.pid)[1] == started
-        assert [word for word in system.command_line(child.pid) if word] == ["cat", "-u"]
+        if system is linux:  # on Linux, ps computes the time and may be off by a second
+            assert system.read_process(child.pid)[1] == started
+        assert [word for word in system.read_command_line(child.pid) if word] == ["cat", "-u"]
         assert system.is_running(child.pid)
     finally:
         child.kill()
         child.communicate()
-    assert not system.is_running(child.pid) and system.process(child.pid) is None
-    assert system.command_line(child.pid) == []
+    assert not system.is_running(child.pid) and system.read_process(child.pid) is None
+    assert system.read_command_line(child.pid) == []
 
 
 @BOTH
-def test_a_lock_is_known_to_be_held_only_by_who_lives(system: types.ModuleType, tmp_path: Path) -> None:
+def test_ended_process_holds_no_lock(system: types.ModuleType, tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     assert not system.holds_lock(str(ended.pid), os.stat(tmp_path).st_ino)
     assert not system.holds_lock("", 1)
 
 
-def test_descriptors_are_limited_where_the_hard_limit_is_infinite() -> None:
-    assert macos.most_descriptors(-1) == macos.most_descriptors(1 << 62) == 10_240
-    assert macos.most_descriptors(256) == linux.most_descriptors(256) == 256
+def test_descriptors_are_limited_under_an_infinite_limit() -> None:
+    assert macos.max_descriptors(-1) == macos.max_descriptors(1 << 62) == 10_240
+    assert macos.max_descriptors(256) == linux.max_descriptors(256) == 256
 
 
-def test_lists_are_kept_where_each_system_keeps_a_users_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_directory_follows_the_systems_convention(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rendezvous.data_dir({"HOME": "/h"}) == "/h/.local/share/punchlist"
     monkeypatch.setattr(rendezvous, "os_calls", macos)
     assert rendezvous.data_dir({"HOME": "/h"}) == "/h/Library/Application Support/punchlist"
@@ -173,7 +175,7 @@ AS_MACOS = """
 import sys
 from punchlist_schemas import system
 from punchlist_schemas.system import linux, macos
-macos.peer, macos.file_system = linux.peer, linux.file_system  # the kernel here does not know macOS's
+macos.read_peer, macos.find_file_system = linux.read_peer, linux.find_file_system  # not on this kernel
 system.os_calls = macos
 if sys.argv[1] == "daemon":
     from punchlistd.__main__ import main
@@ -181,10 +183,10 @@ else:
     from punchlist_apps.cli import main
 sys.exit(main(sys.argv[2:]))
 """
-"""Runs the program with all other calls of macOS."""
+"""Runs the program with all other functions of macOS."""
 
 
-def test_daemon_and_command_line_work_with_the_calls_of_macos(tmp_path: Path) -> None:
+def test_daemon_and_command_line_run_with_macos_calls(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", AS_MACOS]
     data = tmp_path / "Library" / "Application Support" / "punchlist"

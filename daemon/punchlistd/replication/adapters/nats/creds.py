@@ -1,4 +1,4 @@
-"""Who this daemon is at a space's server: a creds file, which holds a user's seed and perhaps a signed token (JWT)."""
+"""Reads creds files of NATS, which have a user's seed, and optionally a signed token (JWT)."""
 
 import base64
 import re
@@ -21,10 +21,11 @@ _nkeys = cast(Any, nkeys)
 
 
 class Creds(msgspec.Struct, frozen=True):
-    """A member's secret.
+    """Credentials of a member.
 
-    `user` is the public key that the server knows, a word of subjects that this member alone may use. `expires` is
-    when the token ends, in seconds since 1970; 0: never.
+    Attributes:
+        user: The member's public key, a word in subjects that only this member can use.
+        expires: Expiry of the token, in seconds since 1970; 0: never.
     """
 
     path: str
@@ -42,10 +43,10 @@ class Creds(msgspec.Struct, frozen=True):
 
 
 def read_creds(path: str) -> Creds:
-    """Read a file of `nsc`, of `punch space server`, or one with a seed alone.
+    """Read a creds file of `nsc` or `punch space server`, or a file with only a seed.
 
     Raises:
-        Refused: It can't be read, others may read it, it is none, or it has expired.
+        Refused: It can't be read, is readable by other users, is not a creds file, or has expired.
     """
     text = read_private(path, Refused)
     seed, token = _SEED.search(text), _TOKEN.search(text)
@@ -54,12 +55,12 @@ def read_creds(path: str) -> Creds:
     try:
         secret = bytearray(seed[1].encode())
         if bytes(_nkeys.encode_seed(_nkeys.decode_seed(secret)[1], nkeys.PREFIX_BYTE_USER)) != bytes(secret):
-            raise ValueError("its checksum is another one")
+            raise ValueError("wrong checksum")
         pair = _nkeys.from_seed(secret)
         user = bytes(pair.public_key).decode()
-    except Exception as error:  # whatever the library makes of a wrong checksum
+    except Exception as error:  # the library raises several kinds for a wrong checksum
         raise Refused("creds_malformed", creds=path) from error
-    expires = 0 if token is None else _expiry(token[1])
+    expires = 0 if token is None else _read_expiry(token[1])
     if expires and expires <= time.time():
         raise Refused("creds_expired", creds=path, when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(expires)))
     return Creds(path, user, seed[1], "" if token is None else token[1], expires)
@@ -69,8 +70,8 @@ class _Claims(msgspec.Struct, frozen=True):
     exp: Version = 0
 
 
-def _expiry(token: str) -> int:
-    """When a token says that it ends; 0 where it says nothing that can be read, as the server has the last word."""
+def _read_expiry(token: str) -> int:
+    """Return the expiry of a token, or 0 if it can't be read. The server checks the token anyway."""
     body = token.split(".")[1]
     try:
         return decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), _Claims).exp

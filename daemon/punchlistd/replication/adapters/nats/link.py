@@ -1,4 +1,4 @@
-"""One connection to a space's server: made with TLS and creds, asked by request and answer, ended at the first doubt.
+"""A connection to a space's server, with TLS and creds. It sends requests, and closes at the first inconsistency.
 
 Automatic reconnection of the client library is off. Each new connection repeats all checks, so an outdated server or
 a replaced stream is rejected.
@@ -15,35 +15,35 @@ from urllib.parse import urlsplit
 import anyio
 from nats.aio.client import Client
 
-from punchlistd.replication.adapters.link_refusals import tls_settings
+from punchlistd.replication.adapters.link_refusals import build_tls_context
 from punchlistd.replication.adapters.nats.creds import Creds
-from punchlistd.replication.adapters.nats.refusals import FLOOR, NotEncrypted, Refused, refusal
+from punchlistd.replication.adapters.nats.refusals import FLOOR, NotEncrypted, Refused, map_error
 from punchlistd.replication.port import Forbidden, Garbled, OutcomeUnknown, Unreachable
 from punchlistd.replication.spaces import Space, is_loopback
 
 CONNECT_S = 3
-"""How long each step of making a connection may take, in seconds."""
+"""Timeout of each step of connecting, in seconds."""
 
 REQUEST_S = 2.0
-"""How long an answer may take, in seconds."""
+"""Timeout of a request, in seconds."""
 
-ASKED_AGAIN_S = 0.25
-"""How long after a question it is asked again, in seconds: what is asked while nobody leads is never answered."""
+RESEND_S = 0.25
+"""Delay before an unanswered request is sent again, in seconds. Servers without a leader never reply to a request."""
 
 ANYONE = "anyone"
-"""The word for a member in subjects where the server knows no members."""
+"""Word for the member in subjects if the server does not authenticate members."""
 
 _NO_RESPONDERS = "503"
 
 
 class Answer(NamedTuple):
-    """A message that answers a request."""
+    """A received message, such as the reply to a request."""
 
     headers: Mapping[str, str]
     data: bytes
 
 
-class _NotingContext(ssl.SSLContext):
+class _RecordingContext(ssl.SSLContext):
     """A TLS context that records whether a connection has used it."""
 
     used = False
@@ -54,9 +54,13 @@ class _NotingContext(ssl.SSLContext):
 
 
 class SpaceClient(Client):
-    """The library's client, which tries its one server once, and introduces itself only where the line is encrypted."""
+    """The library's client, except that it tries one server once, and checks the encryption before it sends creds.
 
-    may_introduce: Callable[[], None]
+    Attributes:
+        check_encryption: Called before the client sends its creds. An exception ends the attempt.
+    """
+
+    check_encryption: Callable[[], None]
 
     async def _select_next_server(self) -> None:
         server = self._server_pool[0]
@@ -64,10 +68,10 @@ class SpaceClient(Client):
         self._current_server = server
 
     def _connect_command(self) -> bytes:
-        self.may_introduce()
+        self.check_encryption()
         return super()._connect_command()
 
-    # The library stops reading at the first message that it can't decode, and any member can post one.
+    # Any member can post a message that the library can't decode, after which it would stop reading.
 
     async def _process_headers(self, headers: bytes) -> Any:
         try:
@@ -76,22 +80,22 @@ class SpaceClient(Client):
             return None
 
     def _build_message(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: Any) -> Any:
-        return super()._build_message(sid, _readable(subject), _readable(reply), data, headers)
+        return super()._build_message(sid, _sanitize(subject), _sanitize(reply), data, headers)
 
 
-def _readable(subject: bytes) -> bytes:
+def _sanitize(subject: bytes) -> bytes:
     return subject.decode("utf-8", "replace").encode()
 
 
 class Connection:
-    """An open connection; it never comes back once `ended` is set.
+    """An open connection. Once `ended` is set, it is never used again.
 
     Attributes:
         version: The server's version.
-        max_payload: How many bytes a message may have.
-        user: The word for this member in subjects.
-        ended: Set when the connection can't be used any more; `why` has the reason.
-        denied: What the server did not let this member do, in its words.
+        max_payload: Maximum size of a message, in bytes.
+        user: Word for this member in subjects.
+        ended: Set when the connection has ended; `why` has the reason.
+        denied: The server's messages about missing permissions, in lower case.
     """
 
     def __init__(self, client: Any, url: str, user: str, info: "_ServerInfo") -> None:
@@ -112,37 +116,37 @@ class Connection:
         return len(self._client.servers) > 1
 
     async def open(self) -> None:
-        """Begin to hear answers.
+        """Subscribe to the replies to requests.
 
         Raises:
             Unreachable: The connection has ended.
         """
         with _as_unreachable():
-            await self._client.subscribe(f"{self._inbox}.*", cb=self._hear)
+            await self._client.subscribe(f"{self._inbox}.*", cb=self._on_reply)
 
-    async def subscribe(self, subject: str, hear: Callable[[str, Answer], None]) -> None:
-        """Let a function hear every message of a subject, with the subject that it came by.
+    async def subscribe(self, subject: str, handler: Callable[[str, Answer], None]) -> None:
+        """Call `handler` for each message of a subject, with the subject to which it was sent.
 
         Raises:
             Unreachable: The connection has ended.
         """
 
-        async def take(message: Any) -> None:
-            hear(message.subject, Answer(message.headers or {}, message.data))
+        async def handle(message: Any) -> None:
+            handler(message.subject, Answer(message.headers or {}, message.data))
 
         with _as_unreachable():
-            await self._client.subscribe(subject, cb=take)
+            await self._client.subscribe(subject, cb=handle)
 
     async def flush(self) -> float:
-        """Wait until the server has seen everything that was sent; how long that took, in seconds.
+        """Wait until the server has received all sent messages. Return the duration in seconds.
 
         Raises:
-            Unreachable: It did not answer in time.
+            Unreachable: The server did not respond in time.
         """
-        asked = time.monotonic()
+        sent_at = time.monotonic()
         with _as_unreachable():
             await self._client.flush(REQUEST_S)
-        return time.monotonic() - asked
+        return time.monotonic() - sent_at
 
     async def publish(self, subject: str, body: bytes) -> None:
         with _as_unreachable():
@@ -151,23 +155,23 @@ class Connection:
     async def request(
         self, subject: str, body: bytes = b"", headers: Mapping[str, str] | None = None, *, once: bool = False
     ) -> Answer:
-        """Ask, and wait for the one answer.
+        """Send a request and return the reply.
 
         Args:
-            subject: Whom.
-            body: What.
-            headers: The same.
-            once: Send it once: what would be another post if it came twice.
+            subject: Subject of the request.
+            body: Body of the request.
+            headers: Headers of the request.
+            once: Never send the request again, because a second copy would be another post.
 
         Raises:
-            Unreachable: The request went nowhere.
-            OutcomeUnknown: It went out and was not answered.
-            Forbidden: The server does not let this member ask.
+            Unreachable: The request was not sent, or no server accepted it.
+            OutcomeUnknown: The request was sent, but the server did not reply.
+            Forbidden: This member lacks the permission.
         """
         if self.ended.is_set():
             raise Unreachable(self.why)
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        token = self._expect(subject, future)
+        token = self._register(subject, future)
         try:
             async with asyncio.timeout(REQUEST_S):
                 while not future.done():
@@ -175,43 +179,43 @@ class Connection:
                         await self._client.publish(
                             subject, body, f"{self._inbox}.{token}", dict(headers) if headers else None
                         )
-                    await asyncio.wait((future,), timeout=None if once else ASKED_AGAIN_S)
+                    await asyncio.wait((future,), timeout=None if once else RESEND_S)
                 answer = future.result()
         except TimeoutError:
-            raise OutcomeUnknown("The server did not answer in time.") from None
+            raise OutcomeUnknown("The server did not respond in time.") from None
         finally:
             self._waiting.pop(token, None)
         if answer.headers.get("Status") == _NO_RESPONDERS:
-            raise Unreachable("Nobody answers for the space at this server.")
+            raise Unreachable("This server has no responder for the space.")
         return answer
 
     @contextlib.asynccontextmanager
-    async def asking(self, subject: str, body: bytes) -> AsyncGenerator[Callable[[], Awaitable[Answer]]]:
-        """Ask for several answers: the block gets a function that waits for the next one.
+    async def request_many(self, subject: str, body: bytes) -> AsyncGenerator[Callable[[], Awaitable[Answer]]]:
+        """Send a request with several replies. The block gets a function that returns the next reply.
 
         Raises:
-            Unreachable: The next answer did not come, or the request went nowhere.
-            Forbidden: The server does not let this member ask.
+            Unreachable: The request was not sent, or the next reply did not arrive in time.
+            Forbidden: This member lacks the permission.
         """
         if self.ended.is_set():
             raise Unreachable(self.why)
         queue: asyncio.Queue[Answer | None] = asyncio.Queue()
-        token = self._expect(subject, queue)
+        token = self._register(subject, queue)
 
-        async def following() -> Answer:
+        async def receive() -> Answer:
             try:
                 async with asyncio.timeout(REQUEST_S):
                     answer = await queue.get()
             except TimeoutError:
-                raise Unreachable("The server did not answer in time.") from None
+                raise Unreachable("The server did not respond in time.") from None
             if answer is None:
-                raise Forbidden(_not_allowed(subject)) if not self.ended.is_set() else Unreachable(self.why)
+                raise Forbidden(_describe_denial(subject)) if not self.ended.is_set() else Unreachable(self.why)
             return answer
 
         try:
             with _as_unreachable():
                 await self._client.publish(subject, body, f"{self._inbox}.{token}")
-            yield following
+            yield receive
         finally:
             self._waiting.pop(token, None)
 
@@ -224,16 +228,16 @@ class Connection:
             if isinstance(waiting, asyncio.Queue):
                 waiting.put_nowait(None)
             elif not waiting.done():
-                waiting.set_exception(OutcomeUnknown(f"The connection ended before the answer came: {why}."))
+                waiting.set_exception(OutcomeUnknown(f"The connection ended before the server responded: {why}."))
 
     async def close(self) -> None:
-        """Let go of the socket; a peer that takes nothing any more is not waited for."""
+        """Close the socket, after waiting at most a second for the peer to read buffered data."""
         self.end("it was closed")
         with anyio.move_on_after(1, shield=True), contextlib.suppress(Exception):
             await self._client.close()
 
-    def deny(self, text: str) -> None:
-        """The server has said that a message was not let through: tell whoever sent it."""
+    def record_denial(self, text: str) -> None:
+        """Record the server's message that a permission is missing, and fail the requests that it names."""
         self.denied.append(text.lower())
         for subject, waiting in self._waiting.values():
             if f'"{subject.lower()}"' not in text.lower():
@@ -241,15 +245,15 @@ class Connection:
             if isinstance(waiting, asyncio.Queue):
                 waiting.put_nowait(None)
             elif not waiting.done():
-                waiting.set_exception(Forbidden(_not_allowed(subject)))
+                waiting.set_exception(Forbidden(_describe_denial(subject)))
 
-    def _expect(self, subject: str, waiting: "asyncio.Future[Answer] | asyncio.Queue[Answer | None]") -> str:
+    def _register(self, subject: str, waiting: "asyncio.Future[Answer] | asyncio.Queue[Answer | None]") -> str:
         self._serial += 1
         token = str(self._serial)
         self._waiting[token] = (subject, waiting)
         return token
 
-    async def _hear(self, message: Any) -> None:
+    async def _on_reply(self, message: Any) -> None:
         _, waiting = self._waiting.get(message.subject.rpartition(".")[2], ("", None))
         answer = Answer(message.headers or {}, message.data)
         if isinstance(waiting, asyncio.Queue):
@@ -258,13 +262,13 @@ class Connection:
             waiting.set_result(answer)
 
 
-def _not_allowed(subject: str) -> str:
+def _describe_denial(subject: str) -> str:
     return f"The space's creds do not allow this ({subject.partition('.')[0]}): ask its keeper for permission."
 
 
 @contextlib.contextmanager
 def _as_unreachable() -> Any:
-    """Whatever the library raises while a connection ends under it means that."""
+    """Convert any exception of the library, which raises many kinds when a connection ends, to Unreachable."""
     try:
         yield
     except Exception as error:
@@ -275,32 +279,32 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
     """Connect to one server of a space.
 
     Args:
-        space: What was configured; `ca` names the authorities that are trusted instead of the system's.
+        space: Configuration of the space; its `ca` replaces the system's certificate authorities.
         url: One of its addresses.
-        creds: Who this is.
-        name: What the server's own reports call this connection.
+        creds: Creds of this member.
+        name: Name of this connection in the server's monitoring.
 
     Raises:
-        Refused: It can't be; nothing was sent to a server without TLS, unless it is this machine.
+        Refused: The connection failed. No creds were sent to a server without TLS, except on this machine.
     """
     host = urlsplit(url).hostname or ""
-    context = await anyio.to_thread.run_sync(_tls, space.ca)
+    context = await anyio.to_thread.run_sync(_load_tls, space.ca)
     connection: Connection | None = None
     client = SpaceClient()
 
-    def may_introduce() -> None:
+    def check_encryption() -> None:
         if not context.used and not (url.startswith("nats://") and is_loopback(host)):
             raise NotEncrypted
 
     async def error(problem: Exception) -> None:
         if connection is not None and "permissions violation" in str(problem).lower():
-            connection.deny(str(problem))
+            connection.record_denial(str(problem))
 
     async def closed() -> None:
         if connection is not None:
-            connection.end("the server ended it" if client.last_error is None else "it was cut")
+            connection.end("the server ended it" if client.last_error is None else "it was lost")
 
-    client.may_introduce = may_introduce
+    client.check_encryption = check_encryption
     try:
         async with asyncio.timeout(4 * CONNECT_S):
             await client.connect(
@@ -310,17 +314,17 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
                 closed_cb=closed,
                 allow_reconnect=False,
                 connect_timeout=CONNECT_S,
-                ping_interval=3600,  # the way is watched by whoever uses the connection
+                ping_interval=3600,  # `NatsLog` watches the connection itself
                 pending_size=0,
                 tls=context,
                 tls_hostname=host,
-                **({} if creds is None else _introduction(creds)),
+                **({} if creds is None else _connect_options(creds)),
             )
         info = _read_info(client)
     except Exception as problem:
         with anyio.move_on_after(1, shield=True), contextlib.suppress(Exception):
             await client.close()
-        why = refusal(problem, url, host)
+        why = map_error(problem, url, host)
         raise (Refused("creds_needed", where=url) if why.kind == "unauthorized" and creds is None else why) from problem
     connection = Connection(client, url, ANYONE if creds is None else creds.user, info)
     if info.version[:2] < FLOOR:
@@ -330,7 +334,7 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
         await connection.open()
     except Unreachable:
         await connection.close()
-        raise Refused("unreachable", where=url, cause="the connection was cut") from None
+        raise Refused("unreachable", where=url, cause="the connection was lost") from None
     return connection
 
 
@@ -348,23 +352,23 @@ def _read_info(client: Any) -> _ServerInfo:
         Garbled: It is not a NATS server.
     """
     try:
-        found = client.connected_server_version
-        version, max_payload = (found.major, found.minor, found.patch), client.max_payload
+        server = client.connected_server_version
+        version, max_payload = (server.major, server.minor, server.patch), client.max_payload
     except (ValueError, TypeError) as error:
-        raise Garbled(f"what answers there is no NATS server: {error}") from error
+        raise Garbled(f"the server at this address is not a NATS server: {error}") from error
     if not isinstance(max_payload, int):
-        raise Garbled("what answers there is no NATS server: it names no largest payload")
+        raise Garbled("the server at this address is not a NATS server: it reports no maximum payload")
     return _ServerInfo(version, max_payload)
 
 
-def _introduction(creds: Creds) -> dict[str, Any]:
+def _connect_options(creds: Creds) -> dict[str, Any]:
     if not creds.token:
         return {"nkeys_seed_str": creds.seed}
     return {"signature_cb": creds.sign, "user_jwt_cb": creds.token.encode, "token": None}
 
 
-def _tls(ca: str) -> _NotingContext:
+def _load_tls(ca: str) -> _RecordingContext:
     try:
-        return tls_settings(ca, _NotingContext)
+        return build_tls_context(ca, _RecordingContext)
     except OSError as error:
         raise Refused("bad_ca", ca=ca) from error

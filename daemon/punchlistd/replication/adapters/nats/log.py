@@ -24,12 +24,12 @@ from punchlistd.replication.adapters.nats.stream import (
     Removed,
     Subjects,
     accepts_posts,
-    ask,
-    find,
-    list_of,
+    decode_stored,
+    encode_name,
+    find_stream,
+    parse_list,
     read_post,
-    read_stored,
-    word,
+    send_request,
 )
 from punchlistd.replication.port import (
     Beat,
@@ -59,7 +59,7 @@ _IN_PROCESS = 10158
 _TOO_LARGE = frozenset({10054, 10074})
 _NO_MESSAGE = 10037
 _GONE = frozenset({10037, 10043, 10057})
-NO_REASON = "it does not say why"
+NO_REASON = "no reason given"
 
 PIECE = 512
 PIECE_BYTES = 1 << 20
@@ -88,9 +88,9 @@ class NatsLog(LinkKeeper[Connection]):
         self._has_single_server = False  # whether one server alone stores the space
 
     async def _serve(self, url: str) -> Refused:
-        connection = await connect(self._space, url, await self._creds(), f"punchlistd {self._member}")
+        connection = await connect(self._space, url, await self._read_creds(), f"punchlistd {self._member}")
         try:
-            found = await find(connection, self._space.name)
+            found = await find_stream(connection, self._space.name)
             self._has_single_server = found.replicas == 1
             may_post = await self._subscribe_and_check(connection)
             self._connection, self._failing_since = connection, None
@@ -101,7 +101,7 @@ class NatsLog(LinkKeeper[Connection]):
             self._connection = None
             await connection.close()
 
-    async def _creds(self) -> Creds | None:
+    async def _read_creds(self) -> Creds | None:
         return await anyio.to_thread.run_sync(read_creds, self._space.creds) if self._space.creds else None
 
     async def _subscribe_and_check(self, connection: Connection) -> bool:
@@ -140,13 +140,13 @@ class NatsLog(LinkKeeper[Connection]):
                 await connection.flush()
                 if self._failing_since is None and turn % STREAM_EVERY:
                     continue
-                if (await find(connection, self._space.name)).created != created:
+                if (await find_stream(connection, self._space.name)).created != created:
                     return Refused("replaced", where=connection.url)
                 failing = self._failing_since is not None and self._link.may_post
                 if not failing or await accepts_posts(connection, self._barrier_subject(connection)):
                     self._failing_since = None
             except Unreachable:
-                return Refused("unreachable", where=connection.url, cause="it stopped answering")
+                return Refused("unreachable", where=connection.url, cause="it stopped responding")
             except Refused as refused:
                 if refused.kind != "no_quorum":
                     return refused
@@ -166,13 +166,13 @@ class NatsLog(LinkKeeper[Connection]):
             try:
                 handler(subject, answer)
             except Garbled as error:
-                logger.warning("space %s: %r is no message of punchlist: %s", self._space.name, subject[:200], error)
+                logger.warning("space %s: %r is not a message of punchlist: %s", self._space.name, subject[:200], error)
 
         return handle
 
     def _on_post(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
-        self._listener.on_post(read_post(list_of(subject, self._names.new), answer))
+        self._listener.on_post(read_post(parse_list(subject, self._names.new), answer))
 
     def _on_beat(self, _subject: str, answer: Answer) -> None:
         assert self._listener is not None
@@ -181,7 +181,7 @@ class NatsLog(LinkKeeper[Connection]):
     def _on_turn_request(self, subject: str, answer: Answer) -> None:
         assert self._listener is not None
         want = decode(answer.data, TurnRequest)
-        self._listener.on_turn_request(list_of(subject, self._names.want), want.member, want.round_trip_s)
+        self._listener.on_turn_request(parse_list(subject, self._names.want), want.member, want.round_trip_s)
 
     def _barrier_subject(self, connection: Connection) -> str:
         return f"{self._names.bar}{connection.user}.{self._member}"
@@ -208,10 +208,10 @@ class NatsLog(LinkKeeper[Connection]):
             raise TooLarge(len(body), connection.max_payload - 1024)
         headers = {EXPECTED: str(expected), "Nats-Msg-Id": nonce, "Nats-Expected-Stream": self._names.stream}
         sent_at = time.monotonic()
-        request = connection.request(self._names.log + word(list), body, headers, once=True)
+        request = connection.request(self._names.log + encode_name(list), body, headers, once=True)
         answer = await self._request(request, writes=True)
         try:
-            reply = read_stored(answer.data)
+            reply = decode_stored(answer.data)
         except Garbled as garbled:
             raise OutcomeUnknown(str(garbled)) from garbled
         self._record_round_trip(sent_at)
@@ -219,21 +219,25 @@ class NatsLog(LinkKeeper[Connection]):
             return reply.seq
         code = error.err_code
         if code in _WRONG_LAST:
-            raise Conflict("Another post stands there.")
+            raise Conflict("Another post has this position.")
         if code == _IN_PROCESS:
-            raise OutcomeUnknown("The same post is under way.")
+            raise OutcomeUnknown("The same post is in flight.")
         if code in _TOO_LARGE:
             raise TooLarge(len(body), connection.max_payload)
         # With several servers, the reply may come from a deposed leader whose successor still stores the post.
         certain = Unreachable if self._has_single_server else OutcomeUnknown
-        raise certain(f"The server of the space can't store now: {error.description or code}.")
+        raise certain(f"The server of the space can't store posts now: {error.description or code}.")
 
     async def is_current(self, list: str, position: int) -> bool:
         """Return True if a barrier that expects this position as the last was stored."""
         connection = self._get_connection()
-        headers = {EXPECTED: str(position), f"{EXPECTED}-Subject": self._names.log + word(list), "Nats-TTL": "1s"}
+        headers = {
+            EXPECTED: str(position),
+            f"{EXPECTED}-Subject": self._names.log + encode_name(list),
+            "Nats-TTL": "1s",
+        }
         answer = await self._request(connection.request(self._barrier_subject(connection), b"", headers))
-        if (error := read_stored(answer.data).error) is None:
+        if (error := decode_stored(answer.data).error) is None:
             return True
         if error.err_code in _WRONG_LAST:
             return False
@@ -244,10 +248,10 @@ class NatsLog(LinkKeeper[Connection]):
         return await self._request(self._last(self._get_connection(), list))
 
     async def _last(self, connection: Connection, list: str) -> int:
-        return await self._get(connection, {"last_by_subj": self._names.log + word(list)})
+        return await self._get_position(connection, {"last_by_subj": self._names.log + encode_name(list)})
 
-    async def _get(self, connection: Connection, which: dict[str, Any]) -> int:
-        answer = await ask(connection, f"STREAM.MSG.GET.{self._names.stream}", Got, which)
+    async def _get_position(self, connection: Connection, which: dict[str, Any]) -> int:
+        answer = await send_request(connection, f"STREAM.MSG.GET.{self._names.stream}", Got, which)
         if answer.message is not None:
             return answer.message.seq
         error = answer.error or Error()
@@ -273,10 +277,10 @@ class NatsLog(LinkKeeper[Connection]):
         return posts
 
     async def _read_piece(self, connection: Connection, list: str, after: int, limit: int) -> _Posts:
-        subject = self._names.log + word(list)
+        subject = self._names.log + encode_name(list)
         params = {"seq": after + 1, "next_by_subj": subject, "batch": limit, "max_bytes": PIECE_BYTES}
         posts: _Posts = []
-        async with connection.asking(
+        async with connection.request_many(
             f"$JS.API.DIRECT.GET.{self._names.stream}", msgspec.json.encode(params)
         ) as receive:
             # The end of a piece has a status and no position. A stored message may have any status.
@@ -289,13 +293,13 @@ class NatsLog(LinkKeeper[Connection]):
         while True:
             connection = self._get_connection()
             params = {"subjects_filter": f"{self._names.log}>", "offset": offset}
-            answer = await self._request(ask(connection, f"STREAM.INFO.{self._names.stream}", Info, params))
+            answer = await self._request(send_request(connection, f"STREAM.INFO.{self._names.stream}", Info, params))
             if answer.error is not None:
-                raise Unreachable(f"The server of the space can't say: {answer.error.description}.")
+                raise Unreachable(f"The server of the space can't list its subjects: {answer.error.description}.")
             subjects = answer.state.subjects or {}
             for subject in subjects:
                 with contextlib.suppress(Garbled):
-                    names.add(list_of(subject, self._names.log))
+                    names.add(parse_list(subject, self._names.log))
             offset += len(subjects)
             if offset >= answer.total or not subjects:
                 return sorted(names)
@@ -309,7 +313,7 @@ class NatsLog(LinkKeeper[Connection]):
         for post in posts:
             params = {"seq": post.position}
             answer = await self._request(
-                ask(self._get_connection(), f"STREAM.MSG.DELETE.{self._names.stream}", Removed, params)
+                send_request(self._get_connection(), f"STREAM.MSG.DELETE.{self._names.stream}", Removed, params)
             )
             error = answer.error or Error()
             if not answer.success and error.err_code not in _GONE:
@@ -321,4 +325,4 @@ class NatsLog(LinkKeeper[Connection]):
 
     async def request_turn(self, list: str) -> None:
         want = TurnRequest(self._member, self._round_trip_s)
-        await self._get_connection().publish(self._names.want + word(list), msgspec.json.encode(want))
+        await self._get_connection().publish(self._names.want + encode_name(list), msgspec.json.encode(want))

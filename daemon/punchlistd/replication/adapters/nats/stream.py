@@ -37,11 +37,11 @@ class Subjects(NamedTuple):
         return cls(f"punch-{space}", *(f"pl.{space}.{part}." for part in cls._fields[1:]))
 
 
-def word(list: str) -> str:
+def encode_name(list: str) -> str:
     return list.replace(".", "=")
 
 
-def list_of(subject: str, part: str) -> str:
+def parse_list(subject: str, part: str) -> str:
     """Return the id of the list whose messages have this subject: `part` and one word.
 
     Raises:
@@ -49,7 +49,7 @@ def list_of(subject: str, part: str) -> str:
     """
     name = subject.removeprefix(part)
     if name == subject or not name or "." in name:
-        raise Garbled(f"{subject[:200]!r} is the subject of no list.")
+        raise Garbled(f"{subject[:200]!r} is not a subject of a list.")
     return name.replace("=", ".")
 
 
@@ -60,19 +60,19 @@ def read_post(list: str, answer: Answer) -> Posted:
     """Read a stored message. A member may leave out or forge any header but those that the server adds.
 
     Raises:
-        Garbled: The server names no position.
+        Garbled: The message has no position.
     """
     headers = answer.headers
     position, before = number(headers.get("Nats-Sequence")), number(headers.get(EXPECTED))
     if not position:
-        raise Garbled("The server names no position of a post.")
+        raise Garbled("The server sent a post without a position.")
     fault = ""
     if before is None:
         fault = f"its header {EXPECTED} is " + ("not a position" if EXPECTED in headers else "missing")
     elif before >= position:
         fault = f"its header {EXPECTED} names a later position, {before}"
     nonce = headers.get("Nats-Msg-Id", "")[:MAX_NONCE]
-    at = round((seconds(headers.get("Nats-Time-Stamp", "")) or 0) * 1000)
+    at = round((parse_time(headers.get("Nats-Time-Stamp", "")) or 0) * 1000)
     return Posted(list, position, 0 if fault else before or 0, nonce, b"" if fault else answer.data, at, fault)
 
 
@@ -128,7 +128,7 @@ class Info(Reply, frozen=True):
 R = TypeVar("R", bound=Reply)
 
 
-def settings(space: str, replicas: int) -> dict[str, Any]:
+def build_settings(space: str, replicas: int) -> dict[str, Any]:
     names = Subjects.of(space)
     return {
         "name": names.stream,
@@ -162,18 +162,18 @@ class Found(NamedTuple):
     skew_s: float
 
 
-async def ask(connection: Connection, what: str, reply: type[R], body: dict[str, Any] | None = None) -> R:
+async def send_request(connection: Connection, what: str, reply: type[R], body: dict[str, Any] | None = None) -> R:
     """Send a request to the JetStream API. The reply may contain an error.
 
     Raises:
-        Unreachable, OutcomeUnknown, Forbidden: As `Connection.request`.
+        Unreachable, OutcomeUnknown, Forbidden: Like `Connection.request`.
         Garbled: The reply can't be parsed.
     """
     answer = await connection.request(f"$JS.API.{what}", b"" if body is None else msgspec.json.encode(body))
     return decode(answer.data, reply)
 
 
-def read_stored(data: bytes) -> Stored:
+def decode_stored(data: bytes) -> Stored:
     """Decode the reply to a message to store.
 
     Raises:
@@ -181,7 +181,7 @@ def read_stored(data: bytes) -> Stored:
     """
     reply = decode(data, Stored)
     if reply.error is None and reply.seq < 1:
-        raise Garbled("The server of the space does not say whether it stored a message.")
+        raise Garbled("The server of the space did not report whether it stored a message.")
     return reply
 
 
@@ -194,12 +194,12 @@ async def accepts_posts(connection: Connection, barrier: str) -> bool:
         Forbidden: This member may not post.
     """
     try:
-        return read_stored((await connection.request(barrier, b"", {"Nats-TTL": "1s"})).data).error is None
+        return decode_stored((await connection.request(barrier, b"", {"Nats-TTL": "1s"})).data).error is None
     except (Unreachable, OutcomeUnknown):
         return False
 
 
-async def find(connection: Connection, space: str) -> Found:
+async def find_stream(connection: Connection, space: str) -> Found:
     """Find the stream of a space and check its settings.
 
     Raises:
@@ -208,7 +208,7 @@ async def find(connection: Connection, space: str) -> Found:
     names = Subjects.of(space)
     sent_at = time.time()
     try:
-        answer = await ask(connection, f"STREAM.INFO.{names.stream}", Info)
+        answer = await send_request(connection, f"STREAM.INFO.{names.stream}", Info)
     except Forbidden:
         raise Refused("no_permission", where=connection.url, space=space) from None
     except OutcomeUnknown:
@@ -222,17 +222,17 @@ async def find(connection: Connection, space: str) -> Found:
         code = answer.error.err_code
         kind = "no_stream" if code == _NOT_FOUND else "no_jetstream" if code in _NO_JETSTREAM else "no_quorum"
         raise Refused(kind, where=connection.url, space=space)
-    wrong = differences(answer.config, space)
+    wrong = find_differences(answer.config, space)
     if "subjects" in wrong:
         raise Refused("name_taken", where=connection.url, stream=names.stream, cause=wrong["subjects"])
     if wrong:
         cause = ", ".join(f"{name} {how}" for name, how in sorted(wrong.items()))
         raise Refused("stream_changed", where=connection.url, space=space, stream=names.stream, cause=cause)
-    replicas, now = answer.config.get("num_replicas"), seconds(answer.ts)
+    replicas, now = answer.config.get("num_replicas"), parse_time(answer.ts)
     return Found(replicas if isinstance(replicas, int) else 0, answer.created, 0.0 if now is None else now - middle)
 
 
-async def make(connection: Connection, space: str, replicas: int) -> None:
+async def create_stream(connection: Connection, space: str, replicas: int) -> None:
     """Create the stream of a space. Does nothing if it exists with the same settings.
 
     Raises:
@@ -240,7 +240,7 @@ async def make(connection: Connection, space: str, replicas: int) -> None:
     """
     stream = Subjects.of(space).stream
     try:
-        answer = await ask(connection, f"STREAM.CREATE.{stream}", Reply, settings(space, replicas))
+        answer = await send_request(connection, f"STREAM.CREATE.{stream}", Reply, build_settings(space, replicas))
     except Forbidden:
         raise Refused("may_not_make", where=connection.url, space=space) from None
     except OutcomeUnknown:
@@ -265,17 +265,17 @@ def _build_no_reply(connection: Connection) -> Refused:
     return Refused("no_jetstream", where=connection.url)
 
 
-def differences(config: dict[str, Any], space: str) -> dict[str, str]:
+def find_differences(config: dict[str, Any], space: str) -> dict[str, str]:
     wrong = {
         name: f"is {config.get(name)!r}"
-        for name, value in settings(space, 1).items()
+        for name, value in build_settings(space, 1).items()
         if name not in _ADJUSTABLE and config.get(name) != value
     }
     wrong |= {name: "is set" for name in ("mirror", "sources", "sealed", "subject_transform") if config.get(name)}
     return wrong
 
 
-def seconds(stamp: str) -> float | None:
+def parse_time(stamp: str) -> float | None:
     """Parse a timestamp of the server to seconds since 1970, with microseconds. Return None if it is invalid."""
     whole, _, rest = stamp.removesuffix("Z").partition(".")
     try:

@@ -1,7 +1,7 @@
-"""A space as a table of PostgreSQL: what makes it one, and whether a server keeps what it acknowledges.
+"""Checks whether a table of PostgreSQL can be used as a space, and whether the server stores changes durably.
 
-The table is made by SQL that `punch space server` writes, never by a daemon. Its primary key is the compare-and-set:
-of two posts for one place the second finds the place taken.
+The table is created by SQL that `punch space server` writes, never by a daemon. Its primary key is the compare-and-set:
+the second of two posts for one position conflicts.
 """
 
 import time
@@ -48,29 +48,29 @@ class _Probe(msgspec.Struct, frozen=True):
 
 
 class Found(NamedTuple):
-    """A space that can be used: `made` tells it from another one of the same name."""
+    """A usable space. `made` is the table's OID, which changes if the table is created again."""
 
     made: int
     may_post: bool
     skew_s: float
 
 
-async def find(connection: Connection, space: str) -> Found:
-    """The table of a space, checked.
+async def find_table(connection: Connection, space: str) -> Found:
+    """Find the table of a space and check it.
 
     Raises:
-        Refused: It is not there, is another's, or may lose posts; or the server can't say so now.
+        Refused: It doesn't exist, belongs to something else, may lose posts, or can't be checked now.
     """
-    asked = time.time()
+    sent_at = time.time()
     facts: dict[str, Any] = {"where": connection.url, "space": space}
     try:
-        (row,) = await connection.ask(_PROBE, f"punch-{space}")
+        (row,) = await connection.query(_PROBE, f"punch-{space}")
         probe = convert(row, _Probe)
     except Garbled as error:
         raise Refused("unreachable", cause=str(error).rstrip("."), **facts) from error
     except SharedLogError as error:
         raise Refused("unreachable", cause=connection.why, **facts) from error
-    skew_s = probe.now - (asked + time.time()) / 2
+    skew_s = probe.now - (sent_at + time.time()) / 2
     if probe.standby:
         raise Refused("standby", **facts)
     if not probe.durable:
@@ -78,8 +78,8 @@ async def find(connection: Connection, space: str) -> Found:
     if probe.made is None:
         raise Refused("no_permission" if probe.there and not probe.uses else "no_space", **facts)
     if probe.columns != COLUMNS or probe.key != "1 2" or not probe.kept:
-        wrong = "it is not kept after a crash" if not probe.kept else f"it has {', '.join(probe.columns or ())}"
-        raise Refused("name_taken", cause=wrong if probe.key == "1 2" else "its primary key is another one", **facts)
+        wrong = "it is not durable" if not probe.kept else f"it has {', '.join(probe.columns or ())}"
+        raise Refused("name_taken", cause=wrong if probe.key == "1 2" else "it has another primary key", **facts)
     if not (probe.uses and probe.reads):
         raise Refused("no_permission", **facts)
     if probe.posts and probe.read_only:
@@ -88,27 +88,25 @@ async def find(connection: Connection, space: str) -> Found:
 
 
 async def prepare(space: Space, member: str) -> Checked:
-    """Try everything that a space needs.
+    """Test all requirements of a space.
 
     Args:
-        space: Where it is.
-        member: Who asks.
+        space: The space.
+        member: ID of this member.
 
     Raises:
-        Refused: Something is missing or wrong; the first thing that is.
+        Refused: The first requirement that failed.
     """
-    for option, given in (
-        ("--monitor", space.monitor),
-        ("--replicas", space.replicas > 1),
-    ):  # of 1 is one that was added
-        if given:
+    # A space that was added before has 1 replica.
+    for option, is_set in (("--monitor", space.monitor), ("--replicas", space.replicas > 1)):
+        if is_set:
             raise Refused("nats_only", option=option)
     refused: Refused | None = None
     for url in space.urls:
         try:
             connection = await connect(space, url, f"punchlistd {member} (check)")
             try:
-                found = await find(connection, space.name)
+                found = await find_table(connection, space.name)
                 check_clock(Refused, url, found.skew_s)
                 return Checked(msgspec.structs.replace(space, replicas=1), False, url, connection.version)
             finally:

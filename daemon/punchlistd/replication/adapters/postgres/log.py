@@ -1,7 +1,7 @@
 """The shared log in PostgreSQL: a schema for each space, a row for each post.
 
-Notifications carry no posts, since whoever is connected to a database may send any: they say that there is one, and it
-is read from the table, which only members may write to.
+Notifications only report positions of posts, because any user of the database can send them. The posts are read from
+the table, to which only members can write.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import msgspec
 
 from punchlist_schemas.things import ID_PATTERN
 from punchlistd.replication.adapters.link_keeper import WATCH_S, LinkKeeper
-from punchlistd.replication.adapters.postgres.check import Found, find
+from punchlistd.replication.adapters.postgres.check import Found, find_table
 from punchlistd.replication.adapters.postgres.link import REQUEST_S, Connection, NotStored, connect
 from punchlistd.replication.adapters.postgres.refusals import Refused
 from punchlistd.replication.port import (
@@ -36,16 +36,16 @@ from punchlistd.replication.spaces import Space
 logger = logging.getLogger(__name__)
 
 TABLE_EVERY = 5
-"""At each so many tries of the way the table is looked at too."""
+"""The table is checked at every Nth check of the connection."""
 
 MAX_POST = 8 << 20
-"""Bytes that a post may have."""
+"""Maximum size of a post, in bytes."""
 
 PIECE = 512
-"""Posts that are read at a time."""
+"""Maximum number of posts in one read."""
 
 NAMES = 16
-"""A sign of life names so many lists at once: a notification has less than 8,000 bytes."""
+"""Maximum number of lists in one heartbeat, since a notification has less than 8,000 bytes."""
 
 _POST = """
 WITH placed AS (
@@ -61,7 +61,7 @@ SELECT n, left(nonce, {max_nonce}) AS nonce, CASE WHEN size <= {max_post} THEN b
     ) AS piece) AS measured
 WHERE sooner < 1048576 ORDER BY n
 """
-"""Members may insert any row: of one that is too large to be a post the body is left where it is."""
+"""Members can insert any row. Bodies that are too large for a post are not read."""
 
 _LAST = "SELECT coalesce(max(n), 0) AS last FROM {table} WHERE list = $1 AND n > 0"
 _LISTS = "SELECT DISTINCT list FROM {table} WHERE n > 0"
@@ -70,24 +70,25 @@ _REMOVE = """
 DELETE FROM {table} AS post USING unnest($2::bigint[], $3::text[]) AS gone (n, nonce)
 WHERE post.list = $1 AND post.n = gone.n AND coalesce(left(post.nonce, {max_nonce}), '') = gone.nonce
 """
-"""A place that was removed is used again, by a post of another nonce."""
+"""Compares the nonce, because the position of a removed post is used again."""
 
 _BARRIER = "pg_logical_emit_message(true, 'punchlist', '')"
-"""A record that only stands in the server's log: it is written like a post, to the disk and to the standby, so whoever
-acknowledges it was the primary until then, and everything that was seen before is where a post has to be."""
+"""Writes a record to the server's write-ahead log only. It is flushed and replicated like a post. So a server that
+acknowledges it was still the primary, and all posts read before are durable."""
 
 _CURRENT = _LAST.replace(" FROM", f", {_BARRIER} FROM")
 _ROOM = """
 INSERT INTO {table} SELECT '', 0, '', decode(repeat('00', $1), 'hex') FROM generate_series(1, 2)
 """
-"""The second row has the place of the first, which undoes both; a server without room gets as far as the first."""
+"""Tests whether the disk has space for a post of $1 bytes. The second row has the key of the first, which rolls back
+both; without space the first row fails."""
 
 _Posts = list[Posted]
 _ListName = Annotated[str, msgspec.Meta(max_length=128, pattern=f"{ID_PATTERN}|^(?![\\s\\S])")]
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a notification says: the member `by` made post `n` of a list, or wants the turn there, or lives."""
+    """A notification: member `by` has made post `n` of a list, requests a turn, or sends a heartbeat or an echo."""
 
     what: Literal["post", "want", "beat", "echo"]
     by: MemberId
@@ -105,18 +106,18 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def read_row(list: str, row: Mapping[str, Any]) -> Posted:
-    """Read a row of the table. A member may insert any.
+    """Convert a row of the table to a post. Members can insert any row.
 
     Raises:
         Garbled: It has no position.
     """
-    found = convert(row, _Row)
+    post = convert(row, _Row)
     fault = ""
-    if found.nonce is None or found.size is None:
+    if post.nonce is None or post.size is None:
         fault = "its row has no nonce or no body"
-    elif found.body is None:
-        fault = f"it has {found.size} bytes, and a post has at most {MAX_POST}"
-    return Posted(list, found.n, found.n - 1, found.nonce or "", found.body or b"", fault=fault)
+    elif post.body is None:
+        fault = f"it has {post.size} bytes, and a post has at most {MAX_POST}"
+    return Posted(list, post.n, post.n - 1, post.nonce or "", post.body or b"", fault=fault)
 
 
 class _Last(msgspec.Struct, frozen=True):
@@ -131,12 +132,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class PostgresLog(LinkKeeper[Connection]):
-    """A space's shared log.
-
-    Args:
-        space: Where it is.
-        member: Who this is.
-    """
+    """The shared log of a space in PostgreSQL."""
 
     refused = Refused
 
@@ -146,57 +142,57 @@ class PostgresLog(LinkKeeper[Connection]):
         self._table = f'"{self._channel}".post'
         self._echoes = 0
         self._echoed = asyncio.Event()
-        self._told: dict[str, int] = {}  # the last post that the listener was told of, by list
-        self._noticed: dict[str, tuple[int, int]] = {}  # the first and the last post of which there was a mere notice
-        self._news = asyncio.Event()
+        self._delivered: dict[str, int] = {}  # list -> position of the last post given to the listener
+        self._announced: dict[str, tuple[int, int]] = {}  # list -> first and last position of posts to read
+        self._has_announced = asyncio.Event()
         self._posting: set[str] = set()
-        self._not_stored = ("", 0)  # why the server did not store a post, and how large that was
+        self._not_stored = ("", 0)  # why the server could not store a post, and its size in bytes
 
     async def _serve(self, url: str) -> Refused:
         connection = await connect(self._space, url, f"punchlistd {self._member}")
         try:
-            found = await find(connection, self._space.name)
-            await self._settle(connection, found)
+            found = await find_table(connection, self._space.name)
+            await self._subscribe_and_check(connection, found)
             self._connection = connection
             self._set_link("up", None, connection, found.may_post)
             logger.info("space %s: up at %s, PostgreSQL %s", self._space.name, url, connection.version)
-            fetching = asyncio.ensure_future(self._fetch(connection))
+            delivery = asyncio.ensure_future(self._deliver(connection))
             try:
                 return await self._watch(connection, found)
             finally:
-                fetching.cancel()
-                await asyncio.gather(fetching, return_exceptions=True)
+                delivery.cancel()
+                await asyncio.gather(delivery, return_exceptions=True)
         finally:
             self._connection = None
             connection.end("it was closed")
 
-    async def _settle(self, connection: Connection, found: Found) -> None:
+    async def _subscribe_and_check(self, connection: Connection, found: Found) -> None:
         """Subscribe to the space, and check that it delivers notifications and stores posts.
 
         Raises:
-            Refused: Nothing is heard, or nothing is stored.
+            Refused: It doesn't.
         """
-        self._told, self._noticed = {}, {}
-        await connection.listen(self._channel, self._hear)
+        self._delivered, self._announced = {}, {}
+        await connection.listen(self._channel, self._on_notification)
         try:
             if not await self._echo(connection):
                 raise Refused("no_push", where=connection.url)
-            asked = time.monotonic()
-            await connection.ask(f"SELECT {_BARRIER}")
-            self._round_trip_s = time.monotonic() - asked
+            sent_at = time.monotonic()
+            await connection.query(f"SELECT {_BARRIER}")
+            self._round_trip_s = time.monotonic() - sent_at
             if found.may_post and self._not_stored[0]:
-                await self._store_again(connection)
+                await self._check_disk_space(connection)
         except (NotStored, Unreachable) as error:
             cause = str(error).rstrip(".") if isinstance(error, NotStored) else "it did not confirm a change in time"
             raise Refused("no_quorum", where=connection.url, cause=cause) from error
         self._not_stored = ("", 0)
 
-    async def _store_again(self, connection: Connection) -> None:
+    async def _check_disk_space(self, connection: Connection) -> None:
         try:
-            await connection.ask(self._on_table(_ROOM), self._not_stored[1])
+            await connection.query(self._on_table(_ROOM), self._not_stored[1])
         except NotStored:
             raise
-        except Unreachable:
+        except Unreachable:  # the statement always fails: see `_ROOM`
             if connection.ended.is_set():
                 raise
 
@@ -209,7 +205,7 @@ class PostgresLog(LinkKeeper[Connection]):
             try:
                 if not await self._echo(connection):
                     return Refused("no_push", where=connection.url)
-                if turn % TABLE_EVERY == 0 and (await find(connection, self._space.name))[:2] != found[:2]:
+                if turn % TABLE_EVERY == 0 and (await find_table(connection, self._space.name))[:2] != found[:2]:
                     return Refused("replaced", where=connection.url)
             except Unreachable:
                 break
@@ -228,22 +224,22 @@ class PostgresLog(LinkKeeper[Connection]):
         return self._echoed.is_set()
 
     async def _notify(self, connection: Connection, notice: Notice) -> None:
-        await connection.ask("SELECT pg_notify($1, $2)", self._channel, _encode(notice).decode())
+        await connection.query("SELECT pg_notify($1, $2)", self._channel, _encode(notice).decode())
 
-    def _hear(self, text: str) -> None:
-        """Rubbish of others is noted and left: the library calls this where an exception would end the daemon."""
+    def _on_notification(self, text: str) -> None:
         try:
-            self._take(decode(text, Notice))
-        except Garbled as error:
-            logger.warning("space %s: %r is no notice of punchlist: %s", self._space.name, text[:80], error)
+            self._handle(decode(text, Notice))
+        except Garbled as error:  # any user of the database can send it, and raising here would end the daemon
+            logger.warning("space %s: %r is not a notification of punchlist: %s", self._space.name, text[:80], error)
 
-    def _take(self, notice: Notice) -> None:
+    def _handle(self, notice: Notice) -> None:
         assert self._listener is not None
         if notice.what == "post":
-            if notice.by != self._member or notice.list not in self._posting:  # whoever posts is about to be told
-                first, last = self._noticed.get(notice.list, (notice.n, notice.n))
-                self._noticed[notice.list] = min(notice.n, first), max(notice.n, last)
-                self._news.set()
+            # A post of this member in flight is about to be acknowledged.
+            if notice.by != self._member or notice.list not in self._posting:
+                first, last = self._announced.get(notice.list, (notice.n, notice.n))
+                self._announced[notice.list] = min(notice.n, first), max(notice.n, last)
+                self._has_announced.set()
         elif notice.what == "beat":
             if notice.beat is not None:
                 self._listener.on_beat(notice.beat)
@@ -252,24 +248,26 @@ class PostgresLog(LinkKeeper[Connection]):
         elif notice.by == self._member and notice.n == self._echoes:
             self._echoed.set()
 
-    async def _fetch(self, connection: Connection) -> None:
+    async def _deliver(self, connection: Connection) -> None:
+        """Read announced posts and give them to the listener."""
         assert self._listener is not None
         while True:
-            await self._news.wait()
-            self._news.clear()
-            noticed, self._noticed = self._noticed, {}
-            for list, (first, last) in noticed.items():
-                told = self._told.get(list, first - 1)
-                if last <= told:
-                    continue  # it was read with the one before it, ahead of its own notice
+            await self._has_announced.wait()
+            self._has_announced.clear()
+            announced, self._announced = self._announced, {}
+            for list, (first, last) in announced.items():
+                delivered = self._delivered.get(list, first - 1)
+                if last <= delivered:
+                    continue  # read with an earlier post, before its own notification
                 try:
-                    found = await self._piece(connection, list, told)
+                    posts = await self._read_piece(connection, list, delivered)
                 except SharedLogError as error:
+                    # The lane of the list compares positions later, and reads the missing posts.
                     logger.info("space %s: %s", self._space.name, error)
-                    continue  # whoever follows the list compares how far it goes
-                for post in found:
+                    continue
+                for post in posts:
                     self._listener.on_post(post)
-                    self._told[list] = post.position
+                    self._delivered[list] = post.position
 
     def _on_table(self, statement: str) -> str:
         return statement.format(table=self._table, max_post=MAX_POST, max_nonce=MAX_NONCE)
@@ -279,10 +277,10 @@ class PostgresLog(LinkKeeper[Connection]):
         if len(body) > MAX_POST:
             raise TooLarge(len(body), MAX_POST)
         notice = _encode(Notice("post", self._member, list, expected + 1)).decode()
-        asked = time.monotonic()
+        sent_at = time.monotonic()
         self._posting.add(list)
         try:
-            rows = await connection.ask(
+            rows = await connection.query(
                 self._on_table(_POST), list, expected, nonce, body, self._channel, notice, writes=True
             )
         except NotStored as error:
@@ -290,54 +288,54 @@ class PostgresLog(LinkKeeper[Connection]):
             raise
         finally:
             self._posting.discard(list)
-        self._record_round_trip(asked)
+        self._record_round_trip(sent_at)
         if not rows:
-            raise Conflict("Another post stands there.")
-        if self._told.get(list, expected) == expected:
-            self._told[list] = expected + 1
+            raise Conflict("Another post has this position.")
+        if self._delivered.get(list, expected) == expected:
+            self._delivered[list] = expected + 1
         return expected + 1
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Whether this is the position of the last post: a barrier behind it was stored."""
+        """Return whether this is the position of the last post, confirmed by a barrier."""
         return await self._last(_CURRENT, list) == position
 
     async def last(self, list: str) -> int:
         last = await self._last(_LAST, list)
-        if self._told.get(list, 0) > last:
-            self._told[list] = last  # posts were removed, and others will have their places
+        if self._delivered.get(list, 0) > last:
+            self._delivered[list] = last  # posts were removed, and new ones will get their positions
         return last
 
     async def _last(self, statement: str, list: str) -> int:
-        (row,) = await self._get_connection().ask(self._on_table(statement), list)
+        (row,) = await self._get_connection().query(self._on_table(statement), list)
         return convert(row, _Last).last
 
     async def read(self, list: str, after: int, limit: int | None = None) -> _Posts:
-        """All posts behind a position, in pieces, and a barrier behind them: what is read here is never lost again."""
+        """Read posts in pieces. A final barrier confirms that they are durable."""
         connection = self._get_connection()
-        found: _Posts = []
-        while piece := await self._piece(connection, list, after, limit or PIECE):
-            found += piece
+        posts: _Posts = []
+        while piece := await self._read_piece(connection, list, after, limit or PIECE):
+            posts += piece
             after = piece[-1].position
-            if limit is not None and len(found) >= limit:
+            if limit is not None and len(posts) >= limit:
                 break
-        await connection.ask(f"SELECT {_BARRIER}")
-        return found
+        await connection.query(f"SELECT {_BARRIER}")
+        return posts
 
-    async def _piece(self, connection: Connection, list: str, after: int, limit: int = PIECE) -> _Posts:
-        rows = await connection.ask(self._on_table(_READ), list, after, limit)
+    async def _read_piece(self, connection: Connection, list: str, after: int, limit: int = PIECE) -> _Posts:
+        rows = await connection.query(self._on_table(_READ), list, after, limit)
         return [read_row(list, row) for row in rows]
 
     async def lists(self) -> list[str]:
-        rows = await self._get_connection().ask(self._on_table(_LISTS))
+        rows = await self._get_connection().query(self._on_table(_LISTS))
         return sorted(convert(row, _Listed).list for row in rows)
 
     async def erase(self, list: str, before: int) -> None:
-        """Delete the rows of the posts before a position; their bytes stay until a VACUUM."""
-        await self._get_connection().ask(self._on_table(_ERASE), list, before)
+        """Delete the rows of posts before a position. Their bytes stay on the disk until a VACUUM."""
+        await self._get_connection().query(self._on_table(_ERASE), list, before)
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
-        places, nonces = [post.position for post in posts], [post.nonce for post in posts]
-        await self._get_connection().ask(self._on_table(_REMOVE), list, places, nonces)
+        positions, nonces = [post.position for post in posts], [post.nonce for post in posts]
+        await self._get_connection().query(self._on_table(_REMOVE), list, positions, nonces)
 
     async def beat(self, beat: Beat) -> None:
         connection = self._get_connection()

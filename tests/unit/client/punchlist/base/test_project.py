@@ -6,14 +6,14 @@ import pytest
 
 from punchlist.base import project
 from punchlist_schemas import project_file
-from punchlist_schemas.directory import Meant, meant
+from punchlist_schemas.directory import DirectoryList, find_list
 from punchlist_schemas.project_file import DirectoryError
 
 
-def of(directory: Path, name: str) -> Meant:
+def of(directory: Path, name: str) -> DirectoryList:
     directory.mkdir(exist_ok=True)
-    (directory / project_file.NAME).write_text(project_file.text_for(name))
-    found = meant(str(directory))
+    (directory / project_file.NAME).write_text(project_file.format_text(name))
+    found = find_list(str(directory))
     assert found is not None
     return found
 
@@ -73,7 +73,9 @@ def test_all_directories_on_the_way_to_what_we_remember_are_for_us_alone_whateve
     before = os.umask(0)
     try:
         project.note_announced(str(data), "c")
-        Meant("c", str(tmp_path), str(tmp_path / project_file.NAME), None).allow(str(tmp_path / "other" / "data"))
+        DirectoryList("c", str(tmp_path), str(tmp_path / project_file.NAME), None).allow(
+            str(tmp_path / "other" / "data")
+        )
     finally:
         os.umask(before)
     made = [path for path in tmp_path.rglob("*") if path.is_dir()]

@@ -35,7 +35,7 @@ PUSH = b'{"jsonrpc":"2.0","method":"events","params":{"subscription":"s1","event
 
 
 def request() -> Request:
-    return Request.of("daemon.shutdown", p.Nothing())
+    return Request.of("daemon.shutdown", p.NoParams())
 
 
 def test_a_request_is_one_line_that_the_daemon_accepts() -> None:
@@ -77,12 +77,12 @@ DEEP: Any = functools.reduce(lambda inner, _: [inner], range(40), 1)
 UNREADABLE: list[tuple[type[RequestRefused], Any, str]] = [
     (InvalidParams, 2**53 + 1, "beyond"),
     (InvalidParams, 2**70, "beyond"),
-    (InvalidParams, float("nan"), "number is nan"),
-    (InvalidParams, [None, {"a": (1.5, float("inf"))}], "number is inf"),
+    (InvalidParams, float("nan"), "number nan"),
+    (InvalidParams, [None, {"a": (1.5, float("inf"))}], "number inf"),
     (InvalidParams, "half \ud800", "lone surrogate"),
     (InvalidParams, {1: "a", "1": "b"}, "same name twice"),
-    (LimitExceeded, DEEP, "at most 32 deep"),
-    (LimitExceeded, functools.reduce(lambda inner, _: [inner], range(100_000), 1), "at most 32 deep"),
+    (LimitExceeded, DEEP, "at most 32 levels"),
+    (LimitExceeded, functools.reduce(lambda inner, _: [inner], range(100_000), 1), "at most 32 levels"),
 ]
 
 

@@ -56,7 +56,7 @@ def test_a_path_of_any_length_is_reached(tmp_path: Path, length: int) -> None:
     path = Path(f"{tmp_path}{filler[:-1]}d/s")
     assert len(str(path)) == length
     with listener(path), closing(launch.connect(str(path))) as connected:
-        assert os_calls.peer(connected) == (os.getpid(), os.getuid())
+        assert os_calls.read_peer(connected) == (os.getpid(), os.getuid())
 
 
 def test_a_folder_that_is_not_there_means_that_nothing_runs(tmp_path: Path) -> None:

@@ -119,5 +119,5 @@ def test_a_repository_that_can_not_be_used_stops_a_command_but_not_one_with_a_na
     monkeypatch.chdir(home / "broken")
     refused = punch("add", "x")
     assert refused.code == 78
-    assert "is no git directory" in refused.err
+    assert "is not a git directory" in refused.err
     assert punch("add", "x", "-c", "named").code == 0

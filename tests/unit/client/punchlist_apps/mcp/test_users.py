@@ -69,7 +69,7 @@ async def test_calls_of_many_users_at_once_do_not_mix(connect: Any) -> None:
 async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tmp_path: Path, user: str | None) -> None:
     """Whether the server is alice's (`--user`) or each call names her: nobody else's list is in her way."""
     place = repository(tmp_path / "website")
-    meant = directory.meant(str(place))
+    meant = directory.find_list(str(place))
     assert meant is not None
     async with connect("todo-v1", user=user, conversation=None, directory=str(place)) as host:
         await host.client.as_user("bob").conversation(meant.conversation).add("bob's, under the repository's own id")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from punchlist_schemas import params as p
-from punchlist_schemas.changes import CHANGES, MAKES, OF_THE_CALL, ListApply
+from punchlist_schemas.changes import CALL_PARAMS, CHANGE_PARAMS, CHANGES, ListApply
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared
 from punchlist_schemas.things import SettingsPatch
@@ -199,7 +199,7 @@ def test_quotes_are_stored_in_events_that_allow_them(recorder: Recorder) -> None
 
 
 def test_every_change_has_a_rule_and_parameters() -> None:
-    assert set(RULES) == set(MAKES.values()) == set(CHANGES.values())
+    assert set(RULES) == set(CHANGE_PARAMS.values()) == set(CHANGES.values())
     for struct, params in CHANGES.items():
         own = set(struct.__struct_fields__) - {"ref"}
-        assert own == set(params.__struct_fields__) - OF_THE_CALL
+        assert own == set(params.__struct_fields__) - CALL_PARAMS

@@ -347,7 +347,7 @@ async def test_claims_of_a_silent_machine_are_claimable_by_id() -> None:
     kept.close()
     lease, wanted = kept.of("c")["1"], TaskClaim(conversation="c", owner="bob", task="1")
     assert (lease.silent_at(), kept.left_fence(state, wanted)) == (None, None)
-    member.heard_at -= 60
+    member.last_seen_at -= 60
     assert 59_000 < agents.now_ms() - (lease.silent_at() or 0) < 90_000
     assert kept.left_fence(state, wanted) == 7
     kept.agent_left("ann")

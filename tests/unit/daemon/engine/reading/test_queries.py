@@ -176,7 +176,7 @@ async def test_event_wait_skips_many_events_of_others(running: Engine) -> None:
 
 async def test_damaged_history_is_a_typed_error(peer: Peer, log: TouchyLog) -> None:
     await peer.result("message.append", conversation=C, role="user", content=1)
-    log.damaged[C] = 1
+    log.damaged_at[C] = 1
     for method, params in [
         ("message.list", {}),
         ("task.list", {"at_version": 1}),

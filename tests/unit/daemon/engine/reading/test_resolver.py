@@ -22,7 +22,7 @@ async def test_directory_resolves_like_in_clients(peer: Peer, tmp_path: Path) ->
 async def test_project_file_permission_is_reported(peer: Peer, tmp_path: Path) -> None:
     file = tmp_path / project_file.NAME
     for name, exists, allowed in (("used", True, False), ("unused", False, True), ("default", False, False)):
-        file.write_text(project_file.text_for(name))
+        file.write_text(project_file.format_text(name))
         await peer.result("task.add", conversation="used", title="a")
         found = await peer.result("conversation.resolve", path=str(tmp_path))
         assert (found["file"], found["source"], found["exists"], found["allowed"]) == (
@@ -32,7 +32,7 @@ async def test_project_file_permission_is_reported(peer: Peer, tmp_path: Path) -
 
 
 async def test_bound_connection_resolves_to_its_private_list(running: Engine, tmp_path: Path) -> None:
-    (tmp_path / project_file.NAME).write_text(project_file.text_for("bobs"))
+    (tmp_path / project_file.NAME).write_text(project_file.format_text("bobs"))
     bob, alice = await running.connect(user="bob"), await running.connect(user="alice")
     unused = await alice.result("conversation.resolve", path=str(tmp_path))
     assert (unused["conversation"], unused["exists"]) == ("my:bobs", False)

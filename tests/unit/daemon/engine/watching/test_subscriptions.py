@@ -234,7 +234,7 @@ async def test_damage_ends_only_its_own_subscriptions(tmp_path: Path) -> None:
         peer, reader = await running.connect(), await running.connect()
         await peer.result("task.add", **add("a"))
         await peer.result("task.add", **add("b", "fine"))
-        log.damaged[C] = 1
+        log.damaged_at[C] = 1
         await reader.result("event.subscribe", conversation=C, after=0)
         end = await reader.push()
         assert (end["method"], end["params"]["error"]["data"]["kind"]) == ("end", "damaged")

@@ -161,7 +161,7 @@ async def test_repeat_over_damaged_history_is_an_error(tmp_path: Path) -> None:
         await peer.result("task.add", **add("before"))
         await peer.result("task.add", **add("a", key="k"))
     async with engine(tmp_path, log) as running:
-        log.damaged[C] = 1
+        log.damaged_at[C] = 1
         peer = await running.connect()
         assert (await peer.refusal("task.add", **add("a", key="k")))["kind"] == "damaged"
         assert (await peer.result("task.list", conversation=C))["version"] == 3

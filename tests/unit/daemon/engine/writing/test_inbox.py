@@ -5,7 +5,7 @@ import anyio
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import TaskAdd
 from punchlist_testing.engine import Engine, Peer, TouchyLog, until
-from punchlistd.engine.calls import Arrival, Nobody, Write, stamp
+from punchlistd.engine.calls import Arrival, DaemonCaller, Write, stamp
 from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.writing.inbox import Inbox, Signal
 
@@ -62,7 +62,7 @@ async def test_barrier_opens_at_shutdown() -> None:
 
 def test_posts_of_a_list_keep_their_order() -> None:
     inbox, add = Inbox(), TaskAdd(conversation="c", title="a")
-    long = Write(Nobody(), None, METHODS["task.add"], add, stamp(Nobody(), add), is_long=True)
+    long = Write(DaemonCaller(), None, METHODS["task.add"], add, stamp(DaemonCaller(), add), is_long=True)
     posts = [Arrival(name, 1, Place(), Place(), [], lambda _: None) for name in ("a", "b", "a")]
     posts[0].is_long = True
     inbox.queue += (long, *posts)

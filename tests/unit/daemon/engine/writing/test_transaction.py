@@ -11,7 +11,7 @@ async def test_call_is_one_group_of_lines(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 3, key="k")
     stored = await log.read(0, 100)
     sides = [side_of(line) for line in stored]
-    assert [side.left for side in sides] == [3, 2, 1, 0]
+    assert [side.remaining for side in sides] == [3, 2, 1, 0]
     assert [side.key for side in sides] == ["k", "", "", ""] and sides[0].call
 
 

@@ -11,7 +11,7 @@ import pytest
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import TaskAdd
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine, until
-from punchlistd.engine.calls import Nobody, Write, stamp
+from punchlistd.engine.calls import DaemonCaller, Write, stamp
 from punchlistd.engine.replies import Outcome
 from punchlistd.engine.writing import transaction
 from punchlistd.store.port import Sealed, StorageFailed, StorageFull
@@ -71,7 +71,7 @@ async def test_fast_disk_commits_immediately_again(running: Engine, log: TouchyL
     assert log.head == 4
 
 
-class Returning(Nobody):
+class Returning(DaemonCaller):
     """Send another call this many loop turns after a reply."""
 
     def __init__(self, running: Engine, turns: int) -> None:
@@ -460,7 +460,7 @@ async def test_deletion_is_durable_without_room_to_erase(
 
 async def test_damaged_history_rejects_only_its_undo(peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a", key="k"))
-    log.damaged[C] = 2
+    log.damaged_at[C] = 2
     refused = await peer.refusal("list.undo", conversation=C)
     assert (refused["kind"], refused["seq"]) == ("damaged", 2)
     assert (await peer.refusal("task.add", **add("b")))["kind"] == "damaged"

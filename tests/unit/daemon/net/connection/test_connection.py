@@ -288,7 +288,7 @@ async def test_call_with_the_most_tasks_succeeds(tmp_path: Path) -> None:
     async with engine(tmp_path) as running:
         peer = await running.connect()
         frame = peer.request("list.replace", {"conversation": C, "tasks": tasks}, id=1)
-        assert frame.count(b",") + frame.count(b"{") + frame.count(b"[") > strict_json.MOST_VALUES
+        assert frame.count(b",") + frame.count(b"{") + frame.count(b"[") > strict_json.MAX_VALUES
         peer.write(frame)
         assert len((await peer.answer(1))["result"]["tasks"]) == 10_000
 
@@ -397,7 +397,7 @@ def test_large_user_ids_are_read_exactly() -> None:
         def getsockopt(self, *_: int) -> bytes:
             return struct.pack("iII", 7, (1 << 32) - 2, 0)
 
-    assert os_calls.peer(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
+    assert os_calls.read_peer(cast(socket.socket, Sock())) == (7, (1 << 32) - 2)
 
 
 async def test_no_bytes_crash_the_daemon(running: Engine, peer: Peer) -> None:

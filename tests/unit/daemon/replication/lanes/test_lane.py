@@ -27,7 +27,7 @@ from punchlistd.clock import now_ms
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.decide.many import add_many
 from punchlistd.domain.evolve import evolve
-from punchlistd.engine.calls import Arrival, Nobody, Step
+from punchlistd.engine.calls import Arrival, DaemonCaller, Step
 from punchlistd.engine.lists.loaded import Place
 from punchlistd.engine.replies import Reply
 from punchlistd.engine.watching import views
@@ -245,7 +245,7 @@ async def test_claim_lasts_while_its_machine_is_alive(space: MemorySpace) -> Non
     begun = asyncio.get_running_loop().time()
     waiting = b.begin(claim("bob", wait_ms=120_000))
     for _ in range(30):
-        a.connection.heard_at = begun + _
+        a.connection.last_seen_at = begun + _
         await asyncio.sleep(1)
     assert not waiting.done(), "its machine gives signs of life"
     await a.stop()
@@ -968,7 +968,7 @@ async def test_stale_list_shows_since_when(space: MemorySpace) -> None:
     assert "shared" not in await decoded(b.read(place))
 
 
-class Screen(Nobody):
+class Screen(DaemonCaller):
     """A connection that takes what is pushed to it.
 
     Args:

@@ -27,15 +27,15 @@ TABLE = """\
 )
 def test_deepest_and_latest_mount_wins(tmp_path: Path, path: str, kind: str) -> None:
     (tmp_path / "table").write_text(TABLE)
-    assert os_calls.file_system(path, str(tmp_path / "table")) == kind
+    assert os_calls.find_file_system(path, str(tmp_path / "table")) == kind
 
 
 def test_missing_mount_table_gives_none(tmp_path: Path) -> None:
-    assert os_calls.file_system("/x", str(tmp_path / "missing")) == ""
+    assert os_calls.find_file_system("/x", str(tmp_path / "missing")) == ""
 
 
 def test_real_mount_table_is_parsed(tmp_path: Path) -> None:
-    kind = os_calls.file_system(str(tmp_path / "log.db"))
+    kind = os_calls.find_file_system(str(tmp_path / "log.db"))
     assert kind and not is_remote(kind)
 
 

@@ -40,7 +40,7 @@ def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monke
     path = str(home / "run" / "daemon.sock")
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is not None
     # The client's alone: the daemon in this process goes on asking the system.
-    monkeypatch.setattr(launch, "os_calls", SimpleNamespace(connect=os_calls.connect, peer=stranger))
+    monkeypatch.setattr(launch, "os_calls", SimpleNamespace(connect=os_calls.connect, read_peer=stranger))
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is None
 
 

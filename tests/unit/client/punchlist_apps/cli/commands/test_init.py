@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist_schemas import project_file
-from punchlist_schemas.directory import meant
+from punchlist_schemas.directory import find_list
 from punchlist_testing.repositories import git, repository, worktree
 from punchlist_testing.terminal import command, environment
 
@@ -49,7 +49,7 @@ def test_existing_project_file_is_kept(run: Any) -> None:
 
 def test_invalid_list_name_is_rejected(run: Any) -> None:
     assert run("init", "../x").code == 2
-    assert meant() is None
+    assert find_list() is None
 
 
 @pytest.mark.parametrize("words", [("list",), ("add", "x"), ("init",)])

@@ -221,7 +221,7 @@ def test_postgresql_space_is_added_and_shown(punch: Punch, tmp_path: Path) -> No
         assert f"{url}, PostgreSQL " in punch("doctor").out
         secret = url.replace("@", ":s3cret@")
         outcome = punch("space", "add", "other", secret)
-        assert outcome.code != 0 and "stands in a file" in outcome.err and "s3cret" not in outcome.err
+        assert outcome.code != 0 and "password in a file" in outcome.err and "s3cret" not in outcome.err
 
 
 @needs_server

@@ -1,4 +1,4 @@
-"""The shared log in real NATS servers: posts, barriers, pushes, and why a space can't be used."""
+"""The shared log in real NATS servers: posts, barriers, pushes, and errors of spaces."""
 
 import asyncio
 import base64
@@ -33,7 +33,7 @@ from punchlistd.replication.adapters.nats.creds import read_creds
 from punchlistd.replication.adapters.nats.link import connect
 from punchlistd.replication.adapters.nats.log import NatsLog
 from punchlistd.replication.adapters.nats.refusals import Refused
-from punchlistd.replication.adapters.nats.stream import find, settings
+from punchlistd.replication.adapters.nats.stream import build_settings, find_stream
 from punchlistd.replication.port import (
     Beat,
     Conflict,
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def member(space: Space, name: str = "ann_1") -> AsyncGenerator[tuple[NatsLog, Hearing]]:
-    """A member whose way to the space is being kept open."""
+    """A connected member."""
     log = NatsLog(space, name)
     async with heard(log) as hearing:
         yield log, hearing
@@ -71,7 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServer]:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """A busy machine is no fault of a server's: only tests in which requests are lost keep to the real times."""
+    """Use long timeouts, for busy machines, except in tests that lose requests."""
     if "real_times" not in request.fixturenames:
         monkeypatch.setattr("punchlistd.replication.adapters.nats.link.REQUEST_S", PATIENCE_S)
         monkeypatch.setattr("punchlistd.replication.adapters.nats.link.CONNECT_S", PATIENCE_S)
@@ -79,11 +79,11 @@ def patient(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
 
 @pytest.fixture
 def real_times() -> None:
-    """Requests end as they do for people."""
+    """Use the real timeouts."""
 
 
 async def patiently(call: Callable[[], Awaitable[T]]) -> T:
-    """Call until a busy machine, or servers that elect, let it succeed."""
+    """Retry while the machine is busy or the servers elect a leader."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             try:
@@ -95,16 +95,16 @@ async def patiently(call: Callable[[], Awaitable[T]]) -> T:
 _made = 0
 
 
-async def made(server: NatsServer, **more: Any) -> Space:
-    """A new space at a server."""
+async def create_space(server: NatsServer, **more: Any) -> Space:
+    """Create a space on a server."""
     global _made  # noqa: PLW0603 - each test has a space of its own
     _made += 1
     space = Space(f"s{_made}", (server.url,), **more)
     return (await prepare(space, "test")).space
 
 
-async def test_rubbish_of_another_member_is_left_and_what_follows_is_heard(server: NatsServer) -> None:
-    space = await made(server)
+async def test_invalid_messages_of_members_are_skipped(server: NatsServer) -> None:
+    space = await create_space(server)
     async with connected(space) as (ann, hearing):
         connection = ann._connection  # pyright: ignore[reportPrivateUsage]
         assert connection is not None
@@ -118,8 +118,8 @@ async def test_rubbish_of_another_member_is_left_and_what_follows_is_heard(serve
         assert (hearing.posts, hearing.wants, len(hearing.links)) == ([], [], 1)
 
 
-async def test_a_post_to_another_subject_is_in_no_list(server: NatsServer) -> None:
-    space = await made(server)
+async def test_post_to_another_subject_is_ignored(server: NatsServer) -> None:
+    space = await create_space(server)
     async with connected(space) as (ann, hearing):
         first = await ann.post("a", 0, "n1", b"one")
         await hearing.until(lambda: hearing.posts)
@@ -131,11 +131,11 @@ async def test_a_post_to_another_subject_is_in_no_list(server: NatsServer) -> No
         assert [post.body for post in hearing.posts if post.list == "a"] == [b"one", b"two"]
         assert {post.list for post in hearing.posts} == {"a", "\ufffd\ufffd"}
         assert "a" in await ann.lists()
-        assert len(hearing.links) == 1, "the connection goes on"
+        assert len(hearing.links) == 1, "the connection stays open"
 
 
 async def _send(server: NatsServer, subject: bytes, head: bytes, body: bytes) -> None:
-    """Send bytes that the client library would not let through."""
+    """Send bytes that the client library rejects."""
     reader, writer = await asyncio.open_connection(server.host, PORT)
     line = b"HPUB %b %d %d\r\n" % (subject, len(head), len(head) + len(body))
     writer.write(b'CONNECT {"verbose": false, "headers": true}\r\n%b%b%b\r\nPING\r\n' % (line, head, body))
@@ -147,12 +147,12 @@ GARBLED = (b"", b"\xff", b"[]", b"null", b"[" * 10_000, b'{"error": "full"}', b'
 
 
 @pytest.mark.parametrize("garbled", GARBLED)
-async def test_an_unreadable_reply_is_a_typed_error(tmp_path: Path, garbled: bytes) -> None:
+async def test_unreadable_reply_is_a_typed_error(tmp_path: Path, garbled: bytes) -> None:
     host = own_address()
     server = NatsServer(tmp_path, f"host: {host}\nport: {PORT}\n", host=host, whole=True)
     server.start()
     sound = {
-        "STREAM.INFO": json.dumps({"config": settings("team", 1)}).encode(),
+        "STREAM.INFO": json.dumps({"config": build_settings("team", 1)}).encode(),
         "STREAM.MSG.GET": b'{"message": {"seq": 1}}',
         ".bar.": b'{"seq": 1}',
     }
@@ -184,12 +184,10 @@ async def test_an_unreadable_reply_is_a_typed_error(tmp_path: Path, garbled: byt
         server.kill()
 
 
-async def test_a_server_that_can_not_write_is_told_as_one_that_stores_nothing_and_is_back_once_it_can(
-    tmp_path: Path, real_times: None
-) -> None:
+async def test_unwritable_disk_is_reported_until_writable(tmp_path: Path, real_times: None) -> None:
     with running_server(tmp_path) as server:
         assert server.process is not None
-        async with connected(await made(server)) as (ann, hearing):
+        async with connected(await create_space(server)) as (ann, hearing):
             position = await ann.post("a", 0, "n0", b"x")
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
             with pytest.raises((OutcomeUnknown, Unreachable)):
@@ -205,10 +203,10 @@ async def test_a_server_that_can_not_write_is_told_as_one_that_stores_nothing_an
             await patiently(lambda: ann.post("a", found[-1].position, "later", b"x"))
 
 
-async def test_a_server_whose_clock_is_elsewhere_is_refused(server: NatsServer) -> None:
-    space = await made(server)
+async def test_server_with_wrong_clock_is_rejected(server: NatsServer) -> None:
+    space = await create_space(server)
     connection = await connect(space, server.url, None, "test")
-    found = await find(connection, space.name)
+    found = await find_stream(connection, space.name)
     assert abs(found.skew_s) < SKEW_S
     with pytest.raises(Refused, match="by NTP") as refused:
         check_clock(Refused, server.url, -2 * SKEW_S)
@@ -216,10 +214,10 @@ async def test_a_server_whose_clock_is_elsewhere_is_refused(server: NatsServer) 
     await connection.close()
 
 
-async def test_a_stream_that_is_purged_under_us_has_lost_its_posts_and_takes_new_ones_behind_them(
+async def test_purged_stream_accepts_posts_at_later_positions(
     server: NatsServer,
 ) -> None:
-    space = await made(server)
+    space = await create_space(server)
     async with connected(space) as (ann, _):
         first = await ann.post("a", 0, "n1", b"one")
         connection = ann._connection  # pyright: ignore[reportPrivateUsage]
@@ -229,14 +227,12 @@ async def test_a_stream_that_is_purged_under_us_has_lost_its_posts_and_takes_new
         assert not await ann.is_current("a", first)
         with pytest.raises((Conflict, OutcomeUnknown)):
             await ann.post("a", first, "n2", b"two")
-        assert await ann.post("a", 0, "n3", b"one again") > first, "no number comes twice"
+        assert await ann.post("a", 0, "n3", b"one again") > first, "a position was used twice"
 
 
-async def test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not(
-    server: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("punchlistd.replication.adapters.nats.link.ASKED_AGAIN_S", 0.01)
-    connection = await connect(await made(server), server.url, None, "test")
+async def test_requests_are_resent_but_posts_are_not(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punchlistd.replication.adapters.nats.link.RESEND_S", 0.01)
+    connection = await connect(await create_space(server), server.url, None, "test")
     asked: list[bytes] = []
     heard: asyncio.Queue[None] = asyncio.Queue()
 
@@ -249,7 +245,7 @@ async def test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not(
             await message.respond(b"I do")
 
     async def hears() -> None:
-        """Wait until the leader hears, and has heard what was asked before: its `flush` may overtake both."""
+        """Wait until the leader has received all earlier requests. A `flush` can overtake them."""
         await leader.publish("asked", b"myself")
         with anyio.fail_after(PATIENCE_S):
             await heard.get()
@@ -271,23 +267,23 @@ async def test_a_question_that_is_not_answered_is_asked_again_and_a_post_is_not(
         await connection.close()
 
 
-async def test_of_several_addresses_one_that_answers_is_enough(server: NatsServer) -> None:
-    space = await made(server)
+async def test_one_reachable_address_is_enough(server: NatsServer) -> None:
+    space = await create_space(server)
     both = Space(space.name, ("nats://127.0.0.1:1", *space.urls))
     assert (await prepare(both, "test")).made is False
     async with connected(both) as (ann, _):
         assert ann.link.server == server.url
 
 
-async def test_a_far_member_knows_how_far_it_is_before_its_first_post_and_lets_no_conflict_hide_it(
+async def test_round_trip_is_known_before_the_first_post(
     server: NatsServer,
 ) -> None:
     far = Distance(server.host, PORT, 20)
     far.start()
     try:
-        space = await made(server)
+        space = await create_space(server)
         async with connected(space) as (ann, _), connected(Space(space.name, (far.url,)), "bob_2") as (bob, _):
-            assert bob.round_trip_s >= 0.04 > ann.round_trip_s, "turns are as long as a post of his takes"
+            assert bob.round_trip_s >= 0.04 > ann.round_trip_s, "a turn lasts as long as one of the member's posts"
             position = await ann.post("a", 0, "n1", b"one")
             for number in range(8):
                 with pytest.raises(Conflict):
@@ -297,9 +293,9 @@ async def test_a_far_member_knows_how_far_it_is_before_its_first_post_and_lets_n
         far.end()
 
 
-async def test_a_stream_that_is_deleted_under_us_is_not_made_again_silently(tmp_path: Path) -> None:
+async def test_deleted_stream_is_not_recreated(tmp_path: Path) -> None:
     with running_server(tmp_path) as server:
-        space = await made(server)
+        space = await create_space(server)
         async with connected(space) as (ann, hearing):
             first = await ann.post("a", 0, "n1", b"one")
             server.kill()
@@ -311,11 +307,9 @@ async def test_a_stream_that_is_deleted_under_us_is_not_made_again_silently(tmp_
                 await ann.post("a", first, "n2", b"two")
 
 
-async def test_a_stream_of_another_kind_takes_the_name_and_one_with_changed_settings_is_refused(
-    server: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_foreign_or_changed_stream_is_rejected(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("punchlistd.replication.adapters.nats.log.WATCH_S", 0.05)
-    space = await made(server)
+    space = await create_space(server)
     async with connected(space) as (ann, hearing):
         connection = ann._connection  # pyright: ignore[reportPrivateUsage]
         assert connection is not None
@@ -334,9 +328,7 @@ async def test_a_stream_of_another_kind_takes_the_name_and_one_with_changed_sett
 
 
 @pytest.mark.parametrize(("sync", "kind"), [("always", ""), ("", "default_fsync")])
-async def test_a_server_that_acknowledges_before_it_writes_is_refused_where_its_monitor_says_so(
-    tmp_path: Path, sync: str, kind: str
-) -> None:
+async def test_server_with_default_fsync_is_rejected(tmp_path: Path, sync: str, kind: str) -> None:
     host = own_address()
     with running_server(tmp_path, f'http: "{host}:8222"\n', host=host, sync=sync) as server:
         space = Space("team", (server.url,), monitor=server.monitor)
@@ -349,14 +341,14 @@ async def test_a_server_that_acknowledges_before_it_writes_is_refused_where_its_
 
 
 @pytest.mark.parametrize("monitor", ["file:///etc/passwd", "http://127.0.0.1:1"])
-async def test_a_monitor_that_is_none_is_refused(server: NatsServer, monitor: str) -> None:
+async def test_address_without_monitor_is_rejected(server: NatsServer, monitor: str) -> None:
     with pytest.raises(Refused, match="--monitor") as refused:
         await prepare(Space("team", (server.url,), monitor=monitor), "test")
     assert refused.value.kind == "bad_monitor"
 
 
 @pytest.mark.parametrize("told", [b"rubbish\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n" + b"[" * 100_000])
-async def test_a_monitor_that_answers_rubbish_is_refused(server: NatsServer, told: bytes) -> None:
+async def test_monitor_with_invalid_response_is_rejected(server: NatsServer, told: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(told)
@@ -369,7 +361,7 @@ async def test_a_monitor_that_answers_rubbish_is_refused(server: NatsServer, tol
     assert refused.value.kind == "bad_monitor"
 
 
-async def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
+async def test_server_without_jetstream_is_rejected(tmp_path: Path) -> None:
     host = own_address()
     server = NatsServer(tmp_path, f"host: {host}\nport: {PORT}\n", host=host, whole=True)
     server.start()
@@ -382,14 +374,14 @@ async def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
 
 
 @needs_server
-async def test_one_server_cannot_hold_each_post_three_times(server: NatsServer) -> None:
+async def test_single_server_cannot_store_three_replicas(server: NatsServer) -> None:
     with pytest.raises(Refused) as refused:
         await prepare(Space("three", (server.url,), replicas=3), "test")
     assert refused.value.kind == "too_few_servers"
 
 
 class Secured:
-    """A server as `punch space server` configures it, with its certificates and logins."""
+    """A server with the configuration, certificates and logins of `punch space server`."""
 
     def __init__(self, directory: Path, *, host: str = "", certified: str = "", days: int = 30) -> None:
         self.authority = Authority(directory / "ca")
@@ -418,14 +410,14 @@ class Secured:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Generator[Secured]:
-    made = Secured(tmp_path_factory.mktemp("secured"))
-    made.server.start()
-    yield made
-    made.server.kill()
+    secured = Secured(tmp_path_factory.mktemp("secured"))
+    secured.server.start()
+    yield secured
+    secured.server.kill()
 
 
 @needs_openssl
-async def test_the_written_configuration_lets_a_member_post_a_reader_read_and_a_keeper_erase(secured: Secured) -> None:
+async def test_generated_configuration_grants_roles(secured: Secured) -> None:
     checked = await prepare(secured.space("ann"), "test")
     assert checked.server.startswith("tls://")
     async with (
@@ -439,7 +431,7 @@ async def test_the_written_configuration_lets_a_member_post_a_reader_read_and_a_
         await heard.until(lambda: heard.posts)
         assert [post.body for post in await bob.read("a", start)] == [b"one"]
         assert await ann.is_current("a", first)
-        with pytest.raises(Forbidden, match="ask its keeper"):
+        with pytest.raises(Forbidden, match="Ask its keeper"):
             await bob.post("a", first, "n2", b"two")
         with pytest.raises(Forbidden):
             await ann.erase("a", first + 1)
@@ -450,7 +442,7 @@ async def test_the_written_configuration_lets_a_member_post_a_reader_read_and_a_
 
 
 @needs_openssl
-async def test_what_a_member_does_not_need_is_denied_at_once(secured: Secured) -> None:
+async def test_unneeded_permissions_are_denied_immediately(secured: Secured) -> None:
     await prepare(secured.space("ann"), "test")
     async with connected(secured.space("ann")) as (ann, hearing):
         connection = ann._connection  # pyright: ignore[reportPrivateUsage]
@@ -474,7 +466,7 @@ async def test_what_a_member_does_not_need_is_denied_at_once(secured: Secured) -
 
 
 @needs_openssl
-async def test_a_reader_cannot_make_the_space(tmp_path: Path) -> None:
+async def test_reader_cannot_create_the_space(tmp_path: Path) -> None:
     secured = Secured(tmp_path)
     secured.server.start()
     try:
@@ -486,7 +478,7 @@ async def test_a_reader_cannot_make_the_space(tmp_path: Path) -> None:
 
 
 @needs_openssl
-async def test_a_stranger_is_let_in_nowhere_and_told_what_to_ask_for(secured: Secured) -> None:
+async def test_stranger_is_rejected_with_advice(secured: Secured) -> None:
     stranger = login("eve", "member")
     for given, kind in (
         ({"creds": secured.creds(stranger)}, "unauthorized"),
@@ -510,11 +502,11 @@ async def test_a_stranger_is_let_in_nowhere_and_told_what_to_ask_for(secured: Se
 @pytest.mark.parametrize(
     ("certified", "days", "kind", "told"),
     [
-        ("elsewhere.example.org", 30, "wrong_host", "for another host than 127."),
+        ("elsewhere.example.org", 30, "wrong_host", "not valid for 127."),
         ("", -1, "certificate_expired", "has expired"),
     ],
 )
-async def test_a_certificate_that_does_not_hold_is_told_by_what_is_wrong_with_it(
+async def test_invalid_certificate_is_reported_by_kind(
     tmp_path: Path, certified: str, days: int, kind: str, told: str
 ) -> None:
     secured = Secured(tmp_path, certified=certified, days=days)
@@ -528,7 +520,7 @@ async def test_a_certificate_that_does_not_hold_is_told_by_what_is_wrong_with_it
         secured.server.kill()
 
 
-async def test_where_tls_was_asked_for_a_server_without_it_is_sent_nothing(server: NatsServer, tmp_path: Path) -> None:
+async def test_nothing_is_sent_without_tls(server: NatsServer, tmp_path: Path) -> None:
     secret = login("ann", "member")
     (tmp_path / "ann.creds").touch(0o600)
     (tmp_path / "ann.creds").write_text(secret.creds)
@@ -539,7 +531,7 @@ async def test_where_tls_was_asked_for_a_server_without_it_is_sent_nothing(serve
 
 
 class Impostor:
-    """A peer that speaks the first lines of NATS."""
+    """A server that sends only the first lines of NATS."""
 
     def __init__(self, info: bytes) -> None:
         self.info = info
@@ -566,7 +558,7 @@ class Impostor:
         (b'INFO {"server_id":"x","version":"2.14.0","headers":true,"max_payload":"much"}\r\n', "unreachable"),
     ],
 )
-async def test_an_old_server_or_none_at_all_is_refused(info: bytes, kind: str) -> None:
+async def test_old_or_foreign_server_is_rejected(info: bytes, kind: str) -> None:
     impostor = Impostor(info)
     listening = await asyncio.start_server(impostor.serve, impostor.host, PORT)
     async with listening:
@@ -575,7 +567,7 @@ async def test_an_old_server_or_none_at_all_is_refused(info: bytes, kind: str) -
     assert refused.value.kind == kind
 
 
-async def test_no_server_at_all_is_told_without_numbers_of_errors() -> None:
+async def test_missing_server_is_reported_without_error_numbers() -> None:
     for url in (f"nats://{own_address()}:{PORT}", "tls://no-such-host.invalid:4222"):
         with pytest.raises(Refused, match="No server answers at") as refused:
             await prepare(Space("team", (url,)), "test")
@@ -592,7 +584,7 @@ async def test_no_server_at_all_is_told_without_numbers_of_errors() -> None:
         ("{expired}", 0o600, "creds_expired"),
     ],
 )
-async def test_a_creds_file_that_cannot_be_used_is_refused_before_anybody_is_asked(
+async def test_unusable_creds_file_is_rejected_before_connecting(
     tmp_path: Path, text: str, mode: int, kind: str
 ) -> None:
     secret = login("ann", "member")
@@ -607,7 +599,7 @@ async def test_a_creds_file_that_cannot_be_used_is_refused_before_anybody_is_ask
 
 
 @pytest.mark.parametrize("expiry", ["-1e300", "-4503599627370496", "-" + "9" * 40, "[" * 10_000, '"never"'])
-async def test_an_unreadable_expiry_is_left_to_the_server(tmp_path: Path, expiry: str) -> None:
+async def test_unreadable_expiry_is_left_to_the_server(tmp_path: Path, expiry: str) -> None:
     claims = base64.urlsafe_b64encode(f'{{"exp":{expiry}}}'.encode()).decode().rstrip("=")
     path = tmp_path / "ann.creds"
     path.touch(0o600)
@@ -615,7 +607,7 @@ async def test_an_unreadable_expiry_is_left_to_the_server(tmp_path: Path, expiry
     assert (await asyncio.to_thread(read_creds, str(path))).expires == 0
 
 
-async def test_three_servers_keep_a_space_up_while_one_is_away(tmp_path: Path, real_times: None) -> None:
+async def test_three_servers_tolerate_loss_of_one(tmp_path: Path, real_times: None) -> None:
     with running_cluster(tmp_path) as servers:
         urls = tuple(server.url for server in servers)
         with anyio.fail_after(PATIENCE_S):

@@ -1,4 +1,4 @@
-"""The shared log in real PostgreSQL servers: what is its own, and why a space there can't be used."""
+"""The shared log in real PostgreSQL servers: behavior of this adapter, and errors of spaces."""
 
 import asyncio
 import os
@@ -36,13 +36,13 @@ def server() -> Generator[PostgresServer]:
 
 @pytest.fixture
 def members(server: PostgresServer, tmp_path: Path) -> Members:
-    """A space of its own."""
+    """A new space."""
     return Members(tmp_path / "creds", server, f"s{os.urandom(4).hex()}", **ROLES)
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is no fault of a server's, and a lost connection is tried again without a pause for people."""
+    """Use long timeouts, for busy machines, and reconnect without a pause."""
     monkeypatch.setattr("punchlistd.replication.adapters.postgres.link.REQUEST_S", PATIENCE_S)
     monkeypatch.setattr("punchlistd.replication.adapters.postgres.link.CONNECT_S", PATIENCE_S)
     monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.MIN_PAUSE_S", 0.02)
@@ -68,7 +68,7 @@ async def connected(space: Space, name: str = "ann_1") -> AsyncGenerator[tuple[P
 
 
 def fits_anywhere(members: Members) -> str:
-    """A creds file of ann's that names no host and no database."""
+    """Write a creds file of ann without host and database."""
     creds = Path(members.creds("ann"))
     path = creds.with_name("any")
     path.touch(0o600)
@@ -77,14 +77,14 @@ def fits_anywhere(members: Members) -> str:
 
 
 async def becomes(server: PostgresServer, question: str, answer: str) -> None:
-    """Wait until a server says so."""
+    """Wait until the server confirms a condition."""
     with anyio.fail_after(PATIENCE_S):
         while server.sql(question, "postgres") != answer:  # noqa: ASYNC110 - a server has no such event
             await asyncio.sleep(0.05)
 
 
 def certify(server: PostgresServer, signed: tuple[Path, Path]) -> None:
-    """Give a server its certificate and key."""
+    """Install certificate and key of a server."""
     for path, name in zip(signed, ("server.crt", "server.key"), strict=True):
         there = server.data / name
         there.write_bytes(path.read_bytes())
@@ -93,13 +93,13 @@ def certify(server: PostgresServer, signed: tuple[Path, Path]) -> None:
 
 
 async def refusal(space: Space) -> Refused:
-    """Why a space can't be added."""
+    """Return the error of adding a space."""
     with pytest.raises(Refused) as refused:
         await prepare(space, "test")
     return refused.value
 
 
-async def test_a_member_posts_a_reader_reads_and_a_keeper_erases(members: Members) -> None:
+async def test_member_posts_reader_reads_keeper_erases(members: Members) -> None:
     async with (
         connected(space_of(members)) as (ann, _),
         connected(space_of(members, "bob"), "bob_2") as (bob, hearing),
@@ -110,7 +110,7 @@ async def test_a_member_posts_a_reader_reads_and_a_keeper_erases(members: Member
         await hearing.until(lambda: hearing.posts)
         assert [post.body for post in await bob.read("a", 0)] == [b"one"]
         assert await bob.is_current("a", first)
-        with pytest.raises(Forbidden, match="ask its keeper"):
+        with pytest.raises(Forbidden, match="Ask its keeper"):
             await bob.post("a", first, "n2", b"two")
         with pytest.raises(Forbidden):
             await ann.erase("a", first + 1)
@@ -121,7 +121,7 @@ async def test_a_member_posts_a_reader_reads_and_a_keeper_erases(members: Member
         assert [post.body for post in await bob.read("a", 0)] == [b"two"]
 
 
-async def test_what_a_member_does_not_need_the_server_denies(members: Members) -> None:
+async def test_server_denies_unneeded_permissions(members: Members) -> None:
     async with connected(space_of(members)) as (ann, _), connected(space_of(members, "bob"), "bob_2") as (bob, _):
         await ann.post("a", 0, "n1", b"one")
         table = f'"punch-{members.space}".post'
@@ -136,17 +136,17 @@ async def test_what_a_member_does_not_need_the_server_denies(members: Members) -
             assert connection is not None
             for statement in (*statements, f'CREATE TABLE "punch-{members.space}".other (x int)'):
                 with pytest.raises((Forbidden, Unreachable), match="permission|must be owner"):
-                    await connection.ask(statement)
+                    await connection.query(statement)
         assert [post.body for post in await bob.read("a", 0)] == [b"one"]
 
 
-async def test_another_space_of_the_same_database_is_closed_to_a_member(members: Members, tmp_path: Path) -> None:
+async def test_member_cannot_access_another_space(members: Members, tmp_path: Path) -> None:
     other = Members(tmp_path / "other", members.server, f"s{os.urandom(4).hex()}", ann="member")
     foreign = Space(members.space, (other.url("ann"),), creds=other.creds("ann"), replicas=0)
     assert (await refusal(foreign)).kind == "no_permission"
 
 
-async def test_a_password_is_neither_in_the_sql_nor_in_what_the_server_logs(members: Members) -> None:
+async def test_passwords_are_not_in_sql_or_logs(members: Members) -> None:
     secret = await asyncio.to_thread(read_password, members.creds("ann"), Address.of(members.url("ann")))
     async with connected(space_of(members)) as (ann, _):
         await ann.post("a", 0, "n1", b"one")
@@ -154,7 +154,7 @@ async def test_a_password_is_neither_in_the_sql_nor_in_what_the_server_logs(memb
     assert len(secret) >= 32
 
 
-async def test_rubbish_of_others_is_left_and_what_follows_is_heard(members: Members) -> None:
+async def test_invalid_notifications_are_skipped(members: Members) -> None:
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
     async with connected(space_of(members)) as (ann, hearing):
@@ -175,7 +175,7 @@ async def test_rubbish_of_others_is_left_and_what_follows_is_heard(members: Memb
         assert ann.link.state == "up" and len(hearing.links) == 1
 
 
-async def test_a_notice_of_a_post_that_is_not_there_makes_nobody_believe_in_it(members: Members) -> None:
+async def test_forged_notification_of_a_post_is_ignored(members: Members) -> None:
     async with connected(space_of(members)) as (_, hearing):
         text = '{"what":"post","by":"eve_9","list":"a","n":1}'
         members.server.sql(f"SELECT pg_notify('punch-{members.space}', '{text}')")
@@ -185,7 +185,7 @@ async def test_a_notice_of_a_post_that_is_not_there_makes_nobody_believe_in_it(m
         assert {post.nonce for post in hearing.posts} == {"n1"}
 
 
-async def test_a_post_that_was_read_ahead_of_its_notice_is_not_read_again(members: Members) -> None:
+async def test_post_read_before_its_notification_is_not_reread(members: Members) -> None:
     async with connected(space_of(members)) as (ann, _), connected(space_of(members), "bob_2") as (_, hearing):
         for n in (1, 2):
             await ann.post("a", n - 1, f"n{n}", b"x")
@@ -197,7 +197,7 @@ async def test_a_post_that_was_read_ahead_of_its_notice_is_not_read_again(member
         assert [post.nonce for post in hearing.posts] == ["n1", "n2", "n3"]
 
 
-async def test_an_oversized_row_is_not_fetched(members: Members) -> None:
+async def test_oversized_row_is_not_fetched(members: Members) -> None:
     async with connected(space_of(members)) as (ann, _):
         body = f"decode(repeat('00', {MAX_POST + 1}), 'hex')"
         await asyncio.to_thread(
@@ -207,7 +207,7 @@ async def test_an_oversized_row_is_not_fetched(members: Members) -> None:
         assert (bad.position, bad.body) == (1, b"") and f"{MAX_POST + 1} bytes" in bad.fault
 
 
-async def test_posts_after_a_removed_one_are_heard(members: Members) -> None:
+async def test_posts_after_a_removed_one_are_delivered(members: Members) -> None:
     async with connected(space_of(members)) as (ann, hearing), connected(space_of(members), "bob_2") as (bob, _):
         await bob.post("a", 0, "n1", b"one")
         notice = f"""pg_notify('punch-{members.space}', '{{"what":"post","by":"eve_3","list":"a","n":9000}}')"""
@@ -221,7 +221,7 @@ async def test_posts_after_a_removed_one_are_heard(members: Members) -> None:
         await hearing.until(lambda: any(post.nonce == "n2" for post in hearing.posts))
 
 
-async def test_posts_whose_notices_come_together_are_all_heard(members: Members) -> None:
+async def test_posts_of_simultaneous_notifications_are_delivered(members: Members) -> None:
     async with connected(space_of(members)) as (ann, _):
         for n in (1, 2, 3):
             await ann.post("a", n - 1, f"n{n}", b"x")
@@ -233,7 +233,7 @@ async def test_posts_whose_notices_come_together_are_all_heard(members: Members)
             assert [post.nonce for post in hearing.posts] == ["n1", "n2", "n3"]
 
 
-async def test_a_connection_that_is_terminated_is_made_again_and_a_post_over_it_is_in_once(members: Members) -> None:
+async def test_post_over_a_terminated_connection_is_stored_once(members: Members) -> None:
     async with connected(space_of(members)) as (ann, hearing):
         position, ended = 0, 0
         for number in range(20):
@@ -252,21 +252,19 @@ async def test_a_connection_that_is_terminated_is_made_again_and_a_post_over_it_
         assert any(link.state == "down" for link in hearing.links)
 
 
-async def test_an_error_of_the_server_leaves_nothing_and_its_connection_in_use(members: Members) -> None:
-    """A constraint of somebody's own, as an operator may add one."""
+async def test_server_error_keeps_the_connection(members: Members) -> None:
+    """The error comes from a constraint, which an operator can add."""
     server = members.server
     server.sql(f"""ALTER TABLE "punch-{members.space}".post ADD CHECK (nonce <> 'no')""")
     async with connected(space_of(members)) as (ann, hearing):
-        with pytest.raises(Unreachable, match="refused"):
+        with pytest.raises(Unreachable, match="reported an error"):
             await ann.post("a", 0, "no", b"one")
         assert await ann.post("a", 0, "yes", b"one") == 1
         assert [link.state for link in hearing.links] == ["up"]
 
 
-async def test_a_server_without_room_is_told_as_one_that_stores_nothing_and_is_back_once_it_has(
-    members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server says that its disk is full (53100), by a trigger: what it says then is real, its disk is not full."""
+async def test_full_disk_is_reported_until_space_is_free(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trigger raises the server's real error for a full disk (53100)."""
     monkeypatch.setattr("punchlistd.replication.adapters.postgres.log.WATCH_S", 0.05)
     table = f'"punch-{members.space}".post'
     members.server.sql(f"""
@@ -275,22 +273,22 @@ async def test_a_server_without_room_is_told_as_one_that_stores_nothing_and_is_b
         CREATE TRIGGER no_room BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION "punch-{members.space}".no_room();
     """)
     async with connected(space_of(members)) as (ann, hearing):
-        with pytest.raises(Unreachable, match="can't store now"):
+        with pytest.raises(Unreachable, match="can't store posts now"):
             await ann.post("a", 0, "n1", b"one")
         full = await hearing.link("down", "no_quorum")
-        assert "No space left" in full.reason and "Make room" in full.reason
+        assert "No space left" in full.reason and "Free disk space" in full.reason
         count = len(hearing.links)
         await hearing.until(lambda: ann.link.state == "down")
-        assert all(link.state != "up" for link in hearing.links[count:]), "it is not up before it stores again"
+        assert all(link.state != "up" for link in hearing.links[count:]), (
+            "the link was up before the server stored again"
+        )
         members.server.sql(f"DROP TRIGGER no_room ON {table}")
         await hearing.link("up")
         assert await ann.post("a", 0, "n1", b"one") == 1
         assert await ann.lists() == ["a"]
 
 
-async def test_a_table_that_is_made_anew_under_us_is_another_space(
-    members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_recreated_table_is_another_space(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.WATCH_S", 0.05)
     monkeypatch.setattr("punchlistd.replication.adapters.postgres.log.WATCH_S", 0.05)
     schema = f'"punch-{members.space}"'
@@ -324,7 +322,7 @@ async def test_a_table_that_is_made_anew_under_us_is_another_space(
         ("ALTER ROLE {user} CONNECTION LIMIT 2", "too_many_connections"),
     ],
 )
-async def test_what_makes_a_space_unusable_is_told_by_its_kind(members: Members, change: str, kind: str) -> None:
+async def test_unusable_spaces_are_reported_by_kind(members: Members, change: str, kind: str) -> None:
     assert (await prepare(space_of(members), "test")).made is False
     table, user = f'"punch-{members.space}".post', f'"ann-{members.space}"'
     members.server.sql(change.format(table=table, user=user))
@@ -333,29 +331,29 @@ async def test_what_makes_a_space_unusable_is_told_by_its_kind(members: Members,
     assert "{" not in str(refused) and str(refused).endswith(".")
 
 
-async def test_a_setting_that_would_acknowledge_before_it_writes_is_raised_for_our_sessions(members: Members) -> None:
+async def test_sessions_require_synchronous_commits(members: Members) -> None:
     members.server.sql(f"""ALTER ROLE "ann-{members.space}" SET synchronous_commit = off""")
     async with connected(space_of(members)) as (ann, _):
         connection = ann._connection  # pyright: ignore[reportPrivateUsage]
         assert connection is not None
-        (row,) = await connection.ask("SELECT current_setting('synchronous_commit') AS found")
+        (row,) = await connection.query("SELECT current_setting('synchronous_commit') AS found")
         assert row["found"] == "on"
 
 
-async def test_a_server_that_never_writes_to_its_disk_is_refused(tmp_path: Path) -> None:
+async def test_server_without_fsync_is_rejected(tmp_path: Path) -> None:
     with running_postgres("fsync = off") as server:
         members = Members(tmp_path / "creds", server, "team", ann="member")
         refused = await refusal(space_of(members))
         assert refused.kind == "default_fsync" and "`fsync = on`" in str(refused)
 
 
-async def test_an_older_server_than_the_floor_is_refused(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_below_minimum_version_is_rejected(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_link, "FLOOR", 99)
     refused = await refusal(space_of(members))
     assert refused.kind == "server_too_old" and "99 or newer" in str(refused)
 
 
-async def test_addresses_that_lead_nowhere_are_told_without_numbers_of_errors(members: Members) -> None:
+async def test_unreachable_addresses_are_reported_without_error_numbers(members: Members) -> None:
     for url, kind in (
         (f"postgres://ann@{own_address()}:5432/punchlist", "unreachable"),
         ("postgres://ann@no-such-host.invalid:5432/punchlist", "unreachable"),
@@ -370,7 +368,7 @@ async def test_addresses_that_lead_nowhere_are_told_without_numbers_of_errors(me
     assert (await refusal(space_of(members, replicas=3))).kind == "nats_only"
 
 
-async def test_what_is_no_postgresql_at_all_is_told_so() -> None:
+async def test_other_server_is_reported() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(8)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -382,7 +380,7 @@ async def test_what_is_no_postgresql_at_all_is_told_so() -> None:
     assert refused.kind == "unreachable"
 
 
-async def test_a_standby_is_refused_and_of_two_addresses_the_primary_is_found(tmp_path: Path) -> None:
+async def test_primary_is_found_among_two_addresses(tmp_path: Path) -> None:
     with running_postgres() as primary, running_postgres(copy_of=primary) as standby:
         members = Members(tmp_path / "creds", primary, "team", ann="member")
         creds = fits_anywhere(members)
@@ -396,9 +394,7 @@ async def test_a_standby_is_refused_and_of_two_addresses_the_primary_is_found(tm
             assert ann.link.server == asked.urls[0]
 
 
-async def test_what_a_synchronous_standby_has_not_is_told_nobody_as_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_post_missing_on_standby_is_not_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running_postgres() as primary, running_postgres(copy_of=primary) as standby:
         members = Members(tmp_path / "creds", primary, "team", ann="member")
         async with connected(space_of(members)) as (ann, hearing):
@@ -441,9 +437,7 @@ async def test_what_a_synchronous_standby_has_not_is_told_nobody_as_done(
         ("", 30, False, "bad_ca"),
     ],
 )
-async def test_with_an_authority_everything_goes_through_tls_that_is_checked(
-    tmp_path: Path, certified: str, days: int, ca: bool, kind: str
-) -> None:
+async def test_ca_file_enforces_verified_tls(tmp_path: Path, certified: str, days: int, ca: bool, kind: str) -> None:
     host = own_address()
     authority = Authority(tmp_path / "ca")
     server = PostgresServer("ssl = on", host=host)
@@ -467,7 +461,7 @@ async def test_with_an_authority_everything_goes_through_tls_that_is_checked(
 
 
 @needs_openssl
-async def test_a_server_that_wants_tls_on_this_machine_is_told_so(tmp_path: Path) -> None:
+async def test_local_server_requiring_tls_is_reported(tmp_path: Path) -> None:
     host = own_address()
     authority = Authority(tmp_path / "ca")
     server = PostgresServer("ssl = on", host=host)
@@ -489,9 +483,7 @@ async def test_a_server_that_wants_tls_on_this_machine_is_told_so(tmp_path: Path
 
 
 @needs_openssl
-async def test_where_tls_is_asked_for_a_server_without_it_is_sent_no_name_and_no_password(
-    members: Members, tmp_path: Path
-) -> None:
+async def test_no_credentials_are_sent_without_tls(members: Members, tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca")
     refused = await refusal(space_of(members, ca=str(authority.certificate)))
     assert refused.kind == "no_tls" and "nothing was sent" in str(refused)
@@ -507,7 +499,7 @@ async def test_where_tls_is_asked_for_a_server_without_it_is_sent_no_name_and_no
         (None, 0o600, "creds_missing"),
     ],
 )
-async def test_a_creds_file_that_cannot_be_used_is_refused_before_anybody_is_asked(
+async def test_unusable_creds_file_is_rejected_before_connecting(
     tmp_path: Path, text: str | None, mode: int, kind: str
 ) -> None:
     path = tmp_path / "ann.creds"
@@ -526,14 +518,14 @@ async def test_a_creds_file_that_cannot_be_used_is_refused_before_anybody_is_ask
         (r"db:*:punchlist:ann:a\:b\\c", r"a:b\c"),
     ],
 )
-def test_the_password_is_that_of_the_first_line_that_fits(tmp_path: Path, text: str, password: str) -> None:
+def test_first_matching_line_has_the_password(tmp_path: Path, text: str, password: str) -> None:
     path = tmp_path / "creds"
     path.touch(0o600)
     path.write_text(text)
     assert read_password(str(path), Address.of("postgres://ann@db:5432/punchlist")) == password
 
 
-def test_off_this_machine_nothing_goes_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_connections_require_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
     async def connect(**how: Any) -> None:

@@ -1,4 +1,4 @@
-"""Lists on several machines over PostgreSQL, end to end: real daemons, a real server, the client that everybody has."""
+"""Lists on several machines over PostgreSQL, end to end: real daemons, a real server, the public client."""
 
 import os
 from collections.abc import Generator
@@ -24,7 +24,7 @@ def server() -> Generator[PostgresServer]:
 
 
 class Team(Machines):
-    """Machines of one space."""
+    """Machines in one space."""
 
     def __init__(self, directory: Path, server: PostgresServer) -> None:
         super().__init__(directory)
@@ -41,7 +41,7 @@ def team(tmp_path: Path, server: PostgresServer) -> Generator[Team]:
         yield made
 
 
-async def test_three_machines_share_a_list_one_takes_a_task_and_one_only_reads(team: Team) -> None:
+async def test_three_machines_share_a_list(team: Team) -> None:
     async with (
         client(team.start("ann")) as ann,
         client(team.start("bob")) as bob,
@@ -51,12 +51,12 @@ async def test_three_machines_share_a_list_one_takes_a_task_and_one_only_reads(t
         assert not added.made and added.space.server == team.members.url("ann")
         await ann.conversation("release").add_many(["one", "two"])
         assert (await ann.conversation("release").share(team.space)).posts == 1
-        for one, name in ((bob, "bob"), (dash, "dash")):
-            await team.add(one, name)
-            assert (await one.conversation("release").join(team.space)).version == 3
+        for machine, name in ((bob, "bob"), (dash, "dash")):
+            await team.add(machine, name)
+            assert (await machine.conversation("release").join(team.space)).version == 3
         await bob.conversation("release").add("three")
-        for one in (ann, dash):
-            await follows(one, "release", "one", "two", "three")
+        for machine in (ann, dash):
+            await follows(machine, "release", "one", "two", "three")
         async with ann.conversation("release").claim("ann") as mine:
             assert mine is not None and mine.id == "1"
             with pytest.raises(errors.LeaseHeld):
@@ -73,10 +73,10 @@ async def test_three_machines_share_a_list_one_takes_a_task_and_one_only_reads(t
         await follows(bob, "release", "one", "two", "three", "four")
 
 
-async def test_who_was_handed_a_version_reads_no_older_one_on_another_machine(team: Team) -> None:
+async def test_min_version_holds_on_another_machine(team: Team) -> None:
     async with client(team.start("ann")) as ann, client(team.start("bob")) as bob:
-        for one, name in ((ann, "ann"), (bob, "bob")):
-            await team.add(one, name)
+        for machine, name in ((ann, "ann"), (bob, "bob")):
+            await team.add(machine, name)
         await ann.conversation("release").add("one")
         await ann.conversation("release").share(team.space)
         await bob.conversation("release").join(team.space)
@@ -86,14 +86,14 @@ async def test_who_was_handed_a_version_reads_no_older_one_on_another_machine(te
             assert (await bob.conversation("release").get(task.id, min_version=version)).title == task.title
 
 
-async def test_a_list_goes_on_after_a_restart_of_a_daemon_and_a_kill_of_the_server(tmp_path: Path) -> None:
+async def test_list_survives_restart_of_daemon_and_server(tmp_path: Path) -> None:
     with running_postgres() as server:
         team = Team(tmp_path, server)
         daemon = team.start("ann")
         try:
             async with client(daemon) as ann, client(team.start("bob")) as bob:
-                for one, name in ((ann, "ann"), (bob, "bob")):
-                    await team.add(one, name)
+                for machine, name in ((ann, "ann"), (bob, "bob")):
+                    await team.add(machine, name)
                 await ann.conversation("release").add("one")
                 await ann.conversation("release").share(team.space)
                 await bob.conversation("release").join(team.space)
@@ -118,10 +118,10 @@ async def test_a_list_goes_on_after_a_restart_of_a_daemon_and_a_kill_of_the_serv
                 each.stop()
 
 
-async def test_what_a_database_that_was_restored_has_lost_is_told_and_put_back(team: Team) -> None:
+async def test_changes_lost_by_a_restored_database_are_restored(team: Team) -> None:
     async with client(team.start("ann")) as ann, client(team.start("bob")) as bob:
-        for one, name in ((ann, "ann"), (bob, "bob")):
-            await team.add(one, name)
+        for machine, name in ((ann, "ann"), (bob, "bob")):
+            await team.add(machine, name)
         await ann.conversation("release").add("one")
         await ann.conversation("release").share(team.space)
         await bob.conversation("release").join(team.space)
@@ -130,9 +130,9 @@ async def test_what_a_database_that_was_restored_has_lost_is_told_and_put_back(t
         await follows(bob, "release", "one", "two", "three")
         server, table = team.members.server, f'"punch-{team.space}".post'
         server.sql(f"DELETE FROM {table} WHERE n > 1")
-        for one in (ann, bob):
+        for machine in (ann, bob):
             with anyio.fail_after(PATIENCE_S):
-                while (await one.spaces())[0].lists[0].state != "diverged":  # noqa: ASYNC110 - a push may be lost
+                while (await machine.spaces())[0].lists[0].state != "diverged":  # noqa: ASYNC110 - a push may be lost
                     await anyio.sleep(0.1)
         with pytest.raises(errors.Diverged, match="punch share release --repair"):
             await bob.conversation("release").add("nobody sees this")
@@ -144,10 +144,10 @@ async def test_what_a_database_that_was_restored_has_lost_is_told_and_put_back(t
         await follows(ann, "release", "one", "two", "three", "four")
 
 
-async def test_a_deleted_list_is_gone_everywhere_and_a_keeper_takes_it_out_of_the_table(team: Team) -> None:
+async def test_deleted_list_is_erased_everywhere(team: Team) -> None:
     async with client(team.start("ann")) as ann, client(team.start("bob")) as bob:
-        for one, name in ((ann, "ann"), (bob, "bob")):
-            await team.add(one, name)
+        for machine, name in ((ann, "ann"), (bob, "bob")):
+            await team.add(machine, name)
         await ann.conversation("release").add("a secret")
         await ann.conversation("release").share(team.space)
         await bob.conversation("release").join(team.space)
@@ -161,10 +161,10 @@ async def test_a_deleted_list_is_gone_everywhere_and_a_keeper_takes_it_out_of_th
                 await anyio.sleep(0.1)
 
 
-async def test_a_list_that_was_deleted_once_is_shared(team: Team) -> None:
+async def test_list_can_be_shared_after_a_deletion(team: Team) -> None:
     async with client(team.start("ann")) as ann, client(team.start("bob")) as bob:
-        for one, name in ((ann, "ann"), (bob, "bob")):
-            await team.add(one, name)
+        for machine, name in ((ann, "ann"), (bob, "bob")):
+            await team.add(machine, name)
         await ann.conversation("release").add("old")
         with pytest.raises(errors.ConfirmationRequired) as asked:
             await ann.conversation("release").erase()
@@ -176,7 +176,7 @@ async def test_a_list_that_was_deleted_once_is_shared(team: Team) -> None:
         await follows(ann, "release", "one", "two")
 
 
-async def test_variables_configure_a_space_and_a_password_in_one_is_refused_unsaid(team: Team) -> None:
+async def test_password_in_a_variable_is_rejected_unprinted(team: Team) -> None:
     env = {
         "PUNCHLIST_SPACE": f"{team.members.url('eve')}/{team.space}",
         "PUNCHLIST_SPACE_CREDS": team.members.creds("eve"),
@@ -190,7 +190,7 @@ async def test_variables_configure_a_space_and_a_password_in_one_is_refused_unsa
         (view,) = await eve.spaces()
         assert view.source == "environment" and view.urls == (team.members.url("eve"),)
         secret = f"postgres://eve:s3cret@127.0.0.1/{DATABASE}"
-        with pytest.raises(errors.PunchlistError, match="stands in a file") as refused:
+        with pytest.raises(errors.PunchlistError, match="password in a file") as refused:
             await ann.add_space("other", [secret])
         assert "s3cret" not in str(refused.value)
         with pytest.raises(errors.PunchlistError, match="not on both"):
