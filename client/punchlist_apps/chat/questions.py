@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from punchlist.base.text import one_line
-from punchlist.tools.phrases import name_of
+from punchlist.tools.phrases import format_actor
 from punchlist_apps.chat.rules.reading import Intent
 from punchlist_apps.chat.toolset import Wanted, tasks_named
 
@@ -83,7 +83,7 @@ def question_of(calls: list[Wanted], tasks: dict[str, Known], count: int) -> Que
     ids = (*doomed, *(id for one in others for id in tasks_named(one)))
     intents = {_DOES[one.tool][0] for one in calls}
     at_work = [
-        f"{name_of(tasks[id].owner)} is working on task {id}. " for id in doomed if id in tasks and tasks[id].owner
+        f"{format_actor(tasks[id].owner)} is working on task {id}. " for id in doomed if id in tasks and tasks[id].owner
     ]
     more = f"Others are working on {len(at_work) - _NAMED} more. " if len(at_work) > _NAMED else ""
     return Question(

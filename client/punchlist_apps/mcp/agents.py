@@ -27,7 +27,7 @@ Context = ServerRequestContext[Any, Any]
 AGENT_KEY = "punchlist/agent"
 """A member of a request's `_meta` that names a sub-agent."""
 
-_SESSIONS = ("threadId", "vscode.conversationId")
+_CONVERSATION_KEYS = ("threadId", "vscode.conversationId")
 _CODEX = "x-codex-turn-metadata"
 _HTTP_SESSION = "mcp-session-id"
 _TRIES = 40
@@ -77,10 +77,10 @@ class Agents:
         self._session = session or ""
         self._place = place
         self._first = None if session is None else key_of(session)
-        self._drawn = secrets.token_hex(16)
+        self._random_id = secrets.token_hex(16)
         self._names: dict[str, str] = {}
 
-    async def of(self, context: Context) -> Agent:
+    async def identify(self, context: Context) -> Agent:
         """The agent that makes a request.
 
         Raises:
@@ -92,15 +92,15 @@ class Agents:
             raise Problem("invalid_arguments", f"{AGENT_KEY} in _meta must be a text", {"field": AGENT_KEY})
         known = context.session.client_params
         host = known.client_info.name if known is not None else ""
-        told, request = _conversation_id(meta), context.request
+        told, request = _find_conversation_id(meta), context.request
         web = "" if request is None else str(request.headers.get(_HTTP_SESSION, ""))
-        connection = web if request is not None else self._drawn
+        connection = web if request is not None else self._random_id
         if self._actor is not None:
-            name = await self._own(self._actor) if request is None else self._actor
+            name = await self._reserve_name(self._actor) if request is None else self._actor
         elif told:
             name = agent_name(host or "mcp", key_of(told))
         elif request is None:
-            name = await self._own(agent_name(host or "mcp", self._key(host or "mcp")))
+            name = await self._reserve_name(agent_name(host or "mcp", self._key(host or "mcp")))
         elif web:
             name = agent_name(host or "mcp", key_of(web))
         else:
@@ -110,16 +110,16 @@ class Agents:
 
     def _key(self, host: str) -> str:
         if self._sessions is None:
-            return self._drawn
+            return self._random_id
         if self._first is None:
             noted = self._sessions.current()
             if noted is not None and noted.sessions:
                 self._first = noted.sessions[-1]
             else:
-                self._first = self._sessions.succeed(host, self._place, self._drawn)
+                self._first = self._sessions.succeed(host, self._place, self._random_id)
         return self._sessions.agent(self._first)
 
-    async def _own(self, name: str) -> str:
+    async def _reserve_name(self, name: str) -> str:
         """The name, or one like it that no other server has: two processes with one name would be one agent."""
         if self._sessions is None or name in self._names:
             return self._names.get(name, name)
@@ -139,8 +139,8 @@ class Agents:
         return self._names[name]
 
 
-def _conversation_id(meta: Mapping[str, Any]) -> str:
+def _find_conversation_id(meta: Mapping[str, Any]) -> str:
     turn = meta.get(_CODEX)
-    found = [meta.get(name) for name in _SESSIONS]
+    found = [meta.get(name) for name in _CONVERSATION_KEYS]
     found += [cast("dict[str, Any]", turn).get("thread_id")] if isinstance(turn, dict) else []
     return next((one for one in found if isinstance(one, str) and one), "")

@@ -31,25 +31,25 @@ def is_modern(context: Context) -> bool:
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def required(question: Question) -> InputRequiredResult:
+def build_request(question: Question) -> InputRequiredResult:
     """The answer that makes a modern client ask and call again."""
     form = ElicitRequestFormParams(message=question.text, requested_schema=_FORM)
     return InputRequiredResult(input_requests={_NAME: ElicitRequest(params=form)}, request_state=question.token)
 
 
-def answered(params: CallToolRequestParams) -> tuple[str, bool] | None:
+def parse_answer(params: CallToolRequestParams) -> tuple[str, bool] | None:
     """The token of a question and whether the user agreed, if the call brings an answer."""
     given = (params.input_responses or {}).get(_NAME)
     if not isinstance(given, ElicitResult) or params.request_state is None:
         return None
-    return params.request_state, _agrees(given)
+    return params.request_state, _is_yes(given)
 
 
 async def ask(context: Context, question: Question) -> bool:
     """Ask a client of the handshake era while its call is open."""
     result = await context.session.elicit_form(question.text, _FORM, related_request_id=context.request_id)
-    return _agrees(result)
+    return _is_yes(result)
 
 
-def _agrees(result: ElicitResult) -> bool:
+def _is_yes(result: ElicitResult) -> bool:
     return result.action == "accept" and bool((result.content or {}).get(_NAME))

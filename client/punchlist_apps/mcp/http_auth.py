@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 from punchlist_apps.common.http.guard import App, Headers, Receive, Scope, Send, bearer, values
 from punchlist_apps.common.http.revocation import Watch
 from punchlist_apps.common.http.secret_file import SecretFile
-from punchlist_apps.mcp.users import EVERYBODY, GRANT, Grant
+from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, Grant
 
 PATH = "/mcp"
-NAMES = ("127.0.0.1", "localhost", "[::1]")
+HOST_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _METHODS = frozenset({"GET", "POST", "DELETE"})
 _SITES = frozenset({"same-origin", "none"})
 
@@ -26,14 +26,14 @@ class Refused(NamedTuple):
 class Token(SecretFile):
     """The secret that a client has to show. To rotate it, write a new one or remove the file and restart."""
 
-    def grant(self, given: bytes) -> Grant | None:
-        return EVERYBODY if self.matches(given) else None
+    def find_grant(self, given: bytes) -> Grant | None:
+        return ALL_USERS if self.matches(given) else None
 
 
 class Grants(Protocol):
     """Knows what tokens allow."""
 
-    def grant(self, given: bytes) -> Grant | None: ...
+    def find_grant(self, given: bytes) -> Grant | None: ...
 
 
 class Guard:
@@ -45,28 +45,30 @@ class Guard:
 
     def __init__(self, app: App, port: int, token: Grants | None) -> None:
         self._app = app
-        self._hosts = frozenset(f"{name}:{port}".encode() for name in NAMES)
-        self._origins = frozenset(f"http://{name}:{port}".encode() for name in NAMES)
+        self._hosts = frozenset(f"{name}:{port}".encode() for name in HOST_NAMES)
+        self._origins = frozenset(f"http://{name}:{port}".encode() for name in HOST_NAMES)
         self._token = token
-        self._watch = Watch[Grant](self._still_allows, _refuse)
+        self._watch = Watch[Grant](self._is_still_allowed, _send_revoked)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
-        elif refused := self.refusal(scope):
-            await _answer(send, refused)
-        elif (grant := scope.get(GRANT)) is None:
+        elif refused := self.check(scope):
+            await _send_refusal(send, refused)
+        elif (grant := scope.get(GRANT_KEY)) is None:
             await self._app(scope, receive, send)
         else:
             await self._watch.serve(self._app, scope, receive, send, bearer(scope["headers"]), grant)
 
-    def refusal(self, scope: Scope) -> Refused | None:
+    def check(self, scope: Scope) -> Refused | None:
         headers = [(name.lower(), value) for name, value in scope["headers"]]
-        return self._strange_place(scope, headers) or self._stranger(scope, headers) or _strange_form(scope, headers)
+        return (
+            self._check_destination(scope, headers) or self._check_token(scope, headers) or _check_form(scope, headers)
+        )
 
-    def _strange_place(self, scope: Scope, headers: Headers) -> Refused | None:
+    def _check_destination(self, scope: Scope, headers: Headers) -> Refused | None:
         hosts = values(headers, b"host")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             return Refused(421, "the Host header must name this server")
@@ -79,21 +81,21 @@ class Guard:
             return Refused(404, f"the server is at {PATH}")
         return None
 
-    def _stranger(self, scope: Scope, headers: Headers) -> Refused | None:
+    def _check_token(self, scope: Scope, headers: Headers) -> Refused | None:
         if self._token is None:
             return None
-        grant = self._token.grant(bearer(headers))
+        grant = self._token.find_grant(bearer(headers))
         if grant is None:
             return Refused(401, "the header Authorization: Bearer TOKEN is needed")
-        scope[GRANT] = grant
+        scope[GRANT_KEY] = grant
         return None
 
-    def _still_allows(self, token: bytes, allowed: Grant) -> bool:
-        grant = self._token.grant(token) if self._token is not None else None
+    def _is_still_allowed(self, token: bytes, allowed: Grant) -> bool:
+        grant = self._token.find_grant(token) if self._token is not None else None
         return grant is not None and grant.covers(allowed)
 
 
-def _strange_form(scope: Scope, headers: Headers) -> Refused | None:
+def _check_form(scope: Scope, headers: Headers) -> Refused | None:
     if scope["method"] not in _METHODS:
         return Refused(405, "the method is not served")
     if scope["method"] == "POST":
@@ -103,7 +105,7 @@ def _strange_form(scope: Scope, headers: Headers) -> Refused | None:
     return None
 
 
-async def _answer(send: Send, refused: Refused) -> None:
+async def _send_refusal(send: Send, refused: Refused) -> None:
     body = f"{refused.reason}\n".encode()
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
@@ -117,6 +119,8 @@ async def _answer(send: Send, refused: Refused) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _refuse(send: Send) -> None:
+async def _send_revoked(send: Send) -> None:
     """Answer a request whose token ended before there was an answer."""
-    await _answer(send, Refused(401, "the token of this request was revoked; a change under way may have been made"))
+    await _send_refusal(
+        send, Refused(401, "the token of this request was revoked; a change under way may have been made")
+    )

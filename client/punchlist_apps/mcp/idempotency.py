@@ -15,10 +15,10 @@ T = TypeVar("T")
 KEY = "punchlist/key"
 """A member of a request's `_meta`: requests of one agent with the same key are one request."""
 
-_KEPT = 256
+_MAX_REPLIES = 256
 
 
-class Repeats(Generic[T]):
+class RepeatedRequests(Generic[T]):
     """The newest requests and their replies."""
 
     def __init__(self) -> None:
@@ -44,6 +44,6 @@ class Repeats(Generic[T]):
             self._running.pop(request).set()
         if is_kept(reply):
             self._replies[request] = reply
-            if len(self._replies) > _KEPT:
+            if len(self._replies) > _MAX_REPLIES:
                 self._replies.popitem(last=False)
         return reply

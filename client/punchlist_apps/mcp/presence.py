@@ -23,11 +23,11 @@ from punchlist_schemas.results import Acknowledged
 RETRY_S = 1.0
 """How long to wait before the daemon is tried again, in seconds. A first call waits for the daemon at most as long."""
 
-AGAIN_S = 10.0
+REPORT_S = 10.0
 """Shortest time between two reports of calls of one agent, in seconds."""
 
-_LONGEST_NAME = 500
-_LONGEST_PATH = 4_096
+_MAX_NAME = 500
+_MAX_PATH = 4_096
 
 
 class Presence:
@@ -42,10 +42,10 @@ class Presence:
         self._directory = directory
         self._link: Link | None = None
         self._connected = anyio.Event()
-        self._wanted = anyio.Event()
+        self._retry_now = anyio.Event()
         """Set by a call that should not wait for the next try to connect."""
         self._agents: dict[str, AgentEnter] = {}
-        self._named: dict[tuple[str, str], str] = {}
+        self._current: dict[tuple[str, str], str] = {}
         """The current agent of each HTTP session and each of its threads."""
         self._last = ("", 0.0)
 
@@ -54,28 +54,28 @@ class Presence:
         if agent.is_nameless:
             return
         key = agent.web, agent.thread
-        former, self._named[key] = self._named.get(key), agent.name
+        former, self._current[key] = self._current.get(key), agent.name
         if former not in (None, agent.name):
             self._leave(former)  # the host went back to an older session in the same window
         is_new, now = agent.name not in self._agents, anyio.current_time()
-        is_known = not is_new and self._last[0] == agent.name and now - self._last[1] < AGAIN_S
+        is_known = not is_new and self._last[0] == agent.name and now - self._last[1] < REPORT_S
         if is_known and self._link is not None:
             return
         self._last = agent.name, now
         self._agents[agent.name] = self._params(agent)
         with anyio.move_on_after(RETRY_S):
-            self._wanted.set()
+            self._retry_now.set()
             await self._connected.wait()
             if self._link is not None:
                 await self._enter(self._link, self._agents[agent.name])
 
     def end_session(self, session: str) -> None:
         """Let the agents of an HTTP session leave, since it has ended."""
-        for key in [key for key in self._named if key[0] == session]:
-            self._leave(self._named.pop(key))
+        for key in [key for key in self._current if key[0] == session]:
+            self._leave(self._current.pop(key))
 
     def _leave(self, name: str) -> None:
-        if name in self._named.values():
+        if name in self._current.values():
             return
         self._agents.pop(name, None)
         if self._link is not None and not self._link.is_lost:
@@ -85,9 +85,9 @@ class Presence:
         while True:
             with suppress(PunchlistError):
                 await self._keep()
-            self._connected, self._wanted = anyio.Event(), anyio.Event()
+            self._connected, self._retry_now = anyio.Event(), anyio.Event()
             with anyio.move_on_after(RETRY_S):
-                await self._wanted.wait()
+                await self._retry_now.wait()
 
     async def _keep(self) -> None:
         self._link = link = await Link.open(self._profile)
@@ -107,17 +107,17 @@ class Presence:
             result_of(await link.exchange(Request.of("agent.enter", params)), Acknowledged)
 
     def _params(self, agent: Agent) -> AgentEnter:
-        host = _plain(agent.host, _LONGEST_NAME)
+        host = _sanitize(agent.host, _MAX_NAME)
         if agent.web:
             return AgentEnter(agent=agent.name, host=host)
         directory = os.path.realpath(self._directory or ".")
         found = None
         with suppress(DirectoryError, OSError):
             found = repository.above(directory)
-        branch = "" if found is None else _plain(found.branch, _LONGEST_NAME)
-        return AgentEnter(agent=agent.name, host=host, directory=_plain(directory, _LONGEST_PATH), branch=branch)
+        branch = "" if found is None else _sanitize(found.branch, _MAX_NAME)
+        return AgentEnter(agent=agent.name, host=host, directory=_sanitize(directory, _MAX_PATH), branch=branch)
 
 
-def _plain(text: str, most: int) -> str:
+def _sanitize(text: str, most: int) -> str:
     """Return a text that the wire takes: names of files and hosts may be any bytes, of any length."""
     return text.encode("utf-8", "replace").decode()[:most]

@@ -13,7 +13,7 @@ PROGRESS_S = 10.0
 """Time between two progress notifications of a call, in seconds."""
 
 
-async def reporting(context: Context, call: Awaitable[R]) -> R:
+async def await_with_progress(context: Context, call: Awaitable[R]) -> R:
     """Await a call, and report progress until then: a host may extend its timeout by that."""
     results: list[R] = []
     try:

@@ -15,12 +15,12 @@ from punchlist_apps.common.http.sockets import given_sockets, loopback_sockets
 from punchlist_apps.mcp.http_auth import Grants, Guard
 from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.server import Setup, build
-from punchlist_apps.mcp.sessions import IDLE_S, MOST, Sessions
+from punchlist_apps.mcp.sessions import IDLE_S, MAX_SESSIONS, Sessions
 
 _BODY = 1 << 20
 
 
-async def over_stdio(options: Options, setup: Setup) -> None:
+async def serve_stdio(options: Options, setup: Setup) -> None:
     """Serve one host until it closes our standard input."""
     client = AsyncClient(**options)
     try:
@@ -31,25 +31,27 @@ async def over_stdio(options: Options, setup: Setup) -> None:
         await client.aclose()
 
 
-async def over_http(options: Options, setup: Setup, port: int, token: Grants) -> None:
+async def serve_http(options: Options, setup: Setup, port: int, token: Grants) -> None:
     """Serve many hosts on this machine's loopback until told to stop by a signal."""
     client = AsyncClient(**options)
     try:
         sockets = given_sockets() or loopback_sockets(port)
         presence = Presence(client)
-        app = http_app(build(client, setup, presence), sockets[0].getsockname()[1], token, ended=presence.end_session)
-        places = Places(most_places(), lambda shown: token.grant(shown) is not None)
+        app = build_http_app(
+            build(client, setup, presence), sockets[0].getsockname()[1], token, ended=presence.end_session
+        )
+        places = Places(most_places(), lambda shown: token.find_grant(shown) is not None)
         await http_server(app, places).serve(sockets=sockets)
     finally:
         await client.aclose()
 
 
-def http_app(
+def build_http_app(
     server: Server[Any],
     port: int,
     token: Grants | None,
     *,
-    most_sessions: int = MOST,
+    most_sessions: int = MAX_SESSIONS,
     idle_s: float = IDLE_S,
     ended: Callable[[str], None] = lambda _session: None,
 ) -> App:

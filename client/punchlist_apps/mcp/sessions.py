@@ -16,14 +16,14 @@ from mcp.server.auth.provider import AccessToken
 from punchlist_apps.common.http.guard import App, Headers, Message, Receive, Scope, Send, bearer, values
 from punchlist_apps.common.http.shares import first_to_go
 
-MOST = 256
+MAX_SESSIONS = 256
 """Upper limit for sessions."""
 
 IDLE_S = 900
 """A session without a request or an open stream for this long ends, in seconds."""
 
-_ID = b"mcp-session-id"
-_ERRORS = 400
+_ID_HEADER = b"mcp-session-id"
+_FIRST_ERROR = 400
 _LATE_S = 0.1
 """How much later than the application's own timer a session is taken for ended, in seconds."""
 
@@ -47,12 +47,16 @@ class Sessions:
     """
 
     def __init__(
-        self, app: App, most: int = MOST, idle_s: float = IDLE_S, ended: Callable[[str], None] = lambda _session: None
+        self,
+        app: App,
+        most: int = MAX_SESSIONS,
+        idle_s: float = IDLE_S,
+        ended: Callable[[str], None] = lambda _session: None,
     ) -> None:
         self._app = app
         self._most = most
         self._idle_s = idle_s
-        self._ended = ended
+        self._on_end = ended
         self._timer: asyncio.TimerHandle | None = None
         self._sessions: dict[bytes, _Session] = {}
         """By their ids, least recently used first."""
@@ -61,7 +65,7 @@ class Sessions:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        token, id = bearer(scope["headers"]), _id(scope["headers"])
+        token, id = bearer(scope["headers"]), _get_id(scope["headers"])
         session = self._sessions.get(id)
         if session is None or session.token != token:
             session = _Session(token)  # One that this request may begin.
@@ -70,37 +74,37 @@ class Sessions:
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
-                await self._note(scope, session, id, message)
+                await self._on_response(scope, session, id, message)
             await send(message)
 
         session.requests += 1
         try:
-            await self._app({**scope, "user": _principal(token)}, receive, watched)
+            await self._app({**scope, "user": _build_principal(token)}, receive, watched)
         finally:
             session.requests -= 1
             session.used_at = time.monotonic()
-            self._watch_idle()
+            self._start_timer()
 
-    async def _note(self, scope: Scope, session: _Session, id: bytes, answer: Message) -> None:
-        status, begun = answer["status"], _id(answer["headers"])
-        if not id and begun and status < _ERRORS:
+    async def _on_response(self, scope: Scope, session: _Session, id: bytes, answer: Message) -> None:
+        status, begun = answer["status"], _get_id(answer["headers"])
+        if not id and begun and status < _FIRST_ERROR:
             self._sessions[begun] = session
             await self._make_room(scope)
-        elif scope["method"] == "DELETE" and status < _ERRORS:
+        elif scope["method"] == "DELETE" and status < _FIRST_ERROR:
             self._forget(id)
 
     def _forget(self, id: bytes) -> None:
         if self._sessions.pop(id, None) is not None:
-            self._ended(id.decode("latin-1"))
+            self._on_end(id.decode("latin-1"))
 
-    def _watch_idle(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is None and self._sessions:
-            self._timer = asyncio.get_running_loop().call_later(self._idle_s + _LATE_S, self._ring)
+            self._timer = asyncio.get_running_loop().call_later(self._idle_s + _LATE_S, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         self._expire()
-        self._watch_idle()
+        self._start_timer()
 
     def _expire(self) -> None:
         """Forget the sessions that the application has ended by its own timer."""
@@ -123,22 +127,22 @@ class Sessions:
     async def _end(self, id: bytes, scope: Scope) -> None:
         session = self._sessions[id]
         self._forget(id)
-        headers = [(b"host", *values(scope["headers"], b"host")), (_ID, id)]
-        request = {**scope, "method": "DELETE", "headers": headers, "user": _principal(session.token)}
-        await self._app(request, _no_body, _ignore)
+        headers = [(b"host", *values(scope["headers"], b"host")), (_ID_HEADER, id)]
+        request = {**scope, "method": "DELETE", "headers": headers, "user": _build_principal(session.token)}
+        await self._app(request, _receive_no_body, _send_nowhere)
 
 
-def _id(headers: Headers) -> bytes:
-    return next(iter(values(headers, _ID)), b"")
+def _get_id(headers: Headers) -> bytes:
+    return next(iter(values(headers, _ID_HEADER)), b"")
 
 
-def _principal(token: bytes) -> AuthenticatedUser:
+def _build_principal(token: bytes) -> AuthenticatedUser:
     return AuthenticatedUser(AccessToken(token="", client_id=sha256(token).hexdigest(), scopes=[]))
 
 
-async def _no_body() -> Message:
+async def _receive_no_body() -> Message:
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
-async def _ignore(message: Message) -> None:
+async def _send_nowhere(message: Message) -> None:
     pass

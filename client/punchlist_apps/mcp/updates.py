@@ -16,7 +16,7 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
-from punchlist_apps.mcp.uris import parse
+from punchlist_apps.mcp.uris import parse_uri
 from punchlist_schemas.events import ConversationConfigured
 
 PAUSE_S = 0.05
@@ -33,7 +33,7 @@ class Updates:
         self._client = client
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
-        self._listened: Counter[str] = Counter()
+        self._listeners: Counter[str] = Counter()
         self._sessions: dict[str, dict[ServerSession, None]] = {}
         self._changed: set[str] = set()
         self._all_changed = False
@@ -43,7 +43,7 @@ class Updates:
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
         self._sessions.setdefault(uri, {})[session] = None
-        await self._begun(uri)
+        await self._wait_until_following(uri)
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         held = self._sessions.get(uri, {})
@@ -55,15 +55,15 @@ class Updates:
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         uris = list(params.notifications.resource_subscriptions or ())
-        self._listened.update(uris)
+        self._listeners.update(uris)
         try:
-            await self._begun(*uris)
+            await self._wait_until_following(*uris)
             return await self._listen(context, params)
         finally:
-            self._listened.subtract(uris)
-            self._listened += Counter()  # drops what nobody wants any more
+            self._listeners.subtract(uris)
+            self._listeners += Counter()  # drops what nobody wants any more
 
-    async def _begun(self, *uris: str) -> None:
+    async def _wait_until_following(self, *uris: str) -> None:
         """Whoever is told that it is subscribed misses nothing from then on; without a daemon it learns that later."""
         with anyio.move_on_after(RETRY_S):
             await self._following.wait()
@@ -72,7 +72,7 @@ class Updates:
 
     async def _resolve(self, uri: str) -> None:
         """Remember which conversation stands behind the name in an address, which may be that of a session."""
-        address = parse(uri)
+        address = parse_uri(uri)
         if address is None:
             return
         try:
@@ -101,16 +101,16 @@ class Updates:
             async for change in changes:
                 self._changed.add(change.conversation)
                 if isinstance(change.event, ConversationConfigured):
-                    self._changed.update(self._moved(change.conversation, change.event))
+                    self._changed.update(self._update_attachments(change.conversation, change.event))
                 self._wake.set()
 
-    def _moved(self, conversation: str, event: ConversationConfigured) -> list[str]:
+    def _update_attachments(self, conversation: str, event: ConversationConfigured) -> list[str]:
         """The sessions by whose name something else is found from here on."""
         moved: list[str] = []
         if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
             moved.append(event.detached)
             del self._attached[event.detached]
-        wanted = {address.conversation for uri in self._wanted() if (address := parse(uri)) is not None}
+        wanted = {address.conversation for uri in self._list_uris() if (address := parse_uri(uri)) is not None}
         if isinstance(event.attached, str) and event.attached in wanted:
             moved.append(event.attached)
             self._attached[event.attached] = conversation
@@ -123,21 +123,21 @@ class Updates:
             self._wake = anyio.Event()
             changed, self._changed = self._changed, set()
             everything, self._all_changed = self._all_changed, False
-            for uri in self._wanted():
+            for uri in self._list_uris():
                 if everything:
                     await self._resolve(uri)
-                address = parse(uri)
-                if address is not None and (everything or self._names(address.conversation) & changed):
+                address = parse_uri(uri)
+                if address is not None and (everything or self._list_ids(address.conversation) & changed):
                     await self._publish(uri)
 
-    def _names(self, conversation: str) -> set[str]:
+    def _list_ids(self, conversation: str) -> set[str]:
         return {conversation, self._attached.get(conversation, conversation)}
 
-    def _wanted(self) -> Iterable[str]:
-        return [*{*self._listened, *self._sessions}]
+    def _list_uris(self) -> Iterable[str]:
+        return [*{*self._listeners, *self._sessions}]
 
     async def _publish(self, uri: str) -> None:
-        if uri in self._listened:
+        if uri in self._listeners:
             await self._bus.publish(ResourceUpdated(uri))
         for session in list(self._sessions.get(uri, ())):
             try:

@@ -17,7 +17,7 @@ class Address(NamedTuple):
     after: int
 
 
-def parse(uri: str) -> Address | None:
+def parse_uri(uri: str) -> Address | None:
     """What the address means, or None if it is none of ours."""
     match = _ADDRESS.fullmatch(uri)
     if match is None or (match[2] == "tasks" and match[3] is not None):
@@ -25,5 +25,5 @@ def parse(uri: str) -> Address | None:
     return Address(unquote(match[1]), match[2], int(match[3] or 0))
 
 
-def tasks_of(conversation: str) -> str:
+def format_tasks_uri(conversation: str) -> str:
     return f"punchlist://{quote(conversation, safe=':')}/tasks"

@@ -23,18 +23,18 @@ from punchlist_apps.common.http.secret_file import Reporter
 USER_KEY = "punchlist/user"
 """A member of a request's `_meta` that names the user of this call, for tools that take no `user_id`."""
 
-GRANT = "punchlist.grant"
+GRANT_KEY = "punchlist.grant"
 """Where in an HTTP request's scope the grant of its token stands."""
 
-MOST = 64
+MAX_CONNECTIONS = 64
 """How many users have a connection at the same time; one more waits until a call of another ends."""
 
 IDLE_S = 300.0
 """How long a connection that is not used is kept, in seconds."""
 
-_LONGEST = 128
-_SHORTEST_TOKEN = 16
-_OTHERS = 0o077
+_MAX_NAME = 128
+_MIN_TOKEN = 16
+_OTHERS_MODE = 0o077
 
 
 class Grant(NamedTuple):
@@ -46,7 +46,7 @@ class Grant(NamedTuple):
         return self.users is None or (other.users is not None and self.users >= other.users)
 
 
-EVERYBODY = Grant()
+ALL_USERS = Grant()
 
 
 class UsersFile:
@@ -62,7 +62,7 @@ class UsersFile:
         self._stamp: tuple[int, int] | None = None
         self._grants: dict[bytes, Grant] = {}
 
-    def grant(self, given: bytes) -> Grant | None:
+    def find_grant(self, given: bytes) -> Grant | None:
         """What a token allows, None if it is none. All tokens are compared, each in constant time."""
         found = None
         try:
@@ -95,14 +95,14 @@ class UsersFile:
             if stamp != self._stamp:
                 self._grants = {}
                 is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-                if not is_ours or status.st_mode & _OTHERS:
+                if not is_ours or status.st_mode & _OTHERS_MODE:
                     raise ValueError(f"{self._path} must be a file of yours that nobody else can read: chmod 600")
-                self._grants = _grants(self._path, file.read())
+                self._grants = _parse_grants(self._path, file.read())
                 self._stamp = stamp
         return self._grants
 
 
-def _grants(path: str, text: bytes) -> dict[bytes, Grant]:
+def _parse_grants(path: str, text: bytes) -> dict[bytes, Grant]:
     said = f'{path} must be a JSON object of tokens and their users: {{"TOKEN": ["ann", "bob"], "OTHER": "*"}}'
     try:
         table: object = json.loads(text)
@@ -112,10 +112,10 @@ def _grants(path: str, text: bytes) -> dict[bytes, Grant]:
         raise ValueError(said)
     grants: dict[bytes, Grant] = {}
     for token, users in cast("dict[str, object]", table).items():
-        if len(token) < _SHORTEST_TOKEN or not token.isascii():
-            raise ValueError(f"{path}: a token must have at least {_SHORTEST_TOKEN} ASCII characters")
+        if len(token) < _MIN_TOKEN or not token.isascii():
+            raise ValueError(f"{path}: a token must have at least {_MIN_TOKEN} ASCII characters")
         if users == "*":
-            grants[token.encode()] = EVERYBODY
+            grants[token.encode()] = ALL_USERS
         elif isinstance(users, list) and users and all(map(is_user, cast("list[object]", users))):
             grants[token.encode()] = Grant(frozenset(cast("list[str]", users)))
         else:
@@ -125,10 +125,10 @@ def _grants(path: str, text: bytes) -> dict[bytes, Grant]:
 
 def is_user(name: object) -> bool:
     """Whether this can name a user: 1 to 128 printable characters."""
-    return isinstance(name, str) and 0 < len(name) <= _LONGEST and name.isprintable() and "\ufffd" not in name
+    return isinstance(name, str) and 0 < len(name) <= _MAX_NAME and name.isprintable() and "\ufffd" not in name
 
 
-def user_of(grant: Grant, named: Sequence[object]) -> str | None:
+def select_user(grant: Grant, named: Sequence[object]) -> str | None:
     """The user of a call; None where a token for all names nobody.
 
     Raises:
@@ -137,7 +137,7 @@ def user_of(grant: Grant, named: Sequence[object]) -> str | None:
     users = list[str]()
     for name in named:
         if not isinstance(name, str) or not is_user(name):
-            raise Problem("invalid_arguments", f"user_id must be 1 to {_LONGEST} printable characters")
+            raise Problem("invalid_arguments", f"user_id must be 1 to {_MAX_NAME} printable characters")
         if grant.users is not None and name not in grant.users:
             raise Problem("forbidden", f"this server's token does not allow the user {name!r}")
         users.append(name)
@@ -152,7 +152,7 @@ def user_of(grant: Grant, named: Sequence[object]) -> str | None:
     return next(iter(grant.users))
 
 
-class Bound:
+class UserConnection:
     """A client that is bound to a user, and its tools."""
 
     def __init__(self, client: AsyncClient) -> None:
@@ -171,11 +171,11 @@ class Users:
         idle_s: How long one that is not used is kept, in seconds.
     """
 
-    def __init__(self, client: AsyncClient, most: int = MOST, idle_s: float = IDLE_S) -> None:
+    def __init__(self, client: AsyncClient, most: int = MAX_CONNECTIONS, idle_s: float = IDLE_S) -> None:
         self._client = client
         self._most = most
         self._idle_s = idle_s
-        self._kept: OrderedDict[str, Bound] = OrderedDict()
+        self._kept: OrderedDict[str, UserConnection] = OrderedDict()
         self._freed = anyio.Event()
 
     def __len__(self) -> int:
@@ -183,10 +183,10 @@ class Users:
         return len(self._kept)
 
     @asynccontextmanager
-    async def of(self, user: str) -> AsyncGenerator[Bound]:
+    async def connect(self, user: str) -> AsyncGenerator[UserConnection]:
         while (bound := self._kept.get(user)) is None:
             if len(self._kept) < self._most:
-                bound = self._kept[user] = Bound(self._client.as_user(user))
+                bound = self._kept[user] = UserConnection(self._client.as_user(user))
                 break
             if not await self._close(at_most=1):
                 await self._freed.wait()

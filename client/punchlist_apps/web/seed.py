@@ -10,7 +10,7 @@ from punchlist.base.text import joined_text
 from punchlist.clients.aio import AsyncClient
 from punchlist.connection.core import Request as Call
 from punchlist.errors import NotFound, VersionConflict
-from punchlist.tools.phrases import gated, waiting
+from punchlist.tools.phrases import describe_gate, describe_wait
 from punchlist_apps.common.http.problem import Refused
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access, confine
@@ -86,7 +86,7 @@ class Seed:
         tasks = (await _listed(client, name)).tasks
         sequence = next((at for at, each in enumerate(tasks, 1) if each.id == done.task.id), 0)
         following = None if done.next_task is None else done.next_task.id
-        note = {"note": told} if (told := gated(done.task)) else {}
+        note = {"note": told} if (told := describe_gate(done.task)) else {}
         return json_response({"success": True, "task": shown(done.task, sequence), "nextTaskId": following, **note})
 
     async def _place(self, request: Request) -> tuple[AsyncClient, str, str | None]:
@@ -120,7 +120,11 @@ async def _completed(client: AsyncClient, params: TaskSetStatus) -> SetStatusRes
         task = next((each for each in listed.tasks if each.id == params.task), None)
         first = task.result_summary if task is not None and (task.status == "completed" or task.waits_for) else ""
         if first and params.result_summary not in (None, first):
-            now = f"was handed in already and {waiting(task)}" if task and task.waits_for else "is completed already"
+            now = (
+                f"was handed in already and {describe_wait(task)}"
+                if task and task.waits_for
+                else "is completed already"
+            )
             said = f"Task #{params.task} {now}; its result stays: {first}"
             raise Refused("illegal_transition", said, task=params.task, resultSummary=first)
         params = msgspec.structs.replace(params, expect_version=listed.version or None)

@@ -61,7 +61,7 @@ def run_mcp(context: Context) -> int:
 
     from punchlist_apps.mcp.agents import Agents
     from punchlist_apps.mcp.http_auth import Token
-    from punchlist_apps.mcp.serve import over_http, over_stdio
+    from punchlist_apps.mcp.serve import serve_http, serve_stdio
     from punchlist_apps.mcp.server import Setup
     from punchlist_apps.mcp.users import UsersFile
 
@@ -81,7 +81,7 @@ def run_mcp(context: Context) -> int:
             return CONFIGURATION
         context.note(f"http://127.0.0.1:{args.port}/mcp, with the token in {path}")
         try:
-            anyio.run(over_http, options, setup, args.port, grants)
+            anyio.run(serve_http, options, setup, args.port, grants)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 error.filename = f"port {args.port}"
@@ -92,7 +92,7 @@ def run_mcp(context: Context) -> int:
         place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", named or "", *dialects))
         setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ), place))
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # its reader waits in a thread that nothing else ends
-        anyio.run(over_stdio, options, setup)
+        anyio.run(serve_stdio, options, setup)
     return 0
 
 

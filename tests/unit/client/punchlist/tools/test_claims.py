@@ -404,9 +404,9 @@ def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: t
     assert "Now #1" in a.call("native", "next").text
     running = client.conversation("work").list(status="in_progress")
     others = {"1": A, "3": f"{A}/reviewer"}
-    assert done(claims.of_others(desk(B), running)) == others
-    assert done(claims.of_others(desk(A), running)) == {}, "a session's sub-agents are its own"
-    assert claims.worked_on(others).text == (
+    assert done(claims.find_others_tasks(desk(B), running)) == others
+    assert done(claims.find_others_tasks(desk(A), running)) == {}, "a session's sub-agents are its own"
+    assert claims.reject_drop(others).text == (
         f"other sessions are working on #1 ({A}), #3 ({A}/reviewer): leave these tasks in the list"
     )
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from punchlist.tools.coercion import arguments_of
-from punchlist.tools.model import Arguments, Nothing, Offset, Problem
+from punchlist.tools.coercion import parse_arguments
+from punchlist.tools.model import Arguments, NoArguments, Offset, Problem
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -26,17 +26,17 @@ class Sample(Arguments, frozen=True, rename="camel"):
 
 
 def taken(**given: Any) -> Sample:
-    return arguments_of(Sample, {"taskId": "1", **given})
+    return parse_arguments(Sample, {"taskId": "1", **given})
 
 
 @pytest.mark.parametrize("name", ["taskId", "id", "task_id", "taskID", "TaskId", "task", "task-id", "todo_id"])
 @pytest.mark.parametrize("value", ["7", 7, 7.0, "#7 "])
 def test_the_task_is_found_under_its_near_names(name: str, value: object) -> None:
-    assert arguments_of(Sample, {name: value}).task_id == "7"
+    assert parse_arguments(Sample, {name: value}).task_id == "7"
 
 
 def test_an_exact_name_wins_over_a_near_one() -> None:
-    assert arguments_of(Sample, {"id": "1", "taskId": "2", "task_id": "3"}).task_id == "2"
+    assert parse_arguments(Sample, {"id": "1", "taskId": "2", "task_id": "3"}).task_id == "2"
 
 
 @pytest.mark.parametrize("name", ["active_form", "ActiveForm", "activeform", "active-form"])
@@ -46,11 +46,11 @@ def test_near_names_of_other_arguments_are_repaired(name: str) -> None:
 
 @pytest.mark.parametrize("given", [None, "", "  ", {}, [], "{}", "null", '""'])
 def test_an_empty_body_counts_as_no_arguments(given: object) -> None:
-    assert arguments_of(Nothing, given) == Nothing()
+    assert parse_arguments(NoArguments, given) == NoArguments()
 
 
 def test_the_arguments_may_be_json_text() -> None:
-    assert arguments_of(Sample, '{"id": 3, "count": "4"}') == Sample(task_id="3", count=4)
+    assert parse_arguments(Sample, '{"id": 3, "count": "4"}') == Sample(task_id="3", count=4)
 
 
 LISTS: list[tuple[Any, tuple[str, ...]]] = [
@@ -126,7 +126,7 @@ WRONG: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("given", "sentence"), WRONG)
 def test_what_can_not_be_meant_is_refused_in_words(given: object, sentence: str) -> None:
     with pytest.raises(Problem) as refused:
-        arguments_of(Sample, given)
+        parse_arguments(Sample, given)
     assert refused.value.text.startswith(sentence)
 
 
@@ -145,6 +145,6 @@ def test_half_characters_are_marked() -> None:
 def test_deep_nesting_is_refused_or_taken_but_never_a_fault(depth: int) -> None:
     given = '{"taskId": "1", "metadata": ' + '{"a":' * depth + "1" + "}" * depth + "}"
     try:
-        assert json.dumps(arguments_of(Sample, given).metadata)
+        assert json.dumps(parse_arguments(Sample, given).metadata)
     except Problem as problem:
         assert problem.text

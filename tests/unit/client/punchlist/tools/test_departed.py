@@ -109,7 +109,7 @@ def test_a_machine_that_is_not_heard_of_is_named() -> None:
         machine="mb",
         silent_at=1,
     )
-    assert phrases.departed(task).startswith("machine mb has not been heard of for ")
+    assert phrases.describe_departure(task).startswith("machine mb has not been heard of for ")
 
 
 def test_what_was_reserved_for_a_session_that_left_is_offered_and_then_free(client: Client) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from punchlist import Client, Gate, NewTask, SettingsPatch, connect, tools
 from punchlist.tools import Toolbox, ToolCaller
-from punchlist.tools.budget import MAX_TOKENS, compact, tokens
+from punchlist.tools.budget import MAX_TOKENS, count_tokens, to_json
 from punchlist_testing.daemon import Running
 
 GOLDEN = Path(__file__).resolve().parents[4] / "golden" / "dialects"
@@ -42,7 +42,7 @@ def test_a_dialect_answers_as_its_transcript_says(name: str, daemon: Running) ->
         box = Toolbox(client, ToolCaller("golden", "ann", "ann"))
         for step in steps:
             reply = box.call(spoken[step["tool"]], step["tool"], filled(step["arguments"], token))
-            text, data = reply.text, json.loads(compact(reply.data))
+            text, data = reply.text, json.loads(to_json(reply.data))
             if reply.question is not None:
                 token = reply.question.token
                 text = text.replace(token, "<token>").replace(str(reply.question.expires_at), "0")
@@ -59,8 +59,8 @@ def test_a_long_list_is_cut_and_says_how_to_get_the_rest(name: str, client: Clie
     plan.add_many([f"Task number {number} of a list that is far too long for one reply" for number in range(3_000)])
     box = Toolbox(client, ToolCaller("long", "ann"))
     reply = box.call(name, LISTERS[name], USERS.get(name))
-    assert tokens(reply.text) <= MAX_TOKENS
-    assert tokens(compact(reply.data)) <= MAX_TOKENS
+    assert count_tokens(reply.text) <= MAX_TOKENS
+    assert count_tokens(to_json(reply.data)) <= MAX_TOKENS
     assert "more" in reply.text
     assert "offset=" in reply.text
     offset = int(reply.text.split("offset=")[1].split(" ")[0].split('"')[0])
@@ -80,8 +80,8 @@ def test_texts_of_the_greatest_length_stay_below_the_ceiling(name: str, client: 
     for tool, arguments in [listed, readers.get(name, listed)]:
         reply = box.call(name, tool, arguments)
         assert not reply.refused
-        assert tokens(reply.text) <= MAX_TOKENS
-        assert tokens(compact(reply.data)) <= MAX_TOKENS
+        assert count_tokens(reply.text) <= MAX_TOKENS
+        assert count_tokens(to_json(reply.data)) <= MAX_TOKENS
 
 
 @pytest.mark.parametrize("name", tools.names())
@@ -113,7 +113,7 @@ def test_a_huge_description_is_refused_without_being_repeated(name: str, box: To
     }
     reply = box.call(name, *adders[name])
     assert reply.refused
-    assert tokens(reply.text) < 300
+    assert count_tokens(reply.text) < 300
     assert not box.call(name, LISTERS[name], USERS.get(name)).refused
 
 
@@ -241,7 +241,7 @@ def test_a_reply_of_next_stays_within_120_tokens(client: Client, box: Toolbox) -
     reply = box.call("native", "next", {"result": "r" * 5_000})
     assert "unblocked" in reply.text
     assert "Others changed" in reply.text
-    assert tokens(reply.text) <= 120
+    assert count_tokens(reply.text) <= 120
 
 
 def test_next_works_through_a_serial_list_that_starts_tasks_by_itself(box: Toolbox) -> None:
@@ -422,6 +422,6 @@ def test_owner_and_active_form_can_be_cleared(client: Client, box: Toolbox) -> N
 
 @pytest.mark.parametrize("name", tools.names())
 def test_definitions_tell_how_long_texts_may_be(name: str, client: Client) -> None:
-    limits = set(re.findall(r'"maxLength":(\d+)', compact(tools.definitions(name))))
+    limits = set(re.findall(r'"maxLength":(\d+)', to_json(tools.definitions(name))))
     assert limits <= {"500", "8192", "65536"}
     assert limits & {"500", "65536"}

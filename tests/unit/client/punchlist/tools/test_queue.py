@@ -7,7 +7,7 @@ import pytest
 
 from punchlist import Client, SettingsPatch, tools
 from punchlist.tools import Toolbox, ToolCaller
-from punchlist.tools.budget import MAX_TOKENS, tokens
+from punchlist.tools.budget import MAX_TOKENS, count_tokens
 
 
 def add(box: Toolbox, *descriptions: str) -> list[Any]:
@@ -281,7 +281,7 @@ def test_a_text_that_json_escapes_is_still_listed(client: Client, box: Toolbox) 
     box.call("queue", "add_task", {"description": "one\n" + "\x01\n" * 30_000, "context": {"k": "v" * 15_000}})
     reply = box.call("queue", "list_tasks")
     assert reply.data["tasks"][0]["id"] == "1"
-    assert tokens(reply.text) <= MAX_TOKENS
+    assert count_tokens(reply.text) <= MAX_TOKENS
 
 
 def test_notes_name_only_tools_that_are_offered(client: Client) -> None:

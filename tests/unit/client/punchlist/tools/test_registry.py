@@ -6,7 +6,7 @@ from punchlist import tools
 from punchlist.tools import dialects
 
 SIXTH = """
-from punchlist.tools.model import Dialect, Nothing, Reply, Tool
+from punchlist.tools.model import Dialect, NoArguments, Reply, Tool
 
 def run(desk, args):
     tasks = yield desk.calls.list()
@@ -14,7 +14,7 @@ def run(desk, args):
 
 DIALECT = Dialect(
     name="sixth", summary="s", guide="# p", refuse=lambda problem: Reply(text=problem.text, refused=True),
-    tools=(Tool("count", "Count the tasks.", Nothing, run, "reads"),),
+    tools=(Tool("count", "Count the tasks.", NoArguments, run, "reads"),),
 )
 """
 

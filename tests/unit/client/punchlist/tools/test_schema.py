@@ -4,7 +4,7 @@ from typing import Any, cast
 import pytest
 
 from punchlist import tools
-from punchlist.tools.schema import FORMATS, parameters, python_source
+from punchlist.tools.schema import FORMATS, build_parameters, render_python
 
 ALL = [(name, tool) for name in tools.names() for tool in tools.dialect(name).tools]
 
@@ -20,7 +20,7 @@ def walked(schema: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("name", "tool"), ALL, ids=[f"{name}.{tool.name}" for name, tool in ALL])
 def test_a_schema_is_one_object_without_references_or_hidden_arguments(name: str, tool: tools.Tool) -> None:
-    schema = parameters(tool.arguments)
+    schema = build_parameters(tool.arguments)
     assert schema["type"] == "object"
     assert set(schema.get("required", ())) <= set(schema.get("properties", {}))
     assert not [part for part in walked(schema) if {"$ref", "$defs", "x-hidden"} & set(part)]
@@ -47,7 +47,7 @@ def test_the_hints_tell_reading_adding_changing_and_destroying_apart() -> None:
 
 @pytest.mark.parametrize("name", tools.names())
 def test_the_python_form_is_python(name: str) -> None:
-    tree = ast.parse(python_source(tools.dialect(name)))
+    tree = ast.parse(render_python(tools.dialect(name)))
     assert [one.name for one in tree.body if isinstance(one, ast.FunctionDef)] == [
         tool.name for tool in tools.dialect(name).tools
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from punchlist import Client, tools
 from punchlist.tools import Toolbox, ToolCaller
-from punchlist.tools.budget import MAX_TOKENS, compact, tokens
+from punchlist.tools.budget import MAX_TOKENS, count_tokens, to_json
 
 PAGE = Path(__file__).resolve().parents[5] / "docs" / "hosts.md"
 MARKS = ("<!-- sizes -->\n", "<!-- /sizes -->")
@@ -49,10 +49,10 @@ def sizes(client: Client, name: str) -> list[int]:
     for count in LENGTHS:
         reply = filled(client, name, count).call(name, LIST[name], {"user_id": "ann"} if name == "todo-v1" else None)
         assert not reply.refused
-        listed.append(tokens(reply.text))
+        listed.append(count_tokens(reply.text))
     finished = filled(client, f"{name}-end", 7).call(name, *FINISH[name])
     assert not finished.refused
-    return [tokens(compact(tools.definitions(name, "anthropic"))), tokens(finished.text), *listed]
+    return [count_tokens(to_json(tools.definitions(name, "anthropic"))), count_tokens(finished.text), *listed]
 
 
 def test_the_table_of_costs_is_measured(client: Client) -> None:

@@ -105,7 +105,7 @@ DEFAULTS: dict[str, list[bytes]] = {
 
 
 def status(guard: Guard, scope: Scope) -> int:
-    refused = guard.refusal(scope)
+    refused = guard.check(scope)
     return refused.status if refused else 200
 
 

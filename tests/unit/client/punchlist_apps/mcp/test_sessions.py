@@ -77,7 +77,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
     table.write_text(json.dumps({ANN: ["ann"], BOB: ["bob"], CAROL: "*"}))
     grants = UsersFile(str(table))
     limits: dict[str, Any] = {"most_sessions": MOST, **getattr(request, "param", {})}
-    places = Places(PLACES, lambda token: grants.grant(token) is not None)
+    places = Places(PLACES, lambda token: grants.find_grant(token) is not None)
     with anyio.fail_after(60):
         async with (
             running_daemon(tmp_path) as daemon,

@@ -1,6 +1,6 @@
 import pytest
 
-from punchlist_apps.mcp.uris import Address, parse, tasks_of
+from punchlist_apps.mcp.uris import Address, format_tasks_uri, parse_uri
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from punchlist_apps.mcp.uris import Address, parse, tasks_of
     ],
 )
 def test_an_address_of_ours_is_understood(uri: str, address: Address) -> None:
-    assert parse(uri) == address
+    assert parse_uri(uri) == address
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_an_address_of_ours_is_understood(uri: str, address: Address) -> None:
     ],
 )
 def test_anything_else_is_none_of_ours(uri: str) -> None:
-    assert parse(uri) is None
+    assert parse_uri(uri) is None
 
 
 def test_a_conversation_is_found_again_by_its_address() -> None:
     for name in ("website", "a:b", "x.y_z-1"):
-        assert parse(tasks_of(name)) == Address(name, "tasks", 0)
+        assert parse_uri(format_tasks_uri(name)) == Address(name, "tasks", 0)

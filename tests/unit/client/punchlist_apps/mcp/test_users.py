@@ -19,7 +19,7 @@ require_package("mcp")
 mcp: Any = import_module("mcp")
 
 from punchlist.tools.model import Problem
-from punchlist_apps.mcp.users import EVERYBODY, Grant, Users, UsersFile, user_of
+from punchlist_apps.mcp.users import ALL_USERS, Grant, Users, UsersFile, select_user
 
 ANN, BOB = "a" * 16, "b" * 16
 
@@ -127,13 +127,13 @@ async def test_a_server_of_one_user_serves_no_other(connect: Any) -> None:
 
 def test_a_token_names_its_users_alone() -> None:
     several = Grant(frozenset({"ann", "bob"}))
-    assert user_of(EVERYBODY, []) is None
-    assert user_of(EVERYBODY, ["eve"]) == user_of(EVERYBODY, ["eve", "eve"]) == "eve"
-    assert user_of(several, ["bob"]) == "bob"
-    assert user_of(Grant(frozenset({"ann"})), []) == "ann"
-    for grant, named in ((several, []), (several, ["eve"]), (EVERYBODY, ["a", "b"]), (EVERYBODY, [5]), (several, [""])):
+    assert select_user(ALL_USERS, []) is None
+    assert select_user(ALL_USERS, ["eve"]) == select_user(ALL_USERS, ["eve", "eve"]) == "eve"
+    assert select_user(several, ["bob"]) == "bob"
+    assert select_user(Grant(frozenset({"ann"})), []) == "ann"
+    for grant, named in ((several, []), (several, ["eve"]), (ALL_USERS, ["a", "b"]), (ALL_USERS, [5]), (several, [""])):
         with pytest.raises(Problem):
-            user_of(grant, named)
+            select_user(grant, named)
 
 
 @pytest.fixture
@@ -147,9 +147,9 @@ def users_file(tmp_path: Path) -> Path:
 def test_an_unusable_table_is_reported_once(users_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = UsersFile(str(users_file))
     users_file.chmod(0o640)
-    assert [table.grant(ANN.encode()), table.grant(BOB.encode())] == [None, None]
+    assert [table.find_grant(ANN.encode()), table.find_grant(BOB.encode())] == [None, None]
     users_file.unlink()
-    assert table.grant(ANN.encode()) is None
+    assert table.find_grant(ANN.encode()) is None
     exposed, missing = capsys.readouterr().err.splitlines()
     assert exposed.startswith("punch: no client is let in: ") and exposed.endswith("chmod 600")
     assert f"{users_file} can't be read (No such file or directory)" in missing
@@ -158,15 +158,15 @@ def test_an_unusable_table_is_reported_once(users_file: Path, capsys: pytest.Cap
 def test_the_table_of_tokens_is_read_again_when_it_has_changed(users_file: Path) -> None:
     table = UsersFile(str(users_file))
     table.check()
-    assert table.grant(ANN.encode()) == Grant(frozenset({"ann"})) and table.grant(BOB.encode()) == EVERYBODY
-    assert table.grant(b"") is None and table.grant(b"c" * 16) is None
+    assert table.find_grant(ANN.encode()) == Grant(frozenset({"ann"})) and table.find_grant(BOB.encode()) == ALL_USERS
+    assert table.find_grant(b"") is None and table.find_grant(b"c" * 16) is None
     users_file.chmod(0o640)
-    assert table.grant(ANN.encode()) is None, "somebody else could read it"
+    assert table.find_grant(ANN.encode()) is None, "somebody else could read it"
     users_file.chmod(0o600)
     users_file.write_text(json.dumps({ANN: ["eve"]}))
-    assert table.grant(ANN.encode()) == Grant(frozenset({"eve"})) and table.grant(BOB.encode()) is None
+    assert table.find_grant(ANN.encode()) == Grant(frozenset({"eve"})) and table.find_grant(BOB.encode()) is None
     users_file.unlink()
-    assert table.grant(ANN.encode()) is None
+    assert table.find_grant(ANN.encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def test_a_table_that_is_none_lets_nobody_in(users_file: Path, text: str) -> Non
     table = UsersFile(str(users_file))
     with pytest.raises(ValueError, match=str(users_file)):
         table.check()
-    assert table.grant(ANN.encode()) is None
+    assert table.find_grant(ANN.encode()) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_somebody_elses_table_lets_nobody_in(users_file: Path) -> None:
     os.chown(users_file, 65_534, -1)
-    assert UsersFile(str(users_file)).grant(ANN.encode()) is None
+    assert UsersFile(str(users_file)).find_grant(ANN.encode()) is None
 
 
 # connections
@@ -193,18 +193,18 @@ async def test_connections_are_bounded_and_those_used_longest_ago_are_closed(tmp
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
         users = Users(client, most=2)
         for user in ("ann", "bob", "carol", "ann"):
-            async with users.of(user) as bound:
+            async with users.connect(user) as bound:
                 await bound.client.conversation("default").add(user)
             assert len(users) <= 2
         served: list[str] = []
 
         async def third() -> None:
-            async with users.of("carol") as carol:
+            async with users.connect("carol") as carol:
                 served.append("carol" if await connected(carol.client) else "")
 
         async with anyio.create_task_group() as group:
-            async with users.of("ann"):
-                async with users.of("bob"):
+            async with users.connect("ann"):
+                async with users.connect("bob"):
                     group.start_soon(third)
                     await wait_all_tasks_blocked()
                     assert served == [] and len(users) == 2, "both are in use"
@@ -220,11 +220,11 @@ async def test_connections_that_nobody_uses_are_closed(tmp_path: Path) -> None:
         users = Users(client, idle_s=0.02)
         async with anyio.create_task_group() as group:
             group.start_soon(users.run)
-            async with users.of("ann") as bound:
+            async with users.connect("ann") as bound:
                 assert await connected(bound.client)
             with anyio.fail_after(30):
                 while len(users):  # noqa: ASYNC110 - nobody is told
                     await anyio.sleep(0.01)
-            async with users.of("bob") as bound:
+            async with users.connect("bob") as bound:
                 assert await connected(bound.client)
                 group.cancel_scope.cancel()
