@@ -61,7 +61,7 @@ def _check_tool_names(only: Iterable[str], dialects: list[str], names: list[str]
                 "unknown_tool", f"there is no tool {name[:60]!r} in {', '.join(dialects)}{_suggest(name, names)}"
             )
     if not requested:
-        raise Problem("unknown_tool", f"name at least one tool; there are: {', '.join(names)}")
+        raise Problem("unknown_tool", f"name at least one tool; available: {', '.join(names)}")
     return set(requested)
 
 
@@ -73,4 +73,4 @@ def _suggest(name: str, names: list[str]) -> str:
         return f": it is a tool of {' and '.join(elsewhere)}"
     folded = {other.lower(): other for other in names}
     close = prefixed or [folded[match] for match in get_close_matches(name.lower(), folded, n=1)]
-    return f"; did you mean {' or '.join(close)}?" if close else f"; there are: {', '.join(names)}"
+    return f"; did you mean {' or '.join(close)}?" if close else f"; available: {', '.join(names)}"

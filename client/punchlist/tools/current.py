@@ -88,7 +88,7 @@ def _explain_idle_list(  # noqa: PLR0911 - one for each reason
         return f"The queue has stopped: task {stopped.by} has failed{reason}. Complete or delete it to go on."
     if info.settings.execution != "serial" and explained.next is not None:
         return (
-            "This list is not serial, since others had put tasks on it: none starts by itself. "
+            "This list is not serial, because it already had tasks: none starts automatically. "
             f"{_advise_start(context, explained.next.id, 'starts one')}; "
             f"punch set execution=serial -c {context.conversation} makes the list a queue."
         )

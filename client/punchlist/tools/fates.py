@@ -72,7 +72,7 @@ def _describe_event(event: AnyEvent, actor: str) -> str:
         case Claimed(task=task, owner=owner):
             text = f"task {task} was taken by {format_actor(owner)}"
         case Released(task=task, reason=reason):
-            how = f"was given back by {actor}" if reason == "released" else f"is not yours any more ({reason})"
+            how = f"was released by {actor}" if reason == "released" else f"is no longer yours ({reason})"
             text = f"task {task} {how}"
         case StatusChanged(task=task, to=status):
             text = f"task {task} was {_WORDS[status]} by {actor}"

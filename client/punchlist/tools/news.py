@@ -78,7 +78,7 @@ def report_unshown(
             return lines, True
     count = f"Others changed {phrases.format_some(unshown)}"
     if "tasks" in context.names:
-        return [f"{count}: {context.tool_name('tasks')} since=last tells."], False
+        return [f"{count}: {context.tool_name('tasks')} since=last shows them."], False
     changes.mark_seen(context, delta.seq, delta.version)  # This agent has no tool that could show them later.
     return [f"{count}."], False
 

@@ -129,7 +129,7 @@ def _explain_transition(error: Any) -> str:
             f"task {error.task} is {error.from_} since all tasks below it are finished: reopen one of them, or add one"
         )
     if error.running:
-        return f"task {error.running} is in progress and only one may be: that one comes first"
+        return f"only one task may be in progress: finish or pause task {error.running} first"
     if error.allowed == []:
         return error.message
     allowed = ", ".join(error.allowed or ()) or "nothing else"
@@ -142,7 +142,7 @@ def _explain_held(error: Any) -> str:
 
 
 def _explain_lost(error: Any) -> str:
-    return f"task {error.task} is not yours any more (it is {error.status}): look at the list again"
+    return f"task {error.task} is no longer yours (it is {error.status}): look at the list again"
 
 
 def _explain_confirmation(error: Any) -> str:
@@ -158,10 +158,10 @@ _EXPLANATIONS: dict[str, Callable[[Any], str]] = {
     "lease_lost": _explain_lost,
     "confirmation_required": _explain_confirmation,
     "unreachable": lambda error: (
-        "nothing was written, since this shared list's server can't be reached; reading works, and call it again later"
+        "nothing was written: this shared list's server can't be reached. Reading works; call it again later"
     ),
     "outcome_unknown": lambda error: (
-        "the change may have been made or not: look at the list, and call it again if it was not made"
+        "the change may or may not have been made: look at the list, and call it again if it was not"
     ),
     "shutting_down": lambda error: "the task list's service is stopping: call it again in a moment",
     "diverged": lambda error: "nothing was written: this machine's copy of the shared list differs; ask the person",

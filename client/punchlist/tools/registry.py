@@ -21,5 +21,5 @@ def names() -> tuple[str, ...]:
 def dialect(name: str) -> Dialect:
     """Return a dialect by its name."""
     if name not in names():
-        raise Problem("not_found", f"there is no dialect {name[:60]!r}; there are: {', '.join(names())}")
+        raise Problem("not_found", f"there is no dialect {name[:60]!r}; available: {', '.join(names())}")
     return import_module(f"{dialects.__name__}.{name.replace('-', '_')}").DIALECT

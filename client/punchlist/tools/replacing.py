@@ -75,7 +75,7 @@ def replace(
         names = {task.id: f"#{task.id} {clip(one_line(task.title), _MAX_TITLE)}" for task in others}
         kept = {id: f"{name} {_explain_kept(workers.get(id, ''), reserved.get(id, ''))}" for id, name in names.items()}
         return Replaced(old, result, kept)
-    raise Problem("version_conflict", "others change the list all the time: try again")
+    raise Problem("version_conflict", "the list keeps changing: try again")
 
 
 def _explain_kept(worker: str, reserved_for: str) -> str:

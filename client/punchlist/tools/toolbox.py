@@ -91,7 +91,7 @@ def run_tool(  # noqa: PLR0913 - the parts of a call
     try:
         if tool is None:
             names = ", ".join(tool.name for tool in dialect.tools)
-            raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {names}")
+            raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; available: {names}")
         conversation, is_named = yield from _find_list(caller, dialect)
         parsed = parse_arguments(tool.arguments, arguments)
         context = _build_context(caller, dialect, conversation, parsed, memory, log)

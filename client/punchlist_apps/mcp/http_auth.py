@@ -1,6 +1,6 @@
-"""Who may speak to the HTTP server: decided from the request's head alone, before any handler runs.
+"""Access control of the HTTP server, from a request's headers, before any handler runs.
 
-Each check compares exactly, with a set or with the token; nothing is decided by a prefix. No CORS header is ever sent.
+All checks compare whole values, never prefixes. No CORS headers are sent.
 """
 
 from typing import NamedTuple, Protocol
@@ -17,30 +17,30 @@ _SITES = frozenset({"same-origin", "none"})
 
 
 class Refused(NamedTuple):
-    """Why a request is refused: an HTTP status and a sentence."""
+    """A rejection of a request: HTTP status and reason."""
 
     status: int
     reason: str
 
 
 class Token(SecretFile):
-    """The secret that a client has to show. To rotate it, write a new one or remove the file and restart."""
+    """The token that clients must send. To rotate it, write a new one or remove the file and restart."""
 
-    def find_grant(self, given: bytes) -> Grant | None:
-        return ALL_USERS if self.matches(given) else None
+    def find_grant(self, token: bytes) -> Grant | None:
+        return ALL_USERS if self.matches(token) else None
 
 
 class Grants(Protocol):
-    """Knows what tokens allow."""
+    """Valid tokens and their rights."""
 
-    def find_grant(self, given: bytes) -> Grant | None: ...
+    def find_grant(self, token: bytes) -> Grant | None: ...
 
 
 class Guard:
-    """Lets through what may pass, and answers the rest itself.
+    """Passes allowed requests to the application, and rejects the others.
 
     Args:
-        token: Knows what they have to show; None only where a test drives the server without.
+        token: The valid tokens; None only for tests without tokens.
     """
 
     def __init__(self, app: App, port: int, token: Grants | None) -> None:
@@ -90,9 +90,9 @@ class Guard:
         scope[GRANT_KEY] = grant
         return None
 
-    def _is_still_allowed(self, token: bytes, allowed: Grant) -> bool:
+    def _is_still_allowed(self, token: bytes, original: Grant) -> bool:
         grant = self._token.find_grant(token) if self._token is not None else None
-        return grant is not None and grant.covers(allowed)
+        return grant is not None and grant.covers(original)
 
 
 def _check_form(scope: Scope, headers: Headers) -> Refused | None:
@@ -113,14 +113,14 @@ async def _send_refusal(send: Send, refused: Refused) -> None:
         (b"x-content-type-options", b"nosniff"),
         (b"connection", b"close"),
     ]
-    if refused.status == 401:  # noqa: PLR2004 - the status that asks for it
+    if refused.status == 401:  # noqa: PLR2004 - Unauthorized
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 async def _send_revoked(send: Send) -> None:
-    """Answer a request whose token ended before there was an answer."""
+    """Respond to a request whose token was revoked before the response."""
     await _send_refusal(
         send, Refused(401, "the token of this request was revoked; a change under way may have been made")
     )

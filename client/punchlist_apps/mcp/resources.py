@@ -16,14 +16,14 @@ from punchlist_apps.mcp.uris import TEMPLATES, Address, format_tasks_uri, parse_
 _PAGE = 100
 _EVENTS = 500
 _BUDGET = 1 << 20
-"""How many characters of tasks one reading may hold."""
+"""Maximum length of the tasks in one result, in characters."""
 _JSON = "application/json"
 
 Context = ServerRequestContext[Any, Any]
 
 
 class Resources:
-    """What can be read."""
+    """Handlers of resource requests."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -36,13 +36,13 @@ class Resources:
             raise _to_mcp_error(error) from None
         resources = [
             types.Resource(
-                uri=format_tasks_uri(one.conversation),
-                name=page.names.get(one.conversation, one.conversation),
-                title=one.title or None,
-                description=f"The task list: {one.counts.completed} completed, {one.counts.pending} pending",
+                uri=format_tasks_uri(item.conversation),
+                name=page.names.get(item.conversation, item.conversation),
+                title=item.title or None,
+                description=f"The task list: {item.counts.completed} completed, {item.counts.pending} pending",
                 mime_type=_JSON,
             )
-            for one in page.conversations
+            for item in page.conversations
         ]
         return types.ListResourcesResult(resources=resources, next_cursor=page.next_cursor)
 
@@ -75,8 +75,8 @@ class Resources:
     async def _tasks(self, address: Address) -> dict[str, Any]:
         tasks = await self._client.conversation(address.conversation).list()
         shown, left_out = fit(tasks, msgspec.to_builtins, _BUDGET)
-        about = {"conversation": address.conversation, "version": tasks.version, "seq": tasks.seq}
-        value = {**about, "counts": msgspec.to_builtins(tasks.counts), "tasks": shown}
+        head = {"conversation": address.conversation, "version": tasks.version, "seq": tasks.seq}
+        value = {**head, "counts": msgspec.to_builtins(tasks.counts), "tasks": shown}
         return value | ({"omitted": left_out} if left_out else {})
 
     async def _events(self, address: Address) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Limits the sessions of MCP over HTTP, and tells the SDK whose each is.
+"""Limits the sessions of MCP over HTTP, and gives each request a principal: its token.
 
-The SDK keeps the sessions, and answers a request for another principal's as one for a session that never was. Here each
-token is a principal. When there are too many sessions, the token with the most loses one; its client gets 404 for it,
-and begins another, as the protocol says.
+The SDK keeps the sessions and responds to a request for another principal's session as if it didn't exist. If there are
+too many sessions, the token with the most sessions loses one. Its client gets 404 and starts another, as the protocol
+requires.
 """
 
 import asyncio
@@ -20,16 +20,22 @@ MAX_SESSIONS = 256
 """Upper limit for sessions."""
 
 IDLE_S = 900
-"""A session without a request or an open stream for this long ends, in seconds."""
+"""Time without a request or an open stream after which a session ends, in seconds."""
 
 _ID_HEADER = b"mcp-session-id"
 _FIRST_ERROR = 400
 _LATE_S = 0.1
-"""How much later than the application's own timer a session is taken for ended, in seconds."""
+"""Delay after the application's own timer until a session counts as ended, in seconds."""
 
 
 class _Session:
-    """A session, and how many requests of it are being answered."""
+    """A session.
+
+    Attributes:
+        token: The token that started it.
+        requests: Number of running requests.
+        used_at: Time of the last request's end on the monotonic clock, in seconds.
+    """
 
     def __init__(self, token: bytes) -> None:
         self.token = token
@@ -41,25 +47,25 @@ class Sessions:
     """Wraps an application of the SDK.
 
     Args:
-        most: Upper limit for sessions.
-        idle_s: How long a session lasts without a request, by the application's own timer, in seconds.
-        ended: Called with the id of each session that has ended.
+        max_sessions: Maximum number of sessions.
+        idle_s: Time without a request after which the application ends a session, in seconds.
+        on_end: Called with the id of each session that has ended.
     """
 
     def __init__(
         self,
         app: App,
-        most: int = MAX_SESSIONS,
+        max_sessions: int = MAX_SESSIONS,
         idle_s: float = IDLE_S,
-        ended: Callable[[str], None] = lambda _session: None,
+        on_end: Callable[[str], None] = lambda _session: None,
     ) -> None:
         self._app = app
-        self._most = most
+        self._max_sessions = max_sessions
         self._idle_s = idle_s
-        self._on_end = ended
+        self._on_end = on_end
         self._timer: asyncio.TimerHandle | None = None
         self._sessions: dict[bytes, _Session] = {}
-        """By their ids, least recently used first."""
+        """By id, least recently used first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,27 +74,27 @@ class Sessions:
         token, id = bearer(scope["headers"]), _get_id(scope["headers"])
         session = self._sessions.get(id)
         if session is None or session.token != token:
-            session = _Session(token)  # One that this request may begin.
+            session = _Session(token)  # This request may start a session.
         else:
             self._sessions[id] = self._sessions.pop(id)
 
-        async def watched(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             if message["type"] == "http.response.start":
                 await self._on_response(scope, session, id, message)
             await send(message)
 
         session.requests += 1
         try:
-            await self._app({**scope, "user": _build_principal(token)}, receive, watched)
+            await self._app({**scope, "user": _build_principal(token)}, receive, send_and_record)
         finally:
             session.requests -= 1
             session.used_at = time.monotonic()
             self._start_timer()
 
-    async def _on_response(self, scope: Scope, session: _Session, id: bytes, answer: Message) -> None:
-        status, begun = answer["status"], _get_id(answer["headers"])
-        if not id and begun and status < _FIRST_ERROR:
-            self._sessions[begun] = session
+    async def _on_response(self, scope: Scope, session: _Session, id: bytes, response: Message) -> None:
+        status, new_id = response["status"], _get_id(response["headers"])
+        if not id and new_id and status < _FIRST_ERROR:
+            self._sessions[new_id] = session
             await self._make_room(scope)
         elif scope["method"] == "DELETE" and status < _FIRST_ERROR:
             self._forget(id)
@@ -107,21 +113,22 @@ class Sessions:
         self._start_timer()
 
     def _expire(self) -> None:
-        """Forget the sessions that the application has ended by its own timer."""
-        ended_at = time.monotonic() - self._idle_s
+        """Forget the sessions that the application's timer has ended."""
+        deadline = time.monotonic() - self._idle_s
         for id, session in list(self._sessions.items()):
-            if not session.requests and session.used_at < ended_at:
+            if not session.requests and session.used_at < deadline:
                 self._forget(id)
 
     async def _make_room(self, scope: Scope) -> None:
         self._expire()
-        while len(self._sessions) > self._most:
+        while len(self._sessions) > self._max_sessions:
             await self._end(self._first_to_go(), scope)
 
     def _first_to_go(self) -> bytes:
         """Return the least recently used session; prefer one without open requests."""
         return first_to_go(
-            (id, each.token, (each.requests > 0, at)) for at, (id, each) in enumerate(self._sessions.items())
+            (id, session.token, (session.requests > 0, index))
+            for index, (id, session) in enumerate(self._sessions.items())
         )
 
     async def _end(self, id: bytes, scope: Scope) -> None:

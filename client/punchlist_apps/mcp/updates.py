@@ -1,7 +1,7 @@
-"""Tells clients that a resource has changed, in both eras, driven by the daemon's subscription.
+"""Notifies clients of changed resources, in both eras of the protocol, from the daemon's pushes.
 
-An update is a level trigger: it says "read again". Many changes in a short time become one, and after a time without
-daemon every subscribed resource is announced, since nobody knows what was missed.
+A notification only means that the resource should be read again. Changes are debounced. After a loss of the daemon all
+subscribed resources are announced, because changes may have been missed.
 """
 
 from collections import Counter
@@ -20,14 +20,14 @@ from punchlist_apps.mcp.uris import parse_uri
 from punchlist_schemas.events import ConversationConfigured
 
 PAUSE_S = 0.05
-"""How long changes are collected before they are announced, in seconds."""
+"""Time for which changes are collected before they are announced, in seconds."""
 
 RETRY_S = 1.0
-"""How long to wait before the daemon is tried again, in seconds."""
+"""Time between attempts to connect to the daemon, in seconds."""
 
 
 class Updates:
-    """Who wants to know of which resource, and the task that tells them."""
+    """The subscriptions to resources, and the task that notifies the subscribers."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -40,15 +40,16 @@ class Updates:
         self._wake = anyio.Event()
         self._following = anyio.Event()
         self._attached: dict[str, str] = {}
+        """Names in subscribed addresses, such as sessions -> the conversations that they stand for."""
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
         self._sessions.setdefault(uri, {})[session] = None
         await self._wait_until_following(uri)
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        held = self._sessions.get(uri, {})
-        held.pop(session, None)
-        if not held:
+        sessions = self._sessions.get(uri, {})
+        sessions.pop(session, None)
+        if not sessions:
             self._sessions.pop(uri, None)
 
     async def listen(
@@ -61,29 +62,32 @@ class Updates:
             return await self._listen(context, params)
         finally:
             self._listeners.subtract(uris)
-            self._listeners += Counter()  # drops what nobody wants any more
+            self._listeners += Counter()  # removes entries with a count of zero
 
     async def _wait_until_following(self, *uris: str) -> None:
-        """Whoever is told that it is subscribed misses nothing from then on; without a daemon it learns that later."""
+        """Wait until the daemon's changes are followed, so that the subscriber misses none after the response.
+
+        Without a daemon the wait ends after `RETRY_S`. Missed changes are announced after the connection.
+        """
         with anyio.move_on_after(RETRY_S):
             await self._following.wait()
             for uri in uris:
                 await self._resolve(uri)
 
     async def _resolve(self, uri: str) -> None:
-        """Remember which conversation stands behind the name in an address, which may be that of a session."""
+        """Record the conversation of an address, whose name may be that of an attached session."""
         address = parse_uri(uri)
         if address is None:
             return
         try:
-            found = await self._client.conversation(address.conversation).info()
+            info = await self._client.conversation(address.conversation).info()
         except PunchlistError:
-            return  # there is none yet; its first event names it
-        if found.conversation != address.conversation:
-            self._attached[address.conversation] = found.conversation
+            return  # The list doesn't exist yet. Its first event has its name.
+        if info.conversation != address.conversation:
+            self._attached[address.conversation] = info.conversation
 
     async def run(self) -> None:
-        """Follow the daemon and announce what changes, until cancelled."""
+        """Follow the daemon and announce changes, until cancelled."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._announce)
             while True:
@@ -105,13 +109,13 @@ class Updates:
                 self._wake.set()
 
     def _update_attachments(self, conversation: str, event: ConversationConfigured) -> list[str]:
-        """The sessions by whose name something else is found from here on."""
+        """Record attached and detached sessions. Return those whose names now stand for another list."""
         moved: list[str] = []
         if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
             moved.append(event.detached)
             del self._attached[event.detached]
-        wanted = {address.conversation for uri in self._list_uris() if (address := parse_uri(uri)) is not None}
-        if isinstance(event.attached, str) and event.attached in wanted:
+        subscribed = {address.conversation for uri in self._list_uris() if (address := parse_uri(uri)) is not None}
+        if isinstance(event.attached, str) and event.attached in subscribed:
             moved.append(event.attached)
             self._attached[event.attached] = conversation
         return moved
@@ -143,5 +147,5 @@ class Updates:
             try:
                 with anyio.fail_after(PAUSE_S * 100):
                     await session.send_resource_updated(uri)
-            except Exception:  # a session that is gone, in whatever way, must not keep the others from knowing
+            except Exception:  # A failed session must not keep the others from being notified.
                 self.unsubscribe(session, uri)

@@ -1,4 +1,4 @@
-"""The addresses of our resources: `punchlist://CONVERSATION/tasks` and `punchlist://CONVERSATION/events?after=SEQ`."""
+"""Addresses of resources: `punchlist://CONVERSATION/tasks` and `punchlist://CONVERSATION/events?after=SEQ`."""
 
 import re
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Address(NamedTuple):
 
 
 def parse_uri(uri: str) -> Address | None:
-    """What the address means, or None if it is none of ours."""
+    """Parse an address, or return None if it isn't an address of this server's resources."""
     match = _ADDRESS.fullmatch(uri)
     if match is None or (match[2] == "tasks" and match[3] is not None):
         return None

@@ -284,7 +284,7 @@ def _update(context: ToolContext, args: Update) -> Steps:
     if args.note and not args.status:
         raise Problem("invalid_arguments", "nothing was changed: a note goes with a status; give status too")
     if not edits and not args.status:
-        raise Problem("invalid_arguments", "nothing to update: give a status, a title or what else is to change")
+        raise Problem("invalid_arguments", "nothing to update: give a status, a title or another change")
     text = f"#{args.id} updated."
     if args.status == "deleted":
         yield context.calls.delete(args.id, confirm=args.confirm or None)

@@ -297,7 +297,7 @@ def _finish(
         if task.status == status and existing and existing != text:
             end = yield from describe_end(context, task.id)
             by = f" ({end})" if end else ""
-            kept = f"and what was said then stays: {shorten(existing, _MAX_BRIEF)}"
+            kept = f"and its text stays: {shorten(existing, _MAX_BRIEF)}"
             raise Problem("illegal_transition", f"task {task.id} is {status} already{by}, {kept}")
         try:
             return (yield context.calls.set_status(task.id, status, **texts, expect_version=running.version))

@@ -37,7 +37,7 @@ def test_a_tool_that_is_not_offered_is_not_called(box: Toolbox) -> None:
     made = {"id": "c2", "type": "function", "function": {"name": "queue_add_task", "arguments": '{"description": "a"}'}}
     message = {"role": "assistant", "tool_calls": [call, made]}
     refused = answer_openai("claude", box, message, tools=["TaskGet"])
-    assert refused[0]["content"] == "there is no tool 'TodoWrite'; there are: TaskGet"
+    assert refused[0]["content"] == "there is no tool 'TodoWrite'; available: TaskGet"
     several = answer_openai(["claude", "queue", "todo-v1"], box, message, tools=["TaskGet", "queue_add_task"])
     assert several[1]["content"].startswith('{"success":true,"taskId":"1"')
 

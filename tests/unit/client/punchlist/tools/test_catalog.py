@@ -35,8 +35,8 @@ def test_exactly_the_named_tools_are_offered() -> None:
         ("checklist", "addtask", "did you mean AddTask?"),
         ("todo", "add_task", "it is a tool of queue and todo-v1"),
         (["queue", "todo-v1"], "add_task", "did you mean queue_add_task or todo-v1_add_task?"),
-        ("native", "zzz", "there are: plan, next, update, tasks, wait"),
-        ("native", "", "there are: plan"),
+        ("native", "zzz", "available: plan, next, update, tasks, wait"),
+        ("native", "", "available: plan"),
     ],
 )
 def test_an_unknown_tool_is_refused_with_the_nearest(dialects: str | list[str], name: str, told: str) -> None:

@@ -93,7 +93,7 @@ def test_a_line_that_only_counts_changes_leaves_them_for_since_last(client: Clie
         client.conversation("work", actor="bob").edit(str(number), priority="high")
     for _ in range(2):
         reply = box.call("native", "update", {"id": "1", "priority": "low"})
-        assert reply.text.endswith("Others changed #2, #3, #4, #5 and 3 more: tasks since=last tells.")
+        assert reply.text.endswith("Others changed #2, #3, #4, #5 and 3 more: tasks since=last shows them.")
     told = box.call("native", "tasks", {"since": "last"}).text.splitlines()
     assert [line for line in told if "— by bob" in line][::6] == [
         "#2 [high] task 1 — by bob",
@@ -224,7 +224,7 @@ class Follower:
             ("tasks", {"since": "last"}),
         ]
         tool, arguments = self.chance.choice(calls)
-        if "tasks since=last tells" in self.call(tool, **arguments) and self.chance.random() < 0.5:
+        if "tasks since=last shows them" in self.call(tool, **arguments) and self.chance.random() < 0.5:
             self.call("tasks", since="last")
 
     def told(self, task: str) -> list[int]:

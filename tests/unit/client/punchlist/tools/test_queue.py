@@ -130,9 +130,7 @@ def test_a_repeated_completion_never_overwrites_and_says_who_was_first(client: C
     assert not complete(box, "1", "FIRST").refused
     second = complete(Toolbox(client, ToolCaller("work", "bob")), "1", "SECOND")
     assert second.refused
-    assert second.data["error"] == (
-        "task 1 is completed already (ann completed it), and what was said then stays: FIRST"
-    )
+    assert second.data["error"] == ("task 1 is completed already (ann completed it), and its text stays: FIRST")
     assert client.conversation("work").get("1").result_summary == "FIRST"
 
 

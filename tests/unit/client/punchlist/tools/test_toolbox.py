@@ -148,8 +148,8 @@ def test_the_scope_around_the_call_names_the_conversation(client: Client) -> Non
 
 
 def test_an_unknown_tool_or_dialect_is_a_reply(box: Toolbox) -> None:
-    assert "there are: TaskCreate, TaskUpdate" in box.call("claude", "TaskDestroy").text
-    assert "there are: native, checklist" in box.call("klingon", "x").text
+    assert "available: TaskCreate, TaskUpdate" in box.call("claude", "TaskDestroy").text
+    assert "available: native, checklist" in box.call("klingon", "x").text
 
 
 def test_changes_are_recorded_for_the_agent(client: Client, box: Toolbox) -> None:

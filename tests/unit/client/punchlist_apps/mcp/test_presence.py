@@ -347,7 +347,7 @@ async def over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> Asy
         async with connect_async(socket=daemon.socket, autostart=False) as client:
             presence = Presence(client)
             built = build(client, Setup(conversation="work"), presence)
-            limits: Any = {"most_sessions": most, "idle_s": idle_s, "ended": presence.end_session}
+            limits: Any = {"max_sessions": most, "idle_s": idle_s, "on_session_end": presence.end_session}
             async with mcp_over_http(built, **limits) as port, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
                 yield Web(http, f"http://127.0.0.1:{port}/mcp")
 

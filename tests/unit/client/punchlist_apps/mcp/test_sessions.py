@@ -76,7 +76,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
     (table := tmp_path / "users").touch(0o600)
     table.write_text(json.dumps({ANN: ["ann"], BOB: ["bob"], CAROL: "*"}))
     grants = UsersFile(str(table))
-    limits: dict[str, Any] = {"most_sessions": MOST, **getattr(request, "param", {})}
+    limits: dict[str, Any] = {"max_sessions": MOST, **getattr(request, "param", {})}
     places = Places(PLACES, lambda token: grants.find_grant(token) is not None)
     with anyio.fail_after(60):
         async with (

@@ -191,7 +191,7 @@ def test_somebody_elses_table_lets_nobody_in(users_file: Path) -> None:
 
 async def test_connections_are_bounded_and_those_used_longest_ago_are_closed(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
-        users = Users(client, most=2)
+        users = Users(client, max_connections=2)
         for user in ("ann", "bob", "carol", "ann"):
             async with users.connect(user) as bound:
                 await bound.client.conversation("default").add(user)

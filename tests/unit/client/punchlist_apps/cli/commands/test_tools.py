@@ -34,4 +34,4 @@ def test_only_the_named_tools_are_printed(run: Any) -> None:
 def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
     told = run("agent", "tools", "klingon")
     assert told.code == 2
-    assert "there are: native, checklist" in told.err
+    assert "available: native, checklist" in told.err
