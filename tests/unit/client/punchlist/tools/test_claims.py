@@ -1,4 +1,4 @@
-"""Two agents of one host on one list: who has what, and what one is told of what the other did."""
+"""Two agents of one host on one list: ownership of tasks, and reports of each other's changes."""
 
 import time
 from collections.abc import Callable, Generator
@@ -31,7 +31,7 @@ def agent(client: Client, name: str, memory: Memory | None = None) -> Toolbox:
 
 @pytest.fixture
 def two(client: Client) -> tuple[Toolbox, Toolbox]:
-    """Two sessions that one process serves, on a list of three tasks."""
+    """Two sessions served by one process, on a list of three tasks."""
     memory = Memory()
     client.conversation("work", actor="zed").add_many(["one", "two", "three"])
     return agent(client, A, memory), agent(client, B, memory)
@@ -43,7 +43,7 @@ ENDS: list[tuple[Callable[[Conversation], object], str]] = [
     (lambda plan: plan.complete("1", "by hand", fence=plan.get("1").fence), "task 1 was completed by zed"),
     (lambda plan: plan.pause("1"), "task 1 was paused by zed"),
 ]
-"""What ends a claim of task 1, and what its owner reads."""
+"""Actions that end the claim of task 1, and what its owner then reads."""
 
 
 FINISHING: list[tuple[str, str, dict[str, object]]] = [
@@ -77,7 +77,7 @@ TAKING_AWAY: list[tuple[str, str, dict[str, object]]] = [
     ("queue", "pause_task", {"task_id": "1"}),
     ("checklist", "UncompleteTask", {"taskId": "1"}),
 ]
-"""Calls of each dialect that finish, begin, delete or otherwise take away task 1."""
+"""Calls of each dialect that finish, start, delete or reassign task 1."""
 
 
 def desk(name: str) -> ToolContext:
@@ -85,7 +85,7 @@ def desk(name: str) -> ToolContext:
 
 
 def done(running: Generator[Any, Any, T]) -> T:
-    """The result of a generator that asks the daemon nothing."""
+    """Return the result of a generator that makes no calls."""
     with pytest.raises(StopIteration) as stop:
         next(running)
     return stop.value.value
@@ -95,9 +95,7 @@ def results(client: Client) -> dict[str, tuple[str, str, str]]:
     return {task.id: (task.status, task.owner, task.result_summary) for task in client.conversation("work").list()}
 
 
-def test_each_session_gets_a_task_of_its_own_and_its_result_lands_there(
-    client: Client, two: tuple[Toolbox, Toolbox]
-) -> None:
+def test_each_session_finishes_its_own_task(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, b = two
     assert "Now #1: one" in a.call("native", "next").text
     assert "Now #2: two" in b.call("native", "next").text
@@ -109,14 +107,14 @@ def test_each_session_gets_a_task_of_its_own_and_its_result_lands_there(
     assert "#3" in a.call("native", "tasks", {"since": "1"}).text
 
 
-def test_what_the_other_session_did_is_news(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_changes_by_another_session_are_reported(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, b = two
     a.call("native", "tasks")
     b.call("native", "next")
     assert a.call("native", "tasks", {"since": "last"}).text.splitlines()[1:] == [f"#1 [in_progress {B}] one — by {B}"]
 
 
-def test_a_late_result_is_refused_with_who_has_the_task_now(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_late_result_names_the_new_owner(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, b = two
     a.call("native", "next")
     client.conversation("work", actor="zed").reopen("1")
@@ -134,7 +132,7 @@ def test_a_late_result_is_refused_with_who_has_the_task_now(client: Client, two:
 
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize(("step", "told"), ENDS)
-def test_a_result_without_a_task_names_who_ended_it(
+def test_result_without_task_names_who_ended_it(
     client: Client, two: tuple[Toolbox, Toolbox], step: Callable[[Conversation], object], told: str, restarted: bool
 ) -> None:
     a, _ = two
@@ -144,9 +142,7 @@ def test_a_result_without_a_task_names_who_ended_it(
     assert refused.text.startswith(f"Refused: {told}: your result was not recorded."), refused.text
 
 
-def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
-    client: Client, two: tuple[Toolbox, Toolbox]
-) -> None:
+def test_task_started_without_owner_belongs_to_starter(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     client.conversation("work", actor="zed").start("1")
     assert a.call("native", "next", {"result": "r"}).text.startswith("Refused: you have no task in progress")
@@ -159,7 +155,7 @@ def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGINNING[:2])
-def test_what_another_completed_is_not_begun_again(
+def test_task_completed_by_another_is_not_restarted(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
     a, b = two
@@ -173,7 +169,7 @@ def test_what_another_completed_is_not_begun_again(
     ("tool", "arguments"),
     [("update", {"id": "1", "status": "completed", "note": "mine"}), ("next", {"id": "1", "result": "mine"})],
 )
-def test_no_result_is_written_over_that_of_another(
+def test_result_of_another_is_not_overwritten(
     client: Client, two: tuple[Toolbox, Toolbox], tool: str, arguments: dict[str, object]
 ) -> None:
     client.conversation("work", actor="zed").complete("1", "theirs")
@@ -193,7 +189,7 @@ BEGUN: list[tuple[str, str, dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGUN)
-def test_no_dialect_takes_or_finishes_what_a_person_began_without_an_owner(
+def test_no_dialect_takes_task_started_without_owner(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
     a, _ = two
@@ -216,7 +212,7 @@ def test_no_dialect_takes_or_finishes_what_a_person_began_without_an_owner(
         ("checklist", "SetTaskList", {"tasks": [{"title": "two"}]}),
     ],
 )
-def test_a_new_list_leaves_what_a_person_began(
+def test_replacing_keeps_tasks_started_by_a_person(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
     client.conversation("work", actor="zed").start("1")
@@ -225,7 +221,7 @@ def test_a_new_list_leaves_what_a_person_began(
     assert results(client) == {"1": ("in_progress", "", ""), "2": ("pending", "", "")}
 
 
-def test_what_a_serial_list_started_is_anybodys(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_task_started_by_serial_list_is_free(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     zed = client.conversation("work", actor="zed")
     zed.configure(settings=SettingsPatch(execution="serial"))
     zed.start("1")
@@ -247,11 +243,11 @@ BEGINS: list[tuple[str, Step, Step]] = [
     ("claude", ("TodoWrite", {"todos": [{"content": "one", "status": "in_progress"}]}), COMPLETED),
     ("queue", ("resume_task", {"task_id": "1"}), ("complete_task", {"task_id": "1", "result_summary": "r"})),
 ]
-"""How a session begins task 1, and how it finishes it."""
+"""Calls that start task 1, and calls that finish it."""
 
 
 @pytest.mark.parametrize(("dialect", "begin", "finish"), BEGINS)
-def test_what_a_session_begins_is_its_own_in_every_dialect(
+def test_started_task_is_claimed_in_every_dialect(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, begin: Step, finish: Step
 ) -> None:
     a, b = two
@@ -264,7 +260,7 @@ def test_what_a_session_begins_is_its_own_in_every_dialect(
     assert results(client)["1"][0] == "completed"
 
 
-def test_a_task_that_was_given_to_somebody_is_begun_in_their_name(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_assigned_task_is_started_for_its_owner(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, b = two
     a.call("claude", "TaskUpdate", {"taskId": "1", "owner": "researcher"})
     assert not b.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
@@ -283,7 +279,7 @@ def test_a_task_that_was_given_to_somebody_is_begun_in_their_name(client: Client
         ("todo-v1", "list_tasks", {"user_id": "ann"}),
     ],
 )
-def test_any_call_of_a_session_keeps_its_claims_in_force(  # noqa: PLR0913
+def test_any_call_renews_claims(  # noqa: PLR0913
     client: Client,
     two: tuple[Toolbox, Toolbox],
     dialect: str,
@@ -313,7 +309,7 @@ def test_any_call_of_a_session_keeps_its_claims_in_force(  # noqa: PLR0913
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKING_AWAY)
-def test_no_session_takes_a_claimed_task_away_from_another(
+def test_claimed_task_is_not_taken_from_another_session(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
     a, b = two
@@ -324,10 +320,10 @@ def test_no_session_takes_a_claimed_task_away_from_another(
     assert said in refused.text
     assert results(client)["1"] == ("in_progress", A, "")
     parent = agent(client, "claude-code")
-    assert not parent.call(dialect, tool, arguments).refused  # its sub-agents' tasks are its own to free
+    assert not parent.call(dialect, tool, arguments).refused  # an agent may free its sub-agents' tasks
 
 
-def test_a_process_that_was_started_again_finds_its_claims(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_restarted_process_finds_its_claims(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     a.call("native", "next")
     again = agent(client, A)
@@ -353,7 +349,7 @@ def test_several_tasks_at_once_need_an_id(client: Client, two: tuple[Toolbox, To
         ({"id": "2"}, "id needs result or failed; to take task 2: update with status in_progress"),
     ],
 )
-def test_what_contradicts_itself_changes_nothing(
+def test_contradictory_arguments_change_nothing(
     arguments: dict[str, str], said: str, client: Client, two: tuple[Toolbox, Toolbox]
 ) -> None:
     a, _ = two
@@ -363,7 +359,7 @@ def test_what_contradicts_itself_changes_nothing(
     assert results(client)["2"][0] == "pending"
 
 
-def test_a_failed_blocker_is_named_with_what_to_do(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_failed_blocker_comes_with_advice(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     plan = client.conversation("work", actor="zed")
     plan.delete("2")
@@ -377,7 +373,7 @@ def test_a_failed_blocker_is_named_with_what_to_do(client: Client, two: tuple[To
     assert "Now #1: one" in a.call("native", "next").text
 
 
-def test_next_on_an_empty_list_says_how_to_add(client: Client) -> None:
+def test_next_on_empty_list_names_plan(client: Client) -> None:
     box = agent(client, A)
     assert box.call("native", "next").text.splitlines()[0] == "The list is empty: add tasks with plan."
     alone = native(["next"])
@@ -387,7 +383,7 @@ def test_next_on_an_empty_list_says_how_to_add(client: Client) -> None:
     assert box.call("native", "next").text.splitlines()[0] == "Nothing left: all tasks are finished."
 
 
-def test_a_cut_title_says_where_all_of_it_is(client: Client) -> None:
+def test_shortened_title_names_the_call_for_it(client: Client) -> None:
     title = "t" * 150
     client.conversation("work").add(title)
     box = agent(client, A)
@@ -395,7 +391,7 @@ def test_a_cut_title_says_where_all_of_it_is(client: Client) -> None:
     assert title in box.call("native", "tasks", {"ids": ["1"]}).text
 
 
-def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_named_sub_agent_has_its_own_tasks(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     a.call("native", "next")
     assert "Now #2" in a.call("native", "next", {"agent": "reviewer"}).text
@@ -412,14 +408,14 @@ def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: t
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "-a", "x" * 41, "a/b", "a\x1b[2J", "ä"])
-def test_a_sub_agents_name_is_refused_unless_it_is_plain(name: str, two: tuple[Toolbox, Toolbox]) -> None:
+def test_invalid_sub_agent_name_is_rejected(name: str, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     reply = a.call("native", "next", {"agent": name})
     assert reply.refused == bool(name)
     assert "\x1b" not in reply.text
 
 
-def test_agents_that_share_a_name_claim_nothing_until_they_name_themselves(client: Client) -> None:
+def test_nameless_agents_claim_nothing(client: Client) -> None:
     client.conversation("work").add_many(["one", "two"])
     shared = Toolbox(client, ToolCaller("work", "backend", is_nameless=True))
     refused = shared.call("native", "next")
@@ -430,7 +426,7 @@ def test_agents_that_share_a_name_claim_nothing_until_they_name_themselves(clien
 
 
 @pytest.mark.parametrize("end", [end for end, _ in ENDS])
-def test_what_an_undo_brings_back_is_claimed_again_by_who_was_at_it(
+def test_undo_restores_the_claim(
     end: Callable[[Conversation], object], client: Client, two: tuple[Toolbox, Toolbox]
 ) -> None:
     a, b = two
@@ -449,9 +445,7 @@ def test_what_an_undo_brings_back_is_claimed_again_by_who_was_at_it(
     assert results(client)["1"] == ("completed", A, "by a")
 
 
-def test_no_dialect_finishes_what_its_owner_works_on_without_a_claim(
-    client: Client, two: tuple[Toolbox, Toolbox]
-) -> None:
+def test_no_dialect_finishes_owned_task_without_claim(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     plan = client.conversation("work", actor="zed")
     plan.edit("1", owner="root")
     plan.start("1")
@@ -472,7 +466,7 @@ def test_no_dialect_finishes_what_its_owner_works_on_without_a_claim(
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), [("native", "next", {}), *BEGINNING])
-def test_who_goes_on_with_a_task_of_their_own_claims_it_anew(
+def test_continuing_own_task_claims_it_again(
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, Any]
 ) -> None:
     plan = client.conversation("work", actor="zed")
@@ -484,7 +478,7 @@ def test_who_goes_on_with_a_task_of_their_own_claims_it_anew(
     assert held.owner == A and held.fence is not None and held.lease_expires_at is not None, "so its time is over"
 
 
-def test_a_persons_tools_finish_what_the_person_has_claimed_and_an_agents_do_not(client: Client) -> None:
+def test_only_the_persons_tools_finish_its_task(client: Client) -> None:
     plan = client.conversation("work", actor="zed")
     plan.add_many(["one", "two"])
     plan.take("root", "1", keep=True)
@@ -498,7 +492,7 @@ def test_a_persons_tools_finish_what_the_person_has_claimed_and_an_agents_do_not
         assert plan.get(str(id)).status == "completed"
 
 
-def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_reserved_task_is_taken_only_by_its_owner(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, b = two
     plan = client.conversation("work", actor="ann")
     plan.edit("3", owner=B)
@@ -517,7 +511,7 @@ def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[
 
 @pytest.mark.parametrize("owner", ["zed", "codex"])
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), FINISHING + BEGINNING + DELETING)
-def test_no_dialect_touches_what_is_reserved(  # noqa: PLR0913
+def test_no_dialect_changes_reserved_tasks(  # noqa: PLR0913
     client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object], owner: str
 ) -> None:
     client.call("agent.enter", {"agent": "codex/ff31a8"})
@@ -528,7 +522,7 @@ def test_no_dialect_touches_what_is_reserved(  # noqa: PLR0913
     assert results(client)["1"] == ("pending", owner, "")
 
 
-def test_a_restarted_daemon_knows_the_owner_from_the_log(tmp_path: Path, portal: BlockingPortal) -> None:
+def test_restarted_daemon_finds_owner_in_the_log(tmp_path: Path, portal: BlockingPortal) -> None:
     for is_restarted in (False, True):
         with (
             portal.wrap_async_context_manager(running_daemon(tmp_path)) as daemon,
@@ -541,13 +535,13 @@ def test_a_restarted_daemon_knows_the_owner_from_the_log(tmp_path: Path, portal:
             assert "task 1 is reserved for zed: take another one" in begun.text
 
 
-def test_a_persons_chat_gets_what_is_reserved_for_them(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_chat_gets_tasks_reserved_for_its_person(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     client.conversation("work", actor="zed").edit("2", owner="ann")
     chat = Toolbox(client, ToolCaller("work", "chat/1f", person="ann"))
     assert chat.call("native", "next", {}).data["next"]["id"] == "2"
 
 
-def test_who_has_broken_a_task_down_gets_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_agent_that_split_a_task_gets_its_children(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     plan = client.conversation("work", actor=A)
     a.call("native", "next")
@@ -566,7 +560,7 @@ def test_who_has_broken_a_task_down_gets_its_parts(client: Client, two: tuple[To
 
 @pytest.fixture
 def split(two: tuple[Toolbox, Toolbox]) -> Toolbox:
-    """An agent that has split task 1 and works on its only part, where the other tasks are another agent's."""
+    """An agent that has split task 1 and works on its only child. The other tasks are another agent's."""
     a, b = two
     a.call("native", "next")
     a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}]})
@@ -576,19 +570,19 @@ def split(two: tuple[Toolbox, Toolbox]) -> Toolbox:
     return a
 
 
-def test_the_last_part_leads_back_to_the_whole(split: Toolbox) -> None:
+def test_last_child_leads_back_to_its_parent(split: Toolbox) -> None:
     reply = split.call("native", "next", {"result": "part"})
     assert reply.text.splitlines()[:2] == ["#4 done.", "Now #1: one"]
     assert (reply.data["finished"], reply.data["next"]["id"]) == ("4", "1")
     assert "#1 done." in split.call("native", "next", {"result": "all"}).text
 
 
-def test_the_whole_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
+def test_parent_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
     client.conversation("work").add("four")
     assert "Now #1: one" in split.call("native", "next", {"failed": "no"}).text
 
 
-def test_a_result_for_the_whole_names_its_open_parts(split: Toolbox, two: tuple[Toolbox, Toolbox]) -> None:
+def test_result_for_parent_names_open_children(split: Toolbox, two: tuple[Toolbox, Toolbox]) -> None:
     a, b = two
     b.call("native", "next", {"id": "2", "result": "r"})
     a.call("native", "update", {"id": "4", "status": "pending"})
@@ -597,7 +591,7 @@ def test_a_result_for_the_whole_names_its_open_parts(split: Toolbox, two: tuple[
     assert "Now #4: one › part" in a.call("native", "next").text
 
 
-def test_next_says_that_a_completion_was_taken_back(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_next_reports_a_reopened_task(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, _ = two
     a.call("native", "next")
     a.call("native", "update", {"id": "1", "status": "completed", "note": "done"})
@@ -605,13 +599,13 @@ def test_next_says_that_a_completion_was_taken_back(client: Client, two: tuple[T
     assert "Now #1: one — by zed: no longer completed\n" in a.call("native", "next").text
 
 
-def test_next_leads_back_to_what_the_agent_has_besides(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_next_returns_the_agents_other_task(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     for task in ("1", "2", "3"):
         two[0].call("native", "update", {"id": task, "status": "in_progress"})
     assert "Now #1: one" in two[0].call("native", "next", {"id": "3", "result": "r"}).text
 
 
-def test_wait_ends_at_once_where_only_the_own_task_is_left(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_wait_returns_immediately_for_own_last_task(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     a, b = two
     plan = client.conversation("work", actor="zed")
     plan.delete("3")
@@ -630,13 +624,13 @@ def test_wait_ends_at_once_where_only_the_own_task_is_left(client: Client, two: 
     assert time.monotonic() - begun < 60
 
 
-def test_checklist_completes_a_parent_after_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_checklist_completes_parent_after_children(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     client.conversation("work").add("part", parent="1")
     reply = two[0].call("checklist", "CompleteTasks", {"taskIds": ["1", "4"]})
     assert (reply.data["ok"], reply.data["completed"]) == (True, ["1", "4"])
 
 
-def test_a_heading_is_refused_with_what_to_do(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_rejected_heading_comes_with_advice(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
     plan = client.conversation("work")
     plan.add("Phase", metadata={"heading": 2})
     plan.add("part", parent="4")

@@ -37,7 +37,7 @@ from punchlistd.replication.posts import refusals
         ("from_a_newer_daemon", {}, "as the daemon said"),
     ],
 )
-def test_a_refusal_becomes_a_sentence_that_says_what_would_work(kind: str, data: dict[str, object], text: str) -> None:
+def test_errors_become_actionable_sentences(kind: str, data: dict[str, object], text: str) -> None:
     problem = to_problem(build_error(-32000, "as the daemon said", {"kind": kind, **data}))
     assert problem.text == text
 
@@ -52,25 +52,25 @@ def test_a_refusal_becomes_a_sentence_that_says_what_would_work(kind: str, data:
         OUTCOME_UNKNOWN,
     ],
 )
-def test_agents_are_told_to_call_again(told: Rejection) -> None:
+def test_retryable_errors_advise_a_retry(told: Rejection) -> None:
     problem = to_problem(build_error(-32000, told.message, {"kind": told.kind}))
     assert "call it again" in problem.text and "key" not in problem.text
 
 
-def test_faults_of_the_connection_say_that_nothing_is_lost() -> None:
+def test_connection_errors_say_nothing_is_lost() -> None:
     problem = to_problem(ConnectionLost("the daemon went away"))
     assert (problem.kind, "nothing is lost" in problem.text) == ("unavailable", True)
     assert to_problem(NoConversation("none")).kind == "no_conversation"
 
 
-def test_a_wrong_member_is_called_as_the_tool_calls_it() -> None:
+def test_invalid_member_has_the_tools_name() -> None:
     data = {"kind": "invalid_params", "field": "title", "expected": "string of length <= 500"}
     error = build_error(-32602, "title is wrong: expected string of length <= 500.", data)
     assert to_problem(error, {"subject"}).text == "subject is wrong: expected at most 500 characters"
     assert to_problem(error, {"title"}).text == "title is wrong: expected at most 500 characters"
 
 
-def test_taking_an_edge_away_is_advised_where_it_can_be_done() -> None:
+def test_removing_a_dependency_is_advised_if_possible() -> None:
     error = build_error(-1, "blocked", {"kind": "blocked", "task": "2", "blockers": [{"id": "1", "title": "Copy"}]})
     assert to_problem(error, can_unblock=True).text.endswith(": complete that first, or remove the dependency")
 

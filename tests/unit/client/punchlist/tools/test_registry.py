@@ -19,11 +19,11 @@ DIALECT = Dialect(
 """
 
 
-def test_the_dialects_are_there_ours_first() -> None:
+def test_native_dialect_comes_first() -> None:
     assert tools.names() == ("native", "checklist", "claude", "queue", "todo", "todo-v1")
 
 
-def test_another_dialect_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: tools.Toolbox) -> None:
+def test_new_dialect_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: tools.Toolbox) -> None:
     (tmp_path / "sixth.py").write_text(SIXTH)
     monkeypatch.setattr(dialects, "__path__", [*dialects.__path__, str(tmp_path)])
     assert "sixth" in tools.names()

@@ -1,4 +1,4 @@
-"""What each dialect costs in tokens, and the table of it in docs/hosts.md (written anew with PUNCHLIST_WRITE=1)."""
+"""Token costs of each dialect, and their table in docs/hosts.md (PUNCHLIST_WRITE=1 writes it)."""
 
 import os
 from pathlib import Path
@@ -31,7 +31,7 @@ FINISH: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def filled(client: Client, name: str, count: int) -> Toolbox:
-    """A list as they are: some words each, a sentence to explain, some of it done by one of two agents."""
+    """Fill a typical list: short titles, a sentence of description, a third done by another agent."""
     box = Toolbox(client, ToolCaller(f"{name}-{count}", "ann"))
     steps = [
         {"title": f"Write part {number} of the guide", "description": "Short sentences, an example for each rule."}
@@ -55,7 +55,7 @@ def sizes(client: Client, name: str) -> list[int]:
     return [count_tokens(to_json(tools.definitions(name, "anthropic"))), count_tokens(finished.text), *listed]
 
 
-def test_the_table_of_costs_is_measured(client: Client) -> None:
+def test_cost_table_is_measured(client: Client) -> None:
     lengths = " | ".join(f"list of {count:,}" for count in LENGTHS)
     lines = [f"| dialect | definitions | finish one | {lengths} |", "|---|---|---|---|---|---|"]
     measured = {name: sizes(client, name) for name in tools.names()}

@@ -45,7 +45,7 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 @asynccontextmanager
 async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = ()) -> AsyncGenerator[list[Any]]:
-    """Hosts of one client name, each with an MCP server of its own. A name is the id of its session."""
+    """Hosts of one client name, each with its own MCP server. A name is the id of its session."""
     info = mcp.types.Implementation(name=HOST, version="2")
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:
@@ -65,7 +65,7 @@ def owners(client: Client) -> dict[str, str]:
     return {task.id: task.owner for task in client.conversation("work").list() if task.owner}
 
 
-async def test_two_sessions_of_one_host_work_on_a_task_each(daemon: Spawned, client: Client) -> None:
+async def test_two_sessions_of_a_host_are_two_agents(daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a", None) as (a, b):
         assert "Now #1" in await said(a)
         assert "Now #2" in await said(b)
@@ -92,9 +92,7 @@ async def test_a_sessions_hooks_and_its_server_are_one_agent(daemon: Spawned, cl
         assert run_hook(daemon, "a", hook_event_name="Stop") == "", "once"
 
 
-async def test_after_clear_and_resume_the_running_server_goes_by_the_new_session(
-    daemon: Spawned, client: Client
-) -> None:
+async def test_server_follows_clear_and_resume(daemon: Spawned, client: Client) -> None:
     run_hook(daemon, "a", hook_event_name="SessionStart", source="startup")
     async with sessions(daemon, "a") as (a,):
         await said(a)
@@ -105,7 +103,7 @@ async def test_after_clear_and_resume_the_running_server_goes_by_the_new_session
     assert owners(client) == {"1": agent_name(HOST, key_of("a")), "2": agent_name(HOST, key_of("older"))}
 
 
-async def test_a_server_that_was_started_again_goes_on_with_its_task(daemon: Spawned, client: Client) -> None:
+async def test_restarted_server_continues_its_task(daemon: Spawned, client: Client) -> None:
     for turn in ("Now #1", "You are at it already.\nNow #1"):
         async with sessions(daemon, "a") as (a,):
             assert turn in await said(a)
@@ -120,7 +118,7 @@ async def test_two_servers_of_one_session_are_two_agents(daemon: Spawned, client
         assert len(set(owners(client).values())) == 2
 
 
-async def test_two_servers_that_are_given_one_name_are_told_so(daemon: Spawned, client: Client) -> None:
+async def test_second_server_of_same_name_is_rejected(daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a", "b", more=("--actor", "ann")) as (a, b):
         assert "Now #1" in await said(a)
         refused = await b.call_tool("next", {})
@@ -130,7 +128,7 @@ async def test_two_servers_that_are_given_one_name_are_told_so(daemon: Spawned, 
 
 
 @pytest.mark.parametrize("name", ["", "a\x1b[2J", "x" * 129])
-def test_a_name_that_can_not_be_shown_is_refused_at_the_start(name: str, daemon: Spawned) -> None:
+def test_unprintable_name_is_rejected_at_start(name: str, daemon: Spawned) -> None:
     server = command(daemon, "agent", "mcp", "--actor", name)
     ran = subprocess.run(server, stdin=subprocess.DEVNULL, env=session_of(None), capture_output=True, check=False)
     assert ran.returncode == 2
@@ -147,7 +145,7 @@ def test_a_name_that_can_not_be_shown_is_refused_at_the_start(name: str, daemon:
         {"punchlist/agent": "agent-{}"},
     ],
 )
-async def test_conversations_that_share_a_server_are_agents_of_their_own(
+async def test_conversations_of_one_server_are_separate_agents(
     meta: dict[str, Any], daemon: Spawned, client: Client
 ) -> None:
     first, second = [json.loads(json.dumps(meta).replace("{}", one)) for one in "12"]
@@ -159,9 +157,7 @@ async def test_conversations_that_share_a_server_are_agents_of_their_own(
 
 
 @pytest.mark.parametrize("agent", ["a b", "x" * 10_000, "\x1b[2J", 3, ["a"]])
-async def test_a_hostile_name_of_a_sub_agent_is_refused_and_not_repeated(
-    agent: Any, daemon: Spawned, client: Client
-) -> None:
+async def test_hostile_sub_agent_name_is_not_repeated(agent: Any, daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a") as (a,):
         refused = await a.call_tool("next", {}, meta={"punchlist/agent": agent})
         assert refused.is_error
@@ -170,7 +166,7 @@ async def test_a_hostile_name_of_a_sub_agent_is_refused_and_not_repeated(
     assert owners(client) == {}
 
 
-async def test_a_request_that_is_repeated_completes_nothing_further(daemon: Spawned, client: Client) -> None:
+async def test_repeated_request_runs_once(daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a") as (a,):
         await said(a)
         once = await said(a, meta={"punchlist/key": "k"}, result="r")
@@ -179,7 +175,7 @@ async def test_a_request_that_is_repeated_completes_nothing_further(daemon: Spaw
     assert [task.status for task in client.conversation("work").list()][2:] == ["in_progress", "pending"]
 
 
-def test_a_request_whose_bytes_are_sent_twice_completes_nothing_further(daemon: Spawned, client: Client) -> None:
+def test_request_sent_twice_runs_once(daemon: Spawned, client: Client) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": HOST, "version": "2"}}
     take: dict[str, Any] = {"name": "next", "arguments": {}}
     finish: dict[str, Any] = {"name": "next", "arguments": {"result": "r"}}
@@ -208,7 +204,7 @@ def test_a_request_whose_bytes_are_sent_twice_completes_nothing_further(daemon: 
     assert statuses == ["completed", "in_progress", "pending", "pending"]
 
 
-async def test_an_attached_session_finds_its_list_through_the_server_too(daemon: Spawned, client: Client) -> None:
+async def test_server_uses_the_attached_sessions_list(daemon: Spawned, client: Client) -> None:
     client.conversation("website").add("There")
     client.call("conversation.attach", {"conversation": "website", "session": "a"})
     server = mcp.StdioServerParameters(command=sys.executable, args=words(daemon), env=environment("a"))
@@ -248,7 +244,7 @@ async def test_each_session_over_http_is_an_agent(daemon: Spawned, client: Clien
     assert len(set(owners(client).values())) == 2
 
 
-async def test_without_sessions_over_http_an_agent_names_itself(daemon: Spawned, client: Client) -> None:
+async def test_agent_without_http_session_names_itself(daemon: Spawned, client: Client) -> None:
     async with over_http(daemon, "auto", 2) as (a, b):
         assert "give agent, a name of your own" in await said(a)
         assert "4 pending" in await said(a, "tasks")

@@ -7,7 +7,7 @@ from punchlist_apps.mcp import idempotency
 from punchlist_apps.mcp.idempotency import RepeatedRequests
 
 
-async def test_a_repetition_waits_for_the_first_and_gets_its_reply() -> None:
+async def test_repetition_gets_the_first_reply() -> None:
     asked: RepeatedRequests[int] = RepeatedRequests()
     runs: list[int] = []
     begun, go_on = anyio.Event(), anyio.Event()
@@ -34,7 +34,7 @@ async def test_a_repetition_waits_for_the_first_and_gets_its_reply() -> None:
     assert await asked.once("b", run, lambda _: True) == 2
 
 
-async def test_what_failed_or_was_not_final_runs_again() -> None:
+async def test_failed_request_runs_again() -> None:
     asked: RepeatedRequests[int] = RepeatedRequests()
     replies = iter([1, 2, 3])
 

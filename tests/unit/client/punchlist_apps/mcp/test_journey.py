@@ -38,7 +38,7 @@ def tools_of(session: Any, meta: dict[str, Any] | None = None) -> CallTool:
 
 
 async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int) -> None:
-    """A session of the host with its own MCP server, which it starts again now and then, and its hooks."""
+    """A session of the host with its hooks and its own MCP server, which it sometimes restarts."""
     session = f"session-{worker.name}"
     python, *words = command(daemon, "agent", "mcp")
     server = mcp.StdioServerParameters(command=python, args=words, env=environment(session), cwd=str(directory))
@@ -71,7 +71,7 @@ async def on_http(client: Any, workers: list[Worker], calls: int, chance: random
         await worker.finish(tools_of(client, {"punchlist/user": worker.place}))
 
 
-async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_crosses_users(tmp_path: Path) -> None:
+async def test_each_task_is_done_once_by_its_owner(tmp_path: Path) -> None:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 

@@ -16,7 +16,7 @@ URI = "punchlist://work/tasks"
 
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
-async def test_a_host_of_the_handshake_era_is_told_of_changes(tmp_path: Path) -> None:
+async def test_handshake_host_is_notified_of_changes(tmp_path: Path) -> None:
     from punchlist_apps.mcp.server import Setup, build
 
     send, receive = anyio.create_memory_object_stream[str](100)
@@ -43,7 +43,7 @@ async def test_a_host_of_the_handshake_era_is_told_of_changes(tmp_path: Path) ->
     receive.close()
 
 
-async def test_a_stream_of_the_modern_era_is_told_of_changes(tmp_path: Path) -> None:
+async def test_modern_stream_is_notified_of_changes(tmp_path: Path) -> None:
     from punchlist_apps.mcp.server import Setup, build
 
     with spawned_daemon(tmp_path) as daemon:
@@ -59,7 +59,7 @@ async def test_a_stream_of_the_modern_era_is_told_of_changes(tmp_path: Path) -> 
                     assert str(event.uri) == URI
 
 
-async def test_a_list_reached_by_the_name_of_a_session_is_followed_wherever_the_session_goes(tmp_path: Path) -> None:
+async def test_attached_session_is_followed_to_another_list(tmp_path: Path) -> None:
     from punchlist_apps.mcp.server import Setup, build
 
     address = "punchlist://session-1/tasks"
@@ -83,7 +83,7 @@ async def test_a_list_reached_by_the_name_of_a_session_is_followed_wherever_the_
                         assert str((await anext(stream)).uri) == address
 
 
-async def test_after_a_time_without_daemon_every_subscribed_resource_is_announced(tmp_path: Path) -> None:
+async def test_reconnection_announces_all_subscribed_resources(tmp_path: Path) -> None:
     from punchlist_apps.mcp.server import Setup, build
 
     with spawned_daemon(tmp_path) as daemon:

@@ -51,7 +51,7 @@ async def test_one_server_keeps_the_lists_of_many_users_apart(connect: Any, conv
         assert len(ids) == len([user for user in users if made[user]]) and f"of:bob:{name}" in ids
 
 
-async def test_calls_of_many_users_at_once_do_not_mix(connect: Any) -> None:
+async def test_concurrent_users_do_not_mix(connect: Any) -> None:
     async with connect("todo-v1", conversation=None) as host:
 
         async def work(user: str) -> None:
@@ -67,7 +67,7 @@ async def test_calls_of_many_users_at_once_do_not_mix(connect: Any) -> None:
 
 @pytest.mark.parametrize("user", ["alice", None])
 async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tmp_path: Path, user: str | None) -> None:
-    """Whether the server is alice's (`--user`) or each call names her: nobody else's list is in her way."""
+    """The same holds for a server limited to alice (`--user`) and for calls that name her."""
     place = repository(tmp_path / "website")
     meant = directory.meant(str(place))
     assert meant is not None
@@ -85,14 +85,14 @@ async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tm
 
 
 @pytest.mark.parametrize("user", ["", "u" * 129, "u" * 10_000, "a\nb", "\x1b[2J", "\u202e", "\ufffd"])
-async def test_what_can_not_name_a_user_is_refused(connect: Any, user: str) -> None:
+async def test_invalid_user_name_is_rejected(connect: Any, user: str) -> None:
     async with connect("todo-v1", conversation=None) as host:
         refused = await host.session.call_tool("add_task", {"user_id": user, "title": "x"})
         assert refused.is_error
         assert not (await host.client.conversations()).conversations
 
 
-async def test_tools_without_a_user_id_take_the_user_of_the_request(connect: Any) -> None:
+async def test_tools_without_user_id_use_the_request(connect: Any) -> None:
     async with connect("todo", conversation=None) as host:
         for user in ("ann", "bob"):
             meta = {"punchlist/user": user}
@@ -125,7 +125,7 @@ async def test_a_server_of_one_user_serves_no_other(connect: Any) -> None:
 # grants
 
 
-def test_a_token_names_its_users_alone() -> None:
+def test_token_names_only_its_users() -> None:
     several = Grant(frozenset({"ann", "bob"}))
     assert select_user(ALL_USERS, []) is None
     assert select_user(ALL_USERS, ["eve"]) == select_user(ALL_USERS, ["eve", "eve"]) == "eve"
@@ -155,7 +155,7 @@ def test_an_unusable_table_is_reported_once(users_file: Path, capsys: pytest.Cap
     assert f"{users_file} can't be read (No such file or directory)" in missing
 
 
-def test_the_table_of_tokens_is_read_again_when_it_has_changed(users_file: Path) -> None:
+def test_changed_token_table_is_read_again(users_file: Path) -> None:
     table = UsersFile(str(users_file))
     table.check()
     assert table.find_grant(ANN.encode()) == Grant(frozenset({"ann"})) and table.find_grant(BOB.encode()) == ALL_USERS
@@ -172,7 +172,7 @@ def test_the_table_of_tokens_is_read_again_when_it_has_changed(users_file: Path)
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"short": "*"}', f'{{"{ANN}": []}}', f'{{"{ANN}": "ann"}}', f'{{"{ANN}": ["a\\nb"]}}']
 )
-def test_a_table_that_is_none_lets_nobody_in(users_file: Path, text: str) -> None:
+def test_invalid_table_rejects_all_tokens(users_file: Path, text: str) -> None:
     users_file.write_text(text)
     table = UsersFile(str(users_file))
     with pytest.raises(ValueError, match=str(users_file)):
@@ -181,7 +181,7 @@ def test_a_table_that_is_none_lets_nobody_in(users_file: Path, text: str) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_somebody_elses_table_lets_nobody_in(users_file: Path) -> None:
+def test_table_of_another_owner_rejects_all_tokens(users_file: Path) -> None:
     os.chown(users_file, 65_534, -1)
     assert UsersFile(str(users_file)).find_grant(ANN.encode()) is None
 
@@ -189,7 +189,7 @@ def test_somebody_elses_table_lets_nobody_in(users_file: Path) -> None:
 # connections
 
 
-async def test_connections_are_bounded_and_those_used_longest_ago_are_closed(tmp_path: Path) -> None:
+async def test_least_recently_used_connection_is_closed(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
         users = Users(client, max_connections=2)
         for user in ("ann", "bob", "carol", "ann"):
@@ -215,7 +215,7 @@ async def connected(client: AsyncClient) -> bool:
     return bool((await client.open()).epoch)
 
 
-async def test_connections_that_nobody_uses_are_closed(tmp_path: Path) -> None:
+async def test_idle_connections_are_closed(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
         users = Users(client, idle_s=0.02)
         async with anyio.create_task_group() as group:
