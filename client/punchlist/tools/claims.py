@@ -102,7 +102,7 @@ def find_ready(context: ToolContext, ids: Collection[str]) -> Generator[Call[Any
 
 def reject_drop(others: Mapping[str, str]) -> Problem:
     """Return the problem of dropping tasks that others work on: id -> name of who works on it."""
-    names = ", ".join(f"#{task} ({who})" for task, who in others.items())
+    names = ", ".join(f"#{task} ({name})" for task, name in others.items())
     return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
 
 

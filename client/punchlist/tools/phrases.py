@@ -216,7 +216,7 @@ def explain_no_task(counts: Counts, reasons: Sequence[Reason] = (), adder: str =
         adder: Name of the tool that adds tasks; "" if none is offered.
     """
     gates = [reason for reason in reasons if reason.kind in ("check", "yes")]
-    notes = [f" {_capitalize(advise_leaving(reason.by, name_reason_gate(reason)))}." for reason in gates[:SOME]]
+    notes = [f" {capitalize(advise_leaving(reason.by, name_reason_gate(reason)))}." for reason in gates[:SOME]]
     notes += [
         f" #{reason.by} {clip(reason.title, BRIEF // 2)} was rejected: {clip(one_line(reason.fail_reason), REASON)};"
         " add a task below it, or set one below it to pending."
@@ -226,7 +226,7 @@ def explain_no_task(counts: Counts, reasons: Sequence[Reason] = (), adder: str =
     return _explain_counts(counts, reasons, adder) + "".join(notes)
 
 
-def _capitalize(sentence: str) -> str:
+def capitalize(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 

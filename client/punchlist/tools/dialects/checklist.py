@@ -28,7 +28,7 @@ from punchlist.tools.model import (
     ToolContext,
     advertise_limit,
 )
-from punchlist.tools.phrases import describe_gate, describe_setback, format_path, is_open_heading
+from punchlist.tools.phrases import capitalize, describe_gate, describe_setback, format_path, is_open_heading
 from punchlist.tools.refusals import to_problem
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -219,7 +219,7 @@ def _complete_one(context: ToolContext, task: str) -> Generator[Call[Any], Any, 
     try:
         done: SetStatusResult = yield context.calls.complete(task)
     except (Problem, RequestRefused) as error:
-        return {task: _format_sentence(error if isinstance(error, Problem) else to_problem(error))}
+        return {task: capitalize((error if isinstance(error, Problem) else to_problem(error)).text)}
     return {task: describe_gate(done.task)}
 
 
@@ -279,12 +279,8 @@ def _refuse(problem: Problem) -> Reply:
         "confirmation_required",
         "forbidden",
     ):
-        return _to_reply({"ok": False, "error": _format_sentence(problem)}, refused=True)
+        return _to_reply({"ok": False, "error": capitalize(problem.text)}, refused=True)
     return Reply(text=f"Error: {problem.text}", refused=True)
-
-
-def _format_sentence(problem: Problem) -> str:
-    return problem.text[:1].upper() + problem.text[1:]
 
 
 _GUIDE = """# Task list

@@ -12,7 +12,7 @@ Open = Callable[..., Toolbox]
 
 
 @pytest.fixture(autouse=True)
-def no_conversation_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUNCHLIST_CONVERSATION", raising=False)
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)

@@ -4,7 +4,7 @@ from punchlist.tools import Problem, catalog, names, offered
 from punchlist_packages.generate import SETS
 
 
-def shown(dialects: str | list[str], only: list[str] | None = None) -> list[str]:
+def list_offered(dialects: str | list[str], only: list[str] | None = None) -> list[str]:
     return [tool.name for one in offered(dialects, only) for tool in one.tools]
 
 
@@ -17,15 +17,15 @@ def test_shared_tool_names_get_their_dialect_as_prefix() -> None:
 
 
 def test_all_dialects_together_offer_all_tools() -> None:
-    found = shown(list(names()))
+    found = list_offered(list(names()))
     assert len(found) == len(set(found)) == 5 + 8 + 5 + 8 + 6 + 5
-    assert len(shown(["native", "native"])) == 5
+    assert len(list_offered(["native", "native"])) == 5
 
 
 def test_only_selected_tools_are_offered() -> None:
-    assert shown("queue", ["complete_task", "add_task"]) == ["add_task", "complete_task"]
-    assert shown(["queue", "checklist"], ["ListTasks"]) == ["ListTasks"]
-    assert shown(["queue", "todo-v1"], ["queue_add_task"]) == ["queue_add_task"]
+    assert list_offered("queue", ["complete_task", "add_task"]) == ["add_task", "complete_task"]
+    assert list_offered(["queue", "checklist"], ["ListTasks"]) == ["ListTasks"]
+    assert list_offered(["queue", "todo-v1"], ["queue_add_task"]) == ["queue_add_task"]
 
 
 @pytest.mark.parametrize(

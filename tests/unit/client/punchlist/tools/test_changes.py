@@ -11,7 +11,7 @@ from punchlist.tools import Toolbox, ToolCaller
 from punchlist_schemas.events import Deleted, NoteAdded
 
 
-def restarted(client: Client) -> Toolbox:
+def restart(client: Client) -> Toolbox:
     """Discard the state of the process, as a restart does."""
     return Toolbox(client, ToolCaller("work", "ann"))
 
@@ -32,7 +32,7 @@ def test_restart_repeats_changes_instead_of_missing_them(client: Client, box: To
     plan = client.conversation("work", actor="bob")
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     plan.edit("1", title="Before the restart")
-    box = restarted(client)
+    box = restart(client)
     plan.edit("2", title="After it")
     told = box.call("native", "tasks", {"since": "last"})
     assert [task["id"] for task in told.data["tasks"]] == ["1", "2"]
@@ -41,7 +41,7 @@ def test_restart_repeats_changes_instead_of_missing_them(client: Client, box: To
 def test_write_reports_earlier_changes_by_others(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     client.conversation("work", actor="bob").edit("2", title="Changed")
-    box = restarted(client)
+    box = restart(client)
     reply = box.call("native", "next")
     assert reply.text.splitlines()[-2:] == ["Others changed #2:", "#2 Changed — by bob"]
     assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
@@ -57,7 +57,7 @@ def test_last_own_event_is_found_far_back(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["Own"]})
     for part in range(3):
         client.conversation("work", actor="bob").add_many([f"{part}.{number}" for number in range(1_000)])
-    box = restarted(client)
+    box = restart(client)
     told = box.call("native", "tasks", {"since": "last"})
     assert told.text.startswith("3000 changed")
 
@@ -227,7 +227,7 @@ class Follower:
         if "tasks since=last shows them" in self.call(tool, **arguments) and self.chance.random() < 0.5:
             self.call("tasks", since="last")
 
-    def told(self, task: str) -> list[int]:
+    def reported_at(self, task: str) -> list[int]:
         """Return the positions at which a line reported a change to a task."""
         line = re.compile(rf"^(?: *|Now )#{task}\b.* — by |^gone: (.*, )?#{task}\b", re.MULTILINE)
         return [head for head, text in self.replies if line.search(text)]
@@ -275,9 +275,9 @@ def test_every_change_is_reported_exactly_once(client: Client, seed: int) -> Non
             assert sum(len(news.findall(text)) for _, text in ann.replies) <= 1, "no note is news twice"
             assert task in deleted or any(event.text in text for _, text in ann.replies), event.text
         else:
-            assert any(head >= change.seq for head in ann.told(task)), (task, event)
+            assert any(head >= change.seq for head in ann.reported_at(task)), (task, event)
     for task in {str(number) for number in range(1, 100)}:
-        heads = ann.told(task)
+        heads = ann.reported_at(task)
         seqs = [change.seq for change in others if task in (getattr(change.event, "task", None), _added(change))]
         for before, after in zip(heads, heads[1:], strict=False):
             assert any(before < seq <= after for seq in seqs), f"#{task} was told twice"

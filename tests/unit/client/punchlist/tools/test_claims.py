@@ -30,7 +30,7 @@ def agent(client: Client, name: str, memory: Memory | None = None) -> Toolbox:
 
 
 @pytest.fixture
-def two(client: Client) -> tuple[Toolbox, Toolbox]:
+def sessions(client: Client) -> tuple[Toolbox, Toolbox]:
     """Two sessions served by one process, on a list of three tasks."""
     memory = Memory()
     client.conversation("work", actor="zed").add_many(["one", "two", "three"])
@@ -84,7 +84,7 @@ def desk(name: str) -> ToolContext:
     return ToolContext(ConversationCalls("work", name), name, None, Memory())
 
 
-def done(running: Generator[Any, Any, T]) -> T:
+def run_to_end(running: Generator[Any, Any, T]) -> T:
     """Return the result of a generator that makes no calls."""
     with pytest.raises(StopIteration) as stop:
         next(running)
@@ -95,8 +95,8 @@ def results(client: Client) -> dict[str, tuple[str, str, str]]:
     return {task.id: (task.status, task.owner, task.result_summary) for task in client.conversation("work").list()}
 
 
-def test_each_session_finishes_its_own_task(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_each_session_finishes_its_own_task(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     assert "Now #1: one" in a.call("native", "next").text
     assert "Now #2: two" in b.call("native", "next").text
     assert "You are at it already.\nNow #2: two" in b.call("native", "next").text
@@ -107,15 +107,15 @@ def test_each_session_finishes_its_own_task(client: Client, two: tuple[Toolbox, 
     assert "#3" in a.call("native", "tasks", {"since": "1"}).text
 
 
-def test_changes_by_another_session_are_reported(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_changes_by_another_session_are_reported(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     a.call("native", "tasks")
     b.call("native", "next")
     assert a.call("native", "tasks", {"since": "last"}).text.splitlines()[1:] == [f"#1 [in_progress {B}] one — by {B}"]
 
 
-def test_late_result_names_the_new_owner(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_late_result_names_the_new_owner(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     a.call("native", "next")
     client.conversation("work", actor="zed").reopen("1")
     assert "Now #1" in b.call("native", "next").text
@@ -133,17 +133,21 @@ def test_late_result_names_the_new_owner(client: Client, two: tuple[Toolbox, Too
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize(("step", "told"), ENDS)
 def test_result_without_task_names_who_ended_it(
-    client: Client, two: tuple[Toolbox, Toolbox], step: Callable[[Conversation], object], told: str, restarted: bool
+    client: Client,
+    sessions: tuple[Toolbox, Toolbox],
+    step: Callable[[Conversation], object],
+    told: str,
+    restarted: bool,
 ) -> None:
-    a, _ = two
+    a, _ = sessions
     a.call("native", "next")
     step(client.conversation("work", actor="zed"))
     refused = (agent(client, A) if restarted else a).call("native", "next", {"result": "r"})
     assert refused.text.startswith(f"Refused: {told}: your result was not recorded."), refused.text
 
 
-def test_task_started_without_owner_belongs_to_starter(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_task_started_without_owner_belongs_to_starter(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     client.conversation("work", actor="zed").start("1")
     assert a.call("native", "next", {"result": "r"}).text.startswith("Refused: you have no task in progress")
     assert "Now #2: two" in a.call("native", "next").text
@@ -156,9 +160,9 @@ def test_task_started_without_owner_belongs_to_starter(client: Client, two: tupl
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGINNING[:2])
 def test_task_completed_by_another_is_not_restarted(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
-    a, b = two
+    a, b = sessions
     a.call("native", "next", {})
     a.call("native", "next", {"result": "hours of work"})
     assert f"task 1 was completed by {A}: set it to pending first" in b.call(dialect, tool, arguments).text
@@ -170,10 +174,10 @@ def test_task_completed_by_another_is_not_restarted(
     [("update", {"id": "1", "status": "completed", "note": "mine"}), ("next", {"id": "1", "result": "mine"})],
 )
 def test_result_of_another_is_not_overwritten(
-    client: Client, two: tuple[Toolbox, Toolbox], tool: str, arguments: dict[str, object]
+    client: Client, sessions: tuple[Toolbox, Toolbox], tool: str, arguments: dict[str, object]
 ) -> None:
     client.conversation("work", actor="zed").complete("1", "theirs")
-    refused = two[0].call("native", tool, arguments)
+    refused = sessions[0].call("native", tool, arguments)
     said = "task 1 is completed already (zed completed it): its result stays, and yours was not recorded"
     assert refused.text == f"Refused: {said}"
     assert results(client)["1"] == ("completed", "", "theirs")
@@ -190,9 +194,9 @@ BEGUN: list[tuple[str, str, dict[str, object]]] = [
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGUN)
 def test_no_dialect_takes_task_started_without_owner(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
-    a, _ = two
+    a, _ = sessions
     zed = client.conversation("work", actor="zed")
     zed.start("1")
     refused = a.call(dialect, tool, arguments)
@@ -213,15 +217,15 @@ def test_no_dialect_takes_task_started_without_owner(
     ],
 )
 def test_replacing_keeps_tasks_started_by_a_person(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
     client.conversation("work", actor="zed").start("1")
-    told = two[0].call(dialect, tool, arguments)
+    told = sessions[0].call(dialect, tool, arguments)
     assert "#1 one stays in progress: zed works on it" in told.text
     assert results(client) == {"1": ("in_progress", "", ""), "2": ("pending", "", "")}
 
 
-def test_task_started_by_serial_list_is_free(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_task_started_by_serial_list_is_free(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     zed = client.conversation("work", actor="zed")
     zed.configure(settings=SettingsPatch(execution="serial"))
     zed.start("1")
@@ -233,7 +237,7 @@ def test_task_started_by_serial_list_is_free(client: Client, two: tuple[Toolbox,
         ]
     ):
         assert results(client)[str(at + 1)] == ("in_progress", "", "")
-        assert not two[1].call(dialect, tool, arguments).refused
+        assert not sessions[1].call(dialect, tool, arguments).refused
 
 
 Step = tuple[str, dict[str, object]]
@@ -248,9 +252,9 @@ BEGINS: list[tuple[str, Step, Step]] = [
 
 @pytest.mark.parametrize(("dialect", "begin", "finish"), BEGINS)
 def test_started_task_is_claimed_in_every_dialect(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, begin: Step, finish: Step
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, begin: Step, finish: Step
 ) -> None:
-    a, b = two
+    a, b = sessions
     assert not a.call(dialect, *begin).refused
     assert results(client)["1"][:2] == ("in_progress", A)
     refused = b.call(dialect, *finish)
@@ -260,8 +264,8 @@ def test_started_task_is_claimed_in_every_dialect(
     assert results(client)["1"][0] == "completed"
 
 
-def test_assigned_task_is_started_for_its_owner(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_assigned_task_is_started_for_its_owner(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     a.call("claude", "TaskUpdate", {"taskId": "1", "owner": "researcher"})
     assert not b.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
     assert results(client)["1"][:2] == ("in_progress", "researcher")
@@ -281,38 +285,38 @@ def test_assigned_task_is_started_for_its_owner(client: Client, two: tuple[Toolb
 )
 def test_any_call_renews_claims(  # noqa: PLR0913
     client: Client,
-    two: tuple[Toolbox, Toolbox],
+    sessions: tuple[Toolbox, Toolbox],
     dialect: str,
     tool: str,
     arguments: dict[str, object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    a, b = two
+    a, b = sessions
     plan = client.conversation("work")
 
-    def hours() -> int:
+    def hours_left() -> int:
         return round((plan.get("1").lease_expires_at or 0) / 3_600_000 - time.time() / 3_600)
 
     plan.take(A, "1", lease_ms=3_600_000, keep=True)
     b.call(dialect, tool, arguments)
-    assert hours() == 1, "another session's call does not"
+    assert hours_left() == 1, "another session's call does not"
     a.call(dialect, tool, arguments)
-    assert hours() == 2
+    assert hours_left() == 2
     plan.renew("1", A, lease_ms=3_600_000)
     a.call(dialect, tool, arguments)
-    assert hours() == 1, "it asks for that every quarter of an hour alone"
+    assert hours_left() == 1, "it asks for that every quarter of an hour alone"
     monkeypatch.setattr(claims, "RENEW_S", 0.0)
     a.call(dialect, tool, arguments)
-    assert hours() == 2
+    assert hours_left() == 2
     plan.release("1", A)
     assert not a.call(dialect, tool, arguments).refused, "a claim that has ended is no fault of the call"
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKING_AWAY)
 def test_claimed_task_is_not_taken_from_another_session(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
-    a, b = two
+    a, b = sessions
     a.call("native", "next")
     refused = b.call(dialect, tool, arguments)
     assert refused.refused
@@ -323,8 +327,8 @@ def test_claimed_task_is_not_taken_from_another_session(
     assert not parent.call(dialect, tool, arguments).refused  # an agent may free its sub-agents' tasks
 
 
-def test_restarted_process_finds_its_claims(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_restarted_process_finds_its_claims(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     a.call("native", "next")
     again = agent(client, A)
     assert "You are at it already.\nNow #1: one" in again.call("native", "next").text
@@ -332,8 +336,8 @@ def test_restarted_process_finds_its_claims(client: Client, two: tuple[Toolbox, 
     client.conversation("work", actor="zed").reopen("1")
 
 
-def test_several_tasks_at_once_need_an_id(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_several_tasks_at_once_need_an_id(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     a.call("native", "update", {"id": "1", "status": "in_progress"})
     assert a.call("native", "update", {"id": "3", "status": "in_progress"}).text == "#3 is yours."
     assert a.call("native", "update", {"id": "3", "status": "in_progress"}).text == "#3 is yours already."
@@ -350,17 +354,17 @@ def test_several_tasks_at_once_need_an_id(client: Client, two: tuple[Toolbox, To
     ],
 )
 def test_contradictory_arguments_change_nothing(
-    arguments: dict[str, str], said: str, client: Client, two: tuple[Toolbox, Toolbox]
+    arguments: dict[str, str], said: str, client: Client, sessions: tuple[Toolbox, Toolbox]
 ) -> None:
-    a, _ = two
+    a, _ = sessions
     a.call("native", "next")
     assert a.call("native", "next", arguments).text == f"Refused: {said}"
     assert results(client)["1"][0] == "in_progress"
     assert results(client)["2"][0] == "pending"
 
 
-def test_failed_blocker_comes_with_advice(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_failed_blocker_comes_with_advice(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     plan = client.conversation("work", actor="zed")
     plan.delete("2")
     plan.edit("3", add_blocked_by=["1"])
@@ -391,8 +395,8 @@ def test_shortened_title_names_the_call_for_it(client: Client) -> None:
     assert title in box.call("native", "tasks", {"ids": ["1"]}).text
 
 
-def test_named_sub_agent_has_its_own_tasks(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_named_sub_agent_has_its_own_tasks(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     a.call("native", "next")
     assert "Now #2" in a.call("native", "next", {"agent": "reviewer"}).text
     assert results(client)["2"][1] == f"{A}/reviewer"
@@ -400,16 +404,16 @@ def test_named_sub_agent_has_its_own_tasks(client: Client, two: tuple[Toolbox, T
     assert "Now #1" in a.call("native", "next").text
     running = client.conversation("work").list(status="in_progress")
     others = {"1": A, "3": f"{A}/reviewer"}
-    assert done(claims.find_others_tasks(desk(B), running)) == others
-    assert done(claims.find_others_tasks(desk(A), running)) == {}, "a session's sub-agents are its own"
+    assert run_to_end(claims.find_others_tasks(desk(B), running)) == others
+    assert run_to_end(claims.find_others_tasks(desk(A), running)) == {}, "a session's sub-agents are its own"
     assert claims.reject_drop(others).text == (
         f"other sessions are working on #1 ({A}), #3 ({A}/reviewer): leave these tasks in the list"
     )
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "-a", "x" * 41, "a/b", "a\x1b[2J", "ä"])
-def test_invalid_sub_agent_name_is_rejected(name: str, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_invalid_sub_agent_name_is_rejected(name: str, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     reply = a.call("native", "next", {"agent": name})
     assert reply.refused == bool(name)
     assert "\x1b" not in reply.text
@@ -427,9 +431,9 @@ def test_nameless_agents_claim_nothing(client: Client) -> None:
 
 @pytest.mark.parametrize("end", [end for end, _ in ENDS])
 def test_undo_restores_the_claim(
-    end: Callable[[Conversation], object], client: Client, two: tuple[Toolbox, Toolbox]
+    end: Callable[[Conversation], object], client: Client, sessions: tuple[Toolbox, Toolbox]
 ) -> None:
-    a, b = two
+    a, b = sessions
     plan = client.conversation("work", actor="zed")
     a.call("native", "next")
     before = plan.get("1")
@@ -445,7 +449,7 @@ def test_undo_restores_the_claim(
     assert results(client)["1"] == ("completed", A, "by a")
 
 
-def test_no_dialect_finishes_owned_task_without_claim(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_no_dialect_finishes_owned_task_without_claim(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     plan = client.conversation("work", actor="zed")
     plan.edit("1", owner="root")
     plan.start("1")
@@ -456,24 +460,24 @@ def test_no_dialect_finishes_owned_task_without_claim(client: Client, two: tuple
         ("queue", "complete_task", {"task_id": "1", "result_summary": "x"}),
         ("todo", "complete_todo_task", {"task_id": 1}),
     ):
-        refused = two[0].call(dialect, tool, arguments)
+        refused = sessions[0].call(dialect, tool, arguments)
         assert "task 1 is being worked on by root: take another one; a person frees it with: punch reopen 1" in (
             refused.text
         ), (dialect, tool)
     assert results(client)["1"][:2] == ("in_progress", "root")
     plan.reopen("1")
-    assert "Now #1" in two[0].call("native", "next").text
+    assert "Now #1" in sessions[0].call("native", "next").text
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), [("native", "next", {}), *BEGINNING])
 def test_continuing_own_task_claims_it_again(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, Any]
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, Any]
 ) -> None:
     plan = client.conversation("work", actor="zed")
     plan.edit("1", owner=A)
     plan.start("1")
     assert plan.get("1").fence is None
-    assert not two[0].call(dialect, tool, arguments).refused
+    assert not sessions[0].call(dialect, tool, arguments).refused
     held = plan.get("1")
     assert held.owner == A and held.fence is not None and held.lease_expires_at is not None, "so its time is over"
 
@@ -492,8 +496,8 @@ def test_only_the_persons_tools_finish_its_task(client: Client) -> None:
         assert plan.get(str(id)).status == "completed"
 
 
-def test_reserved_task_is_taken_only_by_its_owner(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_reserved_task_is_taken_only_by_its_owner(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     plan = client.conversation("work", actor="ann")
     plan.edit("3", owner=B)
     plan.edit("1", owner="ann")
@@ -512,11 +516,11 @@ def test_reserved_task_is_taken_only_by_its_owner(client: Client, two: tuple[Too
 @pytest.mark.parametrize("owner", ["zed", "codex"])
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), FINISHING + BEGINNING + DELETING)
 def test_no_dialect_changes_reserved_tasks(  # noqa: PLR0913
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object], owner: str
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object], owner: str
 ) -> None:
     client.call("agent.enter", {"agent": "codex/ff31a8"})
     client.conversation("work", actor="zed").edit("1", owner=owner)
-    refused = two[0].call(dialect, tool, arguments)
+    refused = sessions[0].call(dialect, tool, arguments)
     assert refused.refused
     assert f"ask 1 is reserved for {owner}: " in refused.text
     assert results(client)["1"] == ("pending", owner, "")
@@ -535,14 +539,14 @@ def test_restarted_daemon_finds_owner_in_the_log(tmp_path: Path, portal: Blockin
             assert "task 1 is reserved for zed: take another one" in begun.text
 
 
-def test_chat_gets_tasks_reserved_for_its_person(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_chat_gets_tasks_reserved_for_its_person(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     client.conversation("work", actor="zed").edit("2", owner="ann")
     chat = Toolbox(client, ToolCaller("work", "chat/1f", person="ann"))
     assert chat.call("native", "next", {}).data["next"]["id"] == "2"
 
 
-def test_agent_that_split_a_task_gets_its_children(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_agent_that_split_a_task_gets_its_children(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     plan = client.conversation("work", actor=A)
     a.call("native", "next")
     for title in ("first half", "second half"):
@@ -559,9 +563,9 @@ def test_agent_that_split_a_task_gets_its_children(client: Client, two: tuple[To
 
 
 @pytest.fixture
-def split(two: tuple[Toolbox, Toolbox]) -> Toolbox:
+def split(sessions: tuple[Toolbox, Toolbox]) -> Toolbox:
     """An agent that has split task 1 and works on its only child. The other tasks are another agent's."""
-    a, b = two
+    a, b = sessions
     a.call("native", "next")
     a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}]})
     for task in ("2", "3"):
@@ -582,8 +586,8 @@ def test_parent_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
     assert "Now #1: one" in split.call("native", "next", {"failed": "no"}).text
 
 
-def test_result_for_parent_names_open_children(split: Toolbox, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_result_for_parent_names_open_children(split: Toolbox, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     b.call("native", "next", {"id": "2", "result": "r"})
     a.call("native", "update", {"id": "4", "status": "pending"})
     refused = a.call("native", "next", {"result": "all of it"})
@@ -591,22 +595,22 @@ def test_result_for_parent_names_open_children(split: Toolbox, two: tuple[Toolbo
     assert "Now #4: one › part" in a.call("native", "next").text
 
 
-def test_next_reports_a_reopened_task(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_next_reports_a_reopened_task(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     a.call("native", "next")
     a.call("native", "update", {"id": "1", "status": "completed", "note": "done"})
     client.conversation("work", actor="zed").undo(1, of=A)
     assert "Now #1: one — by zed: no longer completed\n" in a.call("native", "next").text
 
 
-def test_next_returns_the_agents_other_task(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_next_returns_the_agents_other_task(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     for task in ("1", "2", "3"):
-        two[0].call("native", "update", {"id": task, "status": "in_progress"})
-    assert "Now #1: one" in two[0].call("native", "next", {"id": "3", "result": "r"}).text
+        sessions[0].call("native", "update", {"id": task, "status": "in_progress"})
+    assert "Now #1: one" in sessions[0].call("native", "next", {"id": "3", "result": "r"}).text
 
 
-def test_wait_returns_immediately_for_own_last_task(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_wait_returns_immediately_for_own_last_task(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     plan = client.conversation("work", actor="zed")
     plan.delete("3")
     a.call("native", "next")
@@ -624,39 +628,39 @@ def test_wait_returns_immediately_for_own_last_task(client: Client, two: tuple[T
     assert time.monotonic() - begun < 60
 
 
-def test_checklist_completes_parent_after_children(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_checklist_completes_parent_after_children(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     client.conversation("work").add("part", parent="1")
-    reply = two[0].call("checklist", "CompleteTasks", {"taskIds": ["1", "4"]})
+    reply = sessions[0].call("checklist", "CompleteTasks", {"taskIds": ["1", "4"]})
     assert (reply.data["ok"], reply.data["completed"]) == (True, ["1", "4"])
 
 
-def test_rejected_heading_comes_with_advice(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_rejected_heading_comes_with_advice(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     plan = client.conversation("work")
     plan.add("Phase", metadata={"heading": 2})
     plan.add("part", parent="4")
     plan.complete("5")
-    refused = two[0].call("native", "update", {"id": "4", "status": "in_progress"})
+    refused = sessions[0].call("native", "update", {"id": "4", "status": "in_progress"})
     assert "task 4 is a heading: work on the tasks below it" in refused.text
-    refused = two[0].call("native", "update", {"id": "4", "status": "pending"})
+    refused = sessions[0].call("native", "update", {"id": "4", "status": "pending"})
     assert "all tasks below it are finished: reopen one of them, or add one" in refused.text
 
 
-def test_update_names_who_completed_a_task(two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_update_names_who_completed_a_task(sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     for _ in range(2):
         assert a.call("native", "update", {"id": "1", "status": "completed"}).text.startswith("#1 done")
     told = b.call("native", "update", {"id": "1", "status": "completed"}).text
     assert told.startswith(f"#1 was completed already ({A} completed it, ")
 
 
-def test_replacing_a_list_leaves_headings_and_reserved_tasks(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_replacing_a_list_leaves_headings_and_reserved_tasks(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     plan = client.conversation("work", actor="ann")
     plan.add("Phase", metadata={"heading": 2})
     plan.add("part", parent="4")
     plan.edit("3", owner="ann")
     todos = [{"content": name, "status": "in_progress", "activeForm": name} for name in ("Phase", "three")]
-    reply = two[0].call("claude", "TodoWrite", {"todos": [*todos, {**todos[0], "content": "part"}]})
+    reply = sessions[0].call("claude", "TodoWrite", {"todos": [*todos, {**todos[0], "content": "part"}]})
     assert not reply.refused, reply.text
     assert [plan.get(one).status for one in ("4", "3", "5")] == ["pending", "pending", "in_progress"]
-    two[0].call("claude", "TodoWrite", {"todos": []})
+    sessions[0].call("claude", "TodoWrite", {"todos": []})
     assert plan.get("3").owner == "ann"

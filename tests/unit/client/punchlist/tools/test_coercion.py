@@ -25,7 +25,7 @@ class Sample(Arguments, frozen=True, rename="camel"):
     offset: Offset = 0
 
 
-def taken(**given: Any) -> Sample:
+def parse(**given: Any) -> Sample:
     return parse_arguments(Sample, {"taskId": "1", **given})
 
 
@@ -41,7 +41,7 @@ def test_exact_name_wins_over_similar_one() -> None:
 
 @pytest.mark.parametrize("name", ["active_form", "ActiveForm", "activeform", "active-form"])
 def test_similar_argument_names_are_accepted(name: str) -> None:
-    assert taken(**{name: "Testing"}).active_form == "Testing"
+    assert parse(**{name: "Testing"}).active_form == "Testing"
 
 
 @pytest.mark.parametrize("given", [None, "", "  ", {}, [], "{}", "null", '""'])
@@ -69,36 +69,36 @@ LISTS: list[tuple[Any, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("given", "ids"), LISTS)
 def test_a_list_of_ids_may_come_in_any_form(given: object, ids: tuple[str, ...]) -> None:
-    assert taken(ids=given).ids == ids
+    assert parse(ids=given).ids == ids
 
 
 @pytest.mark.parametrize(("given", "number"), [(3, 3), ("3", 3), (" 3 ", 3), (3.0, 3), ("#3", 3)])
 def test_an_integer_may_be_text(given: object, number: int) -> None:
-    assert taken(count=given).count == number
+    assert parse(count=given).count == number
 
 
 @pytest.mark.parametrize("given", ["in_progress", "in-progress", "In Progress", "IN_PROGRESS"])
 def test_choices_are_accepted_in_any_spelling(given: str) -> None:
-    assert taken(status=given).status == "in_progress"
+    assert parse(status=given).status == "in_progress"
 
 
 @pytest.mark.parametrize(("given", "flag"), [(True, True), ("true", True), ("False", False), ("yes", True), (0, False)])
 def test_boolean_may_be_text(given: object, flag: bool) -> None:
-    assert taken(flag=given).flag is flag
+    assert parse(flag=given).flag is flag
 
 
 def test_objects_and_lists_of_objects_may_be_json_text() -> None:
-    assert taken(metadata='{"pr": 7}').metadata == {"pr": 7}
-    assert taken(parts='[{"Title": "a", "after": "b"}, "c"]').parts == (Part("a", ("b",)), Part("c"))
+    assert parse(metadata='{"pr": 7}').metadata == {"pr": 7}
+    assert parse(parts='[{"Title": "a", "after": "b"}, "c"]').parts == (Part("a", ("b",)), Part("c"))
 
 
 def test_a_title_may_begin_with_a_bracket() -> None:
-    assert taken(parts="[urgent] fix it").parts == (Part("[urgent] fix it"),)
-    assert taken(parts=["[P] a", "{{ name }} is shown raw"]).parts == (Part("[P] a"), Part("{{ name }} is shown raw"))
+    assert parse(parts="[urgent] fix it").parts == (Part("[urgent] fix it"),)
+    assert parse(parts=["[P] a", "{{ name }} is shown raw"]).parts == (Part("[P] a"), Part("{{ name }} is shown raw"))
 
 
 def test_empty_text_and_null_count_as_omitted() -> None:
-    assert taken(activeForm="", status="", metadata=None, ids=None) == Sample(task_id="1")
+    assert parse(activeForm="", status="", metadata=None, ids=None) == Sample(task_id="1")
 
 
 WRONG: list[tuple[Any, str]] = [
@@ -131,14 +131,14 @@ def test_invalid_arguments_are_explained(given: object, sentence: str) -> None:
 
 
 def test_hidden_argument_works_unadvertised() -> None:
-    assert taken(offset="20").offset == 20
+    assert parse(offset="20").offset == 20
     with pytest.raises(Problem) as refused:
-        taken(color=1)
+        parse(color=1)
     assert "offset" not in refused.value.text
 
 
 def test_lone_surrogates_are_replaced() -> None:
-    assert taken(activeForm="a\ud800b").active_form == "a?b"
+    assert parse(activeForm="a\ud800b").active_form == "a?b"
 
 
 @pytest.mark.parametrize("depth", [100, 100_000])

@@ -12,7 +12,7 @@ A, B = "claude-code/7f3c1a", "claude-code/90b2e4"
 
 
 @pytest.fixture
-def left(client: Client) -> Toolbox:
+def departed_box(client: Client) -> Toolbox:
     """Tools of session B, after session A has left with task 1, the only task."""
     client.conversation("work", actor="zed").add("one")
     client.call("agent.enter", {"agent": A})
@@ -25,20 +25,20 @@ def owner(client: Client) -> str:
     return client.conversation("work").get("1").owner
 
 
-def test_next_offers_abandoned_task(client: Client, left: Toolbox) -> None:
-    told = left.call("native", "next").text.splitlines()
+def test_next_offers_abandoned_task(client: Client, departed_box: Toolbox) -> None:
+    told = departed_box.call("native", "next").text.splitlines()
     assert told[0].startswith("Nothing ready: 1 in progress")
     assert told[1].startswith(f"Task 1 belongs to {A}, whose session ended ")
     assert told[1].endswith(" ago; take it with update id=1 status=in_progress.")
     assert owner(client) == A
-    assert left.call("native", "update", {"id": "1", "status": "in_progress"}).text == "#1 is yours."
-    assert "#1 done" in left.call("native", "next", {"result": "r"}).text
+    assert departed_box.call("native", "update", {"id": "1", "status": "in_progress"}).text == "#1 is yours."
+    assert "#1 done" in departed_box.call("native", "next", {"result": "r"}).text
     assert client.conversation("work").get("1").owner == B
 
 
-def test_list_shows_departed_owners(client: Client, left: Toolbox) -> None:
-    assert f"#1 [in_progress {A}, session ended " in left.call("native", "tasks").text
-    assert f"(owner: {A}, session ended " in left.call("claude", "TaskList").text
+def test_list_shows_departed_owners(client: Client, departed_box: Toolbox) -> None:
+    assert f"#1 [in_progress {A}, session ended " in departed_box.call("native", "tasks").text
+    assert f"(owner: {A}, session ended " in departed_box.call("claude", "TaskList").text
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_list_shows_departed_owners(client: Client, left: Toolbox) -> None:
     ],
 )
 def test_abandoned_task_must_be_taken_first(
-    dialect: str, tool: str, arguments: dict[str, Any], client: Client, left: Toolbox
+    dialect: str, tool: str, arguments: dict[str, Any], client: Client, departed_box: Toolbox
 ) -> None:
-    refused = left.call(dialect, tool, arguments)
+    refused = departed_box.call(dialect, tool, arguments)
     assert refused.refused
     assert f"task 1 belongs to {A}, whose session ended " in refused.text
     name = "id" if dialect == "native" else "taskId"
@@ -61,39 +61,39 @@ def test_abandoned_task_must_be_taken_first(
     assert owner(client) == A
 
 
-def test_claude_takes_abandoned_task(client: Client, left: Toolbox) -> None:
-    assert not left.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
+def test_claude_takes_abandoned_task(client: Client, departed_box: Toolbox) -> None:
+    assert not departed_box.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
     assert owner(client) == B
-    assert not left.call("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}).refused
+    assert not departed_box.call("claude", "TaskUpdate", {"taskId": "1", "status": "completed"}).refused
 
 
 @pytest.mark.parametrize("is_serial", [False, True])
-def test_queue_offers_abandoned_task(client: Client, left: Toolbox, is_serial: bool) -> None:
+def test_queue_offers_abandoned_task(client: Client, departed_box: Toolbox, is_serial: bool) -> None:
     if is_serial:
         client.conversation("work").configure(settings=SettingsPatch(execution="serial"))
     said = f"ask 1 belongs to {A}, whose session ended "
     how = " ago; take it with resume_task task_id=1."
-    listed = left.call("queue", "list_tasks")
+    listed = departed_box.call("queue", "list_tasks")
     assert said in listed.data["note"] and how in listed.data["note"]
     assert listed.data["tasks"][0]["owner"].startswith(f"{A}, session ended ")
-    refused = left.call("queue", "complete_task", {"task_id": "1", "result_summary": "r"})
+    refused = departed_box.call("queue", "complete_task", {"task_id": "1", "result_summary": "r"})
     assert said in refused.text and "take it with resume_task task_id=1" in refused.text
-    assert not left.call("queue", "resume_task", {"task_id": "1"}).refused
-    assert not left.call("queue", "complete_task", {"task_id": "1", "result_summary": "r"}).refused
+    assert not departed_box.call("queue", "resume_task", {"task_id": "1"}).refused
+    assert not departed_box.call("queue", "complete_task", {"task_id": "1", "result_summary": "r"}).refused
     assert owner(client) == B
 
 
-def test_advice_names_command_without_such_tool(client: Client, left: Toolbox) -> None:
+def test_advice_names_command_without_such_tool(client: Client, departed_box: Toolbox) -> None:
     (dialect,) = offered(("native",), ["next"])
-    assert left.call(dialect, "next").text.splitlines()[1].endswith("; a person frees it with: punch reopen 1.")
+    assert departed_box.call(dialect, "next").text.splitlines()[1].endswith("; a person frees it with: punch reopen 1.")
 
 
-def test_at_most_three_are_offered(client: Client, left: Toolbox) -> None:
+def test_at_most_three_are_offered(client: Client, departed_box: Toolbox) -> None:
     client.call("agent.enter", {"agent": A})
     for name in client.conversation("work", actor="zed").add_many([str(number) for number in range(4)]):
         Toolbox(client, ToolCaller("work", A)).call("native", "update", {"id": name.id, "status": "in_progress"})
     client.call("agent.leave", {"agent": A})
-    assert left.call("native", "next").text.count("session ended") == 3
+    assert departed_box.call("native", "next").text.count("session ended") == 3
 
 
 def test_silent_machine_is_named() -> None:

@@ -25,7 +25,7 @@ LISTERS = {
 }
 
 
-def filled(value: Any, token: str) -> Any:
+def fill_token(value: Any, token: str) -> Any:
     return json.loads(json.dumps(value).replace("<token>", token))
 
 
@@ -41,7 +41,7 @@ def test_dialect_matches_its_transcript(name: str, daemon: Running) -> None:
     with connect(socket=daemon.socket, autostart=False, name="ann", user="ann") as client:
         box = Toolbox(client, ToolCaller("golden", "ann", "ann"))
         for step in steps:
-            reply = box.call(spoken[step["tool"]], step["tool"], filled(step["arguments"], token))
+            reply = box.call(spoken[step["tool"]], step["tool"], fill_token(step["arguments"], token))
             text, data = reply.text, json.loads(to_json(reply.data))
             if reply.question is not None:
                 token = reply.question.token
@@ -157,7 +157,7 @@ def test_all_dialects_work_on_one_list(box: Toolbox) -> None:
 
 
 @pytest.fixture
-def headed(client: Client) -> None:
+def headings(client: Client) -> None:
     """Two headings with a task of the same title each. The second heading is finished."""
     plan = client.conversation("work")
     for parent, title in (("1", "Backend"), ("3", "Docs")):
@@ -166,7 +166,7 @@ def headed(client: Client) -> None:
     plan.complete("4")
 
 
-def test_claude_lists_paths_and_marks_headings(box: Toolbox, headed: None) -> None:
+def test_claude_lists_paths_and_marks_headings(box: Toolbox, headings: None) -> None:
     reply = box.call("claude", "TaskList")
     assert reply.text.splitlines() == [
         "#1: Backend [heading]",
@@ -194,7 +194,7 @@ def test_claude_lists_paths_and_marks_headings(box: Toolbox, headed: None) -> No
     ],
 )
 def test_json_lists_give_paths_and_mark_headings(
-    dialect: str, tool: str, member: str, box: Toolbox, headed: None
+    dialect: str, tool: str, member: str, box: Toolbox, headings: None
 ) -> None:
     data: Any = box.call(dialect, tool, USERS.get(dialect)).data
     rows: list[dict[str, Any]] = data["tasks"] if "tasks" in data else data
@@ -203,14 +203,14 @@ def test_json_lists_give_paths_and_mark_headings(
     assert shown[2:] in ([], [("Docs", None, False), ("tests", "Docs › tests", False)])
 
 
-def test_checklist_gives_the_path_of_each_task(client: Client, box: Toolbox, headed: None) -> None:
+def test_checklist_gives_the_path_of_each_task(client: Client, box: Toolbox, headings: None) -> None:
     client.conversation("work").add("more tests", parent="1")
     one = box.call("checklist", "ListTasks", {"taskId": "2"}).data["tasks"][0]
     assert one["path"] == "Backend › tests"
     assert box.call("checklist", "CompleteTasks", {"taskIds": ["2"]}).data["nextTask"]["path"] == "Backend › more tests"
 
 
-def test_native_marks_headings(box: Toolbox, headed: None) -> None:
+def test_native_marks_headings(box: Toolbox, headings: None) -> None:
     assert box.call("native", "tasks").text.splitlines()[1:] == ["#1 [heading] Backend", "  #2 tests"]
 
 

@@ -33,7 +33,7 @@ def plan(client: Client) -> Conversation:
     return plan
 
 
-def told(box: Toolbox, text: str, dialect: str = "native", tool: str = "tasks", **arguments: Any) -> int:
+def count_in_reply(box: Toolbox, text: str, dialect: str = "native", tool: str = "tasks", **arguments: Any) -> int:
     """Return how often a reply contains a text."""
     return box.call(dialect, tool, arguments).text.count(text)
 
@@ -42,8 +42,10 @@ def told(box: Toolbox, text: str, dialect: str = "native", tool: str = "tasks", 
 def test_task_comes_with_its_notes(box: Toolbox, plan: Conversation, dialect: str) -> None:
     plan.note("1", "use the\nnew API")
     tool, arguments = HAND_OUTS[dialect]
-    assert told(box, "root: use the new API", dialect, tool, **arguments) == 1
-    assert told(box, "use the new API", dialect, CALLS[dialect][0]) == (dialect == "queue"), "shown with the task alone"
+    assert count_in_reply(box, "root: use the new API", dialect, tool, **arguments) == 1
+    assert count_in_reply(box, "use the new API", dialect, CALLS[dialect][0]) == (dialect == "queue"), (
+        "shown with the task alone"
+    )
 
 
 @pytest.mark.parametrize("dialect", CALLS)
@@ -51,8 +53,8 @@ def test_new_note_is_in_the_next_reply(box: Toolbox, plan: Conversation, dialect
     box.call("native", "next")
     plan.note("1", "y" * 280)
     tool, arguments = CALLS[dialect]
-    assert told(box, "y" * 280, dialect, tool, **arguments) == 1
-    assert told(box, "yyy") == 0
+    assert count_in_reply(box, "y" * 280, dialect, tool, **arguments) == 1
+    assert count_in_reply(box, "yyy") == 0
 
 
 @pytest.mark.parametrize("dialect", CALLS)
@@ -66,8 +68,8 @@ def test_rejection_includes_the_note(box: Toolbox, plan: Conversation, dialect: 
 def test_a_bare_array_leaves_the_note_for_the_next_reply(box: Toolbox, plan: Conversation) -> None:
     box.call("native", "next")
     plan.note("1", "stop")
-    assert told(box, "stop", "todo", "list_todo_tasks") == 0
-    assert told(box, "Note on #1 by root: stop") == 1
+    assert count_in_reply(box, "stop", "todo", "list_todo_tasks") == 0
+    assert count_in_reply(box, "Note on #1 by root: stop") == 1
 
 
 def test_late_note_comes_with_the_result(box: Toolbox, plan: Conversation) -> None:
@@ -87,7 +89,7 @@ def test_note_that_ends_a_wait_is_shown_once(client: Client, box: Toolbox, plan:
     assert "#2 Two. — by root" in reply.text
     plan.note("2", "about two")
     assert 'by root: note "about two"' in box.call("native", "tasks", {"since": "last"}).text
-    assert told(box, "about two") == 0
+    assert count_in_reply(box, "about two") == 0
 
 
 def test_restart_shows_notes_since_last_change(client: Client, box: Toolbox, plan: Conversation) -> None:
@@ -149,11 +151,11 @@ def test_details_include_notes(
     box: Toolbox, plan: Conversation, dialect: str, tool: str, arguments: dict[str, Any]
 ) -> None:
     plan.note("1", "by Friday")
-    assert told(box, "root: by Friday", dialect, tool, **arguments) == 1
+    assert count_in_reply(box, "root: by Friday", dialect, tool, **arguments) == 1
 
 
 def test_serial_list_shows_notes_of_started_tasks(client: Client, box: Toolbox, plan: Conversation) -> None:
     plan.configure(settings=SettingsPatch(execution="serial"))
     box.call("native", "next")
     plan.note("1", "once")
-    assert told(box, "Note on #1 by root: once") == 1
+    assert count_in_reply(box, "Note on #1 by root: once") == 1

@@ -201,7 +201,7 @@ def session(client: Client, name: str, **caller: Any) -> Toolbox:
     return Toolbox(client, ToolCaller("work", name, **caller))
 
 
-def listed(box: Toolbox) -> Any:
+def list_queue(box: Toolbox) -> Any:
     return box.call("queue", "list_tasks").data
 
 
@@ -209,10 +209,10 @@ def test_only_one_session_gets_the_task(client: Client, box: Toolbox) -> None:
     bob = session(client, "bob")
     add(box, "one")
     assert "nextTask" not in add(bob, "two")[0]
-    shown = listed(bob)
+    shown = list_queue(bob)
     assert shown["tasks"][0] == {"id": "1", "description": "one", "status": "in_progress", "owner": "ann"}
     assert shown["note"] == "Task 1 is current, and ann works on it."
-    assert "owner" not in listed(box)["tasks"][0]
+    assert "owner" not in list_queue(box)["tasks"][0]
     assert complete(box, "1").data["nextTask"]["id"] == "2"
     refused = complete(bob, "2")
     assert refused.data["error"] == "task 2 is being worked on by ann: leave it to them"
@@ -230,7 +230,7 @@ def test_concurrent_sessions_share_no_task(client: Client) -> None:
         if not plan.list(status="in_progress"):
             plan.start(current[0].id)
         with ThreadPoolExecutor(3) as threads:
-            shown = list(threads.map(listed, boxes))
+            shown = list(threads.map(list_queue, boxes))
         own = [at for at, each in enumerate(shown) if "owner" not in each["tasks"][0]]
         assert len(own) == 1, "one session has the current task"
         done.append(shown[own[0]]["tasks"][0]["id"])
@@ -241,9 +241,9 @@ def test_concurrent_sessions_share_no_task(client: Client) -> None:
 def test_released_task_goes_to_another_session(client: Client, box: Toolbox) -> None:
     bob = session(client, "bob")
     add(box, "one")
-    assert "owner" in listed(bob)["tasks"][0]
+    assert "owner" in list_queue(bob)["tasks"][0]
     client.conversation("work").release("1", "ann")
-    assert "owner" not in listed(bob)["tasks"][0]
+    assert "owner" not in list_queue(bob)["tasks"][0]
     assert not complete(bob, "1").refused
 
 
@@ -251,7 +251,7 @@ def test_persons_task_is_not_given_to_agents(client: Client, box: Toolbox) -> No
     client.conversation("work").add("one")
     configure(client, execution="serial")
     client.conversation("work", actor="root").take("root", "1", keep=True)
-    shown = listed(box)
+    shown = list_queue(box)
     assert (shown["tasks"][0]["owner"], shown["note"]) == ("root", "Task 1 is current, and root works on it.")
     assert complete(box, "1").data["error"] == "task 1 is being worked on by root: leave it to them"
 
@@ -259,7 +259,7 @@ def test_persons_task_is_not_given_to_agents(client: Client, box: Toolbox) -> No
 def test_agents_without_a_name_share_the_current_task(client: Client) -> None:
     several = session(client, "host", is_nameless=True)
     assert add(several, "one", "two")[0]["nextTask"]["id"] == "1"
-    assert "owner" not in listed(several)["tasks"][0]
+    assert "owner" not in list_queue(several)["tasks"][0]
     assert complete(several, "1").data["nextTask"]["id"] == "2"
 
 
@@ -270,7 +270,7 @@ def test_restarted_agent_sees_its_task_unchanged(client: Client, box: Toolbox) -
     handed = box.call("queue", "add_task", given).data["nextTask"]
     place = {"parent": "1", "path": "the whole › part"}
     assert handed == {"id": "2", "description": long, "status": "in_progress", "context": {"pr": 117}, **place}
-    assert listed(session(client, "ann"))["tasks"][0] == handed
+    assert list_queue(session(client, "ann"))["tasks"][0] == handed
 
 
 def test_text_with_json_escapes_is_listed(client: Client, box: Toolbox) -> None:

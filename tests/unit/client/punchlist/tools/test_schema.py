@@ -9,13 +9,13 @@ from punchlist.tools.schema import FORMATS, build_parameters, render_python
 ALL = [(name, tool) for name in tools.names() for tool in tools.dialect(name).tools]
 
 
-def walked(schema: Any) -> list[dict[str, Any]]:
+def walk(schema: Any) -> list[dict[str, Any]]:
     if isinstance(schema, list):
-        return [one for part in cast("list[Any]", schema) for one in walked(part)]
+        return [one for part in cast("list[Any]", schema) for one in walk(part)]
     if not isinstance(schema, dict):
         return []
     node = cast("dict[str, Any]", schema)
-    return [node, *(one for part in node.values() for one in walked(part))]
+    return [node, *(one for part in node.values() for one in walk(part))]
 
 
 @pytest.mark.parametrize(("name", "tool"), ALL, ids=[f"{name}.{tool.name}" for name, tool in ALL])
@@ -23,7 +23,7 @@ def test_schema_has_no_references_or_hidden_arguments(name: str, tool: tools.Too
     schema = build_parameters(tool.arguments)
     assert schema["type"] == "object"
     assert set(schema.get("required", ())) <= set(schema.get("properties", {}))
-    assert not [part for part in walked(schema) if {"$ref", "$defs", "x-hidden"} & set(part)]
+    assert not [part for part in walk(schema) if {"$ref", "$defs", "x-hidden"} & set(part)]
     assert not {"offset", "confirm"} & set(schema.get("properties", {})) or name in ("todo", "todo-v1")
 
 

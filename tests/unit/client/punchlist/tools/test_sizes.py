@@ -30,7 +30,7 @@ FINISH: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def filled(client: Client, name: str, count: int) -> Toolbox:
+def fill_list(client: Client, name: str, count: int) -> Toolbox:
     """Fill a typical list: short titles, a sentence of description, a third done by another agent."""
     box = Toolbox(client, ToolCaller(f"{name}-{count}", "ann"))
     steps = [
@@ -47,10 +47,10 @@ def filled(client: Client, name: str, count: int) -> Toolbox:
 def sizes(client: Client, name: str) -> list[int]:
     listed: list[int] = []
     for count in LENGTHS:
-        reply = filled(client, name, count).call(name, LIST[name], {"user_id": "ann"} if name == "todo-v1" else None)
+        reply = fill_list(client, name, count).call(name, LIST[name], {"user_id": "ann"} if name == "todo-v1" else None)
         assert not reply.refused
         listed.append(count_tokens(reply.text))
-    finished = filled(client, f"{name}-end", 7).call(name, *FINISH[name])
+    finished = fill_list(client, f"{name}-end", 7).call(name, *FINISH[name])
     assert not finished.refused
     return [count_tokens(to_json(tools.definitions(name, "anthropic"))), count_tokens(finished.text), *listed]
 

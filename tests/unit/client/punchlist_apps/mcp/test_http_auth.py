@@ -72,10 +72,10 @@ def token(tmp_path: Path) -> Token:
 
 @pytest.fixture
 def guard(token: Token) -> Guard:
-    return Guard(passed, PORT, token)
+    return Guard(send_ok, PORT, token)
 
 
-async def passed(scope: Scope, receive: Receive, send: Send) -> None:
+async def send_ok(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
 
 

@@ -334,7 +334,7 @@ class Web:
 
 
 @asynccontextmanager
-async def over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> AsyncGenerator[Web]:
+async def serve_over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> AsyncGenerator[Web]:
     import httpx2
 
     from punchlist import connect_async
@@ -351,7 +351,7 @@ async def over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> Asy
 
 
 async def test_http_agent_leaves_with_its_session(daemon: Spawned, client: Client) -> None:
-    async with over_http(daemon) as web:
+    async with serve_over_http(daemon) as web:
         session, _other = await web.begin(), await web.begin()
         await web.end(session)
         await anyio.to_thread.run_sync(wait_for, client, has_left, "1")
@@ -359,7 +359,7 @@ async def test_http_agent_leaves_with_its_session(daemon: Spawned, client: Clien
 
 
 async def test_evicted_http_session_leaves(daemon: Spawned, client: Client) -> None:
-    async with over_http(daemon, most=1) as web:
+    async with serve_over_http(daemon, most=1) as web:
         for _ in range(2):
             await web.begin()
         await anyio.to_thread.run_sync(wait_for, client, has_left, "1")
@@ -367,6 +367,6 @@ async def test_evicted_http_session_leaves(daemon: Spawned, client: Client) -> N
 
 
 async def test_idle_http_session_leaves(daemon: Spawned, client: Client) -> None:
-    async with over_http(daemon, idle_s=0.2) as web:
+    async with serve_over_http(daemon, idle_s=0.2) as web:
         await web.begin()
         await anyio.to_thread.run_sync(wait_for, client, has_left, "1")

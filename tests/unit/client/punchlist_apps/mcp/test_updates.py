@@ -21,7 +21,7 @@ async def test_handshake_host_is_notified_of_changes(tmp_path: Path) -> None:
 
     send, receive = anyio.create_memory_object_stream[str](100)
 
-    async def told(message: Any) -> None:
+    async def on_message(message: Any) -> None:
         if getattr(message, "method", "") == "notifications/resources/updated":
             await send.send(str(message.params.uri))
 
@@ -29,7 +29,7 @@ async def test_handshake_host_is_notified_of_changes(tmp_path: Path) -> None:
         async with (
             connect_async(socket=daemon.socket, autostart=False) as client,
             connect_async(socket=daemon.socket, autostart=False) as other,
-            mcp.Client(build(client, Setup()), mode="legacy", message_handler=told) as session,
+            mcp.Client(build(client, Setup()), mode="legacy", message_handler=on_message) as session,
         ):
             with anyio.fail_after(30):
                 await session.subscribe_resource(URI)
@@ -97,5 +97,5 @@ async def test_reconnection_announces_all_subscribed_resources(tmp_path: Path) -
                     with anyio.move_on_after(0.5):
                         await anext(aiter(events))
                     daemon.start()
-                    told = {str((await anext(aiter(events))).uri) for _ in range(2)}
-                    assert told == {URI, "punchlist://other/tasks"}
+                    uris = {str((await anext(aiter(events))).uri) for _ in range(2)}
+                    assert uris == {URI, "punchlist://other/tasks"}

@@ -198,20 +198,20 @@ async def test_least_recently_used_connection_is_closed(tmp_path: Path) -> None:
             assert len(users) <= 2
         served: list[str] = []
 
-        async def third() -> None:
+        async def call_as_carol() -> None:
             async with users.connect("carol") as carol:
-                served.append("carol" if await connected(carol.client) else "")
+                served.append("carol" if await can_connect(carol.client) else "")
 
         async with anyio.create_task_group() as group:
             async with users.connect("ann"):
                 async with users.connect("bob"):
-                    group.start_soon(third)
+                    group.start_soon(call_as_carol)
                     await wait_all_tasks_blocked()
                     assert served == [] and len(users) == 2, "both are in use"
         assert served == ["carol"] and len(users) == 2
 
 
-async def connected(client: AsyncClient) -> bool:
+async def can_connect(client: AsyncClient) -> bool:
     return bool((await client.open()).epoch)
 
 
@@ -221,10 +221,10 @@ async def test_idle_connections_are_closed(tmp_path: Path) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(users.run)
             async with users.connect("ann") as bound:
-                assert await connected(bound.client)
+                assert await can_connect(bound.client)
             with anyio.fail_after(30):
                 while len(users):  # noqa: ASYNC110 - nobody is told
                     await anyio.sleep(0.01)
             async with users.connect("bob") as bound:
-                assert await connected(bound.client)
+                assert await can_connect(bound.client)
                 group.cancel_scope.cancel()
