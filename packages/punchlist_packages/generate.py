@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from punchlist.tools import registry
-from punchlist.tools.budget import compact, tokens
+from punchlist.tools.budget import count_tokens, to_json
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Dialect, Tool
-from punchlist.tools.schema import definitions, parameters
+from punchlist.tools.schema import build_parameters, definitions
 from punchlist_apps.web import openapi
 
 _HEAD = """# Dialects
@@ -83,7 +83,7 @@ def _only() -> str:
 
 
 def _section(dialect: Dialect) -> str:
-    size = tokens(compact(definitions(dialect, "anthropic")))
+    size = count_tokens(to_json(definitions(dialect, "anthropic")))
     parts = [f"## `{dialect.name}`\n\n{dialect.summary} {size} tokens of definitions.\n"]
     rows = ["| tool | parameters (* required) | what it does | effect |", "|---|---|---|---|"]
     rows += [f"| {tool.name} | {_parameters(tool)} | {tool.text} | {tool.effect} |" for tool in dialect.tools]
@@ -92,7 +92,7 @@ def _section(dialect: Dialect) -> str:
 
 
 def _parameters(tool: Tool) -> str:
-    schema = parameters(tool.arguments)
+    schema = build_parameters(tool.arguments)
     required: list[str] = schema.get("required", [])
     members: dict[str, Any] = schema.get("properties", {})
     shown = [f"{name}{'*' if name in required else ''}{_kind(one)}" for name, one in members.items()]

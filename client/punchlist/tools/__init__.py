@@ -1,16 +1,16 @@
-"""The tool surfaces that agents call: dialects over one list, for any agent loop.
+"""Tools for agents: task tools in several dialects, for any agent loop.
 
 ```python
 from punchlist import tools
 
 definitions = tools.definitions("claude", "anthropic")          # give these to the model
 reply = tools.call("claude", "TaskCreate", {"subject": "Write the copy", "description": "…"}, conversation="website")
-print(reply.text)                                               # give this back to it
+print(reply.text)                                               # return this to the model
 ```
 
-`call` never raises for what a model or the daemon can cause: a refusal is a reply with `refused`. `Toolbox` and
-`AsyncToolbox` do the same on a client of yours. `punchlist.tools.functions` makes Python callables of the tools,
-`punchlist.tools.adapters` what agent frameworks take.
+`call` never raises for errors that a model or the daemon can cause: it returns a reply with `refused` set. `Toolbox`
+and `AsyncToolbox` do the same on an existing client. `punchlist.tools.functions` returns the tools as Python callables,
+and `punchlist.tools.adapters` converts them for agent frameworks.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from punchlist.tools import catalog, coercion, registry, schema
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Dialect, Problem, Question, Reply, Tool
-from punchlist.tools.refusals import problem_of
+from punchlist.tools.refusals import to_problem
 from punchlist.tools.registry import dialect, names
 from punchlist.tools.schema import FORMATS, Format
 from punchlist.tools.toolbox import AsyncToolbox, Toolbox, ToolCaller
@@ -53,21 +53,22 @@ _MEMORY = Memory()
 def definitions(
     dialect: str | Dialect | Iterable[str], form: Format = "mcp", tools: Iterable[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The tool definitions of one or several dialects.
+    """Return the tool definitions of one or several dialects.
 
     Args:
-        dialect: A dialect, its name, or the names of several; then tools of one name get their dialect's before it.
+        dialect: A dialect, its name, or several names. A tool name used by several dialects gets its dialect's name as
+            a prefix.
         form: `openai` (Chat Completions), `responses` (OpenAI's Responses API), `anthropic`, or `mcp`.
-        tools: Only the tools of these names.
+        tools: Names of the tools to include. All by default.
 
     Raises:
-        Problem: There is no such dialect, or no such tool.
+        Problem: Unknown dialect or tool.
     """
-    return [one for chosen in offered(dialect, tools) for one in schema.definitions(chosen, form)]
+    return [item for selected in offered(dialect, tools) for item in schema.definitions(selected, form)]
 
 
 def prompt(dialect: str | Dialect | Iterable[str], tools: Iterable[str] | None = None) -> str:
-    """What to tell a model about the tools that it is offered, as a section of its prompt. See `definitions`."""
+    """Return instructions for using the tools, as a section of a model's prompt. See `definitions`."""
     return catalog.prompt(offered(dialect, tools))
 
 
@@ -80,27 +81,28 @@ def call(
     actor: str = "agent",
     user: str | None = None,
 ) -> Reply:
-    """Call one tool on a connection of its own. Loops that make many calls keep a `Toolbox`.
+    """Call one tool on a new connection. Use a `Toolbox` for many calls.
 
     Args:
         dialect: The dialect's name.
         name: The tool's name.
-        arguments: What the model sent: an object, JSON text of one, or nothing.
-        conversation: The list; by default the scope's (`punchlist.conversation`) or PUNCHLIST_CONVERSATION.
+        arguments: The model's arguments: an object, its JSON text, or None.
+        conversation: The list. Default: that of the scope (`punchlist.conversation`) or PUNCHLIST_CONVERSATION.
         actor: The agent's name, recorded with its changes.
-        user: Confine the call to this user's conversations. Without it the `user_id` of the arguments does, and the
-            list is the user's own one of that name.
+        user: Limit the call to this user's lists. Default: the `user_id` in the arguments; `conversation` is then the
+            user's own list of that name.
     """
     options: Options = {"name": actor}
     if user is None and dialect in registry.names() and (tool := registry.dialect(dialect).tool(name)) is not None:
-        user = coercion.user_of(tool, arguments)
+        user = coercion.find_user(tool, arguments)
         conversation = conversation and own(conversation, user)
     if user is not None:
         options["user"] = user
     try:
-        from punchlist.clients.sync import connect  # a thread for the loop, which those who bring a client do without
+        # Imported here because it loads the thread for the event loop, which callers with their own client don't need.
+        from punchlist.clients.sync import connect
 
         with connect(**options) as client:
             return Toolbox(client, ToolCaller(conversation, actor, user), _MEMORY).call(dialect, name, arguments)
     except PunchlistError as error:
-        return registry.dialect(dialect).refuse(problem_of(error))
+        return registry.dialect(dialect).refuse(to_problem(error))

@@ -1,4 +1,4 @@
-"""Adapters for agent frameworks and model APIs. A framework is imported only by the function that is about it."""
+"""Adapters for agent frameworks and model APIs. Each function imports its framework itself."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -6,25 +6,25 @@ from typing import Any, cast
 
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Dialect, Reply
-from punchlist.tools.schema import parameters
+from punchlist.tools.schema import build_parameters
 from punchlist.tools.toolbox import AsyncToolbox, Toolbox
 
-Named = str | Dialect | Iterable[str]
-"""A dialect, its name, or the names of several."""
+DialectChoice = str | Dialect | Iterable[str]
+"""A dialect, its name, or several names."""
 
 
-def agents_tools(name: Named, box: AsyncToolbox, tools: Iterable[str] | None = None) -> list[Any]:
-    """The tools of a dialect as `FunctionTool`s of the OpenAI Agents SDK, for `Agent(tools=...)`.
+def agents_tools(name: DialectChoice, box: AsyncToolbox, tools: Iterable[str] | None = None) -> list[Any]:
+    """Return the tools of a dialect as `FunctionTool`s of the OpenAI Agents SDK, for `Agent(tools=...)`.
 
     Raises:
         ImportError: `openai-agents` is not installed.
-        Problem: There is no such dialect, or no such tool.
+        Problem: Unknown dialect or tool.
     """
     function_tool: Any = import_module("agents").FunctionTool
 
-    def made(chosen: Dialect, tool_name: str) -> Any:
+    def build_handler(dialect: Dialect, tool_name: str) -> Any:
         async def invoke(_context: object, arguments: str) -> str:
-            return (await box.call(chosen, tool_name, arguments)).text
+            return (await box.call(dialect, tool_name, arguments)).text
 
         return invoke
 
@@ -32,58 +32,63 @@ def agents_tools(name: Named, box: AsyncToolbox, tools: Iterable[str] | None = N
         function_tool(
             name=tool.name,
             description=tool.text,
-            params_json_schema={"properties": {}, **parameters(tool.arguments)},
-            on_invoke_tool=made(chosen, tool.name),
+            params_json_schema={"properties": {}, **build_parameters(tool.arguments)},
+            on_invoke_tool=build_handler(dialect, tool.name),
             strict_json_schema=False,
         )
-        for chosen in offered(name, tools)
-        for tool in chosen.tools
+        for dialect in offered(name, tools)
+        for tool in dialect.tools
     ]
 
 
-def answer_openai(name: Named, box: Toolbox, message: Any, tools: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """The messages that answer an assistant message of the Chat Completions API, one for each of its tool calls."""
-    chosen = offered(name, tools)
+def answer_openai(
+    name: DialectChoice, box: Toolbox, message: Any, tools: Iterable[str] | None = None
+) -> list[dict[str, Any]]:
+    """Run the tool calls of an assistant message (Chat Completions API). Return one result message for each call."""
+    dialects = offered(name, tools)
     answers: list[dict[str, Any]] = []
-    for call in _member(message, "tool_calls") or ():
-        function = _member(call, "function")
-        reply = _called(chosen, box, _member(function, "name"), _member(function, "arguments"))
-        answers.append({"role": "tool", "tool_call_id": _member(call, "id"), "content": reply.text})
+    for call in _get_member(message, "tool_calls") or ():
+        function = _get_member(call, "function")
+        reply = _call_tool(dialects, box, _get_member(function, "name"), _get_member(function, "arguments"))
+        answers.append({"role": "tool", "tool_call_id": _get_member(call, "id"), "content": reply.text})
     return answers
 
 
 def answer_responses(
-    name: Named, box: Toolbox, output: Iterable[Any], tools: Iterable[str] | None = None
+    name: DialectChoice, box: Toolbox, output: Iterable[Any], tools: Iterable[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The input items that answer the output of OpenAI's Responses API, one for each `function_call` in it."""
-    chosen = offered(name, tools)
+    """Run each `function_call` in the output of OpenAI's Responses API. Return one input item for each."""
+    dialects = offered(name, tools)
     answers: list[dict[str, Any]] = []
     for item in output:
-        if _member(item, "type") == "function_call":
-            reply = _called(chosen, box, _member(item, "name"), _member(item, "arguments"))
-            answer = {"type": "function_call_output", "call_id": _member(item, "call_id"), "output": reply.text}
+        if _get_member(item, "type") == "function_call":
+            reply = _call_tool(dialects, box, _get_member(item, "name"), _get_member(item, "arguments"))
+            answer = {"type": "function_call_output", "call_id": _get_member(item, "call_id"), "output": reply.text}
             answers.append(answer)
     return answers
 
 
 def answer_anthropic(
-    name: Named, box: Toolbox, content: Iterable[Any], tools: Iterable[str] | None = None
+    name: DialectChoice, box: Toolbox, content: Iterable[Any], tools: Iterable[str] | None = None
 ) -> dict[str, Any] | None:
-    """The user message that answers the content of an Anthropic message, or None if it calls no tool."""
-    chosen = offered(name, tools)
+    """Run the tool calls in the content of an Anthropic message. Return the user message with the results.
+
+    Return None if the content has no tool calls.
+    """
+    dialects = offered(name, tools)
     results: list[dict[str, Any]] = []
     for block in content:
-        if _member(block, "type") == "tool_use":
-            reply = _called(chosen, box, _member(block, "name"), _member(block, "input"))
-            result = {"type": "tool_result", "tool_use_id": _member(block, "id"), "content": reply.text}
+        if _get_member(block, "type") == "tool_use":
+            reply = _call_tool(dialects, box, _get_member(block, "name"), _get_member(block, "input"))
+            result = {"type": "tool_result", "tool_use_id": _get_member(block, "id"), "content": reply.text}
             results.append(result | ({"is_error": True} if reply.refused else {}))
     return {"role": "user", "content": results} if results else None
 
 
-def _called(chosen: tuple[Dialect, ...], box: Toolbox, name: str, arguments: object) -> Reply:
-    """The call of a tool in the dialect that has it; where none has, the first one says so."""
-    return box.call(next((one for one in chosen if one.tool(name)), chosen[0]), name, arguments)
+def _call_tool(dialects: tuple[Dialect, ...], box: Toolbox, name: str, arguments: object) -> Reply:
+    """Call a tool in the dialect that has it. If none has, the first one reports the unknown tool."""
+    return box.call(next((dialect for dialect in dialects if dialect.tool(name)), dialects[0]), name, arguments)
 
 
-def _member(value: Any, name: str) -> Any:
+def _get_member(value: Any, name: str) -> Any:
     return cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else getattr(value, name, None)

@@ -1,4 +1,4 @@
-"""What a process of tools remembers: how far each agent has looked, and its claims."""
+"""State that a process keeps for its agents between tool calls: how far each has read the log, its claims, notes."""
 
 from collections import OrderedDict
 
@@ -6,68 +6,67 @@ import msgspec
 
 from punchlist_schemas.things import Note
 
-_MINDS = 4_096
-"""How many minds are kept; the one that was used longest ago is dropped first."""
+_MAX_STATES = 4_096
+"""Maximum number of agent states. The least recently used one is dropped first."""
 
 
 class AgentState(msgspec.Struct):
-    """What one agent remembers of one list in one log.
+    """State of one agent for one list in one log.
 
     Attributes:
-        seen: Position in the log up to which the agent knows what happened; None if it has not looked yet.
-        version: The version that the list had there.
-        claims: The agent's claims: task → fence.
-        renewed: When the claims were renewed last, in seconds of the monotonic clock; None if they were not.
-        began: Who began a task without an owner: `ID@TIME` of its start → actor.
-        has_looked: Whether the list was asked for tasks that this agent works on.
-        works_on: The tasks in progress whose new notes are told.
-        noted: How far the notes on a task are known: task → version of the list.
-        unread: Notes to include in the next reply, by task.
+        seen: Position in the log up to which changes were reported to the agent; None before its first look.
+        version: Version of the list at that position.
+        claims: The agent's claims: task -> fence.
+        renewed_at: Time of the last renewal of the claims on the monotonic clock, in seconds; None before the first.
+        starters: Actors who started tasks that have no owner: `ID@TIME` of the start -> actor.
+        has_looked: Whether the list was searched for tasks that this agent works on.
+        active_tasks: Tasks in progress whose new notes are reported.
+        notes_read: Version of the list up to which the notes on a task were reported, by task.
+        unread_notes: Notes to include in the next reply, by task.
     """
 
     seen: int | None = None
     version: int = 0
     claims: dict[str, int] = {}
-    renewed: float | None = None
-    began: dict[str, str] = {}
+    renewed_at: float | None = None
+    starters: dict[str, str] = {}
     has_looked: bool = False
-    works_on: set[str] = set()
-    noted: dict[str, int] = {}
-    unread: dict[str, list[Note]] = {}
+    active_tasks: set[str] = set()
+    notes_read: dict[str, int] = {}
+    unread_notes: dict[str, list[Note]] = {}
 
 
 class Memory:
-    """What the agents of one process remember. Nothing in it is needed after a restart.
+    """State of all agents of a process. None of it is needed after a restart.
 
-    A position that is not known any more is found again in the log and a claim in the list. Positions and claims of
-    different logs are kept apart by the log's epoch: after a restore, or with several daemons, those of another log
-    mean nothing.
+    A lost position is found again in the log, and a lost claim in the list. States are kept per epoch of the log,
+    because positions and fences of another log (after a restore, or of another daemon) mean nothing.
     """
 
     def __init__(self) -> None:
         self.prepared: set[str] = set()
-        """Conversations that a dialect has set up already."""
+        """Lists that a dialect has already set up."""
         self._log = ""
-        self._minds: OrderedDict[tuple[str, str, str], AgentState] = OrderedDict()
-        self._named: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._states: OrderedDict[tuple[str, str, str], AgentState] = OrderedDict()
+        self._last_lists: OrderedDict[tuple[str, str], str] = OrderedDict()
 
-    def mind(self, log: str, conversation: str, actor: str) -> AgentState:
+    def state_of(self, log: str, conversation: str, actor: str) -> AgentState:
         if log != self._log:
             self.prepared.clear()
             self._log = log
         key = (log, conversation, actor)
-        mind = self._minds.setdefault(key, AgentState())
-        self._minds.move_to_end(key)
-        if len(self._minds) > _MINDS:
-            self._minds.popitem(last=False)
-        return mind
+        state = self._states.setdefault(key, AgentState())
+        self._states.move_to_end(key)
+        if len(self._states) > _MAX_STATES:
+            self._states.popitem(last=False)
+        return state
 
-    def is_other_list(self, log: str, actor: str, conversation: str) -> bool:
-        """Return True if the last reply to an agent was about another list, or there was none; remember this one."""
-        named = self._named
-        is_other = named.get((log, actor)) != conversation
-        named[log, actor] = conversation
-        named.move_to_end((log, actor))
-        if len(named) > _MINDS:
-            named.popitem(last=False)
+    def record_list(self, log: str, actor: str, conversation: str) -> bool:
+        """Record the list of an agent's reply. Return whether its last reply was about another list, or is missing."""
+        lists = self._last_lists
+        is_other = lists.get((log, actor)) != conversation
+        lists[log, actor] = conversation
+        lists.move_to_end((log, actor))
+        if len(lists) > _MAX_STATES:
+            lists.popitem(last=False)
         return is_other

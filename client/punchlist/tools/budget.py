@@ -1,6 +1,6 @@
-"""Keeps replies small: no reply exceeds 10,000 tokens, and whatever is left out is announced.
+"""Limits replies to 10,000 tokens, and announces what was left out.
 
-Tokens are counted as characters / 4, which for English text and JSON is on the safe side.
+A token is estimated as 4 characters, which overestimates English text and JSON.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,59 +13,60 @@ T = TypeVar("T")
 CHARACTERS_PER_TOKEN = 4
 MAX_TOKENS = 10_000
 BUDGET = MAX_TOKENS * CHARACTERS_PER_TOKEN - 2_000
-"""How many characters a list may take, so that what is said beside it still fits."""
+"""Maximum length of a list, in characters. It leaves room for other lines of the reply."""
 
-LONG_TEXT = 20_000
-"""How many characters of one long text are shown where it is the matter of the reply."""
+MAX_TEXT = 20_000
+"""Maximum length of the main text of a reply, in characters."""
 
-MANY_IDS = 200
+MAX_IDS = 200
+"""Maximum number of ids in a list."""
 
 
-def tokens(text: str) -> int:
+def count_tokens(text: str) -> int:
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
-def compact(value: object) -> str:
-    """A value as JSON, without spaces and with characters as they are."""
+def to_json(value: object) -> str:
+    """Return a value as JSON, without spaces and without escapes of non-ASCII characters."""
     return msgspec.json.encode(value).decode()
 
 
-def shorten(text: str, most: int = LONG_TEXT, offset: int = 0, rest: str = "") -> str:
-    """At most `most` characters of a text from `offset` on; tells how many are left out, and by which call to read on.
+def shorten(text: str, max_length: int = MAX_TEXT, offset: int = 0, call: str = "") -> str:
+    """Return at most `max_length` characters of a text from `offset` on, with the number of characters left out.
 
-    `rest` is that call without its offset, or empty if there is none.
+    `call` is the tool call that reads on, without its offset; "" if no tool can.
     """
-    if len(text) - offset <= most:
+    if len(text) - offset <= max_length:
         return text[offset:]
-    end = offset + most
-    return f"{text[offset:end]}… [{len(text) - end} characters left out{f': {rest} offset={end}' if rest else ''}]"
+    end = offset + max_length
+    return f"{text[offset:end]}… [{len(text) - end} characters left out{f': {call} offset={end}' if call else ''}]"
 
 
-def joined(ids: Sequence[str], mark: str = "") -> str:
-    """Ids as a list for reading; a very long one is cut."""
-    shown = ", ".join(mark + one for one in ids[:MANY_IDS])
-    return shown if len(ids) <= MANY_IDS else f"{shown} and {len(ids) - MANY_IDS} more"
+def join_ids(ids: Sequence[str], prefix: str = "") -> str:
+    """Return at most `MAX_IDS` ids, separated by commas, and the number of the others."""
+    shown = ", ".join(prefix + id for id in ids[:MAX_IDS])
+    return shown if len(ids) <= MAX_IDS else f"{shown} and {len(ids) - MAX_IDS} more"
 
 
-def fitting(items: Iterable[T], render: Callable[[T], Any], budget: int = BUDGET) -> tuple[list[Any], int]:
-    """What is rendered of the first items, as far as they fit, and how many are left out.
+def fit(items: Iterable[T], render: Callable[[T], Any], budget: int = BUDGET) -> tuple[list[Any], int]:
+    """Render the first items that fit. Return them, and how many are left out.
 
     Args:
-        budget: Upper limit for the rendered items, in characters.
+        budget: Maximum length of the rendered items, in characters.
     """
-    shown: list[Any] = []
+    rendered: list[Any] = []
     left_out = 0
     for item in items:
         if not left_out:
-            one = render(item)
-            budget -= 1 + len(one if isinstance(one, str) else compact(one))
+            value = render(item)
+            budget -= 1 + len(value if isinstance(value, str) else to_json(value))
             if budget >= 0:
-                shown.append(one)
+                rendered.append(value)
                 continue
         left_out += 1
-    return shown, left_out
+    return rendered, left_out
 
 
-def more(left_out: int, offset: int, tool: str) -> str:
-    """The sentence about the tasks that did not fit."""
+def announce_omitted(left_out: int, offset: int, tool: str) -> str:
+    """Return the sentence about tasks that did not fit."""
     return f"{left_out} more tasks are left out: call {tool} with offset={offset} for them"

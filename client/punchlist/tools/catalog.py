@@ -1,4 +1,4 @@
-"""Which tools are offered to a model, of which dialects, and under which names."""
+"""Selects the tools that a model is offered, and their names."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,64 +9,68 @@ from punchlist.tools.model import Dialect, Problem
 
 
 def offered(dialects: str | Dialect | Iterable[str], only: Iterable[str] | None = None) -> tuple[Dialect, ...]:
-    """The dialects with the tools that are offered, each tool under the name that models call.
+    """Return the dialects with the offered tools, under the names that models call.
 
-    Where two dialects use a name, each tool gets its dialect's name before its own: `queue_add_task`.
+    A tool name used by several dialects gets its dialect's name as a prefix: `queue_add_task`.
 
     Args:
         dialects: A dialect, its name, or several names.
-        only: Names of tools, as they are offered without this argument: only these are. By default all of them.
+        only: Offered names of the tools to select. All by default.
 
     Raises:
-        Problem: There is no such dialect, or no such tool in these dialects.
+        Problem: Unknown dialect, or no such tool in these dialects.
     """
     if isinstance(dialects, Dialect):
-        chosen = [dialects]
+        selected = [dialects]
     else:
-        wanted = [dialects] if isinstance(dialects, str) else dialects
-        chosen = [registry.dialect(name) for name in dict.fromkeys(wanted)]
-    uses = Counter(tool.name for one in chosen for tool in one.tools)
+        requested = [dialects] if isinstance(dialects, str) else dialects
+        selected = [registry.dialect(name) for name in dict.fromkeys(requested)]
+    uses = Counter(tool.name for dialect in selected for tool in dialect.tools)
     names = {
-        (one.name, tool.name): tool.name if uses[tool.name] == 1 else f"{one.name}_{tool.name}"
-        for one in chosen
-        for tool in one.tools
+        (dialect.name, tool.name): tool.name if uses[tool.name] == 1 else f"{dialect.name}_{tool.name}"
+        for dialect in selected
+        for tool in dialect.tools
     }
-    kept = set(names.values()) if only is None else _known(only, [one.name for one in chosen], list(names.values()))
-    narrowed = [
-        one.offering({tool.name: name for tool in one.tools if (name := names[one.name, tool.name]) in kept})
-        for one in chosen
+    allowed = set(names.values())
+    if only is not None:
+        allowed = _check_tool_names(only, [dialect.name for dialect in selected], list(names.values()))
+    limited = [
+        dialect.select_tools(
+            {tool.name: name for tool in dialect.tools if (name := names[dialect.name, tool.name]) in allowed}
+        )
+        for dialect in selected
     ]
-    return tuple(one for one in narrowed if one.tools)
+    return tuple(dialect for dialect in limited if dialect.tools)
 
 
 def prompt(dialects: Iterable[Dialect]) -> str:
-    """What to tell a model about the tools that it is offered."""
-    return "\n\n".join(one.prompt for one in dialects)
+    """Return instructions for the tools of these dialects."""
+    return "\n\n".join(dialect.prompt for dialect in dialects)
 
 
-def _known(only: Iterable[str], dialects: list[str], names: list[str]) -> set[str]:
-    """The names of tools, if there are such tools.
+def _check_tool_names(only: Iterable[str], dialects: list[str], names: list[str]) -> set[str]:
+    """Return the tool names in `only`.
 
     Raises:
-        Problem: One is unknown, or none is given.
+        Problem: A name is unknown, or `only` is empty.
     """
-    wanted = list(dict.fromkeys(only))
-    for name in wanted:
+    requested = list(dict.fromkeys(only))
+    for name in requested:
         if name not in names:
             raise Problem(
-                "unknown_tool", f"there is no tool {name[:60]!r} in {', '.join(dialects)}{_hint(name, names)}"
+                "unknown_tool", f"there is no tool {name[:60]!r} in {', '.join(dialects)}{_suggest(name, names)}"
             )
-    if not wanted:
-        raise Problem("unknown_tool", f"name at least one tool; there are: {', '.join(names)}")
-    return set(wanted)
+    if not requested:
+        raise Problem("unknown_tool", f"name at least one tool; available: {', '.join(names)}")
+    return set(requested)
 
 
-def _hint(name: str, names: list[str]) -> str:
-    """Where a tool of this name is found, or which one is meant."""
-    prefixed = [one for one in names if name and one.endswith(f"_{name}")]
-    elsewhere = [one for one in registry.names() if registry.dialect(one).tool(name)]
+def _suggest(name: str, names: list[str]) -> str:
+    """Return a hint about an unknown tool: the dialects that have it, similar names, or all names."""
+    prefixed = [other for other in names if name and other.endswith(f"_{name}")]
+    elsewhere = [dialect for dialect in registry.names() if registry.dialect(dialect).tool(name)]
     if not prefixed and elsewhere:
         return f": it is a tool of {' and '.join(elsewhere)}"
-    folded = {one.lower(): one for one in names}
-    close = prefixed or [folded[one] for one in get_close_matches(name.lower(), folded, n=1)]
-    return f"; did you mean {' or '.join(close)}?" if close else f"; there are: {', '.join(names)}"
+    folded = {other.lower(): other for other in names}
+    close = prefixed or [folded[match] for match in get_close_matches(name.lower(), folded, n=1)]
+    return f"; did you mean {' or '.join(close)}?" if close else f"; available: {', '.join(names)}"

@@ -1,8 +1,8 @@
-"""What others have changed since an agent last looked, from the log.
+"""Reads changes by others since an agent last looked, from the log.
 
-How far an agent has been told is kept for the life of the process, and moves with the changes that a reply tells, not
-with a line that only counts them. After a restart its last own event is looked up: all that was said to it before that
-is known, and what came later is told again rather than missed.
+The position up to which changes were reported to an agent is kept in memory. It moves with changes that a reply reports
+in full, not with a line that only counts them. After a restart it is the position of the agent's last own event: later
+changes may be reported twice, but none is missed.
 """
 
 from collections.abc import Callable, Generator
@@ -32,66 +32,70 @@ from punchlist_schemas.things import FINISHED
 T = TypeVar("T")
 
 _PAGE = 1_000
-_FARTHEST = 64_000
-"""How many positions of the log are looked at, backwards, for one event."""
+_MAX_LOOKBACK = 64_000
+"""Maximum lookback in the log for one event, in positions."""
 
 
-class Touched(msgspec.Struct):
+class TaskChanges(msgspec.Struct):
     """Changes by others to one task after a position.
 
     Attributes:
-        by: Who changed it last.
-        first: Position of the first of the changes, and the list's version there.
-        notes: What they noted, as far as the agent was not told before.
-        noted: Version of the last of these notes.
-        members: What they edited that a line about the task does not show, and that it is no longer completed.
+        by: Actor of the last change.
+        first: Position of the first change, and the list's version there.
+        notes: New notes that were not reported to the agent before.
+        notes_version: Version of the list at the last of these notes.
+        members: Edited members that a line about the task does not show, or `_REOPENED`.
     """
 
     by: str
     first: tuple[int, int]
     notes: list[str] = []
-    noted: int = 0
+    notes_version: int = 0
     members: dict[str, None] = {}
 
 
 class Changes(msgspec.Struct):
-    """Changes by others after a position, by the ids of existing and of deleted tasks.
+    """Changes by others after a position.
 
-    `seq` is the position up to which it tells, `version` the list's there. With `everything`, the whole list has to be
-    looked at.
+    Attributes:
+        seq: Position up to which the changes were read.
+        version: Version of the list at that position.
+        changed: Changes to existing tasks, by id.
+        deleted: Changes to deleted tasks, by id.
+        is_incomplete: Whether the agent must read the whole list: it was cleared, or the log can't be read that far.
     """
 
     seq: int
     version: int
-    changed: dict[str, Touched] = {}
-    gone: dict[str, Touched] = {}
-    everything: bool = False
+    changed: dict[str, TaskChanges] = {}
+    deleted: dict[str, TaskChanges] = {}
+    is_incomplete: bool = False
 
-    def before(self, task: str) -> tuple[int, int]:
-        """Position and version before the first change to a task, from which the unshown changes continue."""
-        seq, version = (self.changed.get(task) or self.gone[task]).first
+    def get_position_before(self, task: str) -> tuple[int, int]:
+        """Return the position and version before the first change to a task, for reading on from there."""
+        seq, version = (self.changed.get(task) or self.deleted[task]).first
         return seq - 1, version - 1
 
 
-def seen(context: ToolContext) -> Generator[Call[Any], Any, int | None]:
-    """The position up to which the agent has been told, or None if it never looked."""
-    if context.mind.seen is None:
+def find_seen(context: ToolContext) -> Generator[Call[Any], Any, int | None]:
+    """Return the position up to which changes were reported to the agent; None if it has not looked yet."""
+    if context.state.seen is None:
         tasks: TaskList = yield context.calls.list(limit=1)
-        found = yield from find_back(
+        last_own = yield from search_back(
             context, tasks.seq, lambda event: (event.seq, event.version) if event.actor == context.actor else None
         )
-        if found is not None:
-            note_seen(context, *found)
-    return context.mind.seen
+        if last_own is not None:
+            mark_seen(context, *last_own)
+    return context.state.seen
 
 
-def note_seen(context: ToolContext, seq: int, version: int) -> None:
-    """The agent has been told everything up to this position, and to this version of the list."""
-    context.mind.seen, context.mind.version = seq, version
+def mark_seen(context: ToolContext, seq: int, version: int) -> None:
+    """Record that changes up to this position and version were reported to the agent."""
+    context.state.seen, context.state.version = seq, version
 
 
-def position_of(context: ToolContext, version: int) -> Generator[Call[Any], Any, int | None]:
-    """Return the position in the log that a version of the list had; None: it is too far back.
+def find_position(context: ToolContext, version: int) -> Generator[Call[Any], Any, int | None]:
+    """Return the log position of a version of the list, or None if it is too far back.
 
     Raises:
         Problem: The list has not reached this version.
@@ -102,120 +106,121 @@ def position_of(context: ToolContext, version: int) -> Generator[Call[Any], Any,
         raise Problem("invalid_arguments", text)
     if version == tasks.version:
         return tasks.seq
-    return (yield from find_back(context, tasks.seq, lambda event: event.seq if event.version <= version else None))
+    return (yield from search_back(context, tasks.seq, lambda event: event.seq if event.version <= version else None))
 
 
-def since(context: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
-    """What others have changed behind a position."""
+def read_changes(context: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
+    """Return what others have changed after a position."""
     tasks: TaskList = yield context.calls.list(limit=1)
     changes = Changes(after, tasks.version)
     try:
         while True:
-            page: EventsResult = yield read(context, changes.seq)
-            _take(changes, page, context)
+            page: EventsResult = yield read_events(context, changes.seq)
+            _fold_page(changes, page, context)
             if len(page.events) < _PAGE:
                 return changes
-            if changes.seq - after > _FARTHEST:
+            if changes.seq - after > _MAX_LOOKBACK:
                 break
     except (Damaged, Gap, WrongEpoch):
         pass
     tasks = yield context.calls.list(limit=1)
-    return Changes(tasks.seq, tasks.version, everything=True)
+    return Changes(tasks.seq, tasks.version, is_incomplete=True)
 
 
-def wait(context: ToolContext, after: int, timeout_ms: int) -> Call[EventsResult]:
-    """Events behind a position, as soon as there are any, or none when the time is up."""
+def wait_for_events(context: ToolContext, after: int, timeout_ms: int) -> Call[EventsResult]:
+    """Return the call that waits for events after a position. Its result is empty after the timeout."""
     params = EventWait(
         after=after, conversation=context.conversation, timeout_ms=timeout_ms, limit=_PAGE, epoch=context.log or None
     )
     return Call("event.wait", params, itself)
 
 
-def is_others(context: ToolContext, result: EventsResult) -> bool:
-    """Whether somebody else than the agent has done any of it."""
+def is_by_others(context: ToolContext, result: EventsResult) -> bool:
+    """Return whether any of the events is another actor's."""
     return any(event.actor != context.actor for event in result.events)
 
 
-def _take(changes: Changes, page: EventsResult, context: ToolContext) -> None:
+def _fold_page(changes: Changes, page: EventsResult, context: ToolContext) -> None:
     for recorded in page.events:
         changes.version = max(changes.version, recorded.version)
         event = decode_event(recorded.event)
         is_own = recorded.actor == context.actor
         if isinstance(event, ListCleared) and not is_own:
-            changes.everything = True  # and numbers mean other tasks from here on
-        task = _task_of(event)
-        if task is None or (isinstance(event, NoteAdded) and recorded.version <= context.mind.noted.get(task, 0)):
+            changes.is_incomplete = True  # Later events may reuse the ids for other tasks.
+        task = _get_task_id(event)
+        if task is None or (isinstance(event, NoteAdded) and recorded.version <= context.state.notes_read.get(task, 0)):
             continue
-        touched = changes.changed.pop(task, None) or changes.gone.pop(task, None)
-        if touched is None and is_own:
+        update = changes.changed.pop(task, None) or changes.deleted.pop(task, None)
+        if update is None and is_own:
             continue
-        touched = touched or Touched("", (recorded.seq, recorded.version))
+        update = update or TaskChanges("", (recorded.seq, recorded.version))
         if not is_own:
-            _tell(touched, event, recorded)
-        (changes.gone if isinstance(event, Deleted) else changes.changed)[task] = touched
+            _record_event(update, event, recorded)
+        (changes.deleted if isinstance(event, Deleted) else changes.changed)[task] = update
     changes.seq = max(changes.seq, page.next)
 
 
-_SHOWN = frozenset(("task", "title", "priority", "owner", "quote", "parent"))
-"""Members of an edited task that its line shows."""
+_SHOWN_MEMBERS = frozenset(("task", "title", "priority", "owner", "quote", "parent"))
+"""Members of a TaskEdited event that a line about the task shows."""
 
-_TAKEN_BACK = "no longer completed"
+_REOPENED = "no longer completed"
 
 
-def _tell(touched: Touched, event: AnyEvent, recorded: Recorded) -> None:
-    touched.by = recorded.actor
+def _record_event(update: TaskChanges, event: AnyEvent, recorded: Recorded) -> None:
+    update.by = recorded.actor
     if isinstance(event, NoteAdded):
-        touched.notes.append(event.text)
-        touched.noted = recorded.version
+        update.notes.append(event.text)
+        update.notes_version = recorded.version
     elif isinstance(event, StatusChanged):
-        touched.members.pop(_TAKEN_BACK, None)
+        update.members.pop(_REOPENED, None)
         if event.from_ == "completed" and event.to not in FINISHED:
-            touched.members[_TAKEN_BACK] = None
+            update.members[_REOPENED] = None
     elif isinstance(event, TaskEdited):
         edited = (name for name in event.__struct_fields__ if getattr(event, name) is not msgspec.UNSET)
-        touched.members |= dict.fromkeys(name for name in edited if name not in _SHOWN)
+        update.members |= dict.fromkeys(name for name in edited if name not in _SHOWN_MEMBERS)
 
 
-def _task_of(event: AnyEvent) -> str | None:
+def _get_task_id(event: AnyEvent) -> str | None:
     if isinstance(event, TaskAdded):
         return event.task.id
     return getattr(event, "task", None)
 
 
-def read(context: ToolContext, after: int) -> Call[EventsResult]:
-    """A page of the list's events behind a position of the agent's log.
+def read_events(context: ToolContext, after: int) -> Call[EventsResult]:
+    """Return the call that reads a page of the list's events after a position.
 
     Raises:
-        WrongEpoch: The daemon serves another log by now.
+        WrongEpoch: The daemon serves another log than at the start of the tool call.
     """
     params = EventRead(after=after, conversation=context.conversation, limit=_PAGE, epoch=context.log or None)
     return Call("event.read", params, itself)
 
 
-def find_back(
-    context: ToolContext, head: int, wanted: Callable[[Recorded], T | None]
+def search_back(
+    context: ToolContext, head: int, match: Callable[[Recorded], T | None]
 ) -> Generator[Call[Any], Any, T | None]:
-    """What `wanted` makes of the newest event up to `head` for which it is not None.
+    """Return the value of `match` for the newest event up to `head` for which it isn't None.
 
-    The log is read backwards in windows that double, as far as `_FARTHEST` positions and as it can be read.
+    Reads backwards in windows that double in size, at most `_MAX_LOOKBACK` positions. Returns None if the log can't be
+    read.
     """
     end, size = head, _PAGE
-    while end > 0 and head - end < _FARTHEST:
+    while end > 0 and head - end < _MAX_LOOKBACK:
         start = max(0, end - size)
-        found: T | None = None
+        newest: T | None = None
         after = start
         while after < end:
             try:
-                page: EventsResult = yield read(context, after)
+                page: EventsResult = yield read_events(context, after)
             except (Damaged, Gap):
                 return None
             for recorded in page.events:
-                if recorded.seq <= end and (value := wanted(recorded)) is not None:
-                    found = value
+                if recorded.seq <= end and (value := match(recorded)) is not None:
+                    newest = value
             if not page.events or page.next <= after:
                 break
             after = page.next
-        if found is not None:
-            return found
+        if newest is not None:
+            return newest
         end, size = start, size * 2
     return None

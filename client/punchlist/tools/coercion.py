@@ -1,7 +1,7 @@
-"""Takes what a model sent for what it meant: near-miss names, lists and integers as text, empty bodies.
+"""Parses tool arguments leniently: similar names, lists and integers as text, empty bodies.
 
-Only the form is repaired. What is missing, unknown or of the wrong kind is a problem that names the argument and what
-would be right.
+Only the form is repaired. Missing, unknown and mistyped arguments raise a problem that names the argument and the
+expected value.
 """
 
 import json
@@ -29,85 +29,85 @@ from msgspec.inspect import (
     type_info,
 )
 
-from punchlist.tools.model import CLEARS, HIDDEN, Arguments, Problem, Tool, choices
-from punchlist.tools.refusals import plainly
+from punchlist.tools.model import CLEARS, HIDDEN, Arguments, Problem, Tool, order_choices
+from punchlist.tools.refusals import simplify
 
 _TASK_NAMES = frozenset({"id", "task", "taskid", "tasknumber", "todoid", "todotaskid"})
-"""What models call the argument that names a task, without case and punctuation."""
+"""Names that models use for the argument with a task's id, normalized."""
 
-_IDS = _TASK_NAMES | {"parent"}
-"""Arguments that name one task."""
+_ID_NAMES = _TASK_NAMES | {"parent"}
+"""Normalized names of arguments with one task's id."""
 
-_LISTS = (ListType, VarTupleType)
+_LIST_TYPES = (ListType, VarTupleType)
 
 
-def arguments_of(kind: type[Arguments], given: object) -> Any:
-    """The arguments of a tool.
+def parse_arguments(kind: type[Arguments], arguments: object) -> Any:
+    """Return the arguments of a tool.
 
     Args:
-        given: What the model sent: an object, JSON text of one, or nothing.
+        arguments: The arguments from the model: an object, its JSON text, or None.
 
     Raises:
-        Problem: They can't be meant for this tool; the text says which one and why.
+        Problem: An argument is missing, unknown or invalid.
     """
-    values = _object(kind, _body(given))
+    values = _coerce_object(kind, _parse_body(arguments))
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _complaint(str(error)) from None
+        raise _explain_conversion(str(error)) from None
 
 
 _COMPLAINT = re.compile(r"Expected (.*?)(?:, got `([^`]*)`)?(?: - at `\$\.?([^`]*)`)?", re.DOTALL)
 
 
-def _complaint(text: str) -> Problem:
-    """What the conversion said, about the argument as the model knows it."""
+def _explain_conversion(text: str) -> Problem:
+    """Convert the message of a validation error."""
     match = _COMPLAINT.fullmatch(text)
     if match is None or not match[3]:
-        return _wrong(f"invalid arguments: {text}")
-    got = f", not {plainly(match[2])}" if match[2] else ""
-    return _wrong(f"{match[3]} is wrong: expected {plainly(match[1])}{got}", match[3])
+        return _invalid(f"invalid arguments: {text}")
+    got = f", not {simplify(match[2])}" if match[2] else ""
+    return _invalid(f"{match[3]} is wrong: expected {simplify(match[1])}{got}", match[3])
 
 
-def user_of(tool: Tool, given: object) -> str | None:
-    """The user whom the arguments of a call name; None where the tool takes none, or would refuse them anyway."""
+def find_user(tool: Tool, arguments: object) -> str | None:
+    """Return the `user_id` in a call's arguments; None if the tool takes none, or the arguments are invalid."""
     try:
-        return getattr(arguments_of(tool.arguments, given), "user_id", None)
+        return getattr(parse_arguments(tool.arguments, arguments), "user_id", None)
     except Problem:
         return None
 
 
-def _body(given: object) -> dict[str, Any]:
-    if isinstance(given, str):
-        given = _parsed(given)
-    given = _clean(given)
-    if given in (None, "", []):
+def _parse_body(body: object) -> dict[str, Any]:
+    if isinstance(body, str):
+        body = _parse_json(body)
+    body = _sanitize(body)
+    if body in (None, "", []):
         return {}
-    if not isinstance(given, dict):
-        raise _wrong("the arguments must be a JSON object")
-    return cast("dict[str, Any]", given)
+    if not isinstance(body, dict):
+        raise _invalid("the arguments must be a JSON object")
+    return cast("dict[str, Any]", body)
 
 
-def _clean(given: object) -> object:
-    """The same as JSON can hold it: half characters are marked as such."""
+def _sanitize(value: object) -> object:
+    """Return the value with lone surrogates replaced, which JSON in UTF-8 can't contain."""
     try:
-        msgspec.json.encode(given)
+        msgspec.json.encode(value)
     except UnicodeEncodeError:
-        text = json.dumps(given, ensure_ascii=False).encode("utf-8", "replace").decode()
+        text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):
-        raise _wrong("the arguments must be a JSON object") from None
-    return given
+        raise _invalid("the arguments must be a JSON object") from None
+    return value
 
 
-def _object(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
-    fields = _fields(kind)
+def _coerce_object(kind: type[Any], members: dict[str, Any]) -> dict[str, Any]:
+    fields = _get_fields(kind)
     values: dict[str, Any] = {}
-    for name in sorted(given, key=lambda name: name not in fields):  # an exact name wins over a near one
-        field = fields.get(name) or _near(fields, name)
-        if field.encode_name in values or given[name] is None:
+    for name in sorted(members, key=lambda name: name not in fields):  # exact names before similar ones
+        field = fields.get(name) or _match_field(fields, name)
+        if field.encode_name in values or members[name] is None:
             continue
-        value = _value(field.type, field.encode_name, given[name])
+        value = _coerce(field.type, field.encode_name, members[name])
         if value is not None and (value != "" or _is_marked(field.type, CLEARS)):
             values[field.encode_name] = value
     for name, field in fields.items():
@@ -117,34 +117,36 @@ def _object(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def argument_names(kind: type[Arguments]) -> frozenset[str]:
-    found: set[str] = set()
+def list_argument_names(kind: type[Arguments]) -> frozenset[str]:
+    """Return the names of all arguments, including those of structs inside them."""
+    names: set[str] = set()
     kinds: list[Any] = [kind]
     while kinds:
-        for field in _fields(kinds.pop()).values():
-            found.add(field.encode_name)
-            bare = _bare(field.type)
-            inner = _bare(bare.item_type) if isinstance(bare, _LISTS) else bare
+        for field in _get_fields(kinds.pop()).values():
+            names.add(field.encode_name)
+            plain = _strip_type(field.type)
+            inner = _strip_type(plain.item_type) if isinstance(plain, _LIST_TYPES) else plain
             kinds += [inner.cls] if isinstance(inner, StructType) else []
-    return frozenset(found)
+    return frozenset(names)
 
 
 @cache
-def _fields(kind: type[Any]) -> dict[str, Field]:
+def _get_fields(kind: type[Any]) -> dict[str, Field]:
     info = type_info(kind)
     assert isinstance(info, StructType), "arguments are structs"
     return {field.encode_name: field for field in info.fields}
 
 
-def _near(fields: dict[str, Field], name: str) -> Field:
-    plain = _plain(name)
+def _match_field(fields: dict[str, Field], name: str) -> Field:
+    normalized = _normalize(name)
     for field in fields.values():
-        known = _plain(field.encode_name)
-        if plain in (known, known + "json") or (known in _TASK_NAMES and plain in _TASK_NAMES):
+        field_name = _normalize(field.encode_name)
+        is_task = field_name in _TASK_NAMES and normalized in _TASK_NAMES
+        if is_task or normalized in (field_name, field_name + "json"):
             return field
-    shown = [one.encode_name for one in fields.values() if not _is_marked(one.type, HIDDEN)]
-    close = get_close_matches(name, shown, n=1)
-    hint = f"; did you mean {close[0]}?" if close else f"; known are: {', '.join(shown) or 'none'}"
+    advertised = [field.encode_name for field in fields.values() if not _is_marked(field.type, HIDDEN)]
+    close = get_close_matches(name, advertised, n=1)
+    hint = f"; did you mean {close[0]}?" if close else f"; known are: {', '.join(advertised) or 'none'}"
     raise Problem("invalid_arguments", f"unknown argument: {name[:60]}{hint}", {"field": name[:60]})
 
 
@@ -153,112 +155,112 @@ def _is_marked(kind: Type, mark: str) -> bool:
     return bool(extra and extra.get(mark))
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _value(kind: Type, name: str, value: Any) -> Any:
-    """The value in the form that its type asks for; what can't be helped is left to the conversion."""
-    bare = _bare(kind)
-    repair = next((how for types, how in _REPAIRS if isinstance(bare, types)), None)
-    return repair(bare, name, value) if repair else value
+def _coerce(kind: Type, name: str, value: Any) -> Any:
+    """Return the value in the form of its type, or unchanged if that fails: `msgspec.convert` reports the error."""
+    plain = _strip_type(kind)
+    coerce = next((coerce for types, coerce in _COERCIONS if isinstance(plain, types)), None)
+    return coerce(plain, name, value) if coerce else value
 
 
-def _bare(kind: Type) -> Type:
-    """The type without its annotations, and without null."""
+def _strip_type(kind: Type) -> Type:
+    """Return the type without annotations and null."""
     if isinstance(kind, Metadata):
-        return _bare(kind.type)
+        return _strip_type(kind.type)
     if isinstance(kind, UnionType):
-        return _bare(next(one for one in kind.types if not isinstance(one, NoneType)))
+        return _strip_type(next(option for option in kind.types if not isinstance(option, NoneType)))
     return kind
 
 
-def _text(kind: Type, name: str, value: Any) -> Any:
+def _coerce_text(kind: Type, name: str, value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(int(value) if isinstance(value, float) and value.is_integer() else value)
-    return _id(value, name) if _plain(name) in _IDS else value
+    return _parse_id(value, name) if _normalize(name) in _ID_NAMES else value
 
 
-def _id(value: Any, name: str) -> str:
-    """A task's id, which models also bring as `#3`."""
+def _parse_id(value: Any, name: str) -> str:
+    """Return a task's id. Models may send `#3`."""
     if not isinstance(value, str):
-        raise _wrong(f"{name} is wrong: expected the id of one task", name)
+        raise _invalid(f"{name} is wrong: expected the id of one task", name)
     return value.strip().removeprefix("#") or value
 
 
-def _number(kind: Type, name: str, value: Any) -> Any:
+def _coerce_integer(kind: Type, name: str, value: Any) -> Any:
     if isinstance(value, str):
         value = value.strip().removeprefix("#")
         if not re.fullmatch(r"[+-]?[0-9]{1,18}", value):
-            raise _wrong(f"{name} must be an integer, not {value[:60]!r}", name)
+            raise _invalid(f"{name} must be an integer, not {value[:60]!r}", name)
         return int(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _choice(kind: Any, name: str, value: Any) -> Any:
-    words = choices(kind.values)
+def _coerce_choice(kind: Any, name: str, value: Any) -> Any:
+    words = order_choices(kind.values)
     plain = str(value).strip().lower().replace("-", "_").replace(" ", "_")
     if plain in ("", *words):
         return plain
     options = ", ".join(words[:-1]) + f", or {words[-1]}"
-    raise _wrong(f"invalid {name}: {str(value)[:60]} (must be {options})", name)
+    raise _invalid(f"invalid {name}: {str(value)[:60]} (must be {options})", name)
 
 
-def _truth(kind: Type, name: str, value: Any) -> Any:
+def _coerce_boolean(kind: Type, name: str, value: Any) -> Any:
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     return words.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
-def _mapping(kind: Type, name: str, value: Any) -> Any:
-    return _parsed(value) if isinstance(value, str) else value
+def _coerce_mapping(kind: Type, name: str, value: Any) -> Any:
+    return _parse_json(value) if isinstance(value, str) else value
 
 
-def _list(kind: Any, name: str, value: Any) -> Any:
+def _coerce_list(kind: Any, name: str, value: Any) -> Any:
     item: Type = kind.item_type
     if isinstance(value, str):
-        value = _json_or_text(value, name)
+        value = _parse_json_or_text(value, name)
     values = cast("list[Any]", value) if isinstance(value, list) else [value]
-    if isinstance(_bare(item), StrType):
-        return [_id(_text(item, name, one), name) for one in values if one not in (None, "", {})]
-    return [_value(item, f"{name}[{at}]", one) for at, one in enumerate(values)]
+    if isinstance(_strip_type(item), StrType):
+        return [_parse_id(_coerce_text(item, name, value), name) for value in values if value not in (None, "", {})]
+    return [_coerce(item, f"{name}[{index}]", value) for index, value in enumerate(values)]
 
 
-def _struct(kind: Any, name: str, value: Any) -> Any:
+def _coerce_struct(kind: Any, name: str, value: Any) -> Any:
     if isinstance(value, str):
-        parsed = _json_or_text(value, name)
-        # Text in the place of a task is its title: the first member.
-        value = cast(Any, parsed) if isinstance(parsed, dict) else {next(iter(_fields(kind.cls))): value}
+        parsed = _parse_json_or_text(value, name)
+        # Text in place of a task is its title, which is the first member.
+        value = cast(Any, parsed) if isinstance(parsed, dict) else {next(iter(_get_fields(kind.cls))): value}
     if not isinstance(value, dict):
         return value
     try:
-        return _object(kind.cls, cast("dict[str, Any]", value))
+        return _coerce_object(kind.cls, cast("dict[str, Any]", value))
     except Problem as problem:
-        raise _wrong(f"{name}: {problem.text}", name) from None
+        raise _invalid(f"{name}: {problem.text}", name) from None
 
 
-_REPAIRS: tuple[tuple[Any, Callable[[Any, str, Any], Any]], ...] = (
-    (StrType, _text),
-    (IntType, _number),
-    (BoolType, _truth),
-    (LiteralType, _choice),
-    (DictType, _mapping),
-    (_LISTS, _list),
-    (StructType, _struct),
+_COERCIONS: tuple[tuple[Any, Callable[[Any, str, Any], Any]], ...] = (
+    (StrType, _coerce_text),
+    (IntType, _coerce_integer),
+    (BoolType, _coerce_boolean),
+    (LiteralType, _coerce_choice),
+    (DictType, _coerce_mapping),
+    (_LIST_TYPES, _coerce_list),
+    (StructType, _coerce_struct),
 )
 
 
-_BEGINNINGS = ("[{", '["', "['", "[[", '{"', "{'")
+_JSON_PREFIXES = ("[{", '["', "['", "[[", '{"', "{'")
 
 
-def _json_or_text(text: str, name: str) -> Any:
-    value = _parsed(text)
-    if isinstance(value, str) and "".join(text[:80].split()).startswith(_BEGINNINGS):
-        raise _wrong(f"{name} is not valid JSON: {text[:60]!r}; pass it as a value of the call, not as text", name)
+def _parse_json_or_text(text: str, name: str) -> Any:
+    value = _parse_json(text)
+    if isinstance(value, str) and "".join(text[:80].split()).startswith(_JSON_PREFIXES):
+        raise _invalid(f"{name} is not valid JSON: {text[:60]!r}; pass it as a value of the call, not as text", name)
     return value
 
 
-def _parsed(text: str) -> Any:
-    """The JSON value in a text, or the text itself, where it holds none."""
+def _parse_json(text: str) -> Any:
+    """Return the JSON value in a text, or the text itself if it isn't JSON."""
     if not text.strip():
         return ""
     try:
@@ -267,5 +269,5 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def _wrong(text: str, name: str = "") -> Problem:
+def _invalid(text: str, name: str = "") -> Problem:
     return Problem("invalid_arguments", text, {"field": name} if name else None)

@@ -1,4 +1,4 @@
-"""Adds tasks, but keeps an open task with the same title and parent instead of adding it again."""
+"""Adds tasks. An open task with the same title and parent is kept instead of added again."""
 
 from collections.abc import Generator, Mapping, Sequence
 from operator import attrgetter
@@ -7,14 +7,14 @@ from typing import Any
 from punchlist.base.text import one_line
 from punchlist.calls.call import Call, itself
 from punchlist.tools.model import ToolContext
-from punchlist.tools.phrases import name_of
+from punchlist.tools.phrases import format_actor
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import TaskResult
 from punchlist_schemas.things import Task
 
 
 def add(context: ToolContext, title: str, **members: Any) -> Generator[Call[Any], Any, TaskResult]:
-    """Add a task, or keep the equal one. The result reports which."""
+    """Add a task, or keep the equal one. The result's `kept` tells which."""
     call: Call[Any] = context.calls.add(title, keep_equal=True, **members)
     call.pick = itself
     return (yield call)
@@ -23,31 +23,37 @@ def add(context: ToolContext, title: str, **members: Any) -> Generator[Call[Any]
 def add_many(
     context: ToolContext, tasks: Sequence[NewTask]
 ) -> Generator[Call[Any], Any, tuple[tuple[Task, ...], tuple[str, ...]]]:
-    """Add tasks, or keep equal ones. Return all in the order of the call, and the ids of the kept ones."""
+    """Add tasks, or keep equal ones. Return all of them in the call's order, and the ids of the kept ones."""
     call: Call[Any] = context.calls.add_many(tasks, keep_equal=True)
     call.pick = attrgetter("tasks", "kept")
     return (yield call)
 
 
-def kept(context: ToolContext, task: Task, asked: Mapping[str, Any], changer: str = "") -> str:
-    """Return a sentence about a kept task, with the members that differ from the call's."""
-    by = f", {name_of(task.owner)}" if task.owner else ""
-    said = f"#{task.id} has this title already ({task.status}{by}): kept"
-    other = differences(task, asked)
-    if not other:
-        return said
-    verb, them = ("was", "it") if len(other) == 1 else ("were", "them")
-    how = f": use {context.tool(changer)} to change {them}" if changer in context.names else ""
-    return f"{said}; its {' and '.join(other)} {verb} not changed{how}"
+def describe_kept(context: ToolContext, task: Task, members: Mapping[str, Any], tool: str = "") -> str:
+    """Return the sentence about a kept task.
+
+    Args:
+        members: The call's members. Those that differ from the task's are named.
+        tool: The tool that can change these members; "" if none.
+    """
+    by = f", {format_actor(task.owner)}" if task.owner else ""
+    text = f"#{task.id} has this title already ({task.status}{by}): kept"
+    different = find_differences(task, members)
+    if not different:
+        return text
+    verb, them = ("was", "it") if len(different) == 1 else ("were", "them")
+    advice = f": use {context.tool_name(tool)} to change {them}" if tool in context.names else ""
+    return f"{text}; its {' and '.join(different)} {verb} not changed{advice}"
 
 
-def differences(task: Task, asked: Mapping[str, Any]) -> list[str]:
+def find_differences(task: Task, members: Mapping[str, Any]) -> list[str]:
+    """Return the members of a call that aren't defaults and differ from the task's."""
     return [
         name
-        for name, default in _COMPARED.items()
-        if one_line(asked.get(name) or default) not in (default, one_line(getattr(task, name)))
+        for name, default in _COMPARED_MEMBERS.items()
+        if one_line(members.get(name) or default) not in (default, one_line(getattr(task, name)))
     ]
 
 
-_COMPARED = {"description": "", "priority": "normal"}
-"""Compared members -> their default in a call."""
+_COMPARED_MEMBERS = {"description": "", "priority": "normal"}
+"""Compared members -> their defaults."""

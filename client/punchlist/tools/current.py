@@ -1,4 +1,4 @@
-"""The current task of a queue: who works on it and, where an agent has none, why."""
+"""Finds the current task of a queue, or explains why an agent has none."""
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
@@ -11,94 +11,100 @@ from punchlist.errors import RequestRefused
 from punchlist.tools import claims
 from punchlist.tools.budget import shorten
 from punchlist.tools.model import Problem, ToolContext
-from punchlist.tools.phrases import departed, left_alone, name_of, of_reason
+from punchlist.tools.phrases import advise_leaving, describe_departure, format_actor, name_reason_gate
 from punchlist_schemas.results import TaskExplainResult
 from punchlist_schemas.things import Conversation, Counts, Reason, Task, names_of
 
-_REASON = 400
+_MAX_REASON = 400
 _TRIES = 5
 
 
 class Current(NamedTuple):
-    """The tasks in progress: those that are this agent's to do, and those that others work on."""
+    """The tasks in progress of this agent and of others."""
 
     own: list[Task]
     others: list[Task]
 
 
-def inner(running: Iterable[Task]) -> list[Task]:
-    """Return the tasks in progress without those that hold another one of them: those wait for it."""
+def drop_parents(running: Iterable[Task]) -> list[Task]:
+    """Return the tasks without those that are parents of another one: a parent waits for its children."""
     tasks = list(running)
     parents = find_open_parents(tasks)
     return [task for task in tasks if task.id not in parents]
 
 
-def current_tasks(context: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:
-    """Return what is in progress. Claim the current task of a serial list if it is free: one session gets it."""
+def find_current(context: ToolContext, info: Conversation) -> Generator[Call[Any], Any, Current]:
+    """Return the tasks in progress. Claims the current task of a serial list if it has no claim."""
     running: Sequence[Task] = yield context.calls.list(status="in_progress")
     is_serial = info.settings.execution == "serial"
     for _ in range(_TRIES if is_serial and not context.is_nameless else 0):
         free = next((task for task in running if task.fence is None), None)
         if free is None:
             break
-        # Another session was first, or it has ended, or nothing can be written now.
+        # Another session may claim the task first, the task may have ended, or the list may be read-only for now.
         with suppress(Problem, RequestRefused):
             yield from claims.take(context, free.id)
         running = yield context.calls.list(status="in_progress")
-    running = inner(running)
+    running = drop_parents(running)
     names = names_of(context.actor)
     own = [task for task in running if task.owner in names or (is_serial and task.fence is None)]
     return Current(own, [task for task in running if task not in own])
 
 
-def left_to_itself(context: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
-    """Return the agent's own task to continue, if no task is ready and no other agent works on one."""
-    running = [] if counts.ready or not counts.in_progress else (yield from claims.mine(context))
+def find_resumable(context: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
+    """Return the agent's task to continue, if no task is ready and no other agent works on one."""
+    running = [] if counts.ready or not counts.in_progress else (yield from claims.find_own_tasks(context))
     if not running or len(running) < counts.in_progress:
         return None
-    return next(iter((yield from claims.at_work(context))), None)
+    return next(iter((yield from claims.find_current_tasks(context))), None)
 
 
-def why_none(context: ToolContext, info: Conversation, current: Current) -> Generator[Call[Any], Any, str]:
-    """Return why this agent has no task to work on; empty if it has one, or all is finished."""
+def explain_no_task(context: ToolContext, info: Conversation, current: Current) -> Generator[Call[Any], Any, str]:
+    """Return why this agent has no task to work on; "" if it has one, or all tasks are finished."""
     if current.own:
         return ""
-    offers = yield from claims.offers(context)
-    why = ""
+    offers = yield from claims.offer_abandoned(context)
+    reason = ""
     if current.others and info.settings.execution == "serial":
         task = current.others[0]
-        why = "" if departed(task) else f"Task {task.id} is current, and {name_of(task.owner)} works on it."
+        reason = (
+            ""
+            if describe_departure(task)
+            else f"Task {task.id} is current, and {format_actor(task.owner)} works on it."
+        )
     elif info.counts.pending or info.counts.paused:
-        told: TaskExplainResult = yield context.calls.explain(owner=context.actor)
-        why = _idle(context, info, told)
-    return " ".join(one for one in (why, *offers) if one)
+        explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
+        reason = _explain_idle_list(context, info, explained)
+    return " ".join(sentence for sentence in (reason, *offers) if sentence)
 
 
-def _idle(context: ToolContext, info: Conversation, told: TaskExplainResult) -> str:  # noqa: PLR0911 - one for each reason
-    """Return why nothing is in progress although tasks are open, and what to do about it."""
-    first: dict[str, Reason] = {reason.kind: reason for reason in reversed(told.reasons)}
+def _explain_idle_list(  # noqa: PLR0911 - one for each reason
+    context: ToolContext, info: Conversation, explained: TaskExplainResult
+) -> str:
+    """Return why no task is in progress although tasks are open, and what to do about it."""
+    first: dict[str, Reason] = {reason.kind: reason for reason in reversed(explained.reasons)}
     if (stopped := first.get("stopped")) is not None:
-        reason = f" ({shorten(one_line(stopped.fail_reason), _REASON)})" if stopped.fail_reason else ""
+        reason = f" ({shorten(one_line(stopped.fail_reason), _MAX_REASON)})" if stopped.fail_reason else ""
         return f"The queue has stopped: task {stopped.by} has failed{reason}. Complete or delete it to go on."
-    if info.settings.execution != "serial" and told.next is not None:
+    if info.settings.execution != "serial" and explained.next is not None:
         return (
-            "This list is not serial, since others had put tasks on it: none starts by itself. "
-            f"{_resuming(context, told.next.id, 'starts one')}; "
+            "This list is not serial, because it already had tasks: none starts automatically. "
+            f"{_advise_start(context, explained.next.id, 'starts one')}; "
             f"punch set execution=serial -c {context.conversation} makes the list a queue."
         )
     if (paused := first.get("paused")) is not None:
-        return (
-            f"Nothing is in progress: task {paused.by} is paused; {_resuming(context, paused.by, 'goes on with it')}."
-        )
-    if told.next is not None:
-        return f"Nothing is in progress; {_resuming(context, told.next.id, 'starts the next task')}."
+        advice = _advise_start(context, paused.by, "goes on with it")
+        return f"Nothing is in progress: task {paused.by} is paused; {advice}."
+    if explained.next is not None:
+        return f"Nothing is in progress; {_advise_start(context, explained.next.id, 'starts the next task')}."
     if (gate := first.get("yes") or first.get("check")) is not None:
-        return f"Nothing is in progress: {left_alone(gate.by, of_reason(gate))}."
-    if (kept := first.get("reserved")) is not None:
-        return f"No task can start: task {kept.by} is reserved for {name_of(kept.owner)}."
+        return f"Nothing is in progress: {advise_leaving(gate.by, name_reason_gate(gate))}."
+    if (reserved := first.get("reserved")) is not None:
+        return f"No task can start: task {reserved.by} is reserved for {format_actor(reserved.owner)}."
     if (heading := first.get("heading")) is not None:
+        reason = shorten(one_line(heading.fail_reason), _MAX_REASON)
         return (
-            f"No task can start: task {heading.by} was rejected ({shorten(one_line(heading.fail_reason), _REASON)}). "
+            f"No task can start: task {heading.by} was rejected ({reason}). "
             "Add a task below it, or reopen one below it."
         )
     failed = first.get("failed")
@@ -106,6 +112,6 @@ def _idle(context: ToolContext, info: Conversation, told: TaskExplainResult) -> 
     return f"No task can start: {info.counts.pending} wait{cause}."
 
 
-def _resuming(context: ToolContext, task: str, does: str) -> str:
+def _advise_start(context: ToolContext, task: str, effect: str) -> str:
     """Return how to start a task: by the tool, or by a person's command if the tool isn't offered."""
-    return f"{context.call_of('resume_task', task) or f'punch start {task}, which a person runs,'} {does}"
+    return f"{context.format_call('resume_task', task) or f'punch start {task}, which a person runs,'} {effect}"

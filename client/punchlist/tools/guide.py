@@ -1,8 +1,8 @@
-"""What a dialect tells a model, for the tools that are offered and under the names that they have.
+"""Renders a dialect's instructions for the tools that are offered, under their offered names.
 
-A guide is text in lines. `{add_task}` stands for the name of that tool. `[one|two]` is the first of these pieces whose
-tools are all offered, or nothing. `<one|two>` is the same, but where none fits the whole line is left out. So is a line
-that names a tool which is not offered.
+A guide is text in lines. `{add_task}` stands for the name of that tool. `[first|second]` is replaced by the first
+alternative whose tools are all offered, or removed. `<first|second>` is the same, but drops the line if no alternative
+fits. A line that names a tool that isn't offered is dropped too.
 """
 
 import re
@@ -12,22 +12,22 @@ _PIECES = re.compile(r"([\[<])([^\[\]<>]*)[\]>]")
 _TOOL = re.compile(r"\{(\w+)\}")
 
 
-def rendered(guide: str, names: Mapping[str, str]) -> str:
-    """The text of a guide."""
-    return "\n".join(_lines(guide, names))
+def render_guide(guide: str, names: Mapping[str, str]) -> str:
+    """Return the text of a guide. `names`: original names of the offered tools -> names that the model calls."""
+    return "\n".join(_render_lines(guide, names))
 
 
-def tools_of(guide: str) -> set[str]:
+def find_tools(guide: str) -> set[str]:
     return set(_TOOL.findall(guide))
 
 
-def _lines(guide: str, names: Mapping[str, str]) -> Iterator[str]:
-    def piece(match: re.Match[str]) -> str:
-        nothing = "" if match[1] == "[" else None
-        found = next((one for one in match[2].split("|") if tools_of(one) <= names.keys()), nothing)
-        return "{}" if found is None else found
+def _render_lines(guide: str, names: Mapping[str, str]) -> Iterator[str]:
+    def choose(match: re.Match[str]) -> str:
+        # A line that still contains {} is dropped below.
+        default = "" if match[1] == "[" else "{}"
+        return next((text for text in match[2].split("|") if find_tools(text) <= names.keys()), default)
 
     for line in guide.splitlines():
-        text = _PIECES.sub(piece, line)
-        if "{}" not in text and tools_of(text) <= names.keys():
+        text = _PIECES.sub(choose, line)
+        if "{}" not in text and find_tools(text) <= names.keys():
             yield _TOOL.sub(lambda match: names[match[1]], text)

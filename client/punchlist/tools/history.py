@@ -1,4 +1,4 @@
-"""Who has ended a task, from the log: for an agent that comes too late."""
+"""Finds who completed or deleted a task, in the log, for an agent that comes too late."""
 
 from collections.abc import Generator
 from typing import Any
@@ -8,50 +8,53 @@ from punchlist.calls.cursor import TaskList
 from punchlist.errors import RequestRefused
 from punchlist.tools import changes
 from punchlist.tools.model import ToolContext
-from punchlist.tools.phrases import name_of
+from punchlist.tools.phrases import format_actor
 from punchlist_schemas.events import Deleted, ListCleared, StatusChanged, TaskAdded, decode_event
 from punchlist_schemas.results import Recorded
 from punchlist_schemas.things import Task
 
 
-def ended(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
-    """What ended a task and who did it, in a few words; empty where there was no such task, or it goes on."""
-    found = yield from _newest_end(context, task)
-    return f"{found[0]} {found[1]}" if found else ""
+def describe_end(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
+    """Return who completed or deleted a task, as "NAME completed it"; "" if it is open or never existed."""
+    end = yield from _find_end(context, task)
+    return f"{end[0]} {end[1]}" if end else ""
 
 
-def ended_by_others(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
-    """The same, where it was somebody else than the agent that asks."""
-    found = yield from _newest_end(context, task)
-    return f"{found[0]} {found[1]}" if found and found[2] != context.actor else ""
+def describe_end_by_others(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
+    """Like `describe_end`, but return "" if this agent did it."""
+    end = yield from _find_end(context, task)
+    return f"{end[0]} {end[1]}" if end and end[2] != context.actor else ""
 
 
-def completed_by_others(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
-    """Who else has completed a task before, in a few words; empty where nobody has."""
+def describe_completion_by_others(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
+    """Return who completed a task, as "NAME completed it"; "" if it isn't completed, or this agent did it."""
     before: Task = yield context.calls.get(task)
-    return (yield from ended_by_others(context, before.id)) if before.status == "completed" else ""
+    return (yield from describe_end_by_others(context, before.id)) if before.status == "completed" else ""
 
 
-def _newest_end(context: ToolContext, task: str) -> Generator[Call[Any], Any, tuple[str, str, str] | None]:
+def _find_end(context: ToolContext, task: str) -> Generator[Call[Any], Any, tuple[str, str, str] | None]:
     tasks: TaskList = yield context.calls.list(limit=1)
     try:
-        found = yield from changes.find_back(context, tasks.seq, lambda recorded: _end(recorded, task))
+        end = yield from changes.search_back(context, tasks.seq, lambda recorded: _match_end(recorded, task))
     except RequestRefused:
-        return None  # that part of the log can't be had: what was asked for matters more than who was first
-    return found if found and found[1] else None
+        return None  # The log can't be read there. The tool call matters more than the name.
+    return end if end and end[1] else None
 
 
-def _end(recorded: Recorded, task: str) -> tuple[str, str, str] | None:
-    """Who did what, if this event ends the task: a name to show, the deed, the actor. No deed: the task begins here."""
+def _match_end(recorded: Recorded, task: str) -> tuple[str, str, str] | None:
+    """Return the shown name, the action and the actor of an event that ends the task; None for other events.
+
+    The action is empty if the event adds or reopens the task: earlier events no longer matter.
+    """
     event = decode_event(recorded.event)
-    what: str | None = None
+    action: str | None = None
     if isinstance(event, ListCleared):
-        what = "cleared the list"
+        action = "cleared the list"
     elif isinstance(event, TaskAdded):
-        what = "" if event.task.id == task else None
+        action = "" if event.task.id == task else None
     elif getattr(event, "task", None) == task:
         if isinstance(event, Deleted):
-            what = "deleted it"
+            action = "deleted it"
         elif isinstance(event, StatusChanged):
-            what = "completed it" if event.to == "completed" else ""
-    return None if what is None else (name_of(recorded.actor) or "somebody", what, recorded.actor)
+            action = "completed it" if event.to == "completed" else ""
+    return None if action is None else (format_actor(recorded.actor) or "somebody", action, recorded.actor)

@@ -1,7 +1,7 @@
-"""Task ids as models bring them: the list's own, what a mirror file calls a task by, and what no list can have.
+"""Resolves the task ids that models send: ids of the list, and names from mirror files.
 
-A file that others wrote names its tasks as it likes (a GUID, say), and its mirror keeps these names. So a model that
-reads the file may use them in any tool; the list is only asked for them when an id is none of its own.
+A file written by another program may name its tasks differently (by GUIDs, say), and its mirror keeps these names. A
+model that reads the file may use them in any tool. The list is loaded only if an id does not have the list's form.
 """
 
 import re
@@ -18,51 +18,51 @@ from punchlist.tools.model import ToolContext
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.params import Params, TaskAddMany
 
-_OWN = re.compile(r"[1-9][0-9]{0,19}")
-_ONE = ("task", "parent", "before", "after")
-_SEVERAL = ("tasks", "blocked_by", "blocks", "add_blocked_by", "remove_blocked_by", "add_blocks", "remove_blocks")
+_LIST_ID = re.compile(r"[1-9][0-9]{0,19}")
+_SINGLE_ID = ("task", "parent", "before", "after")
+_ID_LISTS = ("tasks", "blocked_by", "blocks", "add_blocked_by", "remove_blocked_by", "add_blocks", "remove_blocks")
 
 
-def resolved(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Call[Any]]:
-    """A call with the ids in it made the list's own.
+def resolve_ids(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Call[Any]]:
+    """Return the call with names from mirror files replaced by task ids.
 
     Raises:
-        NotFound: One is no task's.
+        NotFound: No task has one of the names.
     """
     params = call.request.params
     if not isinstance(params, Params):
         return call
-    strange = {one for one in _named(params) if not _OWN.fullmatch(one)}
-    if not strange:
+    names = {id for id in _collect_ids(params) if not _LIST_ID.fullmatch(id)}
+    if not names:
         return call
     tasks: TaskList = yield context.calls.list()
-    own = {outside: task for task, outside in file_ids(tasks).items()}
-    for one in sorted(strange - own.keys()):
-        text = f"There is no task {one[:60]!r}; list the tasks for their ids."
-        raise NotFound("not_found", ERRORS["not_found"].code, text, {"what": "task", "id": one})
-    return Call(call.method, _renamed(params, own), call.pick)
+    ids = {name: task for task, name in file_ids(tasks).items()}
+    for name in sorted(names - ids.keys()):
+        text = f"There is no task {name[:60]!r}; list the tasks for their ids."
+        raise NotFound("not_found", ERRORS["not_found"].code, text, {"what": "task", "id": name})
+    return Call(call.method, _replace_ids(params, ids), call.pick)
 
 
-def _named(params: Params) -> list[str]:
-    """The ids of tasks that a call names. Names that tasks give each other within one call are none."""
+def _collect_ids(params: Params) -> list[str]:
+    """Return the task ids in a call, without refs to other tasks of the same call."""
     if isinstance(params, TaskAddMany):
         refs = {task.ref for task in params.tasks}
-        return [one for task in params.tasks for one in _named(task) if one not in refs]
-    found = [one for name in _ONE if isinstance(one := getattr(params, name, None), str)]
-    return found + [one for name in _SEVERAL for one in getattr(params, name, ()) if isinstance(one, str)]
+        return [id for task in params.tasks for id in _collect_ids(task) if id not in refs]
+    ids = [id for member in _SINGLE_ID if isinstance(id := getattr(params, member, None), str)]
+    return ids + [id for member in _ID_LISTS for id in getattr(params, member, ()) if isinstance(id, str)]
 
 
-def _renamed(params: Any, own: Mapping[str, str]) -> Any:
+def _replace_ids(params: Any, ids: Mapping[str, str]) -> Any:
     if isinstance(params, TaskAddMany):
         refs = {task.ref for task in params.tasks}
-        known = {one: task for one, task in own.items() if one not in refs}
-        return msgspec.structs.replace(params, tasks=tuple(_renamed(task, known) for task in params.tasks))
+        outside = {name: id for name, id in ids.items() if name not in refs}
+        return msgspec.structs.replace(params, tasks=tuple(_replace_ids(task, outside) for task in params.tasks))
     changes: dict[str, Any] = {}
-    for name in _ONE:
-        if isinstance(one := getattr(params, name, None), str):
-            changes[name] = own.get(one, one)
-    for name in _SEVERAL:
-        several = getattr(params, name, ())
-        if several and isinstance(several[0], str):
-            changes[name] = tuple(own.get(one, one) for one in several)
+    for member in _SINGLE_ID:
+        if isinstance(id := getattr(params, member, None), str):
+            changes[member] = ids.get(id, id)
+    for member in _ID_LISTS:
+        values = getattr(params, member, ())
+        if values and isinstance(values[0], str):
+            changes[member] = tuple(ids.get(id, id) for id in values)
     return msgspec.structs.replace(params, **changes)

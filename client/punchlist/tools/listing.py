@@ -1,4 +1,4 @@
-"""What `tasks` of `native` shows: the list as a tree, what others changed, or everything about some tasks."""
+"""Replies of `tasks` in `native`: the list as a tree, changes by others, or details of some tasks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from punchlist.base.tree import as_tree, titles_above
 from punchlist.calls.cursor import TaskList
 from punchlist.tools import changes, news, paths, phrases
-from punchlist.tools.budget import fitting, joined, shorten
+from punchlist.tools.budget import fit, join_ids, shorten
 from punchlist.tools.model import Reply, Steps, ToolContext
 from punchlist_schemas.things import Task
 
@@ -17,89 +17,99 @@ _DEPTH = 8
 """Levels of nesting that are shown by indentation."""
 
 
-def whole(context: ToolContext, last: int | None, offset: int, *, is_all: bool) -> Steps:
-    """Return the list with children under their parents; what others changed since the agent looked is marked."""
-    fresh = None if last is None else (yield from changes.since(context, last))
+def show_list(context: ToolContext, last: int | None, offset: int, *, is_all: bool) -> Steps:
+    """Return the list as a tree, with marks on tasks that others changed since the agent last looked.
+
+    Args:
+        last: Position up to which changes were reported to the agent; None if it has not looked yet.
+        offset: Number of tasks to skip.
+    """
+    delta = None if last is None else (yield from changes.read_changes(context, last))
     statuses = None if is_all else ("pending", "in_progress", "paused")
     tasks: TaskList = yield context.calls.list(status=statuses)
     by_id = {task.id: task for task in tasks}
     rows = as_tree({"id": task.id, "parent": task.parent} for task in tasks)[offset:]
     page = {row["id"] for _, row in rows[:ROWS]}
-    changed: dict[str, changes.Touched] = {}
+    changed: dict[str, changes.TaskChanges] = {}
     foot: list[str] = []
-    if fresh is None or fresh.everything:
-        changes.note_seen(context, tasks.seq, tasks.version)
+    if delta is None or delta.is_incomplete:
+        changes.mark_seen(context, tasks.seq, tasks.version)
     else:
-        foot, is_all_told = yield from news.unshown(context, fresh, beside=page)
-        changed = fresh.changed if is_all_told else {}
+        foot, is_all_reported = yield from news.report_unshown(context, delta, shown=page)
+        changed = delta.changed if is_all_reported else {}
 
     def render(row: tuple[int, dict[str, Any]]) -> str:
         task = by_id[row[1]["id"]]
-        text = news.line(task, changed[task.id]) if task.id in changed else phrases.line(task)
+        text = news.format_line(task, changed[task.id]) if task.id in changed else phrases.format_line(task)
         return "  " * min(row[0], _DEPTH) + text
 
-    shown, _ = fitting(rows[:ROWS], render)
+    shown, _ = fit(rows[:ROWS], render)
     listed = [by_id[row["id"]] for _, row in rows[: len(shown)]]
-    head = f"{phrases.summary(tasks.counts)}, version {tasks.version}"
+    head = f"{phrases.format_counts(tasks.counts)}, version {tasks.version}"
     left_out = len(rows) - len(shown)
     more = [f"… {left_out} more: tasks offset={offset + len(shown)}"] if left_out else []
-    data = {"tasks": [phrases.row(task) for task in listed], "left_out": left_out, "version": tasks.version}
+    data = {"tasks": [phrases.build_row(task) for task in listed], "left_out": left_out, "version": tasks.version}
     return Reply(text="\n".join([head, *shown, *more, *foot]), data=data)
 
 
-def changed_since(context: ToolContext, after: int) -> Steps:
-    """Return what others changed behind a position; the whole list if the log doesn't tell."""
-    told = yield from changes.since(context, after)
-    if not told.everything:
-        return (yield from changed(context, told, after))
-    last = yield from changes.seen(context)
-    return (yield from whole(context, last, 0, is_all=False))
+def show_changes_since(context: ToolContext, after: int) -> Steps:
+    """Return what others changed after a position, or the whole list if the log is incomplete there."""
+    delta = yield from changes.read_changes(context, after)
+    if not delta.is_incomplete:
+        return (yield from show_changes(context, delta, after))
+    last = yield from changes.find_seen(context)
+    return (yield from show_list(context, last, 0, is_all=False))
 
 
-def changed(context: ToolContext, told: changes.Changes, after: int) -> Steps:
-    """Return what others changed behind a position, the first changes first. The agent knows what is told."""
+def show_changes(context: ToolContext, delta: changes.Changes, after: int) -> Steps:
+    """Return what others changed after a position, oldest first, and mark it as seen."""
     tasks: TaskList = yield context.calls.list()
     by_id = {task.id: task for task in tasks}
     by_name = {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
-    touched = [by_id[one] for one in sorted(told.changed, key=told.before) if one in by_id]
-    gone = [one for one in told.gone if one not in by_id]
+    changed_tasks = [by_id[id] for id in sorted(delta.changed, key=delta.get_position_before) if id in by_id]
+    deleted = [id for id in delta.deleted if id not in by_id]
 
     def render(task: Task) -> str:
-        return news.line(task, told.changed[task.id], titles_above(by_name[task.id], by_name))
+        return news.format_line(task, delta.changed[task.id], titles_above(by_name[task.id], by_name))
 
-    shown, _ = fitting(touched[:ROWS], render)
-    rest = touched[len(shown) :]
-    seq, version = told.before(rest[0].id) if rest else (told.seq, told.version)
-    news.note_told(context, told, [task.id for task in touched[: len(shown)]])
-    if context.mind.seen is None or after <= context.mind.seen:  # else there is more before that was not told
-        changes.note_seen(context, *max((seq, version), (context.mind.seen or 0, context.mind.version)))
-    if not touched and not gone:
-        return unchanged("Nothing changed", version)
-    foot = [f"gone: {joined(gone, '#')}"] if gone else []
+    shown, _ = fit(changed_tasks[:ROWS], render)
+    rest = changed_tasks[len(shown) :]
+    seq, version = delta.get_position_before(rest[0].id) if rest else (delta.seq, delta.version)
+    news.mark_notes_read(context, delta, [task.id for task in changed_tasks[: len(shown)]])
+    # If the agent asked for changes after a later position, those before it have not been reported yet.
+    if context.state.seen is None or after <= context.state.seen:
+        changes.mark_seen(context, *max((seq, version), (context.state.seen or 0, context.state.version)))
+    if not changed_tasks and not deleted:
+        return show_no_changes("Nothing changed", version)
+    foot = [f"gone: {join_ids(deleted, '#')}"] if deleted else []
     foot += [f"… {len(rest)} more: tasks since={version}"] if rest else []
-    data = {"tasks": [phrases.row(task) for task in touched[: len(shown)]], "gone": gone[:1_000], "version": version}
-    return Reply(text="\n".join([f"{len(touched)} changed, version {version}", *shown, *foot]), data=data)
+    data = {
+        "tasks": [phrases.build_row(task) for task in changed_tasks[: len(shown)]],
+        "gone": deleted[:1_000],
+        "version": version,
+    }
+    return Reply(text="\n".join([f"{len(changed_tasks)} changed, version {version}", *shown, *foot]), data=data)
 
 
-def unchanged(text: str, version: int) -> Reply:
+def show_no_changes(text: str, version: int) -> Reply:
     return Reply(text=f"{text}, version {version}.", data={"tasks": [], "gone": [], "version": version})
 
 
-def details(context: ToolContext, ids: Sequence[str], offset: int) -> Steps:
-    """Return everything about some tasks, descriptions from `offset` on; the notes on them are read by that."""
+def show_details(context: ToolContext, ids: Sequence[str], offset: int) -> Steps:
+    """Return the details of some tasks, with descriptions from character `offset` on, and mark their notes as read."""
     tasks: list[Task] = []
     parents: list[list[str]] = []
-    for one in ids[:_DETAILS]:
-        tasks.append((yield context.calls.get(one)))
-        parents.append((yield from paths.above(context, tasks[-1])))
+    for id in ids[:_DETAILS]:
+        tasks.append((yield context.calls.get(id)))
+        parents.append((yield from paths.get_parent_titles(context, tasks[-1])))
     share = 30_000 // len(tasks)
-    calls = [context.call_of("tasks", f"ids={task.id}") for task in tasks]
+    calls = [context.format_call("tasks", f"ids={task.id}") for task in tasks]
     blocks = [
-        "\n".join(phrases.detail(task, share, above, offset, rest))
-        for task, above, rest in zip(tasks, parents, calls, strict=True)
+        "\n".join(phrases.format_details(task, share, titles, offset, call))
+        for task, titles, call in zip(tasks, parents, calls, strict=True)
     ]
     for task in tasks:
-        context.mind.unread.pop(task.id, None)
+        context.state.unread_notes.pop(task.id, None)
     note = [f"… {len(ids) - _DETAILS} more: at most {_DETAILS} at once"] if len(ids) > _DETAILS else []
-    data = [phrases.row(task) | {"description": shorten(task.description, share, offset)} for task in tasks]
+    data = [phrases.build_row(task) | {"description": shorten(task.description, share, offset)} for task in tasks]
     return Reply(text="\n\n".join([*blocks, *note]), data={"tasks": data})

@@ -1,7 +1,7 @@
-"""What a dialect is made of: tools with their arguments as msgspec types, handlers that ask the daemon, replies.
+"""The parts of a dialect: tools, their arguments as msgspec types, handlers, replies.
 
-A handler is a generator: it yields the calls it wants made and is sent their results. So it is written once, and the
-blocking and the asyncio face both run it (`punchlist.tools.toolbox`).
+A handler is a generator: it yields calls to the daemon and is sent their results. The blocking and the asyncio toolbox
+(`punchlist.tools.toolbox`) run the same handlers.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -13,22 +13,22 @@ from punchlist.calls.call import Call
 from punchlist.calls.conversations import ConversationCalls
 from punchlist.errors import ConfirmationRequired
 from punchlist.tools.agent_memory import AgentState, Memory
-from punchlist.tools.guide import rendered
+from punchlist.tools.guide import render_guide
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
 HIDDEN = "x-hidden"
 Hidden = msgspec.Meta(extra_json_schema={HIDDEN: True})
-"""Marks an argument that works but is not advertised: a reply tells of it when it is of use."""
+"""Marks an argument that is accepted but not advertised. Replies mention it when it is useful."""
 
 
-def limited(kind: Any) -> msgspec.Meta:
-    """Advertises how long a text of this kind of the wire may be; the daemon enforces it."""
-    most = next(one.max_length for one in get_args(kind) if isinstance(one, msgspec.Meta))
-    return msgspec.Meta(extra_json_schema={"maxLength": most})
+def advertise_limit(kind: Any) -> msgspec.Meta:
+    """Return metadata with the maximum length of a wire type. The daemon enforces the limit."""
+    max_length = next(meta.max_length for meta in get_args(kind) if isinstance(meta, msgspec.Meta))
+    return msgspec.Meta(extra_json_schema={"maxLength": max_length})
 
 
 NUMBER = "x-number"
-"""Marks a text that is advertised as an integer: a task's id, so that what is no number is just not found."""
+"""Marks a text that is advertised as an integer: a task's id. Invalid numbers are reported as not found."""
 
 _CHOICES: tuple[tuple[str, ...], ...] = (
     PRIORITIES,
@@ -39,15 +39,15 @@ _CHOICES: tuple[tuple[str, ...], ...] = (
 )
 
 
-def choices(words: Iterable[str]) -> tuple[str, ...]:
-    """Choices in the order in which people say them; msgspec sorts them."""
-    found = tuple(words)
-    return next((known for known in _CHOICES if set(known) == set(found)), found)
+def order_choices(words: Iterable[str]) -> tuple[str, ...]:
+    """Return choices in their natural order. msgspec sorts them alphabetically."""
+    choices = tuple(words)
+    return next((ordered for ordered in _CHOICES if set(ordered) == set(choices)), choices)
 
 
 CLEARS = "x-clears"
 Clearable = Annotated[str | None, msgspec.Meta(extra_json_schema={CLEARS: True})]
-"""A text whose empty value is sent, since it clears a member; None is omitted."""
+"""A text whose empty value clears a member. None leaves the member unchanged."""
 
 Confirm = Annotated[str, Hidden]
 Token = str
@@ -55,21 +55,21 @@ Offset = Annotated[int, msgspec.Meta(ge=0), Hidden]
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of every tool's arguments, as the model names them. An empty text or null counts as not given."""
+    """Base of all tool arguments, named as the model sees them. An empty text or null counts as omitted."""
 
 
-class Nothing(Arguments, frozen=True):
+class NoArguments(Arguments, frozen=True):
     """No arguments."""
 
 
 class Listing(Arguments, frozen=True):
-    """No arguments that are advertised: `offset` skips so many tasks of a list that is too long for one reply."""
+    """No advertised arguments. `offset` is the number of tasks to skip in a list that exceeds one reply."""
 
     offset: Offset = 0
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What the user has to agree to. To confirm, repeat the call with `confirm=token` before `expires_at` (ms)."""
+    """A question for the user. To confirm, repeat the call with `confirm=token` before `expires_at` (ms)."""
 
     text: str
     token: str
@@ -77,9 +77,13 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool answers: `text` for the model, `data` the same as plain JSON values.
+    """A tool's reply.
 
-    `refused` tells that the tool did not do what it was asked for; `text` then says why and what would work.
+    Attributes:
+        text: The reply for the model. After a refusal, the reason and what to do instead.
+        data: The same as JSON values.
+        refused: Whether the tool rejected the call or carried it out only in part.
+        question: The question to put to the user first, if the call needs confirmation.
     """
 
     text: str
@@ -92,12 +96,12 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(Exception):
-    """A tool call failed; the message says what the model can do.
+    """A failed tool call.
 
     Attributes:
-        kind: A kind of the wire contract, or `invalid_arguments`, `no_conversation`, `unavailable`.
-        text: The sentence.
-        data: The facts.
+        kind: An error kind of the protocol, or one of the tools' own, such as `invalid_arguments`, `unavailable`.
+        text: What failed and what the model can do.
+        data: Details, as in the protocol.
     """
 
     def __init__(self, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
@@ -108,18 +112,18 @@ class Problem(Exception):
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """What a handler works with: who calls, on which list.
+    """The caller and the list of a tool call.
 
     Attributes:
-        calls: What can be asked of the list, in the agent's name.
-        actor: The agent's name: the owner of its claims and the actor of its changes.
-        user: The user that the connection is confined to.
-        memory: What this process remembers.
-        names: Own names of the tools that are offered → the names that the model calls.
-        log: The epoch of the daemon's log, which positions and fences refer to; empty while no daemon answers.
-        is_nameless: Whether several agents call by this name, so that it can't own a claim.
-        answered: Whether the person has answered the question that the call's token is from.
-        person: Who speaks through the tools, by their name at the command line; for an agent empty.
+        calls: Builds calls on the list in the agent's name.
+        actor: The agent's name: owner of its claims and actor of its changes.
+        user: The user that the connection is limited to.
+        memory: State that this process keeps between calls.
+        names: Original names of the offered tools -> names that the model calls.
+        log: The epoch of the daemon's log, for positions and fences; empty if the daemon does not respond.
+        is_nameless: Whether several agents share this name, so that it can't own a claim.
+        answered: Whether the user answered the question that the call's token belongs to.
+        person: Name at the command line of the person who uses the tools, as in a chat; empty for an agent.
     """
 
     calls: ConversationCalls
@@ -133,27 +137,28 @@ class ToolContext(msgspec.Struct, frozen=True):
     person: str = ""
 
     @property
-    def place(self) -> str:
-        """What the process remembers the list by: names like `my:todos` mean another list for each user."""
+    def list_key(self) -> str:
+        """Key of the list in memory. Names such as `my:todos` are a different list for each user."""
         return self.conversation if self.user is None else f"{self.user}\0{self.conversation}"
 
     @property
-    def mind(self) -> AgentState:
-        return self.memory.mind(self.log, self.place, self.actor)
+    def state(self) -> AgentState:
+        return self.memory.state_of(self.log, self.list_key, self.actor)
 
     @property
     def conversation(self) -> str:
         return self.calls.id
 
-    def tool(self, name: str) -> str:
+    def tool_name(self, name: str) -> str:
+        """Return the name under which a tool is offered."""
         return self.names.get(name, name)
 
-    def call_of(self, name: str, arguments: str) -> str:
-        """Return a tool call as advice in a reply; empty if the tool isn't offered."""
+    def format_call(self, name: str, arguments: str) -> str:
+        """Return a tool call as advice for a reply, or "" if the tool isn't offered."""
         return f"{self.names[name]} {arguments}" if name in self.names else ""
 
 
-def confirmed(
+def call_with_consent(
     context: ToolContext,
     call: Callable[..., Call[Any]],
     question: str,
@@ -162,12 +167,12 @@ def confirmed(
     quote: str = "",
     title: str = "",
 ) -> Generator[Call[Any], Any, Any]:
-    """Make a call that the person has to agree to; its result, or the reply that puts the question.
+    """Make a call that needs the user's consent. Return its result, or the reply with the question.
 
     Args:
-        confirm: The token of an answered question, or nothing.
-        quote: The person's own words by which they agreed beforehand, or nothing.
-        title: The new title that the question is about, told beside it.
+        confirm: The token of an answered question, or "".
+        quote: The user's own words, if they agreed in advance.
+        title: The new title to show with the question.
     """
     try:
         return (yield call(ask=True, confirm=confirm or None, answered=context.answered and bool(confirm), quote=quote))
@@ -179,22 +184,27 @@ def confirmed(
             end = f"End your turn, and repeat the call once they said yes or have run `punch confirm {error.token}`."
             data["note"] = f"That is no answer yet: ask the user. {end}"
         text = msgspec.json.encode(data).decode()
-        shown = f"{question}\nNew title: {title}" if title else question
-        return Reply(text=text, data=data, question=Question(shown, error.token, error.expires_at))
+        form_text = f"{question}\nNew title: {title}" if title else question
+        return Reply(text=text, data=data, question=Question(form_text, error.token, error.expires_at))
 
 
 Steps = Generator[Call[Any], Any, Reply]
-"""A handler at work."""
+"""A running handler: yields calls, is sent their results and returns the reply."""
 
 Effect = Literal["reads", "adds", "changes", "advances", "destroys"]
-"""What a tool does to the list: nothing, only additions, changes that a repetition does not add to, a step of work that
-a repetition goes beyond, or destruction."""
+"""Effect of a tool on the list.
+
+`reads` and `changes` are idempotent. A repeated `adds` adds again, and a repeated `advances` takes the next task.
+`destroys` may drop tasks.
+"""
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One tool. The first sentence of `text` must find it: hosts load definitions by search.
+    """One tool.
 
-    `output` are the members of its reply's `data`, as JSON Schema; each may be missing. Empty where it is not promised.
+    Attributes:
+        text: The description. Hosts find tools by search, so its first sentence must contain the likely words.
+        output: JSON Schema of the members of the reply's `data`, all optional; empty if the form is not guaranteed.
     """
 
     name: str
@@ -206,11 +216,14 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """A named set of tools over a list.
+    """A named set of tools for a list.
 
-    `guide` is what a model is told, in the form of `punchlist.tools.guide`. `refuse` puts a problem into the dialect's
-    own form. `tells_list` tells whether replies say which list was meant where the call did not name one. `unblocks`
-    tells whether it can take an edge away. `renamed` holds the tools that are offered under names of their own.
+    Attributes:
+        guide: Instructions for the model, as a template of `punchlist.tools.guide`.
+        refuse: Puts a problem into the dialect's form.
+        names_list: Whether replies name the list if the call did not.
+        can_unblock: Whether a tool can remove dependencies.
+        offered_names: Original names of the offered tools -> their new names; empty if all keep their names.
     """
 
     name: str
@@ -218,24 +231,24 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     guide: str
     tools: tuple[Tool, ...]
     refuse: Callable[[Problem], Reply]
-    tells_list: bool = True
-    unblocks: bool = False
-    renamed: Mapping[str, str] = {}
+    names_list: bool = True
+    can_unblock: bool = False
+    offered_names: Mapping[str, str] = {}
 
     def tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
 
-    def offering(self, names: Mapping[str, str]) -> "Dialect":
-        """The same dialect with these tools alone: present name → the name that the model calls."""
-        kept = [tool for tool in self.tools if tool.name in names]
-        tools = tuple(msgspec.structs.replace(tool, name=names[tool.name]) for tool in kept)
-        renamed = {own: names[shown] for own, shown in self.names.items() if shown in names}
-        return msgspec.structs.replace(self, tools=tools, renamed=renamed)
+    def select_tools(self, names: Mapping[str, str]) -> "Dialect":
+        """Return the dialect with only these tools: current name -> the name that the model calls."""
+        selected = [tool for tool in self.tools if tool.name in names]
+        tools = tuple(msgspec.structs.replace(tool, name=names[tool.name]) for tool in selected)
+        offered_names = {own: names[name] for own, name in self.names.items() if name in names}
+        return msgspec.structs.replace(self, tools=tools, offered_names=offered_names)
 
     @property
     def names(self) -> Mapping[str, str]:
-        return self.renamed or {tool.name: tool.name for tool in self.tools}
+        return self.offered_names or {tool.name: tool.name for tool in self.tools}
 
     @property
     def prompt(self) -> str:
-        return rendered(self.guide, self.names)
+        return render_guide(self.guide, self.names)

@@ -1,6 +1,6 @@
-"""Lines about changes by others: each change if they are few and short, else counts.
+"""Lines of a reply about changes by others: each change if they are few and short, otherwise their number.
 
-Only changes that a reply tells count as seen; `tasks since=last` shows the others.
+Only changes that a reply shows count as seen. `tasks since=last` shows the others.
 """
 
 from collections.abc import Collection, Container, Generator, Iterable, Mapping, Sequence
@@ -13,107 +13,126 @@ from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.errors import NotFound
 from punchlist.tools import changes, notes, paths, phrases
-from punchlist.tools.budget import joined
+from punchlist.tools.budget import join_ids
 from punchlist.tools.model import ToolContext
 from punchlist_schemas.things import Task
 
 ROOM = 480
-"""Maximum length of a reply with its news, in characters, without notes on the agent's task."""
+"""Maximum length of a reply with these lines, in characters, without notes on the agent's task."""
 
 _TITLE = 100
 _NAME = 30
-"""Maximum length of a title where tasks are only named, in characters."""
+"""Maximum length of a title in a list of tasks on one line, in characters."""
 
 
 class News(NamedTuple):
-    """Lines for a reply, and the changes that are told by it; the reply marks those that its own lines show."""
+    """Changes by others for a reply.
+
+    Attributes:
+        lines: Lines to append to the reply.
+        changed: The reported changes, by task. The reply marks them on the tasks that it shows itself.
+    """
 
     lines: list[str] = []
-    changed: Mapping[str, changes.Touched] = {}
+    changed: Mapping[str, changes.TaskChanges] = {}
 
 
-def others(
-    context: ToolContext, last: int | None, room: int = ROOM, beside: Collection[str] = ()
+def report_changes(
+    context: ToolContext, last: int | None, room: int = ROOM, shown: Collection[str] = ()
 ) -> Generator[Call[Any], Any, News]:
-    """Return changes by others since the agent last looked: in full if they fit.
+    """Return changes by others since the agent last looked, in full if they fit, otherwise their number.
 
-    Otherwise a line counts them, and `tasks since=last` still shows them. The reply shows the tasks `beside` itself.
+    Changes that are only counted are not marked as seen.
+
+    Args:
+        last: Position up to which changes were reported to the agent; None if it has not looked yet.
+        room: Maximum length of the lines, in characters.
+        shown: Tasks that the reply shows itself.
     """
     if last is None:
         tasks: TaskList = yield context.calls.list(limit=1)
-        changes.note_seen(context, tasks.seq, tasks.version)
+        changes.mark_seen(context, tasks.seq, tasks.version)
         return News()
-    told = yield from changes.since(context, last)
-    if told.everything:
-        return News([f"Others cleared the list, or changed much of it: {context.tool('tasks')} shows it."])
-    room -= sum(len(mark(told.changed[one])) for one in beside if one in told.changed)
-    lines, are_all_told = yield from unshown(context, told, room=room, beside=beside)
-    return News(lines, told.changed if are_all_told else {})
+    delta = yield from changes.read_changes(context, last)
+    if delta.is_incomplete:
+        return News([f"Others cleared the list, or changed much of it: {context.tool_name('tasks')} shows it."])
+    room -= sum(len(format_mark(delta.changed[id])) for id in shown if id in delta.changed)
+    lines, are_all_reported = yield from report_unshown(context, delta, room=room, shown=shown)
+    return News(lines, delta.changed if are_all_reported else {})
 
 
-def unshown(
-    context: ToolContext, told: changes.Changes, *, room: int = ROOM, beside: Container[str] = ()
+def report_unshown(
+    context: ToolContext, delta: changes.Changes, *, room: int = ROOM, shown: Container[str] = ()
 ) -> Generator[Call[Any], Any, tuple[list[str], bool]]:
-    """Return lines for changes that the reply does not show `beside` them, and whether all are told by that.
+    """Return lines for changes to tasks that the reply doesn't show, and whether all changes are reported by that.
 
-    If they are, they are not told again. If not, a line counts them, and `tasks since=last` still shows them.
+    If so, they are marked as seen. If not, the line only counts them.
     """
-    touched = [one for one in (*told.changed, *told.gone) if one not in beside]
-    if len(touched) <= phrases.SOME:
-        lines = yield from _lines(context, told, touched)
-        lines = [f"Others changed {phrases.some(touched)}:", *lines] if lines else []
-        if not lines or sum(len(one) + 1 for one in lines) <= room:
-            note_told(context, told, told.changed)
-            changes.note_seen(context, told.seq, told.version)
+    unshown = [id for id in (*delta.changed, *delta.deleted) if id not in shown]
+    if len(unshown) <= phrases.SOME:
+        lines = yield from _format_changes(context, delta, unshown)
+        lines = [f"Others changed {phrases.format_some(unshown)}:", *lines] if lines else []
+        if not lines or sum(len(line) + 1 for line in lines) <= room:
+            mark_notes_read(context, delta, delta.changed)
+            changes.mark_seen(context, delta.seq, delta.version)
             return lines, True
-    counted = f"Others changed {phrases.some(touched)}"
+    count = f"Others changed {phrases.format_some(unshown)}"
     if "tasks" in context.names:
-        return [f"{counted}: {context.tool('tasks')} since=last tells."], False
-    changes.note_seen(context, told.seq, told.version)  # no tool of this agent tells more
-    return [f"{counted}."], False
+        return [f"{count}: {context.tool_name('tasks')} since=last shows them."], False
+    changes.mark_seen(context, delta.seq, delta.version)  # This agent has no tool that could show them later.
+    return [f"{count}."], False
 
 
-def _lines(context: ToolContext, told: changes.Changes, ids: Iterable[str]) -> Generator[Call[Any], Any, list[str]]:
-    """Return what others did to these tasks, a line for each that is there."""
+def _format_changes(
+    context: ToolContext, delta: changes.Changes, ids: Iterable[str]
+) -> Generator[Call[Any], Any, list[str]]:
+    """Return a line for each existing task with the changes to it, and one with the ids of deleted tasks."""
     lines: list[str] = []
-    gone: list[str] = []
-    for one in ids:
-        if one in told.gone or (task := (yield from _present(context, one))) is None:
-            gone.append(one)
+    deleted: list[str] = []
+    for id in ids:
+        if id in delta.deleted or (task := (yield from _find_task(context, id))) is None:
+            deleted.append(id)
             continue
-        above = yield from paths.above(context, task)
-        lines.append(line(structs.replace(task, title=clip(task.title, _TITLE)), told.changed[one], above))
-    return lines + ([f"gone: {joined(gone, '#')}"] if gone else [])
+        parents = yield from paths.get_parent_titles(context, task)
+        lines.append(format_line(structs.replace(task, title=clip(task.title, _TITLE)), delta.changed[id], parents))
+    return lines + ([f"gone: {join_ids(deleted, '#')}"] if deleted else [])
 
 
-def _present(context: ToolContext, task: str) -> Generator[Call[Any], Any, Task | None]:
+def _find_task(context: ToolContext, task: str) -> Generator[Call[Any], Any, Task | None]:
     try:
         return (yield context.calls.get(task))
     except NotFound:
         return None
 
 
-def line(task: Task, touched: changes.Touched, above: Sequence[str] = ()) -> str:
-    """Return a task that others changed, with what they did."""
-    return phrases.line(task, above) + mark(touched)
+def format_line(task: Task, update: changes.TaskChanges, parents: Sequence[str] = ()) -> str:
+    """Return the line of a task that others changed."""
+    return phrases.format_line(task, parents) + format_mark(update)
 
 
-def mark(touched: changes.Touched) -> str:
-    """Return the end of a line about a task: who changed it, their notes, and edited members that the line lacks."""
-    said = [f'note "{clip(one_line(text), notes.TEXT)}"' for text in touched.notes]
-    said += [", ".join(touched.members)] if touched.members else []
-    what = f": {'; '.join(said)}" if said else ""
-    return f" — by {phrases.name_of(touched.by)}{what}"
+def format_mark(update: changes.TaskChanges) -> str:
+    """Return the end of a task's line: who changed it, new notes, and edited members that the line does not show."""
+    details = [f'note "{clip(one_line(text), notes.MAX_TEXT)}"' for text in update.notes]
+    details += [", ".join(update.members)] if update.members else []
+    suffix = f": {'; '.join(details)}" if details else ""
+    return f" — by {phrases.format_actor(update.by)}{suffix}"
 
 
-def note_told(context: ToolContext, told: changes.Changes, shown: Iterable[str]) -> None:
-    """Record that the notes on these tasks were told with their lines."""
-    for one in shown:
-        notes.mark(context, one, told.changed[one].noted)
+def mark_notes_read(context: ToolContext, delta: changes.Changes, ids: Iterable[str]) -> None:
+    """Record that the lines of these tasks showed the new notes on them."""
+    for id in ids:
+        notes.mark_read(context, id, delta.changed[id].notes_version)
 
 
-def also_open(context: ToolContext, planned: Container[str], *, is_first: bool) -> Generator[Call[Any], Any, list[str]]:
-    """Return a line about what others and sub-agents work on; for an agent that never looked, about all open tasks."""
+def report_open_tasks(
+    context: ToolContext, planned: Container[str], *, is_first: bool
+) -> Generator[Call[Any], Any, list[str]]:
+    """Return a line with the tasks in progress of others and of sub-agents.
+
+    Args:
+        planned: Tasks that the reply shows itself.
+        is_first: Whether the agent has not looked at the list yet. It gets all open tasks.
+    """
     tasks: TaskList = yield context.calls.list(
         status=("in_progress", "pending", "paused") if is_first else "in_progress"
     )
@@ -122,4 +141,4 @@ def also_open(context: ToolContext, planned: Container[str], *, is_first: bool) 
     others.sort(key=lambda task: task.status != "in_progress")
     named = [structs.replace(task, title=clip(task.title, _NAME)) for task in others[: phrases.SOME]]
     more = [f"{len(others) - phrases.SOME} more"] if len(others) > phrases.SOME else []
-    return [f"Also open: {', '.join([*map(phrases.line, named), *more])}."] if named else []
+    return [f"Also open: {', '.join([*map(phrases.format_line, named), *more])}."] if named else []

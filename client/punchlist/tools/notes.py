@@ -1,8 +1,8 @@
-"""Notes for agents: the newest come with the task, new ones on an agent's task with its next reply.
+"""Shows agents the notes on their tasks: the newest with the task, new ones with the next reply.
 
-A note is what a person writes for the agent that works on a task. `look` runs before each call of a tool and collects
-what others have noted since on the tasks that the agent works on; `with_unread` adds that to the reply. A handler that
-shows such a task with its notes takes them out of the collection by `with_task`, so that each is told once.
+A note is a message from a person to the agent that works on a task. `collect_unread` runs before each tool and collects
+other actors' new notes on the agent's tasks, and `add_unread` adds them to the reply. A handler that shows a task with
+its notes calls `read_notes`, which removes them from the collection, so that each is shown once.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -18,103 +18,105 @@ from punchlist.calls.cursor import TaskList
 from punchlist.errors import RequestRefused
 from punchlist.tools import changes
 from punchlist.tools.model import Reply, ToolContext
-from punchlist.tools.phrases import author, name_of
+from punchlist.tools.phrases import format_actor, get_author
 from punchlist_schemas.things import Note, Task
 
-TEXT = 300
-"""Characters of a note in a reply."""
+MAX_TEXT = 300
+"""Maximum length of a note in a reply, in characters."""
 
-_WITH_TASK = 3
-"""Maximum number of notes returned with a task; the newest are kept."""
+_MAX_WITH_TASK = 3
+"""Maximum number of notes shown with a task. The newest are shown."""
 
-_AT_ONCE = 20
-"""Maximum number of new notes on one task in a reply."""
-
-
-def _line(note: Note) -> str:
-    return f"{name_of(author(note))}: {clip(one_line(note.text), TEXT)}"
+_MAX_UNREAD = 20
+"""Maximum number of unread notes on one task in a reply."""
 
 
-def labelled(notes: Iterable[str], label: str = "Note by") -> list[str]:
-    """Return notes as lines of a reply; the one that counts older notes gets no label."""
+def _format_note(note: Note) -> str:
+    return f"{format_actor(get_author(note))}: {clip(one_line(note.text), MAX_TEXT)}"
+
+
+def label_lines(notes: Iterable[str], label: str = "Note by") -> list[str]:
+    """Return notes as lines of a reply. A line that counts older notes gets no label."""
     return [line if line.startswith("…") else f"{label} {line}" for line in notes]
 
 
-def newest(task: Task, older: str = "… {} older") -> list[str]:
-    """Return the newest notes of a task, the last one last, after a line that counts the others: `older`."""
-    return _cut(task.notes, older, _WITH_TASK)
+def format_newest(task: Task, older: str = "… {} older") -> list[str]:
+    """Return the newest notes of a task in order, after a line that counts the others, formatted by `older`."""
+    return _format_last(task.notes, older, _MAX_WITH_TASK)
 
 
-def with_task(context: ToolContext, task: Task, older: str = "… {} older") -> list[str]:
-    """Return the newest notes for a reply that shows a task, all unread ones among them; they are read by that."""
-    _mark_all(context, task)
-    unread = context.mind.unread.pop(task.id, [])
-    return newest(task, older) if len(unread) <= _WITH_TASK else _cut(unread, older, _AT_ONCE)
+def read_notes(context: ToolContext, task: Task, older: str = "… {} older") -> list[str]:
+    """Return the newest notes on a task, including all unread ones, and mark all its notes as read."""
+    _mark_all_read(context, task)
+    unread = context.state.unread_notes.pop(task.id, [])
+    return format_newest(task, older) if len(unread) <= _MAX_WITH_TASK else _format_last(unread, older, _MAX_UNREAD)
 
 
-def members(context: ToolContext, task: Task) -> dict[str, list[str]]:
-    found = with_task(context, task)
-    return {"notes": found} if found else {}
+def read_as_members(context: ToolContext, task: Task) -> dict[str, list[str]]:
+    """Like `read_notes`, as a member of a JSON reply; {} if there are no notes."""
+    lines = read_notes(context, task)
+    return {"notes": lines} if lines else {}
 
 
 def follow(context: ToolContext, task: Task) -> None:
-    """Show the agent what others note on a task from now on. Existing notes count as seen, or are unread."""
-    _mark_all(context, task)
+    """Report new notes on a task in progress to the agent from now on. Existing notes count as read."""
+    _mark_all_read(context, task)
     if task.status == "in_progress":
-        context.mind.works_on.add(task.id)
+        context.state.active_tasks.add(task.id)
 
 
-def mark(context: ToolContext, task: str, version: int) -> None:
-    context.mind.noted[task] = max(version, context.mind.noted.get(task, 0))
+def mark_read(context: ToolContext, task: str, version: int) -> None:
+    context.state.notes_read[task] = max(version, context.state.notes_read.get(task, 0))
 
 
-def _mark_all(context: ToolContext, task: Task) -> None:
-    mark(context, task.id, max((note.version for note in task.notes), default=0))
+def _mark_all_read(context: ToolContext, task: Task) -> None:
+    mark_read(context, task.id, max((note.version for note in task.notes), default=0))
 
 
-def begin(context: ToolContext, task: Task) -> None:
-    """Record that the agent begins a task: others' notes on it are unread until a reply shows them."""
-    context.mind.unread[task.id] = [note for note in task.notes if note.actor != context.actor][-_WITH_TASK:]
+def start(context: ToolContext, task: Task) -> None:
+    """Follow a task that the agent starts. Existing notes by others are unread until a reply shows them."""
+    context.state.unread_notes[task.id] = [note for note in task.notes if note.actor != context.actor][-_MAX_WITH_TASK:]
     follow(context, task)
 
 
-def look(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Collect other agents' new notes on this agent's tasks. Make no call if it works on none.
-
-    Agents that share a name can't be told apart. A chat remembers nothing between its turns, and would ask in each.
-    """
-    mind = context.mind
-    if context.is_nameless or (not mind.works_on and (mind.has_looked or is_chat(context.actor))):
+def collect_unread(context: ToolContext) -> Generator[Call[Any], Any, None]:
+    """Collect other actors' new notes on this agent's tasks. Makes no call if it works on none."""
+    # Agents that share a name can't be told apart. A chat keeps no state between turns, so it would read the list in
+    # each of them.
+    state = context.state
+    if context.is_nameless or (not state.active_tasks and (state.has_looked or is_chat(context.actor))):
         return
-    with suppress(RequestRefused):  # what the tool asks for is refused with the reason
+    with suppress(RequestRefused):  # The tool's own calls report the error.
         running: TaskList = yield context.calls.list(status="in_progress")
-        own = [task for task in running if task.owner == context.actor or task.id in mind.works_on]
+        own = [task for task in running if task.owner == context.actor or task.id in state.active_tasks]
         for task in own:
-            if task.id not in mind.noted and task.notes:
-                # After a restart: what was noted before the agent's last change was told in the reply to it.
-                known = yield from changes.find_back(
+            if task.id not in state.notes_read and task.notes:
+                # After a restart: notes from before the agent's last change were shown in the reply to that change.
+                read_version = yield from changes.search_back(
                     context, running.seq, lambda event: event.version if event.actor == context.actor else None
                 )
-                mark(context, task.id, known or 0)
-            known = mind.noted.get(task.id, 0)
-            new = [note for note in task.notes if note.version > known and note.actor != context.actor]
+                mark_read(context, task.id, read_version or 0)
+            read_version = state.notes_read.get(task.id, 0)
+            new = [note for note in task.notes if note.version > read_version and note.actor != context.actor]
             if new:
-                mind.unread.setdefault(task.id, []).extend(new)
+                state.unread_notes.setdefault(task.id, []).extend(new)
             follow(context, task)
-        mind.works_on.intersection_update(task.id for task in own)
-        mind.has_looked = True
+        state.active_tasks.intersection_update(task.id for task in own)
+        state.has_looked = True
 
 
-def with_unread(context: ToolContext, reply: Reply) -> Reply:
-    """Return the reply with the notes that the agent has not read. They wait if it is a bare JSON array."""
-    if not any(context.mind.unread.values()) or reply.text.startswith("["):
+def add_unread(context: ToolContext, reply: Reply) -> Reply:
+    """Add the unread notes to a reply. They wait for the next one if it is a bare JSON array."""
+    if not any(context.state.unread_notes.values()) or reply.text.startswith("["):
         return reply
     lines = [
         line
-        for task, unread in context.mind.unread.items()
-        for line in labelled(_cut(unread, f"… {{}} older notes on #{task}", _AT_ONCE), f"Note on #{task} by")
+        for task, unread in context.state.unread_notes.items()
+        for line in label_lines(
+            _format_last(unread, f"… {{}} older notes on #{task}", _MAX_UNREAD), f"Note on #{task} by"
+        )
     ]
-    context.mind.unread.clear()
+    context.state.unread_notes.clear()
     data: Any = reply.data
     if isinstance(data, dict):
         data = {**cast("dict[str, Any]", data), "notes": lines}
@@ -123,6 +125,6 @@ def with_unread(context: ToolContext, reply: Reply) -> Reply:
     return msgspec.structs.replace(reply, text="\n".join([reply.text, *lines]), data=data)
 
 
-def _cut(notes: Sequence[Note], older: str, most: int) -> list[str]:
-    left_out = max(len(notes) - most, 0)
-    return ([older.format(left_out)] if left_out else []) + [_line(note) for note in notes[left_out:]]
+def _format_last(notes: Sequence[Note], older: str, max_count: int) -> list[str]:
+    left_out = max(len(notes) - max_count, 0)
+    return ([older.format(left_out)] if left_out else []) + [_format_note(note) for note in notes[left_out:]]

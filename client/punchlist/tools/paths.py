@@ -1,4 +1,4 @@
-"""Paths of tasks, for replies."""
+"""Finds the paths of tasks, for replies: the titles of their parents."""
 
 from collections.abc import Callable, Generator, Iterable
 from operator import attrgetter
@@ -14,23 +14,23 @@ from punchlist_schemas.results import Path
 from punchlist_schemas.things import Task
 
 
-def above(context: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
-    """Return the titles of the parents of a task, the outermost first."""
+def get_parent_titles(context: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
+    """Return the titles of a task's parents, the outermost first."""
     if task.parent is None:
         return []
     params = TaskGet(conversation=context.conversation, task=task.id)
     path: Path = yield Call("task.get", params, attrgetter("path"))
-    return [one.title for one in path]
+    return [parent.title for parent in path]
 
 
-def places(context: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
-    """Return a function for the place of each of these tasks, `Backend › tests`; empty for a task without a parent."""
-    rows = _tree_rows(tasks)
+def load_paths(context: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
+    """Return a function that returns the path of one of these tasks, `Backend › tests`, or "" at the top level."""
+    rows = _build_tree_rows(tasks)
     if any(task.parent and task.parent not in rows for task in tasks):  # a page or a filter leaves parents out
-        rows = _tree_rows((yield context.calls.list()))
+        rows = _build_tree_rows((yield context.calls.list()))
 
-    return lambda task: phrases.place(task, titles_above(rows.get(task.id, {}), rows))
+    return lambda task: phrases.format_path(task, titles_above(rows.get(task.id, {}), rows))
 
 
-def _tree_rows(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
+def _build_tree_rows(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
     return {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}

@@ -1,6 +1,6 @@
-"""The dialects there are: every module of `punchlist.tools.dialects` that holds a `DIALECT`.
+"""Finds dialects: the modules of `punchlist.tools.dialects`, each with a `DIALECT`.
 
-A module is named as its dialect; an underscore stands for a dash.
+A module has the name of its dialect, with underscores for dashes.
 """
 
 from functools import cache
@@ -12,13 +12,14 @@ from punchlist.tools.model import Dialect, Problem
 
 
 def names() -> tuple[str, ...]:
-    found = {module.name.replace("_", "-") for module in iter_modules(dialects.__path__)}
-    return tuple(sorted(found, key=lambda name: (name != "native", name)))
+    """Return the names of all dialects, `native` first."""
+    modules = {module.name.replace("_", "-") for module in iter_modules(dialects.__path__)}
+    return tuple(sorted(modules, key=lambda name: (name != "native", name)))
 
 
 @cache
 def dialect(name: str) -> Dialect:
-    """The dialect of this name."""
+    """Return a dialect by its name."""
     if name not in names():
-        raise Problem("not_found", f"there is no dialect {name[:60]!r}; there are: {', '.join(names())}")
+        raise Problem("not_found", f"there is no dialect {name[:60]!r}; available: {', '.join(names())}")
     return import_module(f"{dialects.__name__}.{name.replace('-', '_')}").DIALECT

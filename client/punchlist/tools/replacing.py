@@ -1,4 +1,7 @@
-"""Replaces a list that others work on. Their tasks in progress, reservations, and tasks that wait for a yes stay."""
+"""Replaces a list that others work on.
+
+Tasks that others work on or have reserved, and tasks that wait for a person's yes, stay in the list.
+"""
 
 from collections.abc import Generator, Sequence
 from functools import partial
@@ -12,18 +15,21 @@ from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.errors import VersionConflict
 from punchlist.tools import claims
-from punchlist.tools.model import Problem, Reply, ToolContext, confirmed
+from punchlist.tools.model import Problem, Reply, ToolContext, call_with_consent
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import FINISHED, is_heading
 
 _TRIES = 5
-_TITLE = 80
+_MAX_TITLE = 80
 
 
 class Replaced(NamedTuple):
-    """What became of a list: as it was, as it is (or the question that comes before), and what stays for others.
+    """The result of replacing a list.
 
-    `kept` has a sentence without its full stop for each task that stays for others, by its id.
+    Attributes:
+        old: The list before.
+        new: The list after, or the question to the user.
+        kept: Task that stays -> sentence about it, without its period.
     """
 
     old: TaskList
@@ -32,44 +38,47 @@ class Replaced(NamedTuple):
 
 
 def replace(
-    context: ToolContext, wanted: Sequence[NewTask], *, confirm: str | None = None
+    context: ToolContext, tasks: Sequence[NewTask], *, confirm: str | None = None
 ) -> Generator[Call[Any], Any, Replaced]:
-    """Replace the list by these tasks and those of others: in progress, reserved, or waiting for a person's yes.
+    """Replace the list by these tasks and the tasks that stay for others.
 
-    A heading, or a task with unfinished children, keeps its status: the work is that of the tasks below it.
+    A heading, or a task with unfinished children, keeps its status, because only its children are worked on.
 
     Args:
-        confirm: The token of an answered question, or an empty text: the person is asked before unfinished tasks are
-            dropped. None: nobody is asked.
+        confirm: The token of an answered question, or "". The user is asked before unfinished tasks are dropped. With
+            None, the user isn't asked.
 
     Raises:
         Problem: The list changes faster than it can be replaced.
     """
-    titles = {one.title for one in wanted}
+    titles = {task.title for task in tasks}
     for _ in range(_TRIES):
         old: TaskList = yield context.calls.list()
-        whose = yield from claims.of_others(context, old)
-        reserved = yield from claims.reserved(context, old)
-        others = [task for task in old if task.id in whose or task.id in reserved or task.waits_for == "yes"]
+        workers = yield from claims.find_others_tasks(context, old)
+        reserved = yield from claims.find_reserved(context, old)
+        others = [task for task in old if task.id in workers or task.id in reserved or task.waits_for == "yes"]
         # Children that this call finishes or removes no longer keep their parent open.
-        stay = {task.title for task in others} | {one.title for one in wanted if one.status not in FINISHED}
-        held = find_open_parents([task for task in old if task.title in stay])
-        fixed = [*others, *(task for task in old if task.id in held or is_heading(task.metadata))]
-        theirs = {task.title: task.status for task in fixed}
+        open_titles = {task.title for task in others} | {task.title for task in tasks if task.status not in FINISHED}
+        open_parents = find_open_parents([task for task in old if task.title in open_titles])
+        fixed = [*others, *(task for task in old if task.id in open_parents or is_heading(task.metadata))]
+        statuses = {task.title: task.status for task in fixed}
         new = [NewTask(title=task.title, status=task.status) for task in others if task.title not in titles]
-        new += [msgspec.structs.replace(one, status=theirs.get(one.title, one.status)) for one in wanted]
+        new += [msgspec.structs.replace(task, status=statuses.get(task.title, task.status)) for task in tasks]
         call = partial(context.calls.replace, new, keep_unfinished=False, expect_version=old.version)
         try:
-            listed = (yield call()) if confirm is None else (yield from confirmed(context, call, "", confirm=confirm))
+            if confirm is None:
+                result = yield call()
+            else:
+                result = yield from call_with_consent(context, call, "", confirm=confirm)
         except VersionConflict:
-            continue  # somebody may have taken a task meanwhile
-        named = {task.id: f"#{task.id} {clip(one_line(task.title), _TITLE)}" for task in others}
-        kept = {id: f"{what} {_why_kept(whose.get(id, ''), reserved.get(id, ''))}" for id, what in named.items()}
-        return Replaced(old, listed, kept)
-    raise Problem("version_conflict", "others change the list all the time: try again")
+            continue  # Another session may have taken a task, so look at the list again.
+        names = {task.id: f"#{task.id} {clip(one_line(task.title), _MAX_TITLE)}" for task in others}
+        kept = {id: f"{name} {_explain_kept(workers.get(id, ''), reserved.get(id, ''))}" for id, name in names.items()}
+        return Replaced(old, result, kept)
+    raise Problem("version_conflict", "the list keeps changing: try again")
 
 
-def _why_kept(who: str, reserved_for: str) -> str:
-    if who:
-        return f"stays in progress: {who} works on it"
+def _explain_kept(worker: str, reserved_for: str) -> str:
+    if worker:
+        return f"stays in progress: {worker} works on it"
     return f"stays: it is reserved for {reserved_for}" if reserved_for else "stays: it waits for a person's yes"

@@ -1,6 +1,6 @@
-"""Runs tools: finds them, takes their arguments for what was meant, asks the daemon, wears refusals in their dialect.
+"""Runs tools: finds the tool and the list, parses the arguments, calls the daemon, and formats errors in the dialect.
 
-`Toolbox` blocks, `AsyncToolbox` awaits. Neither raises for anything that a model or a daemon can cause.
+`Toolbox` blocks, `AsyncToolbox` awaits. Neither raises for errors that a model or a daemon can cause.
 """
 
 import os
@@ -20,11 +20,11 @@ from punchlist.errors import NotFound, PunchlistError
 from punchlist.tools import claims, notes, registry
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import BUDGET, shorten
-from punchlist.tools.coercion import argument_names, arguments_of
-from punchlist.tools.history import ended_by_others
-from punchlist.tools.ids import resolved
+from punchlist.tools.coercion import list_argument_names, parse_arguments
+from punchlist.tools.history import describe_end_by_others
+from punchlist.tools.ids import resolve_ids
 from punchlist.tools.model import Arguments, Dialect, Problem, Reply, Steps, Tool, ToolContext
-from punchlist.tools.refusals import problem_of
+from punchlist.tools.refusals import to_problem
 from punchlist_schemas import rendezvous
 from punchlist_schemas.directory import OUTSIDE
 from punchlist_schemas.params import ConversationParams
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 
 class ToolCaller(NamedTuple):
-    """For whom tools run, where a call does not say otherwise.
+    """The caller of tools, unless the arguments of a call name another.
 
     Attributes:
-        conversation: The list; None for the scope's or the environment's.
-        actor: The agent's name: the actor of its changes and the owner of its claims. Give each agent its own.
-        user: The user that the client's connection is confined to.
-        directory: Where the list is looked for if nothing names one; None: the working directory.
-        data_dir: The daemon's data directory; None: as the environment says.
-        agent: The name of a sub-agent of this actor, where the call's arguments do not give one.
-        is_nameless: Whether several agents share the actor. Such a caller claims nothing unless a sub-agent is named.
-        answered: Whether the person themselves has answered the question that the call's token is from.
-        person: The name at the command line of the person who speaks through the tools, as in a chat; for an agent
-            empty. What this person works on is the tools' to change.
+        conversation: The list; None for the list of the scope or the environment.
+        actor: The agent's name: actor of its changes and owner of its claims. Give each agent its own.
+        user: The user that the client's connection is limited to.
+        directory: The directory whose list is used if no list is named; None for the working directory.
+        data_dir: The daemon's data directory; None for that of the environment.
+        agent: Name of a sub-agent of this actor. The arguments of a call may name another.
+        is_nameless: Whether several agents share the actor. Such a caller claims nothing unless it names a sub-agent.
+        answered: Whether the user answered the question that the call's token belongs to.
+        person: Name at the command line of the person who uses the tools, as in a chat; empty for an agent. The tools
+            may change the tasks that this person works on.
     """
 
     conversation: str | None = None
@@ -62,52 +62,52 @@ class ToolCaller(NamedTuple):
     person: str = ""
 
 
-NOBODY = ToolCaller()
-_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_DEFAULT_CALLER = ToolCaller()
+_SUB_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 _NO_LIST = (
     "there is no task list here: run `punch init` in the project's directory, or set PUNCHLIST_CONVERSATION to its name"
 )
 
-_CUT = (
+_DAMAGED = (
     "this is not the whole list: its log is damaged at position {0.seq} ({0.reason}), and later changes are missing. "
     "It takes no changes now. Tell the user to stop the daemon and run: punch daemon verify --repair"
 )
 
 
-def steps(  # noqa: PLR0913 - what a call is made of
-    caller: ToolCaller, named: str | Dialect, tool_name: str, arguments: object, memory: Memory, log: str
+def run_tool(  # noqa: PLR0913 - the parts of a call
+    caller: ToolCaller, dialect: str | Dialect, tool_name: str, arguments: object, memory: Memory, log: str
 ) -> Steps:
-    """One call of one tool, from what the model sent to the reply, as a generator of calls to the daemon.
+    """Run one call of a tool, from the model's arguments to the reply.
 
     `log` is the epoch of the daemon's log.
     """
     try:
-        dialect = named if isinstance(named, Dialect) else registry.dialect(named)
+        dialect = dialect if isinstance(dialect, Dialect) else registry.dialect(dialect)
     except Problem as problem:
         return Reply(text=problem.text, refused=True)
     context: ToolContext | None = None
     tool = dialect.tool(tool_name)
     try:
         if tool is None:
-            there = ", ".join(tool.name for tool in dialect.tools)
-            raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; there are: {there}")
-        conversation, is_told = yield from _place(caller, dialect)
-        prepared = arguments_of(tool.arguments, arguments)
-        context = _context(caller, dialect, conversation, prepared, memory, log)
-        reply = yield from _replied(context, tool, prepared, is_told=is_told)
+            names = ", ".join(tool.name for tool in dialect.tools)
+            raise Problem("unknown_tool", f"there is no tool {tool_name[:60]!r}; available: {names}")
+        conversation, is_named = yield from _find_list(caller, dialect)
+        parsed = parse_arguments(tool.arguments, arguments)
+        context = _build_context(caller, dialect, conversation, parsed, memory, log)
+        reply = yield from _run_handler(context, tool, parsed, is_named=is_named)
     except Problem as problem:
         reply = dialect.refuse(problem)
     except PunchlistError as error:
-        names = argument_names(tool.arguments) if tool else ()
-        reply = dialect.refuse(problem_of(error, names, unblocks=dialect.unblocks))
-    return reply if context is None else notes.with_unread(context, reply)
+        names = list_argument_names(tool.arguments) if tool else ()
+        reply = dialect.refuse(to_problem(error, names, can_unblock=dialect.can_unblock))
+    return reply if context is None else notes.add_unread(context, reply)
 
 
-def _context(  # noqa: PLR0913 - as above
-    caller: ToolCaller, dialect: Dialect, conversation: str, prepared: Arguments, memory: Memory, log: str
+def _build_context(  # noqa: PLR0913 - the parts of a call
+    caller: ToolCaller, dialect: Dialect, conversation: str, arguments: Arguments, memory: Memory, log: str
 ) -> ToolContext:
-    agent = sub_agent(getattr(prepared, "agent", "") or caller.agent)
+    agent = check_sub_agent(getattr(arguments, "agent", "") or caller.agent)
     actor = f"{caller.actor}/{agent}" if agent else caller.actor
     calls, is_nameless = ConversationCalls(conversation, actor), caller.is_nameless and not agent
     return ToolContext(
@@ -115,21 +115,21 @@ def _context(  # noqa: PLR0913 - as above
     )
 
 
-def _replied(context: ToolContext, tool: Tool, prepared: Arguments, *, is_told: bool) -> Steps:
-    cuts: list[Damage] = []
+def _run_handler(context: ToolContext, tool: Tool, arguments: Arguments, *, is_named: bool) -> Steps:
+    damages: list[Damage] = []
     try:
-        yield from claims.renew(context)
-        yield from notes.look(context)
-        reply = yield from _checking(context, tool.run(context, prepared), cuts)
+        yield from claims.renew_claims(context)
+        yield from notes.collect_unread(context)
+        reply = yield from _run_checked(context, tool.run(context, arguments), damages)
     except NotFound as error:
-        raise (yield from _gone(context, error)) from None
-    if not is_told and context.memory.is_other_list(context.log, context.actor, context.conversation):
-        reply = _telling(reply, "conversation", (yield from _name_of(context.conversation)))
-    return _telling(reply, "damaged", _CUT.format(cuts[0])) if cuts else reply
+        raise (yield from _explain_not_found(context, error)) from None
+    if not is_named and context.memory.record_list(context.log, context.actor, context.conversation):
+        reply = _add_to_reply(reply, "conversation", (yield from _get_list_name(context.conversation)))
+    return _add_to_reply(reply, "damaged", _DAMAGED.format(damages[0])) if damages else reply
 
 
-def _name_of(conversation: str) -> Generator[Call[Any], Any, str]:
-    """Return the name by which people call a list; its id if the daemon does not answer any more."""
+def _get_list_name(conversation: str) -> Generator[Call[Any], Any, str]:
+    """Return a list's name for people, or its id if it has none or the daemon does not respond."""
     try:
         name: str = yield Call("conversation.get", ConversationParams(conversation=conversation), attrgetter("name"))
     except PunchlistError:
@@ -137,18 +137,18 @@ def _name_of(conversation: str) -> Generator[Call[Any], Any, str]:
     return name or conversation
 
 
-def _checking(context: ToolContext, handler: Steps, cuts: list[Damage]) -> Steps:
-    """Runs a handler; each of its calls has the list's own ids and takes nothing that another works on.
+def _run_checked(context: ToolContext, handler: Steps, damages: list[Damage]) -> Steps:
+    """Run a handler. Resolve task ids in each of its calls, and reject calls on tasks that others work on.
 
-    What speaks against a call is raised where the handler makes it; where an answer ends at damage goes to `cuts`.
+    Errors are raised at the handler's yield. Damage reported by the daemon is added to `damages`.
     """
     try:
         call = next(handler)
         while True:
             try:
-                call = yield from resolved(context, call)
-                yield from claims.check(context, call)
-                result: Any = yield _noting(call, cuts)
+                call = yield from resolve_ids(context, call)
+                yield from claims.check_call(context, call)
+                result: Any = yield _record_damage(call, damages)
             except (Problem, PunchlistError) as error:
                 call = handler.throw(error)
             else:
@@ -157,71 +157,76 @@ def _checking(context: ToolContext, handler: Steps, cuts: list[Damage]) -> Steps
         return stop.value
 
 
-def _noting(call: Call[Any], cuts: list[Damage]) -> Call[Any]:
+def _record_damage(call: Call[Any], damages: list[Damage]) -> Call[Any]:
+    """Make a call add the damage in its result to `damages`."""
     pick = call.pick
 
-    def noted(result: Any) -> Any:
-        if (damaged := getattr(result, "damaged", None)) is not None:
-            cuts.append(damaged)
+    def record_and_pick(result: Any) -> Any:
+        if (damage := getattr(result, "damaged", None)) is not None:
+            damages.append(damage)
         return pick(result)
 
-    call.pick = noted
+    call.pick = record_and_pick
     return call
 
 
-def sub_agent(name: str) -> str:
-    """A sub-agent's name as it was given, or empty.
+def check_sub_agent(name: str) -> str:
+    """Return a sub-agent's name if it is valid or empty.
 
     Raises:
         Problem: It is not 1 to 40 letters, digits and . _ - beginning with a letter or digit.
     """
-    if name and not _AGENT.fullmatch(name):
+    if name and not _SUB_AGENT.fullmatch(name):
         text = "agent must be 1 to 40 of A-Z a-z 0-9 . _ - and begin with a letter or digit"
         raise Problem("invalid_arguments", text, {"field": "agent"})
     return name
 
 
-def _gone(context: ToolContext, error: NotFound) -> Generator[Call[Any], Any, Problem]:
-    """What is not found, and who has ended it if it was a task."""
-    problem = problem_of(error)
-    by = (yield from ended_by_others(context, error.id)) if error.what == "task" and error.id.isdecimal() else ""
+def _explain_not_found(context: ToolContext, error: NotFound) -> Generator[Call[Any], Any, Problem]:
+    """Build the problem for an error, with who completed or deleted the task, if it was one."""
+    problem = to_problem(error)
+    by = (yield from describe_end_by_others(context, error.id)) if error.what == "task" and error.id.isdecimal() else ""
     return Problem(problem.kind, f"{problem.text}: {by}", {**problem.data, "by": by}) if by else problem
 
 
-def _place(caller: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
-    """The conversation, and whether the reply need not name it: for a user the own one of what the place means."""
+def _find_list(caller: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
+    """Return the conversation, and whether the agent knows it, so that the reply need not name it.
+
+    For a user, a name in the scope or a project file stands for the user's own list of that name.
+    """
     if caller.conversation:
         return caller.conversation, True
-    if (around := scope.current_conversation()) is not None:
-        return project.own(around, caller.user), True
+    if (scoped := scope.current_conversation()) is not None:
+        return project.own(scoped, caller.user), True
     try:
-        found = project.of_directory(os.environ, caller.directory)
-        if found is None and caller.user is None:
+        match = project.of_directory(os.environ, caller.directory)
+        if match is None and caller.user is None:
             raise Problem("no_conversation", _NO_LIST)
-        name, meant = found or (OUTSIDE, None)
+        name, target = match or (OUTSIDE, None)
         name = project.own(name, caller.user)
         data_dir = caller.data_dir or rendezvous.data_dir(os.environ)
-        if meant is not None and not meant.is_allowed(data_dir, caller.user):
-            there = yield ConversationCalls(name).info()
-            if not project.may_be_taken(meant, data_dir, there.conversation if there.version else None, caller.user):
-                raise project.not_allowed(meant)
+        if target is not None and not target.is_allowed(data_dir, caller.user):
+            info = yield ConversationCalls(name).info()
+            if not project.may_be_taken(target, data_dir, info.conversation if info.version else None, caller.user):
+                raise project.not_allowed(target)
     except DirectoryError as error:
         raise Problem("no_conversation", f"{error}. {error.advice}") from error
     except OSError as error:
         raise Problem("no_conversation", f"{error.filename}: {error.strerror}") from error
-    return name, found is None or not dialect.tells_list
+    return name, match is None or not dialect.names_list
 
 
-def _telling(reply: Reply, member: str, said: str) -> Reply:
-    """The reply with what else has to be said: the conversation that was fallen back to, or where its list ends."""
+def _add_to_reply(reply: Reply, member: str, text: str) -> Reply:
+    """Add a member to the reply: the name of the list, or its damage."""
     if isinstance(reply.data, dict):
-        data = {**cast("dict[str, Any]", reply.data), member: said}
+        data = {**cast("dict[str, Any]", reply.data), member: text}
         if reply.text.startswith("{"):
             return msgspec.structs.replace(reply, text=msgspec.json.encode(data).decode(), data=data)
         reply = msgspec.structs.replace(reply, data=data)
+    # A line after a JSON array would make the text invalid JSON. Damage must be reported anyway.
     if reply.text.startswith("[") and member != "damaged":
         return reply
-    return msgspec.structs.replace(reply, text=f"{reply.text}\n({member}: {said})")
+    return msgspec.structs.replace(reply, text=f"{reply.text}\n({member}: {text})")
 
 
 class Toolbox:
@@ -229,10 +234,10 @@ class Toolbox:
 
     Args:
         caller: The agent or user on whose behalf the tools run.
-        memory: What other toolboxes of the same log remember, to be shared.
+        memory: State to share with other toolboxes of the same log.
     """
 
-    def __init__(self, client: "Client", caller: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
+    def __init__(self, client: "Client", caller: ToolCaller = _DEFAULT_CALLER, memory: Memory | None = None) -> None:
         self._client = client
         self.caller = caller
         self._memory = memory or Memory()
@@ -242,30 +247,30 @@ class Toolbox:
 
         A dialect returned by `offered` is limited to the offered tools.
         """
-        running = steps(self.caller, dialect, name, arguments, self._memory, self._log())
+        handler = run_tool(self.caller, dialect, name, arguments, self._memory, self._log())
         try:
-            call = next(running)
+            call = next(handler)
             while True:
                 try:
                     result: Any = self._client.run(call)
                 except PunchlistError as error:
-                    call = running.throw(error)
+                    call = handler.throw(error)
                 else:
-                    call = running.send(result)
+                    call = handler.send(result)
         except StopIteration as stop:
-            return _bounded(stop.value)
+            return _truncate(stop.value)
 
     def _log(self) -> str:
         try:
             return self._client.open().epoch
         except PunchlistError:
-            return ""  # the call itself tries again and says what is wrong
+            return ""  # the tool's own calls try again and report the error
 
 
 class AsyncToolbox:
     """Tools over an asyncio client. See `Toolbox`."""
 
-    def __init__(self, client: AsyncClient, caller: ToolCaller = NOBODY, memory: Memory | None = None) -> None:
+    def __init__(self, client: AsyncClient, caller: ToolCaller = _DEFAULT_CALLER, memory: Memory | None = None) -> None:
         self._client = client
         self.caller = caller
         self._memory = memory or Memory()
@@ -275,8 +280,8 @@ class AsyncToolbox:
     ) -> Reply:
         """See `Toolbox.call`."""
         log = await self._log()
-        return _bounded(
-            await drive(steps(caller or self.caller, dialect, name, arguments, self._memory, log), self._client.run)
+        return _truncate(
+            await drive(run_tool(caller or self.caller, dialect, name, arguments, self._memory, log), self._client.run)
         )
 
     async def _log(self) -> str:
@@ -286,22 +291,22 @@ class AsyncToolbox:
             return ""
 
 
-async def drive(running: Steps, run: Callable[[Call[Any]], Awaitable[Any]]) -> Reply:
-    """Make the calls of a tool's steps until its reply is there."""
+async def drive(handler: Steps, run: Callable[[Call[Any]], Awaitable[Any]]) -> Reply:
+    """Run the calls of a handler until it returns its reply."""
     try:
-        call = next(running)
+        call = next(handler)
         while True:
             try:
                 result = await run(call)
             except PunchlistError as error:
-                call = running.throw(error)
+                call = handler.throw(error)
             else:
-                call = running.send(result)
+                call = handler.send(result)
     except StopIteration as stop:
         return stop.value
 
 
-def _bounded(reply: Reply) -> Reply:
+def _truncate(reply: Reply) -> Reply:
     """Truncate an oversized reply as a last resort. Dialects truncate earlier, at item boundaries."""
     if len(reply.text) <= BUDGET + 2_000:
         return reply

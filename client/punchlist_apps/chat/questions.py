@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from punchlist.base.text import one_line
-from punchlist.tools.phrases import name_of
+from punchlist.tools.phrases import format_actor
 from punchlist_apps.chat.rules.reading import Intent
 from punchlist_apps.chat.toolset import ToolCall, task_ids_of
 
@@ -92,7 +92,7 @@ def build_question(calls: list[ToolCall], tasks: dict[str, NamedTask], count: in
     ids = (*doomed, *(id for call in others for id in task_ids_of(call)))
     intents = {_ACTIONS[call.tool][0] for call in calls}
     owners = [
-        f"{name_of(tasks[id].owner)} is working on task {id}. " for id in doomed if id in tasks and tasks[id].owner
+        f"{format_actor(tasks[id].owner)} is working on task {id}. " for id in doomed if id in tasks and tasks[id].owner
     ]
     more = f"Others are working on {len(owners) - _MAX_OWNERS} more. " if len(owners) > _MAX_OWNERS else ""
     return Question(

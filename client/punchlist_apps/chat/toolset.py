@@ -16,7 +16,7 @@ from punchlist.calls.conversations import ConversationCalls
 from punchlist.calls.cursor import TaskList
 from punchlist.connection.core import Request
 from punchlist.tools.agent_memory import Memory
-from punchlist.tools.budget import BUDGET, compact, fitting
+from punchlist.tools.budget import BUDGET, fit, to_json
 from punchlist.tools.dialects import todo
 from punchlist.tools.model import (
     NUMBER,
@@ -29,10 +29,10 @@ from punchlist.tools.model import (
     Steps,
     Tool,
     ToolContext,
-    limited,
+    advertise_limit,
 )
-from punchlist.tools.phrases import departed, name_of, waiting
-from punchlist.tools.toolbox import ToolCaller, drive, steps
+from punchlist.tools.phrases import describe_departure, describe_wait, format_actor
+from punchlist.tools.toolbox import ToolCaller, drive, run_tool
 from punchlist_apps.chat.thread import Thread
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.results import SetStatusResult
@@ -48,7 +48,7 @@ _MAX_DIGITS = 15
 class CreateTodo(Arguments, frozen=True):
     """Arguments of create_todo_task."""
 
-    title: Annotated[str, limited(Title)]
+    title: Annotated[str, advertise_limit(Title)]
     priority: Annotated[Priority, Hidden] = "normal"
     due: Annotated[int, Hidden] = 0
     due_day: Annotated[str, Hidden] = ""
@@ -69,7 +69,7 @@ class OneTask(Arguments, frozen=True):
 class RenameTodo(OneTask, frozen=True):
     """Arguments of update_todo_task."""
 
-    title: Annotated[str, limited(Title)]
+    title: Annotated[str, advertise_limit(Title)]
     user_words: UserWords = ""
 
 
@@ -82,7 +82,7 @@ class ApproveTodo(OneTask, frozen=True):
 class AssignTodo(OneTask, frozen=True):
     """Arguments of assign_todo_task."""
 
-    owner: Annotated[str, Meta(description="Name of a person or an agent"), limited(Name)]
+    owner: Annotated[str, Meta(description="Name of a person or an agent"), advertise_limit(Name)]
 
 
 class DeleteTodo(OneTask, frozen=True):
@@ -106,9 +106,9 @@ class UndoTurn(Arguments, frozen=True):
 
 
 def _row(context: ToolContext, task: Task) -> dict[str, Any]:
-    row = {**todo.row(task), "id": int(task.id), "status": waiting(task) or task.status}
+    row = {**todo.build_row(task), "id": int(task.id), "status": describe_wait(task) or task.status}
     owner = (
-        ", ".join(text for text in (name_of(task.owner), departed(task)) if text)
+        ", ".join(text for text in (format_actor(task.owner), describe_departure(task)) if text)
         if task.owner not in (None, "", context.actor)
         else ""
     )
@@ -128,10 +128,10 @@ def _list(context: ToolContext, args: ListTodos) -> Steps:
     tasks: TaskList = yield context.calls.list(
         status=_STATUSES.get(args.status), waits_for=waits_for, offset=args.offset
     )
-    shown, left_out = fitting(tasks, partial(_row, context), BUDGET)
+    shown, left_out = fit(tasks, partial(_row, context), BUDGET)
     if left_out:
         shown.append({"id": 0, "title": f"… {left_out} more tasks omitted", "completed": False, "omitted": left_out})
-    return Reply(text=compact(shown), data=shown)
+    return Reply(text=to_json(shown), data=shown)
 
 
 def _create(context: ToolContext, args: CreateTodo) -> Steps:
@@ -195,7 +195,7 @@ def _redo(context: ToolContext, _args: UndoTurn) -> Steps:
 
 
 def _reply(data: dict[str, Any]) -> Reply:
-    return Reply(text=compact(data), data=data)
+    return Reply(text=to_json(data), data=data)
 
 
 _GUIDE = """You are a to-do assistant. You keep the user's tasks with these tools and nothing else.
@@ -293,7 +293,7 @@ async def make_call(thread: Thread, tool_call: ToolCall, key: str) -> Reply:
     caller = ToolCaller(conversation=thread.list, actor=thread.actor, person=thread.person)
     epoch = (await thread.client.open()).epoch
     memory = Memory()
-    memory.mind(epoch, thread.list, thread.actor).renewed = time.monotonic()  # a chat claims nothing
+    memory.state_of(epoch, thread.list, thread.actor).renewed_at = time.monotonic()  # a chat claims nothing
 
     async def run(call: Call[Any]) -> Any:
         # Each tool makes at most one change, so the key needs no suffix.
@@ -302,4 +302,4 @@ async def make_call(thread: Thread, tool_call: ToolCall, key: str) -> Reply:
             call.request = Request.of(call.method, msgspec.structs.replace(params, key=key))
         return await thread.client.run(call)
 
-    return await drive(steps(caller, DIALECT, tool_call.tool, arguments, memory, epoch), run)
+    return await drive(run_tool(caller, DIALECT, tool_call.tool, arguments, memory, epoch), run)

@@ -1,5 +1,5 @@
-"""The server of `punch agent mcp`: the tool dialects, the lists as resources, over the Model Context Protocol.
+"""The server of `punch agent mcp`: tools in all dialects, and lists as resources, over the Model Context Protocol.
 
-Needs the extra `mcp`. Our tasks are not MCP's: an MCP task is a handle on one deferred request, ours are items on a
-list that no request owns. The extension `io.modelcontextprotocol/tasks` is never claimed.
+Needs the extra `mcp`. The server doesn't offer the extension `io.modelcontextprotocol/tasks`: an MCP task is a handle
+on one deferred request, while tasks of this project are items of a list.
 """

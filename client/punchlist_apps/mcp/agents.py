@@ -1,15 +1,15 @@
-"""Which agent makes a request: its host's name and what tells its session apart.
+"""Identifies the agent that makes a request: by its host's name and its session.
 
-A process of `punch agent mcp` on standard input and output serves one host, but some hosts run several conversations
-over it and name the conversation in `_meta` of each call:
+A process of `punch agent mcp` on standard input and output serves one host. Some hosts run several conversations over
+it and name the conversation in `_meta` of each call:
 
 | host | member of `_meta` |
 |---|---|
 | Codex | `threadId`, or `thread_id` in `x-codex-turn-metadata`; a sub-agent has a thread of its own |
 | VS Code | `vscode.conversationId` |
 
-Without one the session is the process's own (see `punchlist_apps.hosts.sessions`), and over HTTP the MCP session. Where
-nothing tells sessions apart, a server continues the session of one that has ended in the same place.
+Otherwise the session is that of the process (see `punchlist_apps.hosts.sessions`), or over HTTP the MCP session. If the
+host doesn't name its session, a server continues the session of an ended server in the same place.
 """
 
 import secrets
@@ -25,27 +25,27 @@ from punchlist_apps.hosts.sessions import Sessions, agent_name, key_of
 Context = ServerRequestContext[Any, Any]
 
 AGENT_KEY = "punchlist/agent"
-"""A member of a request's `_meta` that names a sub-agent."""
+"""Member of a request's `_meta` with the name of a sub-agent."""
 
-_SESSIONS = ("threadId", "vscode.conversationId")
+_CONVERSATION_KEYS = ("threadId", "vscode.conversationId")
 _CODEX = "x-codex-turn-metadata"
 _HTTP_SESSION = "mcp-session-id"
 _TRIES = 40
 _WAIT_S = 2.0
-"""How long a server that was just started again waits until the one before it has ended, in seconds."""
+"""Time that a restarted server waits for its predecessor to end, in seconds."""
 
 
 class Agent(NamedTuple):
-    """Who calls.
+    """The agent that makes a request.
 
     Attributes:
-        name: Its actor and owner.
-        sub_agent: The name that `_meta` gives a sub-agent, or empty.
-        is_nameless: Whether the client can't be told apart from others of its kind.
-        connection: What the ids of its requests are unique in; empty if nothing is known to be.
-        session: The id of the host's session, if the host tells it.
-        host: What the host calls itself.
-        web: The MCP session of a request over HTTP.
+        name: The actor of its changes and owner of its claims.
+        sub_agent: Name of the sub-agent in `_meta`, or "".
+        is_nameless: Whether the server can't tell the client from others of the same host.
+        connection: Scope in which its request ids are unique; "" if unknown.
+        session: The id of the host's session; "" if unknown.
+        host: The host's name for itself.
+        http_session: The MCP session of a request over HTTP.
         thread: The conversation that the host names in the request.
     """
 
@@ -55,18 +55,18 @@ class Agent(NamedTuple):
     connection: str = ""
     session: str = ""
     host: str = ""
-    web: str = ""
+    http_session: str = ""
     thread: str = ""
 
 
 class Agents:
-    """Names the agents of one server.
+    """Identifies the agents of one server.
 
     Args:
-        actor: The name that the server was started with, which all of its agents then have.
-        sessions: What hosts note of their sessions; None for a server that many processes share, or none knows.
-        session: The id of the session that the server was started for, if the host says so.
-        place: What a later server has in common with this one if it continues its work: directory, user, list.
+        actor: The name of all agents, if the server was started with one.
+        sessions: Records of the hosts' sessions; None for a server that several processes share.
+        session: The id of the session that the server was started for, if the host names it.
+        place: Key shared by servers that continue each other's work: directory, user, list.
     """
 
     def __init__(
@@ -77,50 +77,52 @@ class Agents:
         self._session = session or ""
         self._place = place
         self._first = None if session is None else key_of(session)
-        self._drawn = secrets.token_hex(16)
+        self._random_id = secrets.token_hex(16)
         self._names: dict[str, str] = {}
 
-    async def of(self, context: Context) -> Agent:
-        """The agent that makes a request.
+    async def identify(self, context: Context) -> Agent:
+        """Return the agent that makes a request.
 
         Raises:
-            Problem: The server's `--actor` is the name of another server that runs.
+            Problem: Another running server has this server's `--actor`.
         """
         meta: Mapping[str, Any] = dict(context.meta or {})
         sub_agent = meta.get(AGENT_KEY, "")
         if not isinstance(sub_agent, str):
             raise Problem("invalid_arguments", f"{AGENT_KEY} in _meta must be a text", {"field": AGENT_KEY})
-        known = context.session.client_params
-        host = known.client_info.name if known is not None else ""
-        told, request = _conversation_id(meta), context.request
-        web = "" if request is None else str(request.headers.get(_HTTP_SESSION, ""))
-        connection = web if request is not None else self._drawn
+        client = context.session.client_params
+        host = client.client_info.name if client is not None else ""
+        thread, request = _find_conversation_id(meta), context.request
+        http_session = "" if request is None else str(request.headers.get(_HTTP_SESSION, ""))
+        connection = http_session if request is not None else self._random_id
         if self._actor is not None:
-            name = await self._own(self._actor) if request is None else self._actor
-        elif told:
-            name = agent_name(host or "mcp", key_of(told))
+            name = await self._reserve_name(self._actor) if request is None else self._actor
+        elif thread:
+            name = agent_name(host or "mcp", key_of(thread))
         elif request is None:
-            name = await self._own(agent_name(host or "mcp", self._key(host or "mcp")))
-        elif web:
-            name = agent_name(host or "mcp", key_of(web))
+            name = await self._reserve_name(agent_name(host or "mcp", self._key(host or "mcp")))
+        elif http_session:
+            name = agent_name(host or "mcp", key_of(http_session))
         else:
             return Agent(agent_name(host or "mcp", "http"), sub_agent, is_nameless=True)
-        session = told or (self._session if request is None else "")
-        return Agent(name, sub_agent, connection=connection, session=session, host=host, web=web, thread=told)
+        session = thread or (self._session if request is None else "")
+        return Agent(
+            name, sub_agent, connection=connection, session=session, host=host, http_session=http_session, thread=thread
+        )
 
     def _key(self, host: str) -> str:
         if self._sessions is None:
-            return self._drawn
+            return self._random_id
         if self._first is None:
-            noted = self._sessions.current()
-            if noted is not None and noted.sessions:
-                self._first = noted.sessions[-1]
+            host_record = self._sessions.current()
+            if host_record is not None and host_record.sessions:
+                self._first = host_record.sessions[-1]
             else:
-                self._first = self._sessions.succeed(host, self._place, self._drawn)
+                self._first = self._sessions.succeed(host, self._place, self._random_id)
         return self._sessions.agent(self._first)
 
-    async def _own(self, name: str) -> str:
-        """The name, or one like it that no other server has: two processes with one name would be one agent."""
+    async def _reserve_name(self, name: str) -> str:
+        """Reserve a name for this process and return it. If another server has it, return a similar one."""
         if self._sessions is None or name in self._names:
             return self._names.get(name, name)
         for _ in range(_TRIES):
@@ -131,16 +133,16 @@ class Agents:
         else:
             if self._actor is not None:
                 text = (
-                    f"another server works as {name} already, and two would be one agent: end it, or start this one"
-                    " with another --actor, or with none to get a name of its own"
+                    f"another server already uses the name {name}: stop it, or start this one with another --actor,"
+                    " or without --actor to get its own name"
                 )
                 raise Problem("name_taken", text)
             self._names[name] = agent_name(name.rpartition("/")[0], secrets.token_hex(16))
         return self._names[name]
 
 
-def _conversation_id(meta: Mapping[str, Any]) -> str:
+def _find_conversation_id(meta: Mapping[str, Any]) -> str:
     turn = meta.get(_CODEX)
-    found = [meta.get(name) for name in _SESSIONS]
-    found += [cast("dict[str, Any]", turn).get("thread_id")] if isinstance(turn, dict) else []
-    return next((one for one in found if isinstance(one, str) and one), "")
+    ids = [meta.get(name) for name in _CONVERSATION_KEYS]
+    ids += [cast("dict[str, Any]", turn).get("thread_id")] if isinstance(turn, dict) else []
+    return next((id for id in ids if isinstance(id, str) and id), "")

@@ -1,4 +1,4 @@
-"""Puts a tool's question to the user where the client can (elicitation), in either era of the protocol."""
+"""Asks the user a tool's question through the client (elicitation), in either era of the protocol."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 def can_ask(context: Context) -> bool:
-    """Whether the client can show a form to its user."""
+    """Return whether the client can show a form to its user."""
     capabilities = context.session.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
         return False
@@ -27,29 +27,29 @@ def can_ask(context: Context) -> bool:
 
 
 def is_modern(context: Context) -> bool:
-    """Whether the request is of an era without requests from the server."""
+    """Return whether the request's protocol version has no requests from server to client."""
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def required(question: Question) -> InputRequiredResult:
-    """The answer that makes a modern client ask and call again."""
+def build_request(question: Question) -> InputRequiredResult:
+    """Return the result that makes a modern client ask the user and repeat the call."""
     form = ElicitRequestFormParams(message=question.text, requested_schema=_FORM)
     return InputRequiredResult(input_requests={_NAME: ElicitRequest(params=form)}, request_state=question.token)
 
 
-def answered(params: CallToolRequestParams) -> tuple[str, bool] | None:
-    """The token of a question and whether the user agreed, if the call brings an answer."""
-    given = (params.input_responses or {}).get(_NAME)
-    if not isinstance(given, ElicitResult) or params.request_state is None:
+def parse_answer(params: CallToolRequestParams) -> tuple[str, bool] | None:
+    """Return the question's token and whether the user agreed, or None if the call has no answer."""
+    response = (params.input_responses or {}).get(_NAME)
+    if not isinstance(response, ElicitResult) or params.request_state is None:
         return None
-    return params.request_state, _agrees(given)
+    return params.request_state, _is_yes(response)
 
 
 async def ask(context: Context, question: Question) -> bool:
-    """Ask a client of the handshake era while its call is open."""
+    """Ask the user while the call is open, with a request to a client of the handshake era."""
     result = await context.session.elicit_form(question.text, _FORM, related_request_id=context.request_id)
-    return _agrees(result)
+    return _is_yes(result)
 
 
-def _agrees(result: ElicitResult) -> bool:
+def _is_yes(result: ElicitResult) -> bool:
     return result.action == "accept" and bool((result.content or {}).get(_NAME))

@@ -1,6 +1,6 @@
-"""Who may speak to the HTTP server: decided from the request's head alone, before any handler runs.
+"""Access control of the HTTP server, from a request's headers, before any handler runs.
 
-Each check compares exactly, with a set or with the token; nothing is decided by a prefix. No CORS header is ever sent.
+All checks compare whole values, never prefixes. No CORS headers are sent.
 """
 
 from typing import NamedTuple, Protocol
@@ -8,65 +8,67 @@ from typing import NamedTuple, Protocol
 from punchlist_apps.common.http.guard import App, Headers, Receive, Scope, Send, bearer, values
 from punchlist_apps.common.http.revocation import Watch
 from punchlist_apps.common.http.secret_file import SecretFile
-from punchlist_apps.mcp.users import EVERYBODY, GRANT, Grant
+from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, Grant
 
 PATH = "/mcp"
-NAMES = ("127.0.0.1", "localhost", "[::1]")
+HOST_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _METHODS = frozenset({"GET", "POST", "DELETE"})
 _SITES = frozenset({"same-origin", "none"})
 
 
 class Refused(NamedTuple):
-    """Why a request is refused: an HTTP status and a sentence."""
+    """A rejection of a request: HTTP status and reason."""
 
     status: int
     reason: str
 
 
 class Token(SecretFile):
-    """The secret that a client has to show. To rotate it, write a new one or remove the file and restart."""
+    """The token that clients must send. To rotate it, write a new one or remove the file and restart."""
 
-    def grant(self, given: bytes) -> Grant | None:
-        return EVERYBODY if self.matches(given) else None
+    def find_grant(self, token: bytes) -> Grant | None:
+        return ALL_USERS if self.matches(token) else None
 
 
 class Grants(Protocol):
-    """Knows what tokens allow."""
+    """Valid tokens and their rights."""
 
-    def grant(self, given: bytes) -> Grant | None: ...
+    def find_grant(self, token: bytes) -> Grant | None: ...
 
 
 class Guard:
-    """Lets through what may pass, and answers the rest itself.
+    """Passes allowed requests to the application, and rejects the others.
 
     Args:
-        token: Knows what they have to show; None only where a test drives the server without.
+        token: The valid tokens; None only for tests without tokens.
     """
 
     def __init__(self, app: App, port: int, token: Grants | None) -> None:
         self._app = app
-        self._hosts = frozenset(f"{name}:{port}".encode() for name in NAMES)
-        self._origins = frozenset(f"http://{name}:{port}".encode() for name in NAMES)
+        self._hosts = frozenset(f"{name}:{port}".encode() for name in HOST_NAMES)
+        self._origins = frozenset(f"http://{name}:{port}".encode() for name in HOST_NAMES)
         self._token = token
-        self._watch = Watch[Grant](self._still_allows, _refuse)
+        self._watch = Watch[Grant](self._is_still_allowed, _send_revoked)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
-        elif refused := self.refusal(scope):
-            await _answer(send, refused)
-        elif (grant := scope.get(GRANT)) is None:
+        elif refused := self.check(scope):
+            await _send_refusal(send, refused)
+        elif (grant := scope.get(GRANT_KEY)) is None:
             await self._app(scope, receive, send)
         else:
             await self._watch.serve(self._app, scope, receive, send, bearer(scope["headers"]), grant)
 
-    def refusal(self, scope: Scope) -> Refused | None:
+    def check(self, scope: Scope) -> Refused | None:
         headers = [(name.lower(), value) for name, value in scope["headers"]]
-        return self._strange_place(scope, headers) or self._stranger(scope, headers) or _strange_form(scope, headers)
+        return (
+            self._check_destination(scope, headers) or self._check_token(scope, headers) or _check_form(scope, headers)
+        )
 
-    def _strange_place(self, scope: Scope, headers: Headers) -> Refused | None:
+    def _check_destination(self, scope: Scope, headers: Headers) -> Refused | None:
         hosts = values(headers, b"host")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             return Refused(421, "the Host header must name this server")
@@ -79,21 +81,21 @@ class Guard:
             return Refused(404, f"the server is at {PATH}")
         return None
 
-    def _stranger(self, scope: Scope, headers: Headers) -> Refused | None:
+    def _check_token(self, scope: Scope, headers: Headers) -> Refused | None:
         if self._token is None:
             return None
-        grant = self._token.grant(bearer(headers))
+        grant = self._token.find_grant(bearer(headers))
         if grant is None:
             return Refused(401, "the header Authorization: Bearer TOKEN is needed")
-        scope[GRANT] = grant
+        scope[GRANT_KEY] = grant
         return None
 
-    def _still_allows(self, token: bytes, allowed: Grant) -> bool:
-        grant = self._token.grant(token) if self._token is not None else None
-        return grant is not None and grant.covers(allowed)
+    def _is_still_allowed(self, token: bytes, original: Grant) -> bool:
+        grant = self._token.find_grant(token) if self._token is not None else None
+        return grant is not None and grant.covers(original)
 
 
-def _strange_form(scope: Scope, headers: Headers) -> Refused | None:
+def _check_form(scope: Scope, headers: Headers) -> Refused | None:
     if scope["method"] not in _METHODS:
         return Refused(405, "the method is not served")
     if scope["method"] == "POST":
@@ -103,7 +105,7 @@ def _strange_form(scope: Scope, headers: Headers) -> Refused | None:
     return None
 
 
-async def _answer(send: Send, refused: Refused) -> None:
+async def _send_refusal(send: Send, refused: Refused) -> None:
     body = f"{refused.reason}\n".encode()
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
@@ -111,12 +113,14 @@ async def _answer(send: Send, refused: Refused) -> None:
         (b"x-content-type-options", b"nosniff"),
         (b"connection", b"close"),
     ]
-    if refused.status == 401:  # noqa: PLR2004 - the status that asks for it
+    if refused.status == 401:  # noqa: PLR2004 - Unauthorized
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-async def _refuse(send: Send) -> None:
-    """Answer a request whose token ended before there was an answer."""
-    await _answer(send, Refused(401, "the token of this request was revoked; a change under way may have been made"))
+async def _send_revoked(send: Send) -> None:
+    """Respond to a request whose token was revoked before the response."""
+    await _send_refusal(
+        send, Refused(401, "the token of this request was revoked; a change under way may have been made")
+    )

@@ -1,7 +1,7 @@
-"""Answers a repeated request with the reply to its first, so that a host that tries again does nothing twice.
+"""Returns the first reply to a repeated request, so that a retry has no second effect.
 
-A host repeats a call when its time is over, perhaps while the first one is still running. A repetition has the id of
-the first request, or the same key in `_meta`, and the same tool and arguments.
+A host repeats a call after a timeout, possibly while the first one is still running. A repetition has the id of the
+first request, or the same key in `_meta`, and the same tool and arguments.
 """
 
 from collections import OrderedDict
@@ -13,12 +13,12 @@ import anyio
 T = TypeVar("T")
 
 KEY = "punchlist/key"
-"""A member of a request's `_meta`: requests of one agent with the same key are one request."""
+"""Member of a request's `_meta` with an idempotency key. It applies to requests of the same agent."""
 
-_KEPT = 256
+_MAX_REPLIES = 256
 
 
-class Repeats(Generic[T]):
+class RepeatedRequests(Generic[T]):
     """The newest requests and their replies."""
 
     def __init__(self) -> None:
@@ -26,12 +26,12 @@ class Repeats(Generic[T]):
         self._replies: OrderedDict[str, T] = OrderedDict()
 
     async def once(self, request: str, run: Callable[[], Awaitable[T]], is_kept: Callable[[T], bool]) -> T:
-        """The reply to a request, which runs once.
+        """Run a request unless it is a repetition, and return its reply.
 
         Args:
-            request: What tells requests apart.
-            run: Does what is asked for.
-            is_kept: Whether a reply may answer a repetition; otherwise the repetition runs again.
+            request: Key of the request.
+            run: Runs the request.
+            is_kept: Returns whether a repetition gets this reply. If not, it runs again.
         """
         while (running := self._running.get(request)) is not None:
             await running.wait()
@@ -44,6 +44,6 @@ class Repeats(Generic[T]):
             self._running.pop(request).set()
         if is_kept(reply):
             self._replies[request] = reply
-            if len(self._replies) > _KEPT:
+            if len(self._replies) > _MAX_REPLIES:
                 self._replies.popitem(last=False)
         return reply

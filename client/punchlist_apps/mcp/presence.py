@@ -1,8 +1,8 @@
-"""The agents of this server, entered at the daemon over a connection of their own.
+"""Registers this server's agents at the daemon, over a separate connection.
 
-The daemon takes an agent for present while this connection is open, so it is not one that closes when it is idle. After
-a restart of the daemon all agents are entered again. An agent of an HTTP session leaves with the session; the others
-leave when the server ends, in whatever way.
+The daemon counts an agent as present while this connection is open, so it stays open when idle. After a restart of the
+daemon all agents are registered again. An agent of an HTTP session leaves with the session. The others leave when the
+server ends, even if it crashes.
 """
 
 import os
@@ -21,20 +21,20 @@ from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.results import Acknowledged
 
 RETRY_S = 1.0
-"""How long to wait before the daemon is tried again, in seconds. A first call waits for the daemon at most as long."""
+"""Time between attempts to connect, in seconds. Also the longest that a first call waits for the daemon."""
 
-AGAIN_S = 10.0
-"""Shortest time between two reports of calls of one agent, in seconds."""
+REPORT_S = 10.0
+"""Minimum time between two reports of the same agent's calls, in seconds."""
 
-_LONGEST_NAME = 500
-_LONGEST_PATH = 4_096
+_MAX_NAME = 500
+_MAX_PATH = 4_096
 
 
 class Presence:
     """The agents of one server.
 
     Args:
-        directory: Where they work; None: the working directory of a server that serves one host.
+        directory: Where they work; None for the working directory, if the server serves one host.
     """
 
     def __init__(self, client: AsyncClient, directory: str | None = None) -> None:
@@ -42,40 +42,40 @@ class Presence:
         self._directory = directory
         self._link: Link | None = None
         self._connected = anyio.Event()
-        self._wanted = anyio.Event()
-        """Set by a call that should not wait for the next try to connect."""
+        self._retry_now = anyio.Event()
+        """Set by a call that needs a connection now, to skip the wait before the next attempt."""
         self._agents: dict[str, AgentEnter] = {}
-        self._named: dict[tuple[str, str], str] = {}
-        """The current agent of each HTTP session and each of its threads."""
+        self._current: dict[tuple[str, str], str] = {}
+        """The current agent of each HTTP session and thread."""
         self._last = ("", 0.0)
 
     async def enter(self, agent: Agent) -> None:
-        """Enter the agent of a call, before the call claims anything; report a later one once in a while."""
+        """Register the agent of a call before the call claims anything. Report later calls every `REPORT_S`."""
         if agent.is_nameless:
             return
-        key = agent.web, agent.thread
-        former, self._named[key] = self._named.get(key), agent.name
+        key = agent.http_session, agent.thread
+        former, self._current[key] = self._current.get(key), agent.name
         if former not in (None, agent.name):
-            self._leave(former)  # the host went back to an older session in the same window
+            self._leave(former)  # The host returned to an older session in the same window.
         is_new, now = agent.name not in self._agents, anyio.current_time()
-        is_known = not is_new and self._last[0] == agent.name and now - self._last[1] < AGAIN_S
-        if is_known and self._link is not None:
+        is_recent = not is_new and self._last[0] == agent.name and now - self._last[1] < REPORT_S
+        if is_recent and self._link is not None:
             return
         self._last = agent.name, now
         self._agents[agent.name] = self._params(agent)
         with anyio.move_on_after(RETRY_S):
-            self._wanted.set()
+            self._retry_now.set()
             await self._connected.wait()
             if self._link is not None:
                 await self._enter(self._link, self._agents[agent.name])
 
     def end_session(self, session: str) -> None:
-        """Let the agents of an HTTP session leave, since it has ended."""
-        for key in [key for key in self._named if key[0] == session]:
-            self._leave(self._named.pop(key))
+        """Let the agents of an ended HTTP session leave."""
+        for key in [key for key in self._current if key[0] == session]:
+            self._leave(self._current.pop(key))
 
     def _leave(self, name: str) -> None:
-        if name in self._named.values():
+        if name in self._current.values():
             return
         self._agents.pop(name, None)
         if self._link is not None and not self._link.is_lost:
@@ -85,9 +85,9 @@ class Presence:
         while True:
             with suppress(PunchlistError):
                 await self._keep()
-            self._connected, self._wanted = anyio.Event(), anyio.Event()
+            self._connected, self._retry_now = anyio.Event(), anyio.Event()
             with anyio.move_on_after(RETRY_S):
-                await self._wanted.wait()
+                await self._retry_now.wait()
 
     async def _keep(self) -> None:
         self._link = link = await Link.open(self._profile)
@@ -96,28 +96,28 @@ class Presence:
                 await self._enter(link, params)
             self._connected.set()
             while True:
-                await link.receive()  # nothing is pushed here: it ends when the connection does
+                await link.receive()  # Nothing is pushed here. It returns when the connection ends.
         finally:
             self._link = None
             link.close()
 
     async def _enter(self, link: Link, params: AgentEnter) -> None:
-        # A daemon of an older version knows no agents, and their claims last for their time.
+        # A daemon of an older version rejects this call. Claims of its agents last until they expire.
         with suppress(PunchlistError):
             result_of(await link.exchange(Request.of("agent.enter", params)), Acknowledged)
 
     def _params(self, agent: Agent) -> AgentEnter:
-        host = _plain(agent.host, _LONGEST_NAME)
-        if agent.web:
+        host = _sanitize(agent.host, _MAX_NAME)
+        if agent.http_session:
             return AgentEnter(agent=agent.name, host=host)
         directory = os.path.realpath(self._directory or ".")
-        found = None
+        checkout = None
         with suppress(DirectoryError, OSError):
-            found = repository.find_repository(directory)
-        branch = "" if found is None else _plain(found.branch, _LONGEST_NAME)
-        return AgentEnter(agent=agent.name, host=host, directory=_plain(directory, _LONGEST_PATH), branch=branch)
+            checkout = repository.find_repository(directory)
+        branch = "" if checkout is None else _sanitize(checkout.branch, _MAX_NAME)
+        return AgentEnter(agent=agent.name, host=host, directory=_sanitize(directory, _MAX_PATH), branch=branch)
 
 
-def _plain(text: str, most: int) -> str:
-    """Return a text that the wire takes: names of files and hosts may be any bytes, of any length."""
-    return text.encode("utf-8", "replace").decode()[:most]
+def _sanitize(text: str, max_length: int) -> str:
+    """Return the text as valid UTF-8 of limited length. File and host names may be any bytes, of any length."""
+    return text.encode("utf-8", "replace").decode()[:max_length]

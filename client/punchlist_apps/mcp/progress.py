@@ -1,4 +1,4 @@
-"""Reports progress of calls that take long, to hosts that sent a progress token."""
+"""Reports progress of long calls to hosts that sent a progress token."""
 
 from collections.abc import Awaitable
 from typing import Any, TypeVar
@@ -13,8 +13,8 @@ PROGRESS_S = 10.0
 """Time between two progress notifications of a call, in seconds."""
 
 
-async def reporting(context: Context, call: Awaitable[R]) -> R:
-    """Await a call, and report progress until then: a host may extend its timeout by that."""
+async def await_with_progress(context: Context, call: Awaitable[R]) -> R:
+    """Await a call and report progress until it returns, because hosts may extend their timeouts at each report."""
     results: list[R] = []
     try:
         async with anyio.create_task_group() as group:
@@ -27,8 +27,8 @@ async def reporting(context: Context, call: Awaitable[R]) -> R:
 
 
 async def _report_progress(context: Context) -> None:
-    began = anyio.current_time()
+    started_at = anyio.current_time()
     while True:
         await anyio.sleep(PROGRESS_S)
-        waited_s = anyio.current_time() - began
+        waited_s = anyio.current_time() - started_at
         await context.session.report_progress(waited_s, message=f"waiting for {waited_s:.0f} s")

@@ -15,13 +15,13 @@ from punchlist_apps.common.http.sockets import given_sockets, loopback_sockets
 from punchlist_apps.mcp.http_auth import Grants, Guard
 from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.server import Setup, build
-from punchlist_apps.mcp.sessions import IDLE_S, MOST, Sessions
+from punchlist_apps.mcp.sessions import IDLE_S, MAX_SESSIONS, Sessions
 
 _BODY = 1 << 20
 
 
-async def over_stdio(options: Options, setup: Setup) -> None:
-    """Serve one host until it closes our standard input."""
+async def serve_stdio(options: Options, setup: Setup) -> None:
+    """Serve one host until it closes the standard input."""
     client = AsyncClient(**options)
     try:
         server = build(client, setup)
@@ -31,30 +31,36 @@ async def over_stdio(options: Options, setup: Setup) -> None:
         await client.aclose()
 
 
-async def over_http(options: Options, setup: Setup, port: int, token: Grants) -> None:
-    """Serve many hosts on this machine's loopback until told to stop by a signal."""
+async def serve_http(options: Options, setup: Setup, port: int, token: Grants) -> None:
+    """Serve hosts over HTTP on the loopback interface until a signal stops the server."""
     client = AsyncClient(**options)
     try:
         sockets = given_sockets() or loopback_sockets(port)
         presence = Presence(client)
-        app = http_app(build(client, setup, presence), sockets[0].getsockname()[1], token, ended=presence.end_session)
-        places = Places(most_places(), lambda shown: token.grant(shown) is not None)
+        app = build_http_app(
+            build(client, setup, presence), sockets[0].getsockname()[1], token, on_session_end=presence.end_session
+        )
+        places = Places(most_places(), lambda value: token.find_grant(value) is not None)
         await http_server(app, places).serve(sockets=sockets)
     finally:
         await client.aclose()
 
 
-def http_app(
+def build_http_app(
     server: Server[Any],
     port: int,
     token: Grants | None,
     *,
-    most_sessions: int = MOST,
+    max_sessions: int = MAX_SESSIONS,
     idle_s: float = IDLE_S,
-    ended: Callable[[str], None] = lambda _session: None,
+    on_session_end: Callable[[str], None] = lambda _session: None,
 ) -> App:
-    """The guarded application that serves `/mcp`; `ended` is called with the id of each session that has ended."""
+    """Build the application that serves `/mcp`, behind its guard.
+
+    Args:
+        on_session_end: Called with the id of each session that has ended.
+    """
     app = server.streamable_http_app(
         host="127.0.0.1", max_request_body_size=_BODY, session_idle_timeout=idle_s, max_sessions=None
     )
-    return Guard(Sessions(app, most_sessions, idle_s, ended), port, token)
+    return Guard(Sessions(app, max_sessions, idle_s, on_session_end), port, token)

@@ -1,4 +1,4 @@
-"""One MCP server over one client: tools of the chosen dialects, resources, prompts."""
+"""An MCP server over one client: tools of the selected dialects, resources, prompts."""
 
 import hashlib
 from collections.abc import AsyncGenerator
@@ -21,47 +21,47 @@ from punchlist.errors import PunchlistError
 from punchlist.tools import coercion
 from punchlist.tools.catalog import offered, prompt
 from punchlist.tools.model import Dialect, Problem, Reply, Tool
-from punchlist.tools.schema import annotations, output, parameters
+from punchlist.tools.schema import build_annotations, build_output, build_parameters
 from punchlist.tools.toolbox import ToolCaller
 from punchlist_apps.common.http.revocation import hold
 from punchlist_apps.mcp import elicitation
 from punchlist_apps.mcp.agents import Agent, Agents
-from punchlist_apps.mcp.idempotency import KEY, Repeats
+from punchlist_apps.mcp.idempotency import KEY, RepeatedRequests
 from punchlist_apps.mcp.presence import Presence
-from punchlist_apps.mcp.progress import reporting
+from punchlist_apps.mcp.progress import await_with_progress
 from punchlist_apps.mcp.resources import Resources
 from punchlist_apps.mcp.updates import Updates
-from punchlist_apps.mcp.users import EVERYBODY, GRANT, USER_KEY, Bound, Grant, Users, user_of
+from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, USER_KEY, Grant, UserConnection, Users, select_user
 from punchlist_schemas.project_file import is_conversation_id
 
 Context = ServerRequestContext[Any, Any]
 Result = types.CallToolResult | types.InputRequiredResult
 
 CONVERSATION_KEY = "punchlist/conversation"
-"""A member of a request's `_meta` that names the list for this call."""
+"""Member of a request's `_meta` with the list of the call."""
 
 _HOUR = CacheHint(3_600_000, "public")
 _NOW = CacheHint(0, "private")
 _DECLINED = "The user said no: nothing was changed."
 
 _PROMPTS = {
-    "plan": ("Plan work as a task list", "goal", "What is to be reached"),
-    "resume": ("Go on with the open tasks", "conversation", "The list, if not the usual one"),
+    "plan": ("Plan work as a task list", "goal", "What to achieve"),
+    "resume": ("Continue the open tasks", "conversation", "The list (default: the current one)"),
 }
 
 
 class Setup(NamedTuple):
-    """What a server offers, and to whom.
+    """Settings of a server.
 
     Attributes:
         dialects: Names of the dialects.
-        conversation: The list, if one is named.
-        actor: The name of all agents; by default each has one of its own.
-        user: The user that the client is confined to; None where calls name their users.
-        tools: Names of the only tools that are offered; None for all of the dialects.
-        directory: Where the list is looked for if none is named; None: the working directory.
-        data_dir: The daemon's data directory; None: as the environment says.
-        agents: Names the agents; None: by `actor`, or each process and each HTTP session by a name of its own.
+        conversation: The list; None for that of the directory or session.
+        actor: The name of all agents; None for a different name for each.
+        user: The user that the client is limited to; None if calls name their users.
+        tools: Names of the offered tools; None for all tools of the dialects.
+        directory: The directory whose list is used if no list is named; None for the working directory.
+        data_dir: The daemon's data directory; None for that of the environment.
+        agents: Identifies the agents; None for a default that uses `actor`.
     """
 
     dialects: tuple[str, ...] = ("native",)
@@ -74,15 +74,17 @@ class Setup(NamedTuple):
     agents: Agents | None = None
 
 
-INSTEAD = "- Keep the plan here, not in the host's own task tools (TodoWrite, TaskCreate, update_plan, write_todos)."
-"""What the tools of `punch setup` replace: Claude Code's, OpenCode's and Copilot's, Codex's, Gemini CLI's."""
+KEEP_PLAN_HERE = (
+    "- Keep the plan here, not in the host's own task tools (TodoWrite, TaskCreate, update_plan, write_todos)."
+)
+"""Names the task tools of hosts that `punch setup` supports: Claude Code, OpenCode, Copilot, Codex, Gemini CLI."""
 
 
 class Handlers:
-    """What answers the requests of hosts.
+    """Handlers of the hosts' requests.
 
     Raises:
-        Problem: There is no such dialect, or no such tool.
+        Problem: Unknown dialect or tool.
     """
 
     def __init__(self, client: AsyncClient, setup: Setup, presence: Presence) -> None:
@@ -90,22 +92,22 @@ class Handlers:
         self.presence = presence
         self.updates = Updates(client)
         self.users = Users(client)
-        self._all = Bound(client)
+        self._all = UserConnection(client)
         self._agents = setup.agents or Agents(setup.actor)
-        self._repeats: Repeats[Result] = Repeats()
-        chosen = offered(setup.dialects, setup.tools)
-        instead = [INSTEAD] if "native" in setup.dialects else []
-        self.instructions = "\n".join([prompt(chosen), *instead])
-        self._offers = {tool.name: (dialect, tool) for dialect in chosen for tool in dialect.tools}
+        self._repeated_requests: RepeatedRequests[Result] = RepeatedRequests()
+        dialects = offered(setup.dialects, setup.tools)
+        extra = [KEEP_PLAN_HERE] if "native" in setup.dialects else []
+        self.instructions = "\n".join([prompt(dialects), *extra])
+        self._offers = {tool.name: (dialect, tool) for dialect in dialects for tool in dialect.tools}
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         tools = [
             types.Tool(
                 name=tool.name,
                 description=tool.text,
-                input_schema={"properties": {}, **parameters(tool.arguments)},
-                output_schema=output(tool),
-                annotations=types.ToolAnnotations.model_validate(annotations(tool)),
+                input_schema={"properties": {}, **build_parameters(tool.arguments)},
+                output_schema=build_output(tool),
+                annotations=types.ToolAnnotations.model_validate(build_annotations(tool)),
             )
             for _, tool in self._offers.values()
         ]
@@ -117,18 +119,20 @@ class Handlers:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         dialect, tool = offer
         try:
-            user = self._user(context, coercion.user_of(tool, dict(params.arguments or {})))
-            agent = await self._agents.of(context)
+            user = self._select_user(context, coercion.find_user(tool, dict(params.arguments or {})))
+            agent = await self._agents.identify(context)
         except Problem as problem:
-            return _result(dialect.refuse(problem))
+            return _build_result(dialect.refuse(problem))
         await self.presence.enter(agent)
 
         async def run() -> Result:
-            async with self._bound(user) as bound:
-                return await self._call(context, params, offer, await self._seat(context, agent, user, bound), bound)
+            async with self._connect(user) as connection:
+                return await self._call(
+                    context, params, offer, await self._build_caller(context, agent, user, connection), connection
+                )
 
-        key = "" if tool.effect == "reads" else _repeated(context, params, agent, user)
-        return await reporting(context, self._repeats.once(key, run, _is_final) if key else run())
+        key = "" if tool.effect == "reads" else _build_request_key(context, params, agent, user)
+        return await await_with_progress(context, self._repeated_requests.once(key, run, _is_final) if key else run())
 
     async def _call(
         self,
@@ -136,53 +140,55 @@ class Handlers:
         params: types.CallToolRequestParams,
         offer: tuple[Dialect, Tool],
         caller: ToolCaller,
-        bound: Bound,
+        connection: UserConnection,
     ) -> Result:
         dialect, tool = offer
         arguments = dict(params.arguments or {})
-        answer = elicitation.answered(params)
+        answer = elicitation.parse_answer(params)
         if answer is not None:
             token, agreed = answer
             if not agreed:
-                return _result(Reply(text=_DECLINED, data={"status": "declined"}))
+                return _build_result(Reply(text=_DECLINED, data={"status": "declined"}))
             arguments["confirm"] = token
         caller = caller._replace(answered=answer is not None)
-        reply = await bound.box.call(dialect, tool.name, arguments, caller)
+        reply = await connection.box.call(dialect, tool.name, arguments, caller)
         if reply.question is None or not elicitation.can_ask(context):
-            return _result(reply)
+            return _build_result(reply)
         if elicitation.is_modern(context):
-            return elicitation.required(reply.question)
+            return elicitation.build_request(reply.question)
         if not await elicitation.ask(context, reply.question):
-            return _result(Reply(text=_DECLINED, data={"status": "declined"}))
+            return _build_result(Reply(text=_DECLINED, data={"status": "declined"}))
         arguments["confirm"] = reply.question.token
-        return _result(await bound.box.call(dialect, tool.name, arguments, caller._replace(answered=True)))
+        return _build_result(await connection.box.call(dialect, tool.name, arguments, caller._replace(answered=True)))
 
-    def _user(self, context: Context, named: str | None = None) -> str | None:
-        """The user of a request: of its argument, its `_meta` or its token; None for a trusted one that names nobody.
+    def _select_user(self, context: Context, argument: str | None = None) -> str | None:
+        """Return the user of a request, from its argument, `_meta` or token; None if it may act for all users.
 
         Raises:
-            Problem: Its token is not for this user.
+            Problem: The token is not for this user.
         """
-        grant = Grant(frozenset({self.setup.user})) if self.setup.user is not None else _grant(context)
-        by_meta = dict(context.meta or {}).get(USER_KEY)
-        return user_of(grant, [name for name in (named, by_meta) if name is not None])
+        grant = Grant(frozenset({self.setup.user})) if self.setup.user is not None else _get_grant(context)
+        meta = dict(context.meta or {}).get(USER_KEY)
+        return select_user(grant, [name for name in (argument, meta) if name is not None])
 
     @asynccontextmanager
-    async def _bound(self, user: str | None) -> AsyncGenerator[Bound]:
+    async def _connect(self, user: str | None) -> AsyncGenerator[UserConnection]:
         if user in (None, self.setup.user):
             yield self._all
         else:
-            async with self.users.of(user) as bound:
-                yield bound
+            async with self.users.connect(user) as connection:
+                yield connection
 
-    async def _seat(self, context: Context, agent: Agent, user: str | None, bound: Bound) -> ToolCaller:
-        named = dict(context.meta or {}).get(CONVERSATION_KEY)
-        if isinstance(named, str) and named:
-            conversation = named
+    async def _build_caller(
+        self, context: Context, agent: Agent, user: str | None, connection: UserConnection
+    ) -> ToolCaller:
+        meta_conversation = dict(context.meta or {}).get(CONVERSATION_KEY)
+        if isinstance(meta_conversation, str) and meta_conversation:
+            conversation = meta_conversation
         elif self.setup.conversation is not None or user is not None:
             conversation = self.setup.conversation and own(self.setup.conversation, user)
         else:
-            conversation = await _attached(bound.client, agent.session)
+            conversation = await _find_attached_list(connection.client, agent.session)
         return ToolCaller(
             conversation,
             agent.name,
@@ -194,7 +200,7 @@ class Handlers:
         )
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        _refuse_following(context)
+        _check_may_subscribe(context)
         await self.updates.subscribe(context.session, str(params.uri))
         return types.EmptyResult()
 
@@ -206,24 +212,24 @@ class Handlers:
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         if params.notifications.resource_subscriptions:
-            _refuse_following(context)
+            _check_may_subscribe(context)
         return await self.updates.listen(context, params)
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        async with self._bound(self._reader(context)) as bound:
-            return await Resources(bound.client).list(context, params)
+        async with self._connect(self._get_reader(context)) as connection:
+            return await Resources(connection.client).list(context, params)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        async with self._bound(self._reader(context)) as bound:
-            return await Resources(bound.client).read(context, params)
+        async with self._connect(self._get_reader(context)) as connection:
+            return await Resources(connection.client).read(context, params)
 
-    def _reader(self, context: Context) -> str | None:
+    def _get_reader(self, context: Context) -> str | None:
         try:
-            return self._user(context)
+            return self._select_user(context)
         except Problem as problem:
             raise MCPError(types.INVALID_PARAMS, problem.text) from None
 
@@ -243,60 +249,60 @@ class Handlers:
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name not in _PROMPTS:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
-        given = params.arguments or {}
+        arguments = params.arguments or {}
         if params.name == "plan":
-            goal = given.get("goal", "").strip()
+            goal = arguments.get("goal", "").strip()
             if not goal:
                 raise MCPError(types.INVALID_PARAMS, "goal is required")
             text = f"Break this down into tasks, put them on the task list, and begin with the first:\n\n{goal}"
         else:
-            user = self._reader(context)
-            async with self._bound(user) as bound:
-                caller = await self._seat(context, await self._agents.of(context), user, bound)
-                caller = caller._replace(conversation=given.get("conversation") or caller.conversation)
-                tasks = await bound.box.call("native", "tasks", {}, caller)
-            text = f"These are the open tasks:\n\n{tasks.text}\n\nGo on where the work stopped."
+            user = self._get_reader(context)
+            async with self._connect(user) as connection:
+                caller = await self._build_caller(context, await self._agents.identify(context), user, connection)
+                caller = caller._replace(conversation=arguments.get("conversation") or caller.conversation)
+                tasks = await connection.box.call("native", "tasks", {}, caller)
+            text = f"These are the open tasks:\n\n{tasks.text}\n\nContinue where the work stopped."
         content = types.TextContent(type="text", text=text)
         message = types.PromptMessage(role="user", content=content)
         return types.GetPromptResult(description=_PROMPTS[params.name][0], messages=[message])
 
 
-def _grant(context: Context) -> Grant:
-    """What the token of an HTTP request allows; whoever speaks over standard input and output is trusted."""
-    return EVERYBODY if context.request is None else context.request.scope.get(GRANT, EVERYBODY)
+def _get_grant(context: Context) -> Grant:
+    """Return the grant of an HTTP request's token. Requests over standard input are trusted."""
+    return ALL_USERS if context.request is None else context.request.scope.get(GRANT_KEY, ALL_USERS)
 
 
-async def _until_revoked(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Answer a request while its token is valid: a session works on apart from the HTTP request that is cut off."""
+async def _answer_until_revoked(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Cancel a request when its token is revoked. Closing the HTTP request alone would not stop the SDK's session."""
     with hold({} if ctx.request is None else ctx.request.scope):
         return await call_next(ctx)
     raise MCPError(types.INVALID_REQUEST, "The token of this request was revoked; nothing more is done for it.")
 
 
-def _refuse_following(context: Context) -> None:
-    """What follows resources follows those of all users.
+def _check_may_subscribe(context: Context) -> None:
+    """Reject subscriptions by a token for certain users, because `Updates` follows the lists of all users.
 
     Raises:
-        MCPError: The request's token is for some users only.
+        MCPError: The request's token is for certain users only.
     """
-    if _grant(context).users is not None:
-        said = "A token for certain users can't subscribe to resources: read them instead."
-        raise MCPError(types.INVALID_PARAMS, said)
+    if _get_grant(context).users is not None:
+        text = "A token for certain users can't subscribe to resources: read them instead."
+        raise MCPError(types.INVALID_PARAMS, text)
 
 
-async def _attached(client: AsyncClient, session: str) -> str | None:
-    """The list that a host's session was attached to (`punch agent attach`), if it was."""
+async def _find_attached_list(client: AsyncClient, session: str) -> str | None:
+    """Return the list to which a host's session is attached (`punch agent attach`), or None."""
     if not is_conversation_id(session):
         return None
     try:
-        found = await client.conversation(session).info()
+        info = await client.conversation(session).info()
     except PunchlistError:
-        return None  # what the tool asks for is refused with the reason
-    return found.conversation if session in found.sessions else None
+        return None  # The tool's own calls report the error.
+    return info.conversation if session in info.sessions else None
 
 
-def _repeated(context: Context, params: types.CallToolRequestParams, agent: Agent, user: str | None) -> str:
-    """What a repetition of this request has in common with it; empty if that can't be known."""
+def _build_request_key(context: Context, params: types.CallToolRequestParams, agent: Agent, user: str | None) -> str:
+    """Return a key that is the same for repetitions of this request; "" if they can't be recognized."""
     key = dict(context.meta or {}).get(KEY)
     if isinstance(key, str) and key:
         parts: list[Any] = [agent.name, agent.sub_agent, "key", key]
@@ -312,27 +318,27 @@ def _is_final(result: Result) -> bool:
     return isinstance(result, types.CallToolResult) and not result.is_error
 
 
-def _result(reply: Reply) -> types.CallToolResult:
+def _build_result(reply: Reply) -> types.CallToolResult:
     plain: Any = msgspec.to_builtins(reply.data)
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=reply.text)]
     if isinstance(plain, list):
-        plain = dict[str, Any](tasks=plain)  # the handshake era takes objects alone
+        plain = dict[str, Any](tasks=plain)  # The handshake era requires an object.
     return types.CallToolResult(content=content, structured_content=plain, is_error=reply.refused)
 
 
 def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -> Server[Any]:
-    """The server, ready to be run over any transport. While it runs it follows the daemon.
+    """Build a server for any transport. While it runs, it follows the daemon.
 
     Args:
-        presence: Enters the agents at the daemon; None: one that nobody else uses.
+        presence: Registers the agents at the daemon; None to create one.
 
     Raises:
-        Problem: There is no such dialect, or no such tool.
+        Problem: Unknown dialect or tool.
     """
     handlers = Handlers(client, setup, presence or Presence(client, setup.directory))
 
     @asynccontextmanager
-    async def following(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
+    async def run_tasks(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
         async with anyio.create_task_group() as group:
             group.start_soon(handlers.updates.run)
             group.start_soon(handlers.presence.run)
@@ -353,7 +359,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -
             "resources/list": _NOW,
             "resources/read": _NOW,
         },
-        lifespan=following,
+        lifespan=run_tasks,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
@@ -365,6 +371,6 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
     )
-    server.middleware.append(_until_revoked)
+    server.middleware.append(_answer_until_revoked)
     server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="punchlist"))
     return server

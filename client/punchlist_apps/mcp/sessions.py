@@ -1,8 +1,8 @@
-"""Limits the sessions of MCP over HTTP, and tells the SDK whose each is.
+"""Limits the sessions of MCP over HTTP, and gives each request a principal: its token.
 
-The SDK keeps the sessions, and answers a request for another principal's as one for a session that never was. Here each
-token is a principal. When there are too many sessions, the token with the most loses one; its client gets 404 for it,
-and begins another, as the protocol says.
+The SDK keeps the sessions and responds to a request for another principal's session as if it didn't exist. If there are
+too many sessions, the token with the most sessions loses one. Its client gets 404 and starts another, as the protocol
+requires.
 """
 
 import asyncio
@@ -16,20 +16,26 @@ from mcp.server.auth.provider import AccessToken
 from punchlist_apps.common.http.guard import App, Headers, Message, Receive, Scope, Send, bearer, values
 from punchlist_apps.common.http.shares import first_to_go
 
-MOST = 256
+MAX_SESSIONS = 256
 """Upper limit for sessions."""
 
 IDLE_S = 900
-"""A session without a request or an open stream for this long ends, in seconds."""
+"""Time without a request or an open stream after which a session ends, in seconds."""
 
-_ID = b"mcp-session-id"
-_ERRORS = 400
+_ID_HEADER = b"mcp-session-id"
+_FIRST_ERROR = 400
 _LATE_S = 0.1
-"""How much later than the application's own timer a session is taken for ended, in seconds."""
+"""Delay after the application's own timer until a session counts as ended, in seconds."""
 
 
 class _Session:
-    """A session, and how many requests of it are being answered."""
+    """A session.
+
+    Attributes:
+        token: The token that started it.
+        requests: Number of running requests.
+        used_at: Time of the last request's end on the monotonic clock, in seconds.
+    """
 
     def __init__(self, token: bytes) -> None:
         self.token = token
@@ -41,104 +47,109 @@ class Sessions:
     """Wraps an application of the SDK.
 
     Args:
-        most: Upper limit for sessions.
-        idle_s: How long a session lasts without a request, by the application's own timer, in seconds.
-        ended: Called with the id of each session that has ended.
+        max_sessions: Maximum number of sessions.
+        idle_s: Time without a request after which the application ends a session, in seconds.
+        on_end: Called with the id of each session that has ended.
     """
 
     def __init__(
-        self, app: App, most: int = MOST, idle_s: float = IDLE_S, ended: Callable[[str], None] = lambda _session: None
+        self,
+        app: App,
+        max_sessions: int = MAX_SESSIONS,
+        idle_s: float = IDLE_S,
+        on_end: Callable[[str], None] = lambda _session: None,
     ) -> None:
         self._app = app
-        self._most = most
+        self._max_sessions = max_sessions
         self._idle_s = idle_s
-        self._ended = ended
+        self._on_end = on_end
         self._timer: asyncio.TimerHandle | None = None
         self._sessions: dict[bytes, _Session] = {}
-        """By their ids, least recently used first."""
+        """By id, least recently used first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        token, id = bearer(scope["headers"]), _id(scope["headers"])
+        token, id = bearer(scope["headers"]), _get_id(scope["headers"])
         session = self._sessions.get(id)
         if session is None or session.token != token:
-            session = _Session(token)  # One that this request may begin.
+            session = _Session(token)  # This request may start a session.
         else:
             self._sessions[id] = self._sessions.pop(id)
 
-        async def watched(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             if message["type"] == "http.response.start":
-                await self._note(scope, session, id, message)
+                await self._on_response(scope, session, id, message)
             await send(message)
 
         session.requests += 1
         try:
-            await self._app({**scope, "user": _principal(token)}, receive, watched)
+            await self._app({**scope, "user": _build_principal(token)}, receive, send_and_record)
         finally:
             session.requests -= 1
             session.used_at = time.monotonic()
-            self._watch_idle()
+            self._start_timer()
 
-    async def _note(self, scope: Scope, session: _Session, id: bytes, answer: Message) -> None:
-        status, begun = answer["status"], _id(answer["headers"])
-        if not id and begun and status < _ERRORS:
-            self._sessions[begun] = session
+    async def _on_response(self, scope: Scope, session: _Session, id: bytes, response: Message) -> None:
+        status, new_id = response["status"], _get_id(response["headers"])
+        if not id and new_id and status < _FIRST_ERROR:
+            self._sessions[new_id] = session
             await self._make_room(scope)
-        elif scope["method"] == "DELETE" and status < _ERRORS:
+        elif scope["method"] == "DELETE" and status < _FIRST_ERROR:
             self._forget(id)
 
     def _forget(self, id: bytes) -> None:
         if self._sessions.pop(id, None) is not None:
-            self._ended(id.decode("latin-1"))
+            self._on_end(id.decode("latin-1"))
 
-    def _watch_idle(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is None and self._sessions:
-            self._timer = asyncio.get_running_loop().call_later(self._idle_s + _LATE_S, self._ring)
+            self._timer = asyncio.get_running_loop().call_later(self._idle_s + _LATE_S, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         self._expire()
-        self._watch_idle()
+        self._start_timer()
 
     def _expire(self) -> None:
-        """Forget the sessions that the application has ended by its own timer."""
-        ended_at = time.monotonic() - self._idle_s
+        """Forget the sessions that the application's timer has ended."""
+        deadline = time.monotonic() - self._idle_s
         for id, session in list(self._sessions.items()):
-            if not session.requests and session.used_at < ended_at:
+            if not session.requests and session.used_at < deadline:
                 self._forget(id)
 
     async def _make_room(self, scope: Scope) -> None:
         self._expire()
-        while len(self._sessions) > self._most:
+        while len(self._sessions) > self._max_sessions:
             await self._end(self._first_to_go(), scope)
 
     def _first_to_go(self) -> bytes:
         """Return the least recently used session; prefer one without open requests."""
         return first_to_go(
-            (id, each.token, (each.requests > 0, at)) for at, (id, each) in enumerate(self._sessions.items())
+            (id, session.token, (session.requests > 0, index))
+            for index, (id, session) in enumerate(self._sessions.items())
         )
 
     async def _end(self, id: bytes, scope: Scope) -> None:
         session = self._sessions[id]
         self._forget(id)
-        headers = [(b"host", *values(scope["headers"], b"host")), (_ID, id)]
-        request = {**scope, "method": "DELETE", "headers": headers, "user": _principal(session.token)}
-        await self._app(request, _no_body, _ignore)
+        headers = [(b"host", *values(scope["headers"], b"host")), (_ID_HEADER, id)]
+        request = {**scope, "method": "DELETE", "headers": headers, "user": _build_principal(session.token)}
+        await self._app(request, _receive_no_body, _send_nowhere)
 
 
-def _id(headers: Headers) -> bytes:
-    return next(iter(values(headers, _ID)), b"")
+def _get_id(headers: Headers) -> bytes:
+    return next(iter(values(headers, _ID_HEADER)), b"")
 
 
-def _principal(token: bytes) -> AuthenticatedUser:
+def _build_principal(token: bytes) -> AuthenticatedUser:
     return AuthenticatedUser(AccessToken(token="", client_id=sha256(token).hexdigest(), scopes=[]))
 
 
-async def _no_body() -> Message:
+async def _receive_no_body() -> Message:
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
-async def _ignore(message: Message) -> None:
+async def _send_nowhere(message: Message) -> None:
     pass

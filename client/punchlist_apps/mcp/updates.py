@@ -1,7 +1,7 @@
-"""Tells clients that a resource has changed, in both eras, driven by the daemon's subscription.
+"""Notifies clients of changed resources, in both eras of the protocol, from the daemon's pushes.
 
-An update is a level trigger: it says "read again". Many changes in a short time become one, and after a time without
-daemon every subscribed resource is announced, since nobody knows what was missed.
+A notification only means that the resource should be read again. Changes are debounced. After a loss of the daemon all
+subscribed resources are announced, because changes may have been missed.
 """
 
 from collections import Counter
@@ -16,74 +16,78 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
-from punchlist_apps.mcp.uris import parse
+from punchlist_apps.mcp.uris import parse_uri
 from punchlist_schemas.events import ConversationConfigured
 
 PAUSE_S = 0.05
-"""How long changes are collected before they are announced, in seconds."""
+"""Time for which changes are collected before they are announced, in seconds."""
 
 RETRY_S = 1.0
-"""How long to wait before the daemon is tried again, in seconds."""
+"""Time between attempts to connect to the daemon, in seconds."""
 
 
 class Updates:
-    """Who wants to know of which resource, and the task that tells them."""
+    """The subscriptions to resources, and the task that notifies the subscribers."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
-        self._listened: Counter[str] = Counter()
+        self._listeners: Counter[str] = Counter()
         self._sessions: dict[str, dict[ServerSession, None]] = {}
         self._changed: set[str] = set()
         self._all_changed = False
         self._wake = anyio.Event()
         self._following = anyio.Event()
         self._attached: dict[str, str] = {}
+        """Names in subscribed addresses, such as sessions -> the conversations that they stand for."""
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
         self._sessions.setdefault(uri, {})[session] = None
-        await self._begun(uri)
+        await self._wait_until_following(uri)
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        held = self._sessions.get(uri, {})
-        held.pop(session, None)
-        if not held:
+        sessions = self._sessions.get(uri, {})
+        sessions.pop(session, None)
+        if not sessions:
             self._sessions.pop(uri, None)
 
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         uris = list(params.notifications.resource_subscriptions or ())
-        self._listened.update(uris)
+        self._listeners.update(uris)
         try:
-            await self._begun(*uris)
+            await self._wait_until_following(*uris)
             return await self._listen(context, params)
         finally:
-            self._listened.subtract(uris)
-            self._listened += Counter()  # drops what nobody wants any more
+            self._listeners.subtract(uris)
+            self._listeners += Counter()  # removes entries with a count of zero
 
-    async def _begun(self, *uris: str) -> None:
-        """Whoever is told that it is subscribed misses nothing from then on; without a daemon it learns that later."""
+    async def _wait_until_following(self, *uris: str) -> None:
+        """Wait until the daemon's changes are followed, so that the subscriber misses none after the response.
+
+        Without a daemon the wait ends after `RETRY_S`. Missed changes are announced after the connection.
+        """
         with anyio.move_on_after(RETRY_S):
             await self._following.wait()
             for uri in uris:
                 await self._resolve(uri)
 
     async def _resolve(self, uri: str) -> None:
-        """Remember which conversation stands behind the name in an address, which may be that of a session."""
-        address = parse(uri)
+        """Record the conversation of an address, whose name may be that of an attached session."""
+        address = parse_uri(uri)
         if address is None:
             return
         try:
-            found = await self._client.conversation(address.conversation).info()
+            info = await self._client.conversation(address.conversation).info()
         except PunchlistError:
-            return  # there is none yet; its first event names it
-        if found.conversation != address.conversation:
-            self._attached[address.conversation] = found.conversation
+            return  # The list doesn't exist yet. Its first event has its name.
+        if info.conversation != address.conversation:
+            self._attached[address.conversation] = info.conversation
 
     async def run(self) -> None:
-        """Follow the daemon and announce what changes, until cancelled."""
+        """Follow the daemon and announce changes, until cancelled."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._announce)
             while True:
@@ -101,17 +105,17 @@ class Updates:
             async for change in changes:
                 self._changed.add(change.conversation)
                 if isinstance(change.event, ConversationConfigured):
-                    self._changed.update(self._moved(change.conversation, change.event))
+                    self._changed.update(self._update_attachments(change.conversation, change.event))
                 self._wake.set()
 
-    def _moved(self, conversation: str, event: ConversationConfigured) -> list[str]:
-        """The sessions by whose name something else is found from here on."""
+    def _update_attachments(self, conversation: str, event: ConversationConfigured) -> list[str]:
+        """Record attached and detached sessions. Return those whose names now stand for another list."""
         moved: list[str] = []
         if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
             moved.append(event.detached)
             del self._attached[event.detached]
-        wanted = {address.conversation for uri in self._wanted() if (address := parse(uri)) is not None}
-        if isinstance(event.attached, str) and event.attached in wanted:
+        subscribed = {address.conversation for uri in self._list_uris() if (address := parse_uri(uri)) is not None}
+        if isinstance(event.attached, str) and event.attached in subscribed:
             moved.append(event.attached)
             self._attached[event.attached] = conversation
         return moved
@@ -123,25 +127,25 @@ class Updates:
             self._wake = anyio.Event()
             changed, self._changed = self._changed, set()
             everything, self._all_changed = self._all_changed, False
-            for uri in self._wanted():
+            for uri in self._list_uris():
                 if everything:
                     await self._resolve(uri)
-                address = parse(uri)
-                if address is not None and (everything or self._names(address.conversation) & changed):
+                address = parse_uri(uri)
+                if address is not None and (everything or self._list_ids(address.conversation) & changed):
                     await self._publish(uri)
 
-    def _names(self, conversation: str) -> set[str]:
+    def _list_ids(self, conversation: str) -> set[str]:
         return {conversation, self._attached.get(conversation, conversation)}
 
-    def _wanted(self) -> Iterable[str]:
-        return [*{*self._listened, *self._sessions}]
+    def _list_uris(self) -> Iterable[str]:
+        return [*{*self._listeners, *self._sessions}]
 
     async def _publish(self, uri: str) -> None:
-        if uri in self._listened:
+        if uri in self._listeners:
             await self._bus.publish(ResourceUpdated(uri))
         for session in list(self._sessions.get(uri, ())):
             try:
                 with anyio.fail_after(PAUSE_S * 100):
                     await session.send_resource_updated(uri)
-            except Exception:  # a session that is gone, in whatever way, must not keep the others from knowing
+            except Exception:  # A failed session must not keep the others from being notified.
                 self.unsubscribe(session, uri)

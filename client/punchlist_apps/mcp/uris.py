@@ -1,4 +1,4 @@
-"""The addresses of our resources: `punchlist://CONVERSATION/tasks` and `punchlist://CONVERSATION/events?after=SEQ`."""
+"""Addresses of resources: `punchlist://CONVERSATION/tasks` and `punchlist://CONVERSATION/events?after=SEQ`."""
 
 import re
 from typing import NamedTuple
@@ -17,13 +17,13 @@ class Address(NamedTuple):
     after: int
 
 
-def parse(uri: str) -> Address | None:
-    """What the address means, or None if it is none of ours."""
+def parse_uri(uri: str) -> Address | None:
+    """Parse an address, or return None if it isn't an address of this server's resources."""
     match = _ADDRESS.fullmatch(uri)
     if match is None or (match[2] == "tasks" and match[3] is not None):
         return None
     return Address(unquote(match[1]), match[2], int(match[3] or 0))
 
 
-def tasks_of(conversation: str) -> str:
+def format_tasks_uri(conversation: str) -> str:
     return f"punchlist://{quote(conversation, safe=':')}/tasks"

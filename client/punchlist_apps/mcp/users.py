@@ -1,6 +1,6 @@
-"""The users whom one server serves: which of them a request may name, and a bound connection for each.
+"""Users of one server: which users a request may name, and a connection for each user.
 
-Users are kept apart by the daemon, which binds a connection to its user; nothing here filters what a tool sees.
+The daemon keeps users apart, because each connection is limited to its user. This module filters nothing itself.
 """
 
 import json
@@ -21,24 +21,28 @@ from punchlist.tools.toolbox import AsyncToolbox
 from punchlist_apps.common.http.secret_file import Reporter
 
 USER_KEY = "punchlist/user"
-"""A member of a request's `_meta` that names the user of this call, for tools that take no `user_id`."""
+"""Member of a request's `_meta` with the user of the call, for tools without a `user_id`."""
 
-GRANT = "punchlist.grant"
-"""Where in an HTTP request's scope the grant of its token stands."""
+GRANT_KEY = "punchlist.grant"
+"""Key in an HTTP request's scope for the grant of its token."""
 
-MOST = 64
-"""How many users have a connection at the same time; one more waits until a call of another ends."""
+MAX_CONNECTIONS = 64
+"""Maximum number of users with a connection. The next one waits until all calls of another have ended."""
 
 IDLE_S = 300.0
-"""How long a connection that is not used is kept, in seconds."""
+"""Time after which an unused connection is closed, in seconds."""
 
-_LONGEST = 128
-_SHORTEST_TOKEN = 16
-_OTHERS = 0o077
+_MAX_NAME = 128
+_MIN_TOKEN = 16
+_OTHERS_MODE = 0o077
 
 
 class Grant(NamedTuple):
-    """What a token allows: `users` are those whom it may name, None for all of them."""
+    """The rights of a token.
+
+    Attributes:
+        users: Users that it may name; None for all.
+    """
 
     users: frozenset[str] | None = None
 
@@ -46,14 +50,13 @@ class Grant(NamedTuple):
         return self.users is None or (other.users is not None and self.users >= other.users)
 
 
-EVERYBODY = Grant()
+ALL_USERS = Grant()
 
 
 class UsersFile:
-    """Tokens and the users whom each may name, in a file of ours alone: `{"TOKEN": ["ann", "bob"], "TOKEN": "*"}`.
+    """A private file of tokens and the users that each may name: `{"TOKEN": ["ann", "bob"], "TOKEN": "*"}`.
 
-    It is read again when it has changed. A file that others could read, that is not ours, or that is no such table
-    lets nobody in.
+    It is read again after a change. An invalid file, or one that others own or can read, rejects all tokens.
     """
 
     def __init__(self, path: str) -> None:
@@ -62,13 +65,14 @@ class UsersFile:
         self._stamp: tuple[int, int] | None = None
         self._grants: dict[bytes, Grant] = {}
 
-    def grant(self, given: bytes) -> Grant | None:
-        """What a token allows, None if it is none. All tokens are compared, each in constant time."""
-        found = None
+    def find_grant(self, token: bytes) -> Grant | None:
+        """Return the grant of a token, or None if it is invalid."""
+        match = None
         try:
-            for token, grant in self._read().items():
-                if compare_digest(token, given):
-                    found = grant
+            # Compare all tokens, each in constant time, so that the time reveals nothing about them.
+            for valid_token, grant in self._read().items():
+                if compare_digest(valid_token, token):
+                    match = grant
         except OSError as error:
             self._reporter.report(f"{self._path} can't be read ({error.strerror}); put the file in place again")
             return None
@@ -76,14 +80,14 @@ class UsersFile:
             self._reporter.report(str(error))
             return None
         self._reporter.report("")
-        return found
+        return match
 
     def check(self) -> None:
         """Read the file.
 
         Raises:
-            OSError: It can't be read.
-            ValueError: It is not private, or no table of tokens; the text says what to do.
+            OSError: The file can't be read.
+            ValueError: It is not private, or not a table of tokens. The message says what to do.
         """
         self._stamp = None
         self._read()
@@ -91,53 +95,53 @@ class UsersFile:
     def _read(self) -> dict[bytes, Grant]:
         with open(self._path, "rb") as file:
             status = os.fstat(file.fileno())
-            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime: chmod and chown leave that as it is
+            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime, which chmod and chown don't change
             if stamp != self._stamp:
                 self._grants = {}
                 is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-                if not is_ours or status.st_mode & _OTHERS:
-                    raise ValueError(f"{self._path} must be a file of yours that nobody else can read: chmod 600")
-                self._grants = _grants(self._path, file.read())
+                if not is_ours or status.st_mode & _OTHERS_MODE:
+                    raise ValueError(f"{self._path} must belong to you and be readable only by you: chmod 600")
+                self._grants = _parse_grants(self._path, file.read())
                 self._stamp = stamp
         return self._grants
 
 
-def _grants(path: str, text: bytes) -> dict[bytes, Grant]:
-    said = f'{path} must be a JSON object of tokens and their users: {{"TOKEN": ["ann", "bob"], "OTHER": "*"}}'
+def _parse_grants(path: str, text: bytes) -> dict[bytes, Grant]:
+    message = f'{path} must be a JSON object of tokens and their users: {{"TOKEN": ["ann", "bob"], "OTHER": "*"}}'
     try:
         table: object = json.loads(text)
     except ValueError:
-        raise ValueError(said) from None
+        raise ValueError(message) from None
     if not isinstance(table, dict) or not table:
-        raise ValueError(said)
+        raise ValueError(message)
     grants: dict[bytes, Grant] = {}
     for token, users in cast("dict[str, object]", table).items():
-        if len(token) < _SHORTEST_TOKEN or not token.isascii():
-            raise ValueError(f"{path}: a token must have at least {_SHORTEST_TOKEN} ASCII characters")
+        if len(token) < _MIN_TOKEN or not token.isascii():
+            raise ValueError(f"{path}: a token must have at least {_MIN_TOKEN} ASCII characters")
         if users == "*":
-            grants[token.encode()] = EVERYBODY
+            grants[token.encode()] = ALL_USERS
         elif isinstance(users, list) and users and all(map(is_user, cast("list[object]", users))):
             grants[token.encode()] = Grant(frozenset(cast("list[str]", users)))
         else:
-            raise ValueError(said)
+            raise ValueError(message)
     return grants
 
 
 def is_user(name: object) -> bool:
-    """Whether this can name a user: 1 to 128 printable characters."""
-    return isinstance(name, str) and 0 < len(name) <= _LONGEST and name.isprintable() and "\ufffd" not in name
+    """Return whether this is a valid name of a user: 1 to 128 printable characters."""
+    return isinstance(name, str) and 0 < len(name) <= _MAX_NAME and name.isprintable() and "\ufffd" not in name
 
 
-def user_of(grant: Grant, named: Sequence[object]) -> str | None:
-    """The user of a call; None where a token for all names nobody.
+def select_user(grant: Grant, names: Sequence[object]) -> str | None:
+    """Return the user of a call; None if it names no user and its token is for all.
 
     Raises:
-        Problem: The token is not for this user, or the call does not say for which one of several it is.
+        Problem: The token is not for this user, or it is for several and the call names none.
     """
     users = list[str]()
-    for name in named:
+    for name in names:
         if not isinstance(name, str) or not is_user(name):
-            raise Problem("invalid_arguments", f"user_id must be 1 to {_LONGEST} printable characters")
+            raise Problem("invalid_arguments", f"user_id must be 1 to {_MAX_NAME} printable characters")
         if grant.users is not None and name not in grant.users:
             raise Problem("forbidden", f"this server's token does not allow the user {name!r}")
         users.append(name)
@@ -152,56 +156,61 @@ def user_of(grant: Grant, named: Sequence[object]) -> str | None:
     return next(iter(grant.users))
 
 
-class Bound:
-    """A client that is bound to a user, and its tools."""
+class UserConnection:
+    """A client limited to a user, with its tools.
+
+    Attributes:
+        calls: Number of running calls.
+        used_at: Time of the last call's end on the event loop's clock, in seconds.
+    """
 
     def __init__(self, client: AsyncClient) -> None:
         self.client = client
         self.box = AsyncToolbox(client)
         self.calls = 0
-        """How many calls use it now."""
         self.used_at = 0.0
 
 
 class Users:
-    """A bound client for each user, made at their first call, kept while it is used.
+    """A connection for each user, opened by the user's first call and closed after a time without calls.
 
     Args:
-        most: How many there are at most.
-        idle_s: How long one that is not used is kept, in seconds.
+        max_connections: Maximum number of connections.
+        idle_s: Time after which an unused connection is closed, in seconds.
     """
 
-    def __init__(self, client: AsyncClient, most: int = MOST, idle_s: float = IDLE_S) -> None:
+    def __init__(self, client: AsyncClient, max_connections: int = MAX_CONNECTIONS, idle_s: float = IDLE_S) -> None:
         self._client = client
-        self._most = most
+        self._max_connections = max_connections
         self._idle_s = idle_s
-        self._kept: OrderedDict[str, Bound] = OrderedDict()
-        self._freed = anyio.Event()
+        self._connections: OrderedDict[str, UserConnection] = OrderedDict()
+        """By user, least recently used first."""
+        self._released = anyio.Event()
 
     def __len__(self) -> int:
-        """Return the title and the number of connected agents."""
-        return len(self._kept)
+        return len(self._connections)
 
     @asynccontextmanager
-    async def of(self, user: str) -> AsyncGenerator[Bound]:
-        while (bound := self._kept.get(user)) is None:
-            if len(self._kept) < self._most:
-                bound = self._kept[user] = Bound(self._client.as_user(user))
+    async def connect(self, user: str) -> AsyncGenerator[UserConnection]:
+        """Use a user's connection for a call. Waits if all connections are in use by others."""
+        while (connection := self._connections.get(user)) is None:
+            if len(self._connections) < self._max_connections:
+                connection = self._connections[user] = UserConnection(self._client.as_user(user))
                 break
-            if not await self._close(at_most=1):
-                await self._freed.wait()
-        self._kept.move_to_end(user)
-        bound.calls += 1
+            if not await self._close(max_count=1):
+                await self._released.wait()
+        self._connections.move_to_end(user)
+        connection.calls += 1
         try:
-            yield bound
+            yield connection
         finally:
-            bound.calls -= 1
-            bound.used_at = anyio.current_time()
-            freed, self._freed = self._freed, anyio.Event()
-            freed.set()
+            connection.calls -= 1
+            connection.used_at = anyio.current_time()
+            released, self._released = self._released, anyio.Event()
+            released.set()
 
     async def run(self) -> None:
-        """Close what nobody uses, until cancelled; then all of them."""
+        """Close idle connections until cancelled, then all of them."""
         try:
             while True:
                 await anyio.sleep(self._idle_s / 2)
@@ -210,9 +219,13 @@ class Users:
             with anyio.CancelScope(shield=True):
                 await self._close()
 
-    async def _close(self, before: float = math.inf, at_most: int | None = None) -> int:
-        """Close clients that no call has used since `before`, those first that were used longest ago; how many."""
-        idle = [user for user, bound in self._kept.items() if not bound.calls and bound.used_at < before][:at_most]
-        for bound in [self._kept.pop(user) for user in idle]:
-            await bound.client.aclose()
-        return len(idle)
+    async def _close(self, before: float = math.inf, max_count: int | None = None) -> int:
+        """Close connections last used before a time, least recently used first. Return their number."""
+        users = [
+            user
+            for user, connection in self._connections.items()
+            if not connection.calls and connection.used_at < before
+        ][:max_count]
+        for connection in [self._connections.pop(user) for user in users]:
+            await connection.client.aclose()
+        return len(users)

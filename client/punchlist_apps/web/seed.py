@@ -10,7 +10,7 @@ from punchlist.base.text import joined_text
 from punchlist.clients.aio import AsyncClient
 from punchlist.connection.core import Request as Call
 from punchlist.errors import NotFound, VersionConflict
-from punchlist.tools.phrases import gated, waiting
+from punchlist.tools.phrases import describe_gate, describe_wait
 from punchlist_apps.common.http.problem import Refused
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access, confine
@@ -88,7 +88,7 @@ class Seed:
         tasks = (await _list_tasks(client, name)).tasks
         sequence = next((place for place, task in enumerate(tasks, 1) if task.id == result.task.id), 0)
         next_id = None if result.next_task is None else result.next_task.id
-        note = {"note": text} if (text := gated(result.task)) else {}
+        note = {"note": text} if (text := describe_gate(result.task)) else {}
         task = _format_task(result.task, sequence)
         return json_response({"success": True, "task": task, "nextTaskId": next_id, **note})
 
@@ -124,7 +124,9 @@ async def _complete_task(client: AsyncClient, params: TaskSetStatus) -> SetStatu
         task = next((task for task in listed.tasks if task.id == params.task), None)
         first = task.result_summary if task is not None and (task.status == "completed" or task.waits_for) else ""
         if first and params.result_summary not in (None, first):
-            state = f"is already handed in and {waiting(task)}" if task and task.waits_for else "is already completed"
+            state = (
+                f"is already handed in and {describe_wait(task)}" if task and task.waits_for else "is already completed"
+            )
             detail = f"Task #{params.task} {state}; its result is kept: {first}"
             raise Refused("illegal_transition", detail, task=params.task, resultSummary=first)
         params = msgspec.structs.replace(params, expect_version=listed.version or None)

@@ -49,7 +49,7 @@ def run_hook(daemon: Spawned, session: str, directory: str | None = None, **memb
 @asynccontextmanager
 async def mcp_over_http(built: Any, grants: Any = None, places: Any = None, **limits: Any) -> AsyncGenerator[int]:
     """Serve a server of ours in this process, on the port that is given out."""
-    http_app: Any = import_module("punchlist_apps.mcp.serve").http_app
+    http_app: Any = import_module("punchlist_apps.mcp.serve").build_http_app
     sockets = loopback_sockets(0)
     port = sockets[0].getsockname()[1]
     server = http_server(http_app(built, port, grants, **limits), places)

@@ -23,7 +23,7 @@ import uvicorn
 from fixtures import mount
 
 from punchlist.clients.aio import AsyncClient
-from punchlist_apps.mcp.serve import http_app, loopback_sockets
+from punchlist_apps.mcp.serve import build_http_app, loopback_sockets
 from punchlist_apps.mcp.server import Setup, build
 from punchlist_testing.daemon import Spawned, spawned_daemon
 
@@ -111,7 +111,9 @@ def served(daemon: Spawned, *, fixtures: bool) -> Generator[str]:
         server = build(client, Setup(("native", "claude"), "conformance"))
         if fixtures:
             mount(server)
-        config = uvicorn.Config(http_app(server, port, None), log_level="error", timeout_graceful_shutdown=1, ws="none")
+        config = uvicorn.Config(
+            build_http_app(server, port, None), log_level="error", timeout_graceful_shutdown=1, ws="none"
+        )
         servers.append(uvicorn.Server(config))
         started.set()
         await servers[0].serve(sockets=sockets)

@@ -1,1 +1,1 @@
-"""One module for each dialect, holding a `DIALECT`. A new file here is a new dialect; nothing else names them."""
+"""The dialects, one module each with a `DIALECT`. A new module needs no registration."""

@@ -1,4 +1,4 @@
-"""`checklist`: a plain list of things to tick off, with JSON replies."""
+"""`checklist`: a simple list to tick off, with JSON replies."""
 
 import os
 from collections.abc import Generator, Iterable, Mapping
@@ -13,8 +13,8 @@ from punchlist.calls.cursor import TaskList
 from punchlist.errors import RequestRefused
 from punchlist.taskfiles.report import is_corrupt
 from punchlist.tools import claims, creating, notes, paths
-from punchlist.tools.budget import LONG_TEXT, compact, fitting, more, shorten
-from punchlist.tools.history import completed_by_others
+from punchlist.tools.budget import MAX_TEXT, announce_omitted, fit, shorten, to_json
+from punchlist.tools.history import describe_completion_by_others
 from punchlist.tools.model import (
     Arguments,
     Confirm,
@@ -26,10 +26,10 @@ from punchlist.tools.model import (
     Steps,
     Tool,
     ToolContext,
-    limited,
+    advertise_limit,
 )
-from punchlist.tools.phrases import gated, is_open_heading, place, setback
-from punchlist.tools.refusals import problem_of
+from punchlist.tools.phrases import capitalize, describe_gate, describe_setback, format_path, is_open_heading
+from punchlist.tools.refusals import to_problem
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.rendezvous import data_dir
@@ -39,39 +39,39 @@ from punchlist_schemas.things import FINISHED, Description, Task, Title
 NO_CONVERSATION = "Error: Task list is not available (no conversation context)."
 CORRUPT = "Error: Task file is corrupt or invalid."
 NOT_FOUND = "Task not found"
-_IN_A_LIST = 2_000
-"""How many characters of a description are shown in a list."""
+_MAX_DESCRIPTION = 2_000
+"""Maximum length of a description in a list, in characters."""
 
 TaskId = Annotated[str, Meta(description="The task's id")]
 
 
 class AddTask(Arguments, frozen=True):
-    """What AddTask takes."""
+    """Arguments of AddTask."""
 
-    title: Annotated[str, Meta(description="Short title of the task"), limited(Title)]
-    description: Annotated[str, limited(Description)] = ""
+    title: Annotated[str, Meta(description="Short title of the task"), advertise_limit(Title)]
+    description: Annotated[str, advertise_limit(Description)] = ""
 
 
 class OneTask(Arguments, frozen=True, rename="camel"):
-    """What the tools for one task take."""
+    """Arguments of tools for one task."""
 
     task_id: TaskId
 
 
 class ListTasks(Listing, frozen=True, rename="camel"):
-    """What ListTasks takes. With `task_id` it shows this task, whose description begins at character `offset`."""
+    """Arguments of ListTasks. `task_id` shows one task, with its description from `offset` on."""
 
     task_id: Annotated[str, Hidden] = ""
 
 
 class DeleteTask(OneTask, frozen=True, rename="camel"):
-    """What DeleteTask takes."""
+    """Arguments of DeleteTask."""
 
     confirm: Confirm = ""
 
 
 class CompleteTasks(Arguments, frozen=True, rename="camel"):
-    """What CompleteTasks takes."""
+    """Arguments of CompleteTasks."""
 
     task_ids: Annotated[tuple[str, ...], Meta(description="The ids of the tasks")]
 
@@ -79,156 +79,168 @@ class CompleteTasks(Arguments, frozen=True, rename="camel"):
 class Item(Struct, frozen=True):
     """One task of SetTaskList."""
 
-    title: Annotated[str, limited(Title)]
-    description: Annotated[str, limited(Description)] = ""
+    title: Annotated[str, advertise_limit(Title)]
+    description: Annotated[str, advertise_limit(Description)] = ""
 
 
 class SetTaskList(Arguments, frozen=True):
-    """What SetTaskList takes."""
+    """Arguments of SetTaskList."""
 
     tasks: Annotated[tuple[Item, ...], Meta(description="The whole new list")]
 
 
 class ClearTasks(Arguments, frozen=True):
-    """What ClearTasks takes."""
+    """Arguments of ClearTasks."""
 
     confirm: Confirm = ""
 
 
-def item(context: ToolContext, task: Task, most: int = _IN_A_LIST, offset: int = 0, path: str = "") -> dict[str, Any]:
-    """Return a task in this dialect's form; `path` is its title preceded by its parents' titles."""
-    description = shorten(task.description, most, offset, context.call_of("ListTasks", f"taskId={task.id}"))
+def build_item(
+    context: ToolContext, task: Task, max_length: int = _MAX_DESCRIPTION, offset: int = 0, path: str = ""
+) -> dict[str, Any]:
+    """Return a task in this dialect's form. `path` is its title with those of its parents."""
+    call = context.format_call("ListTasks", f"taskId={task.id}")
+    description = shorten(task.description, max_length, offset, call)
     row = {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
     row |= {"path": path} if path else {}
     row |= {"heading": True} if is_open_heading(task) else {}
-    row |= {"reason": told} if (told := setback(task)) else {}
+    row |= {"reason": setback} if (setback := describe_setback(task)) else {}
     return row | ({"waitsFor": task.waits_for} if task.waits_for else {})
 
 
-def _noted(context: ToolContext, task: Task, path: str) -> dict[str, Any]:
-    return item(context, task, path=path) | ({} if task.status in FINISHED else notes.members(context, task))
+def _build_item_with_notes(context: ToolContext, task: Task, path: str) -> dict[str, Any]:
+    return build_item(context, task, path=path) | (
+        {} if task.status in FINISHED else notes.read_as_members(context, task)
+    )
 
 
-def _next(context: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
+def _build_next(context: ToolContext, done: SetStatusResult) -> dict[str, Any] | None:
     task = done.next_task
     if task is None:
         return None
-    return _noted(context, task, place(task, [one.title for one in done.next_path]))
+    return _build_item_with_notes(context, task, format_path(task, [parent.title for parent in done.next_path]))
 
 
-def _json(data: dict[str, Any], *, refused: bool = False) -> Reply:
-    return Reply(text=compact(data), data=data, refused=refused)
+def _to_reply(data: dict[str, Any], *, refused: bool = False) -> Reply:
+    return Reply(text=to_json(data), data=data, refused=refused)
 
 
-def _tasks(context: ToolContext, tasks: TaskList, offset: int = 0, note: str = "") -> Steps:
-    place_of = yield from paths.places(context, tasks)
-    shown, left_out = fitting(tasks, lambda task: _noted(context, task, place_of(task)))
-    data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _IN_A_LIST)} if note else {})
+def _build_list(context: ToolContext, tasks: TaskList, offset: int = 0, note: str = "") -> Steps:
+    path_of = yield from paths.load_paths(context, tasks)
+    shown, left_out = fit(tasks, lambda task: _build_item_with_notes(context, task, path_of(task)))
+    data: dict[str, Any] = {"tasks": shown} | ({"note": shorten(note, _MAX_DESCRIPTION)} if note else {})
     if left_out:
-        data |= {"omitted": left_out, "hint": more(left_out, offset + len(shown), context.tool("ListTasks"))}
-    return _json(data)
+        data |= {
+            "omitted": left_out,
+            "hint": announce_omitted(left_out, offset + len(shown), context.tool_name("ListTasks")),
+        }
+    return _to_reply(data)
 
 
 def _list(context: ToolContext, args: ListTasks) -> Steps:
     if args.task_id:
-        one: Task = yield context.calls.get(args.task_id)
-        above = yield from paths.above(context, one)
-        return _json({"tasks": [item(context, one, LONG_TEXT, args.offset, place(one, above))]})
+        task: Task = yield context.calls.get(args.task_id)
+        parents = yield from paths.get_parent_titles(context, task)
+        return _to_reply({"tasks": [build_item(context, task, MAX_TEXT, args.offset, format_path(task, parents))]})
     tasks: TaskList = yield context.calls.list(offset=args.offset)
-    return (yield from _tasks(context, tasks, args.offset))
+    return (yield from _build_list(context, tasks, args.offset))
 
 
 def _add(context: ToolContext, args: AddTask) -> Steps:
     result = yield from creating.add(context, one_line(args.title), description=args.description)
-    note = {"note": creating.kept(context, result.task, {"description": args.description})} if result.kept else {}
-    return _json(item(context, result.task) | note)
+    note = (
+        {"note": creating.describe_kept(context, result.task, {"description": args.description})} if result.kept else {}
+    )
+    return _to_reply(build_item(context, result.task) | note)
 
 
 def _complete(context: ToolContext, args: OneTask) -> Steps:
-    before = yield from completed_by_others(context, args.task_id)
+    before = yield from describe_completion_by_others(context, args.task_id)
     result: SetStatusResult = yield context.calls.complete(args.task_id)
-    following = _next(context, result)
-    data = {"ok": True, "task": item(context, result.task), "nextTask": following, "remaining": result.remaining}
-    note = gated(result.task) or (f"{before} before" if before else "")
-    return _json(data | ({"note": note} if note else {}))
+    next_task = _build_next(context, result)
+    data = {"ok": True, "task": build_item(context, result.task), "nextTask": next_task, "remaining": result.remaining}
+    note = describe_gate(result.task) or (f"{before} before" if before else "")
+    return _to_reply(data | ({"note": note} if note else {}))
 
 
 def _uncomplete(context: ToolContext, args: OneTask) -> Steps:
     result: SetStatusResult = yield context.calls.reopen(args.task_id)
-    return _json({"ok": True, "task": item(context, result.task)})
+    return _to_reply({"ok": True, "task": build_item(context, result.task)})
 
 
 def _delete(context: ToolContext, args: DeleteTask) -> Steps:
     yield context.calls.delete(args.task_id, confirm=args.confirm or None)
-    return _json({"ok": True})
+    return _to_reply({"ok": True})
 
 
 def _complete_all(context: ToolContext, args: CompleteTasks) -> Steps:
-    wanted = list(dict.fromkeys(args.task_ids))
-    if not wanted:
+    ids = list(dict.fromkeys(args.task_ids))
+    if not ids:
         raise Problem("invalid_arguments", "taskIds must be a non-empty array of task ids.")
     tasks: TaskList = yield context.calls.list()
-    known = {task.id: task for task in tasks}
-    errors = {one: why for one in wanted if (why := _obstacle(known.get(one)))}
-    others = yield from claims.of_others(context, tasks)
-    is_free = {one for one in wanted if not (one in errors or one in others or known[one].waits_for)}
-    together = _free_first(known, [one for one in wanted if one in is_free])
-    for one in wanted:
-        if one not in errors and one not in together:  # refused with the reason, unless it has become free
-            errors |= yield from _complete_one(context, one)
-    while together:
+    by_id = {task.id: task for task in tasks}
+    errors = {id: obstacle for id in ids if (obstacle := _find_obstacle(by_id.get(id)))}
+    others = yield from claims.find_others_tasks(context, tasks)
+    free = [id for id in ids if not (id in errors or id in others or by_id[id].waits_for)]
+    batch = _order_completions(by_id, free)
+    for id in ids:
+        # The daemon rejects these with the reason, unless they have become free since.
+        if id not in errors and id not in batch:
+            errors |= yield from _complete_one(context, id)
+    while batch:
         try:
-            done: ApplyResult = yield context.calls.apply([context.calls.complete(one) for one in together])
+            done: ApplyResult = yield context.calls.apply([context.calls.complete(id) for id in batch])
         except (Problem, RequestRefused) as error:
-            refused = error.data.get("change", 0)
-            errors |= yield from _complete_one(context, together.pop(refused))
+            # Complete the rejected task on its own, and the others without it.
+            rejected = error.data.get("change", 0)
+            errors |= yield from _complete_one(context, batch.pop(rejected))
             continue
-        errors |= {task.id: told for task in done.tasks if task.id in together and (told := gated(task))}
+        errors |= {task.id: gate for task in done.tasks if task.id in batch and (gate := describe_gate(task))}
         break
-    failed = [{"id": one, "error": errors[one]} for one in wanted if errors.get(one)]
+    failed = [{"id": id, "error": errors[id]} for id in ids if errors.get(id)]
     explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
-    rest: TaskList = yield context.calls.list(limit=1)
-    following = None if explained.next is None else known.get(explained.next.id)
-    place_of = yield from paths.places(context, tasks)
-    return _json(
+    page: TaskList = yield context.calls.list(limit=1)
+    next_task = None if explained.next is None else by_id.get(explained.next.id)
+    path_of = yield from paths.load_paths(context, tasks)
+    return _to_reply(
         {
             "ok": not failed,
-            "completed": [one for one in wanted if not errors.get(one)],
+            "completed": [id for id in ids if not errors.get(id)],
             "failed": failed,
-            "nextTask": _noted(context, following, place_of(following)) if following else None,
-            "remaining": rest.remaining,
+            "nextTask": _build_item_with_notes(context, next_task, path_of(next_task)) if next_task else None,
+            "remaining": page.remaining,
         },
         refused=bool(failed),
     )
 
 
 def _complete_one(context: ToolContext, task: str) -> Generator[Call[Any], Any, dict[str, str]]:
-    """Complete one task; return the reason by its id if that is refused or has to pass a gate."""
+    """Complete one task. Return id -> why it isn't completed: the error, or its gate; "" if it is."""
     try:
         done: SetStatusResult = yield context.calls.complete(task)
     except (Problem, RequestRefused) as error:
-        return {task: _sentence(error if isinstance(error, Problem) else problem_of(error))}
-    return {task: gated(done.task)}
+        return {task: capitalize((error if isinstance(error, Problem) else to_problem(error)).text)}
+    return {task: describe_gate(done.task)}
 
 
-def _free_first(known: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
-    """Return the tasks that can be completed together, each after its children and blockers."""
-    first = {one: set(known[one].open_blockers) for one in ids}
-    for task in known.values():
-        if task.parent in first and find_open_parents([task]):
-            first[task.parent].add(task.id)
+def _order_completions(tasks: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
+    """Return those of the tasks that can be completed in one call, each after its children and blockers."""
+    required = {id: set(tasks[id].open_blockers) for id in ids}
+    for task in tasks.values():
+        if task.parent in required and find_open_parents([task]):
+            required[task.parent].add(task.id)
     ordered: dict[str, None] = {}
-    left = list(first)
-    while left:
-        free = [one for one in left if ordered.keys() >= first[one]]
+    rest = list(required)
+    while rest:
+        free = [id for id in rest if ordered.keys() >= required[id]]
         if not free:
             break
         ordered |= dict.fromkeys(free)
-        left = [one for one in left if one not in ordered]
+        rest = [id for id in rest if id not in ordered]
     return list(ordered)
 
 
-def _obstacle(task: Task | None) -> str:
+def _find_obstacle(task: Task | None) -> str:
     if task is None:
         return NOT_FOUND
     return "Task already done" if task.status == "completed" else ""
@@ -237,18 +249,18 @@ def _obstacle(task: Task | None) -> str:
 def _set(context: ToolContext, args: SetTaskList) -> Steps:
     if not args.tasks:
         raise Problem("invalid_arguments", "tasks must be a non-empty array of task objects.")
-    new = [NewTask(title=one_line(one.title), description=one.description) for one in args.tasks]
+    new = [NewTask(title=one_line(item.title), description=item.description) for item in args.tasks]
     _, _, kept = yield from replace(context, new)
     tasks: TaskList = yield context.calls.list()
-    return (yield from _tasks(context, tasks, note="; ".join(kept.values())))
+    return (yield from _build_list(context, tasks, note="; ".join(kept.values())))
 
 
 def _clear(context: ToolContext, args: ClearTasks) -> Steps:
     tasks: TaskList = yield context.calls.list()
-    if others := (yield from claims.of_others(context, tasks)):
-        raise claims.worked_on(others)
+    if others := (yield from claims.find_others_tasks(context, tasks)):
+        raise claims.reject_drop(others)
     yield context.calls.clear(confirm=args.confirm or None, expect_version=tasks.version)
-    return _json({"ok": True})
+    return _to_reply({"ok": True})
 
 
 def _refuse(problem: Problem) -> Reply:
@@ -258,7 +270,7 @@ def _refuse(problem: Problem) -> Reply:
         return Reply(text=CORRUPT, refused=True)
     if problem.kind == "not_found" and problem.data.get("what") == "task":
         by = problem.data.get("by")
-        return _json({"ok": False, "error": NOT_FOUND, **({"note": by} if by else {})}, refused=True)
+        return _to_reply({"ok": False, "error": NOT_FOUND, **({"note": by} if by else {})}, refused=True)
     if problem.kind in (
         "blocked",
         "illegal_transition",
@@ -267,12 +279,8 @@ def _refuse(problem: Problem) -> Reply:
         "confirmation_required",
         "forbidden",
     ):
-        return _json({"ok": False, "error": _sentence(problem)}, refused=True)
+        return _to_reply({"ok": False, "error": capitalize(problem.text)}, refused=True)
     return Reply(text=f"Error: {problem.text}", refused=True)
-
-
-def _sentence(problem: Problem) -> str:
-    return problem.text[:1].upper() + problem.text[1:]
 
 
 _GUIDE = """# Task list
@@ -284,8 +292,8 @@ for each step> before you begin.
 - [Ask {ListTasks} what is there. ]Ids come from the replies; never invent one."""
 
 
-def _with_readable_mirror(tool: Tool) -> Tool:
-    """The tool, refused as long as the conversation's mirror file can't be read: what it proposes is not known."""
+def _require_readable_mirror(tool: Tool) -> Tool:
+    """Make a tool fail while the list's mirror file can't be read, because the changes in the file are unknown."""
 
     def run(context: ToolContext, args: Any) -> Steps:
         if is_corrupt(context.conversation, data_dir(os.environ)):
@@ -300,9 +308,9 @@ DIALECT = Dialect(
     summary="A plain list to tick off: ListTasks, AddTask, CompleteTask, UncompleteTask, DeleteTask, and three more.",
     guide=_GUIDE,
     refuse=_refuse,
-    tells_list=False,
+    names_list=False,
     tools=tuple(
-        _with_readable_mirror(tool)
+        _require_readable_mirror(tool)
         for tool in (
             Tool("ListTasks", "List all tasks of this conversation.", ListTasks, _list, "reads"),
             Tool("AddTask", "Add a task to the list.", AddTask, _add, "adds"),

@@ -12,9 +12,9 @@ from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.errors import DependencyCycle, NotFound, RequestRefused
 from punchlist.tools import claims, creating, notes, paths
-from punchlist.tools.budget import LONG_TEXT, MANY_IDS, compact, fitting, joined, more, shorten
-from punchlist.tools.coercion import argument_names
-from punchlist.tools.history import ended_by_others
+from punchlist.tools.budget import MAX_IDS, MAX_TEXT, announce_omitted, fit, join_ids, shorten, to_json
+from punchlist.tools.coercion import list_argument_names
+from punchlist.tools.history import describe_end_by_others
 from punchlist.tools.model import (
     Arguments,
     Clearable,
@@ -27,10 +27,19 @@ from punchlist.tools.model import (
     Steps,
     Tool,
     ToolContext,
-    limited,
+    advertise_limit,
 )
-from punchlist.tools.phrases import departed, gated, is_open_heading, name_of, place, reason_label, setback, waiting
-from punchlist.tools.refusals import problem_of
+from punchlist.tools.phrases import (
+    describe_departure,
+    describe_gate,
+    describe_setback,
+    describe_wait,
+    format_actor,
+    format_path,
+    is_open_heading,
+    label_reason,
+)
+from punchlist.tools.refusals import to_problem
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
@@ -41,29 +50,29 @@ TaskId = Annotated[str, Meta(description="The task's ID")]
 
 
 class TaskCreate(Arguments, frozen=True, rename="camel"):
-    """What TaskCreate takes."""
+    """Arguments of TaskCreate."""
 
-    subject: Annotated[str, Meta(description="Brief title in imperative form"), limited(Title)]
-    description: Annotated[str, Meta(description="What needs to be done"), limited(Description)]
+    subject: Annotated[str, Meta(description="Brief title in imperative form"), advertise_limit(Title)]
+    description: Annotated[str, Meta(description="What needs to be done"), advertise_limit(Description)]
     active_form: Annotated[str, Meta(description='Shown while in progress, e.g. "Running tests"')] = ""
     metadata: Annotated[Metadata, Meta(description="Anything to keep with the task")] = {}
     add_blocked_by: Annotated[Ids, Meta(description="IDs of tasks that must be completed first")] = ()
 
 
 class TaskGet(Arguments, frozen=True, rename="camel"):
-    """What TaskGet takes. The description is shown from character `offset` on."""
+    """Arguments of TaskGet. The description is shown from character `offset` on."""
 
     task_id: TaskId
     offset: Offset = 0
 
 
 class TaskUpdate(Arguments, frozen=True, rename="camel"):
-    """What TaskUpdate takes."""
+    """Arguments of TaskUpdate."""
 
     task_id: TaskId
     status: Literal["pending", "in_progress", "completed", "deleted"] | None = None
-    subject: Annotated[Clearable, limited(Title)] = None
-    description: Annotated[Clearable, limited(Description)] = None
+    subject: Annotated[Clearable, advertise_limit(Title)] = None
+    description: Annotated[Clearable, advertise_limit(Description)] = None
     active_form: Clearable = None
     owner: Annotated[Clearable, Meta(description="Who works on it")] = None
     metadata: Annotated[Metadata | None, Meta(description="Merged in; a null value deletes a key")] = None
@@ -75,15 +84,15 @@ class TaskUpdate(Arguments, frozen=True, rename="camel"):
 
 
 class Todo(Struct, frozen=True, rename="camel"):
-    """One line of TodoWrite."""
+    """One todo of TodoWrite."""
 
-    content: Annotated[str, limited(Title)]
+    content: Annotated[str, advertise_limit(Title)]
     status: Literal["pending", "in_progress", "completed"] = "pending"
     active_form: str = ""
 
 
 class TodoWrite(Arguments, frozen=True):
-    """What TodoWrite takes."""
+    """Arguments of TodoWrite."""
 
     todos: Annotated[tuple[Todo, ...], Meta(description="The whole new list")]
 
@@ -95,7 +104,7 @@ def _create(context: ToolContext, args: TaskCreate) -> Steps:
         "metadata": args.metadata,
     }
     subject = one_line(args.subject)
-    refused: list[str] = []
+    errors: list[str] = []
     blockers = list(dict.fromkeys(args.add_blocked_by))
     while True:
         try:
@@ -105,93 +114,93 @@ def _create(context: ToolContext, args: TaskCreate) -> Steps:
             if error.id not in blockers:
                 raise
             blockers.remove(error.id)
-            refused.append(f"not blocked by {error.id}: task {error.id} not found")
+            errors.append(f"not blocked by {error.id}: task {error.id} not found")
     task = result.task
-    said = f"Task #{task.id} created: {task.title}"
+    first = f"Task #{task.id} created: {task.title}"
     if result.kept:
-        said = f"No task was created: {creating.kept(context, task, members, 'TaskUpdate')}"
-    text = "\n".join([said, *refused])
+        first = f"No task was created: {creating.describe_kept(context, task, members, 'TaskUpdate')}"
+    text = "\n".join([first, *errors])
     return Reply(text=text, data={"task": {"id": task.id, "subject": task.title}})
 
 
 def _get(context: ToolContext, args: TaskGet) -> Steps:
     task: Task = yield context.calls.get(args.task_id)
-    rest = context.call_of("TaskGet", f"taskId={task.id}")
-    description = shorten(task.description, offset=args.offset, rest=rest)
-    above = yield from paths.above(context, task)
-    why = "Failed because" if task.status == "failed" else reason_label(task)
+    call = context.format_call("TaskGet", f"taskId={task.id}")
+    description = shorten(task.description, offset=args.offset, call=call)
+    parents = yield from paths.get_parent_titles(context, task)
+    reason = "Failed because" if task.status == "failed" else label_reason(task)
     metadata = dict(visible_items(task.metadata))
     lines = [
         f"Task #{task.id}: {task.title}",
-        *_labelled("Path", place(task, above)),
+        *_label("Path", format_path(task, parents)),
         f"Status: {task.status}",
-        *_labelled("Description", description),
-        *_labelled("Active form", task.active_form),
-        *_labelled("Owner", name_of(task.owner)),
-        *_labelled("Waits", gated(task)),
-        *_labelled("Blocks", joined(task.blocks)),
-        *_labelled("Blocked by (open)", joined(task.open_blockers)),
-        *_labelled("Metadata", shorten(compact(metadata)) if metadata else ""),
-        *_labelled("Result", shorten(task.result_summary)),
-        *_labelled(why, shorten(task.fail_reason)),
-        *notes.labelled(notes.with_task(context, task)),
+        *_label("Description", description),
+        *_label("Active form", task.active_form),
+        *_label("Owner", format_actor(task.owner)),
+        *_label("Waits", describe_gate(task)),
+        *_label("Blocks", join_ids(task.blocks)),
+        *_label("Blocked by (open)", join_ids(task.open_blockers)),
+        *_label("Metadata", shorten(to_json(metadata)) if metadata else ""),
+        *_label("Result", shorten(task.result_summary)),
+        *_label(reason, shorten(task.fail_reason)),
+        *notes.label_lines(notes.read_notes(context, task)),
     ]
     data: dict[str, Any] = {
         "id": task.id,
         "subject": task.title,
         "description": description,
         "status": task.status,
-        "blocks": task.blocks[:MANY_IDS],
-        "blockedBy": task.blocked_by[:MANY_IDS],
+        "blocks": task.blocks[:MAX_IDS],
+        "blockedBy": task.blocked_by[:MAX_IDS],
     }
-    if metadata and len(compact(metadata)) <= LONG_TEXT:
+    if metadata and len(to_json(metadata)) <= MAX_TEXT:
         data["metadata"] = metadata
-    more = {"owner": task.owner, "activeForm": task.active_form, "waitsFor": task.waits_for}
-    data |= {name: value for name, value in more.items() if value}
+    optional = {"owner": task.owner, "activeForm": task.active_form, "waitsFor": task.waits_for}
+    data |= {name: value for name, value in optional.items() if value}
     return Reply(text="\n".join(lines), data={"task": data})
 
 
-def _labelled(label: str, text: str) -> list[str]:
+def _label(label: str, text: str) -> list[str]:
     return [f"{label}: {text}"] if text else []
 
 
 def _list(context: ToolContext, args: Listing) -> Steps:
     tasks: TaskList = yield context.calls.list(offset=args.offset)
-    place_of = yield from paths.places(context, tasks)
-    rows, left_out = fitting(tasks, lambda task: _row(task, place_of(task)))
-    lines = [list_line(task, place_of(task)) for task in tasks[: len(rows)]]
+    path_of = yield from paths.load_paths(context, tasks)
+    rows, left_out = fit(tasks, lambda task: _build_row(task, path_of(task)))
+    lines = [format_line(task, path_of(task)) for task in tasks[: len(rows)]]
     data: dict[str, Any] = {"tasks": rows}
     if left_out:
         data["omitted"] = left_out
-        lines.append(f"… {more(left_out, args.offset + len(rows), context.tool('TaskList'))}")
+        lines.append(f"… {announce_omitted(left_out, args.offset + len(rows), context.tool_name('TaskList'))}")
     return Reply(text="\n".join(lines) or "No tasks found.", data=data)
 
 
-def list_line(task: Task, path: str = "") -> str:
-    """A task as TaskList shows it; `path` is its title after those of its parents."""
-    gone = departed(task)
-    owner = f" (owner: {name_of(task.owner)}{f', {gone}' if gone else ''})" if task.owner else ""
-    end = f" [blocked by: {joined(task.open_blockers)}]" if task.open_blockers else ""
-    end += _again(task)
+def format_line(task: Task, path: str = "") -> str:
+    """Return a task as a line of TaskList. `path` is its title with those of its parents."""
+    gone = describe_departure(task)
+    owner = f" (owner: {format_actor(task.owner)}{f', {gone}' if gone else ''})" if task.owner else ""
+    end = f" [blocked by: {join_ids(task.open_blockers)}]" if task.open_blockers else ""
+    end += _format_setback(task)
     if is_open_heading(task):
         return f"#{task.id}: {path or task.title} [heading]{end}"
     icons = {"completed": "✓", "in_progress": "⠋", "failed": "✗"}
     icon = icons.get(task.status) or ("▸" if task.open_blockers else "☐")
-    return f"{icon} #{task.id}: {path or task.title} [{waiting(task) or task.status}]{owner}{end}"
+    return f"{icon} #{task.id}: {path or task.title} [{describe_wait(task) or task.status}]{owner}{end}"
 
 
-def _again(task: Task) -> str:
-    return f" ({told[:1].lower()}{told[1:]})" if (told := setback(task)) else ""
+def _format_setback(task: Task) -> str:
+    return f" ({setback[:1].lower()}{setback[1:]})" if (setback := describe_setback(task)) else ""
 
 
-def _row(task: Task, path: str) -> dict[str, Any]:
+def _build_row(task: Task, path: str) -> dict[str, Any]:
     row: dict[str, Any] = {"id": task.id, "subject": task.title, "status": task.status}
     row |= {"path": path} if path else {}
     row |= {"heading": True} if is_open_heading(task) else {}
-    row |= {"reason": told} if (told := setback(task)) else {}
+    row |= {"reason": setback} if (setback := describe_setback(task)) else {}
     row |= {"owner": task.owner} if task.owner else {}
     row |= {"waitsFor": task.waits_for} if task.waits_for else {}
-    return row | {"blockedBy": task.open_blockers[:MANY_IDS]}
+    return row | {"blockedBy": task.open_blockers[:MAX_IDS]}
 
 
 _MEMBERS = {"subject": "title", "description": "description", "active_form": "active_form", "owner": "owner"}
@@ -202,15 +211,23 @@ _EDGES = {
     "add_blocked_by": "addBlockedBy",
 }
 _FIELDS = ("subject", "description", "activeForm", "owner", "metadata", *_EDGES.values(), "status")
-"""The order in which updated fields are told."""
+"""Fields in the order in which a reply lists them."""
 
 
-class _Done(Struct):
-    """How far an update has come: fields, what was refused, what is left, and what else there is to say."""
+class _Progress(Struct):
+    """Progress of an update.
+
+    Attributes:
+        updated: The updated fields.
+        errors: Messages about rejected changes.
+        pending: Fields that haven't been updated yet.
+        notes: Text to append to the reply.
+        change: The change of the status, for the reply's data.
+    """
 
     updated: set[str] = set()
-    refused: list[str] = []
-    left: list[str] = []
+    errors: list[str] = []
+    pending: list[str] = []
     notes: str = ""
     change: dict[str, Any] = {}
 
@@ -220,7 +237,7 @@ def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     members |= {} if args.metadata is None else {"metadata": args.metadata}
     edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
     if not (members or edges or args.status):
-        # Some models send an empty text for each member that they leave out: it clears where only these two are empty.
+        # Some models send an empty text for each omitted member. Only if no other member is empty, clear these two.
         empty = {name for name in _MEMBERS if getattr(args, name) == ""}
         members = dict.fromkeys(empty, "") if empty <= {"active_form", "owner"} else {}
     if not (members or edges or args.status):
@@ -228,118 +245,121 @@ def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     if "title" in members:
         members["title"] = one_line(members["title"])
     own = {"title": "subject", "active_form": "activeForm"}
-    done = _Done(left=[] if args.status == "deleted" else [own.get(name, name) for name in members])
+    progress = _Progress(pending=[] if args.status == "deleted" else [own.get(name, name) for name in members])
     try:
         if args.status == "deleted":  # wins over every other member
             yield context.calls.delete(args.task_id, confirm=args.confirm or None)
             data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
             return Reply(text=f"Task #{args.task_id} deleted", data=data)
-        yield from _change(context, args, members, edges, done)
+        yield from _apply(context, args, members, edges, progress)
     except NotFound as error:
-        by = yield from ended_by_others(context, error.id)
-        done.refused.append(problem_of(error).text + (f": {by}" if by else ""))
+        by = yield from describe_end_by_others(context, error.id)
+        progress.errors.append(to_problem(error).text + (f": {by}" if by else ""))
     except Problem as problem:
-        done.refused.append(problem.text)
+        progress.errors.append(problem.text)
     except RequestRefused as error:
-        done.refused.append(problem_of(error, argument_names(TaskUpdate), unblocks=True).text)
-    return _reply(args, done)
+        progress.errors.append(to_problem(error, list_argument_names(TaskUpdate), can_unblock=True).text)
+    return _build_reply(args, progress)
 
 
-def _change(
-    context: ToolContext, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], done: _Done
+def _apply(
+    context: ToolContext, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], progress: _Progress
 ) -> Generator[Call[Any], Any, None]:
-    """Edges, status, members: what is most often refused comes before what never is, so that little is done by half."""
+    """Update dependencies, then the status, then other members."""
+    # Changes that may be rejected come first, so that few updates are carried out only in part.
     before: Task = yield context.calls.get(args.task_id)
-    yield from _edit_edges(context, args.task_id, edges, done)
+    yield from _edit_edges(context, args.task_id, edges, progress)
     is_cleared = False
-    is_ours = before.owner in ("", *names_of(context.actor)) or departed(before) != ""
-    is_free = is_ours and not args.owner
-    if args.status == "in_progress" and is_free and not context.is_nameless:
-        # Claimed, so that it is this session's to finish, and nobody's once the session is gone.
-        yield from claims.begin(context, before.id)
+    may_claim = before.owner in ("", *names_of(context.actor)) or describe_departure(before) != ""
+    if args.status == "in_progress" and may_claim and not args.owner and not context.is_nameless:
+        # With a claim, only this session can finish the task, and others can take it once the session has ended.
+        yield from claims.start(context, before.id)
     if args.status and args.status != "deleted":
         result: SetStatusResult = yield context.calls.set_status(args.task_id, args.status)
-        done.updated.add("status")
+        progress.updated.add("status")
         if before.status != args.status:
-            done.change = {"statusChange": {"from": before.status, "to": args.status}}
-        done.notes = f" (unblocked: {joined(result.unblocked)})" if result.unblocked else ""
-        done.notes += f" ({told})" if (told := gated(result.task)) else ""
-        done.notes += _again(result.task) if args.status == "in_progress" else ""
+            progress.change = {"statusChange": {"from": before.status, "to": args.status}}
+        progress.notes = f" (unblocked: {join_ids(result.unblocked)})" if result.unblocked else ""
+        progress.notes += f" ({gate})" if (gate := describe_gate(result.task)) else ""
+        progress.notes += _format_setback(result.task) if args.status == "in_progress" else ""
         if before.status == args.status == "completed":
-            by = yield from ended_by_others(context, before.id)
-            done.notes += f" ({by} before)" if by else ""
+            by = yield from describe_end_by_others(context, before.id)
+            progress.notes += f" ({by} before)" if by else ""
         if args.status == "completed" and not result.remaining:
-            rest: TaskList = yield context.calls.list(limit=1)
-            is_cleared = not rest.total
+            remaining: TaskList = yield context.calls.list(limit=1)
+            is_cleared = not remaining.total
     if is_cleared:
-        done.notes += "\nAll tasks are completed: the list has cleared itself."
+        progress.notes += "\nAll tasks are completed: the list has cleared itself."
     elif members:
         yield context.calls.edit(args.task_id, **members)
-    done.updated.update(done.left)
-    done.left = []
+    progress.updated.update(progress.pending)
+    progress.pending = []
 
 
-def _reply(args: TaskUpdate, done: _Done) -> Reply:
-    """What was done, and what was not: only all of it is a success."""
-    fields = sorted(done.updated, key=_FIELDS.index)
-    data = {"success": not done.refused, "taskId": args.task_id, "updatedFields": fields, **done.change}
-    if not done.refused:
-        return Reply(text=f"Updated task #{args.task_id}{done.notes}", data=data)
-    data["error"] = "; ".join(done.refused)
+def _build_reply(args: TaskUpdate, progress: _Progress) -> Reply:
+    """Build the reply. It is a success only if nothing was rejected."""
+    fields = sorted(progress.updated, key=_FIELDS.index)
+    data = {"success": not progress.errors, "taskId": args.task_id, "updatedFields": fields, **progress.change}
+    if not progress.errors:
+        return Reply(text=f"Updated task #{args.task_id}{progress.notes}", data=data)
+    data["error"] = "; ".join(progress.errors)
     if not fields:
         return Reply(text=data["error"], data=data, refused=True)
-    lines = [f"Updated task #{args.task_id} ({', '.join(fields)}){done.notes}"]
-    lines += [f"Refused: {one}" for one in done.refused]
-    lines += [f"Not updated: {', '.join(done.left)}"] if done.left else []
+    lines = [f"Updated task #{args.task_id} ({', '.join(fields)}){progress.notes}"]
+    lines += [f"Refused: {error}" for error in progress.errors]
+    lines += [f"Not updated: {', '.join(progress.pending)}"] if progress.pending else []
     return Reply(text="\n".join(lines), data=data, refused=True)
 
 
-def _edit_edges(context: ToolContext, task: str, edges: dict[str, Any], done: _Done) -> Generator[Call[Any], Any, None]:
+def _edit_edges(
+    context: ToolContext, task: str, edges: dict[str, Any], progress: _Progress
+) -> Generator[Call[Any], Any, None]:
     if not edges:
         return
     try:
         yield context.calls.edit(task, **edges)
-        done.updated.update(_EDGES[name] for name in edges)
+        progress.updated.update(_EDGES[name] for name in edges)
         return
     except (NotFound, DependencyCycle):
-        pass  # one edge spoils them all: each is tried by itself
+        pass  # One invalid edge fails the whole call, so try each one separately.
     for name, others in edges.items():
         for other in others:
             try:
-                one: dict[str, Any] = {name: (other,)}
-                yield context.calls.edit(task, **one)
-                done.updated.add(_EDGES[name])
+                edge: dict[str, Any] = {name: (other,)}
+                yield context.calls.edit(task, **edge)
+                progress.updated.add(_EDGES[name])
             except (NotFound, DependencyCycle) as error:
-                done.refused.append(f"{_EDGES[name]} {other}: {problem_of(error).text}")
+                progress.errors.append(f"{_EDGES[name]} {other}: {to_problem(error).text}")
 
 
 def _write(context: ToolContext, args: TodoWrite) -> Steps:
-    wanted = [
+    todos = [
         NewTask(title=one_line(todo.content), status=todo.status, active_form=todo.active_form) for todo in args.todos
     ]
-    old, _, kept = yield from replace(context, wanted)
+    old, _, kept = yield from replace(context, todos)
     new: TaskList = yield context.calls.list()
-    begun = {one.title for one in wanted if one.status == "in_progress"}
+    started = {todo.title for todo in todos if todo.status == "in_progress"}
     for task in new:
-        if task.title in begun and task.status == "in_progress" and not (task.owner or context.is_nameless):
-            with suppress(Problem, RequestRefused):  # others work on it, and the reply says so
+        if task.title in started and task.status == "in_progress" and not (task.owner or context.is_nameless):
+            with suppress(Problem, RequestRefused):  # Others work on it, which the reply shows.
                 yield from claims.take(context, task.id)
     parts: list[str] = []
     for label, tasks in (("Old", old), ("New", new)):
-        lines, left_out = fitting(tasks, list_line, budget=16_000)
+        lines, left_out = fit(tasks, format_line, budget=16_000)
         note = [f"… {left_out} more"] if left_out else []
         parts += [f"{label} ({len(tasks)}):", *(lines or ["No tasks found."]), *note]
-    data = {"oldTodos": _todos(old), "newTodos": _todos(new)}
+    data = {"oldTodos": _build_todos(old), "newTodos": _build_todos(new)}
     return Reply(
-        text="\n".join(["Todos updated.", *parts, *(f"{one}." for one in [*kept.values()][:MANY_IDS])]), data=data
+        text="\n".join(["Todos updated.", *parts, *(f"{sentence}." for sentence in [*kept.values()][:MAX_IDS])]),
+        data=data,
     )
 
 
-def _todos(tasks: Sequence[Task]) -> list[dict[str, str]]:
-    def todo(task: Task) -> dict[str, str]:
+def _build_todos(tasks: Sequence[Task]) -> list[dict[str, str]]:
+    def build_todo(task: Task) -> dict[str, str]:
         return {"content": task.title, "status": task.status, "activeForm": task.active_form}
 
-    return fitting(tasks, todo, budget=16_000)[0]
+    return fit(tasks, build_todo, budget=16_000)[0]
 
 
 def _refuse(problem: Problem) -> Reply:
@@ -381,7 +401,7 @@ DIALECT = Dialect(
     name="claude",
     summary="The task tools of Claude Code: TaskCreate, TaskUpdate, TaskGet, TaskList, TodoWrite.",
     guide=_GUIDE,
-    unblocks=True,
+    can_unblock=True,
     tools=tuple(Tool(*row) for row in _TOOLS),
     refuse=_refuse,
 )

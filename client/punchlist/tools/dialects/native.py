@@ -1,4 +1,4 @@
-"""`native`: few tools, small replies, deltas. The dialect to prefer where there is a choice."""
+"""`native`: few tools, small replies, deltas. The recommended dialect."""
 
 import time
 from collections.abc import Collection, Generator, Sequence
@@ -12,8 +12,8 @@ from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.errors import Gap, NotFound, WrongEpoch
 from punchlist.tools import changes, claims, creating, current, fates, listing, news, notes, paths, phrases
-from punchlist.tools.budget import joined
-from punchlist.tools.history import completed_by_others
+from punchlist.tools.budget import join_ids
+from punchlist.tools.history import describe_completion_by_others
 from punchlist.tools.model import (
     Arguments,
     Confirm,
@@ -25,7 +25,7 @@ from punchlist.tools.model import (
     Steps,
     Tool,
     ToolContext,
-    limited,
+    advertise_limit,
 )
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
@@ -34,18 +34,18 @@ from punchlist_schemas.things import FINISHED, Description, LongText, Priority, 
 
 Ids = tuple[str, ...]
 Agent = Annotated[str, Hidden]
-_TITLE = 100
-_ROWS = 50
-_DIGITS = 15
-_NAMED, _NAME = 8, 60
-"""How many tasks the question before they are dropped names, and how many characters of each title."""
+_MAX_TITLE = 100
+_MAX_KEPT = 50
+_MAX_DIGITS = 15
+_MAX_NAMED, _MAX_NAME = 8, 60
+"""Maximum number of tasks in a question before they are dropped, and maximum length of their titles, in characters."""
 
 
 class Step(Struct, frozen=True):
     """One task of a plan."""
 
-    title: Annotated[str, limited(Title)]
-    description: Annotated[str, limited(Description)] = ""
+    title: Annotated[str, advertise_limit(Title)]
+    description: Annotated[str, advertise_limit(Description)] = ""
     ref: str = ""
     after: Ids = ()
     parent: str = ""
@@ -53,7 +53,7 @@ class Step(Struct, frozen=True):
 
 
 class Plan(Arguments, frozen=True):
-    """What plan takes."""
+    """Arguments of plan."""
 
     tasks: Annotated[
         tuple[Step, ...],
@@ -65,22 +65,24 @@ class Plan(Arguments, frozen=True):
 
 
 class Next(Arguments, frozen=True):
-    """What next takes."""
+    """Arguments of next."""
 
-    result: Annotated[str, Meta(description="What came of the current task; completes it"), limited(LongText)] = ""
-    failed: Annotated[str, Meta(description="Instead of result: why it can't be done"), limited(LongText)] = ""
+    result: Annotated[
+        str, Meta(description="What came of the current task; completes it"), advertise_limit(LongText)
+    ] = ""
+    failed: Annotated[str, Meta(description="Instead of result: why it can't be done"), advertise_limit(LongText)] = ""
     id: Annotated[str, Meta(description="The task to finish, if not your current one")] = ""
     agent: Annotated[str, Meta(description="Sub-agents: your own name, in each call")] = ""
 
 
 class Update(Arguments, frozen=True):
-    """What update takes."""
+    """Arguments of update."""
 
     id: str
     status: Literal["pending", "in_progress", "paused", "completed", "failed", "deleted"] | None = None
-    note: Annotated[str, Meta(description="Result or reason that goes with the status"), limited(LongText)] = ""
-    title: Annotated[str, limited(Title)] = ""
-    description: Annotated[str, limited(Description)] = ""
+    note: Annotated[str, Meta(description="Result or reason that goes with the status"), advertise_limit(LongText)] = ""
+    title: Annotated[str, advertise_limit(Title)] = ""
+    description: Annotated[str, advertise_limit(Description)] = ""
     priority: Priority | None = None
     owner: str = ""
     after: Annotated[Ids, Meta(description="Wait for these ids")] = ()
@@ -90,7 +92,7 @@ class Update(Arguments, frozen=True):
 
 
 class Tasks(Arguments, frozen=True):
-    """What tasks takes."""
+    """Arguments of tasks."""
 
     since: Annotated[str, Meta(description='"last", or a version: only what others changed since')] = ""
     ids: Annotated[Ids, Meta(description="Full details of these")] = ()
@@ -100,8 +102,9 @@ class Tasks(Arguments, frozen=True):
 
 
 class Wait(Arguments, frozen=True):
-    """What wait takes. Many hosts end a call after 60 s, so the default is well below that."""
+    """Arguments of wait."""
 
+    # Many hosts end a call after 60 s, so the default is well below that.
     seconds: Annotated[int, Meta(ge=1, le=600)] = 45
     agent: Agent = ""
 
@@ -120,53 +123,54 @@ def _plan(context: ToolContext, args: Plan) -> Steps:
         )
         for step in args.tasks
     ]
-    last = yield from changes.seen(context)
-    stays: list[str] = []
+    last = yield from changes.find_seen(context)
+    kept_lines: list[str] = []
     kept: Collection[str] = ()
     if args.replace:
-        old, listed, theirs = yield from replace(context, new, confirm=args.confirm)
+        old, listed, others = yield from replace(context, new, confirm=args.confirm)
         if isinstance(listed, Reply):
             titles = {task.title for task in new}
-            dropped = [task for task in old if task.title not in titles and task.id not in theirs]
-            return _asked(listed, [task for task in dropped if task.status not in FINISHED])
-        stays = [f"{one}." for one in [*theirs.values()][:_ROWS]]
+            dropped = [task for task in old if task.title not in titles and task.id not in others]
+            return _build_question(listed, [task for task in dropped if task.status not in FINISHED])
+        kept_lines = [f"{sentence}." for sentence in [*others.values()][:_MAX_KEPT]]
     else:
         try:
             listed, kept = yield from creating.add_many(context, new)
         except NotFound as error:
             text = f"task {str(error.id)[:60]} not found; after and parent take ids, or refs of tasks in the same call"
             raise Problem("not_found", text) from None
-        same = [(task, structs.asdict(asked)) for asked, task in zip(new, listed, strict=True) if task.id in kept]
-        same.sort(key=lambda pair: not creating.differences(*pair))  # Differences first: the rest is only counted.
-        stays = [f"{creating.kept(context, task, asked, 'update')}." for task, asked in same]
-        if len(stays) > _NAMED:
-            more = len(stays) - _NAMED
-            stays = [*stays[:_NAMED], f"{more} more are on the list already: kept."]
+        same = [(task, structs.asdict(step)) for step, task in zip(new, listed, strict=True) if task.id in kept]
+        # Tasks that differ come first, because the others may only be counted.
+        same.sort(key=lambda pair: not creating.find_differences(*pair))
+        kept_lines = [f"{creating.describe_kept(context, task, step, 'update')}." for task, step in same]
+        if len(kept_lines) > _MAX_NAMED:
+            more = len(kept_lines) - _MAX_NAMED
+            kept_lines = [*kept_lines[:_MAX_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    ready = yield from claims.ready_for_me(context, {task.id for task in listed})
+    ready = yield from claims.find_ready(context, {task.id for task in listed})
     verb = "The list is" if args.replace else "Added"
-    text = f"{verb} {phrases.span(added) or 'nothing'}. Ready: {phrases.some(ready) or 'none'}. Call next to begin."
-    lines = [text, *stays]
-    told = yield from news.others(context, last)
+    ranges, ready_ids = phrases.format_ranges(added) or "nothing", phrases.format_some(ready) or "none"
+    lines = [f"{verb} {ranges}. Ready: {ready_ids}. Call next to begin.", *kept_lines]
+    others_changes = yield from news.report_changes(context, last)
     if not args.replace:
-        shown = {*told.changed, *(task.id for task in listed)}
-        lines += yield from news.also_open(context, shown, is_first=last is None)
-    lines += told.lines
+        shown = {*others_changes.changed, *(task.id for task in listed)}
+        lines += yield from news.report_open_tasks(context, shown, is_first=last is None)
+    lines += others_changes.lines
     data = {"added": added[:1_000], "ready": ready[:1_000]} | ({"kept": [*kept][:1_000]} if kept else {})
     return Reply(text="\n".join(lines), data=data)
 
 
-def _asked(reply: Reply, dropped: list[Task]) -> Reply:
-    """The question before unfinished tasks are dropped."""
-    assert reply.question is not None, "it was asked"
-    names = [f"#{task.id} {clip(one_line(task.title), _NAME)}" for task in dropped[:_NAMED]]
-    names += [f"{len(dropped) - _NAMED} more"] if len(dropped) > _NAMED else []
-    what = "1 unfinished task" if len(dropped) == 1 else f"{len(dropped)} unfinished tasks"
-    question = f"Replace the list and drop {what} ({', '.join(names)})? (yes/no)"
+def _build_question(reply: Reply, dropped: list[Task]) -> Reply:
+    """Add the question before unfinished tasks are dropped to a reply that asks for confirmation."""
+    assert reply.question is not None, "the reply asks for confirmation"
+    names = [f"#{task.id} {clip(one_line(task.title), _MAX_NAME)}" for task in dropped[:_MAX_NAMED]]
+    names += [f"{len(dropped) - _MAX_NAMED} more"] if len(dropped) > _MAX_NAMED else []
+    count = "1 unfinished task" if len(dropped) == 1 else f"{len(dropped)} unfinished tasks"
+    question = f"Replace the list and drop {count} ({', '.join(names)})? (yes/no)"
     note = f" {reply.data['note']}" if "note" in reply.data else ""
     token = reply.question.token
-    how = f"To do it, repeat the call with confirm={token}; or leave replace out."
-    text = f"Confirmation required: {question}{note} {how}"
+    advice = f"To do it, repeat the call with confirm={token}; or leave replace out."
+    text = f"Confirmation required: {question}{note} {advice}"
     return structs.replace(
         reply,
         text=text,
@@ -182,83 +186,92 @@ def _next(context: ToolContext, args: Next) -> Steps:
     if args.id and not finishes:
         text = f"id needs result or failed; to take task {args.id}: update with status in_progress"
         raise Problem("invalid_arguments", text)
-    last = yield from changes.seen(context)
-    own = yield from claims.at_work(context)
+    last = yield from changes.find_seen(context)
+    own = yield from claims.find_current_tasks(context)
     if own and not finishes:
-        return (yield from _go_on(context, last, ["You are at it already."], {}, own[0]))
+        return (yield from _reply_with_own_task(context, last, ["You are at it already."], {}, own[0]))
     lines: list[str] = []
     data: dict[str, Any] = {}
     if finishes:
-        own = own or (yield from claims.mine(context))  # a task with open parts: the daemon's refusal names them
+        # If all own tasks have open children, the daemon rejects the completion and names them.
+        own = own or (yield from claims.find_own_tasks(context))
         if not args.id and len(own) > 1:
-            ids = joined([task.id for task in own], "#")
+            ids = join_ids([task.id for task in own], "#")
             raise Problem("invalid_arguments", f"you are working on {ids}: give the id of the one that this is about")
         if not args.id and not own:
-            raise (yield from fates.missing(context))
+            raise (yield from fates.explain_missing_task(context))
         task_id = args.id or own[0].id
-        yield from _refuse_second(context, task_id, args.result)
+        yield from _check_not_completed(context, task_id, args.result)
         status: Status = "failed" if args.failed else "completed"
         done = yield from claims.settle(context, task_id, status, args.failed or args.result)
-        lines.append(phrases.finished(done))
+        lines.append(phrases.format_finished(done))
         data |= {"finished": task_id, "unblocked": done.unblocked[:100]}
-        own = (yield from claims.at_work(context)) if done.task.parent else []
-        # The whole before anything new: whoever has split a task finishes it when its parts are finished.
-        if whole := [task for task in own if task.id == done.task.parent]:
-            return (yield from _go_on(context, last, lines, data, whole[0]))
+        own = (yield from claims.find_current_tasks(context)) if done.task.parent else []
+        # An agent that split a task finishes the parent after its children, before it takes another task.
+        if parents := [task for task in own if task.id == done.task.parent]:
+            return (yield from _reply_with_own_task(context, last, lines, data, parents[0]))
     claim = yield from claims.take(context)
-    if claim.task is None and (own := (yield from claims.at_work(context))):
-        return (yield from _go_on(context, last, lines, data, own[0]))
-    return (yield from _answer(context, last, lines, data, claim.task, [one.title for one in claim.path]))
+    if claim.task is None and (own := (yield from claims.find_current_tasks(context))):
+        return (yield from _reply_with_own_task(context, last, lines, data, own[0]))
+    return (yield from _reply_to_next(context, last, lines, data, claim.task, [one.title for one in claim.path]))
 
 
-def _go_on(context: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], own: Task) -> Steps:
-    """Answer `next` with a task that the agent has in progress."""
-    above = yield from paths.above(context, own)
-    return (yield from _answer(context, last, lines, data, own, above))
+def _reply_with_own_task(
+    context: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], own: Task
+) -> Steps:
+    """Return the reply of `next` with a task that the agent has in progress."""
+    parents = yield from paths.get_parent_titles(context, own)
+    return (yield from _reply_to_next(context, last, lines, data, own, parents))
 
 
-def _refuse_second(context: ToolContext, task_id: str, result: str) -> Generator[Call[Any], Any, None]:
-    """Raise a problem if somebody else has completed the task already: their result stays."""
-    if result and task_id not in context.mind.claims and (by := (yield from completed_by_others(context, task_id))):
+def _check_not_completed(context: ToolContext, task_id: str, result: str) -> Generator[Call[Any], Any, None]:
+    """Reject a result for a task that another actor has completed. The first result stays."""
+    if (
+        result
+        and task_id not in context.state.claims
+        and (by := (yield from describe_completion_by_others(context, task_id)))
+    ):
         text = f"task {task_id} is completed already ({by}): its result stays, and yours was not recorded"
         raise Problem("illegal_transition", text)
 
 
-def _answer(  # noqa: PLR0913 - what a reply of next is made of
+def _reply_to_next(  # noqa: PLR0913 - the parts of a reply
     context: ToolContext,
     last: int | None,
     lines: list[str],
     data: dict[str, Any],
     task: Task | None,
-    above: Sequence[str] = (),
+    parents: Sequence[str] = (),
 ) -> Steps:
-    """The reply of `next`: the task with its notes, how many remain, and what others have changed."""
+    """Return the reply of `next`: the task with its notes, the number of tasks left, and changes by others."""
     tasks: TaskList = yield context.calls.list(limit=1)
-    noted: list[str] = []
-    now = len(lines)
+    note_lines: list[str] = []
+    task_line = len(lines)
     if task is not None:
-        lines += phrases.current(task, _TITLE, above)
+        lines += phrases.format_current(task, _MAX_TITLE, parents)
         data["next"] = {"id": task.id, "title": task.title, "description": clip(task.description, phrases.BRIEF)}
         notes.follow(context, task)
-        noted = notes.with_task(context, task, f"… {{}} older: {context.tool('tasks')} ids={task.id}")
-        data["next"] |= {"path": list(above)} if above else {}
-        data["next"] |= {"notes": noted} if noted else {}
+        note_lines = notes.read_notes(context, task, f"… {{}} older: {context.tool_name('tasks')} ids={task.id}")
+        data["next"] |= {"path": list(parents)} if parents else {}
+        data["next"] |= {"notes": note_lines} if note_lines else {}
     else:
         explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
-        lines.append(phrases.nothing(tasks.counts, explained.reasons, context.names.get("plan", "")))
-        lines += yield from claims.offers(context)
+        lines.append(phrases.explain_no_task(tasks.counts, explained.reasons, context.names.get("plan", "")))
+        lines += yield from claims.offer_abandoned(context)
     lines.append(f"{tasks.remaining} left, version {tasks.version}.")
-    beside = [] if task is None else [task.id]
-    told = yield from news.others(context, last, news.ROOM - sum(len(line) + 1 for line in lines), beside)
-    if task is not None and task.id in told.changed:
-        lines[now] += news.mark(told.changed[task.id])
-    again = [setback] if task is not None and (setback := phrases.setback(task)) else []
-    text = [*lines[:-1], *again, *notes.labelled(noted), lines[-1], *told.lines]
+    shown = [] if task is None else [task.id]
+    others_changes = yield from news.report_changes(
+        context, last, news.ROOM - sum(len(line) + 1 for line in lines), shown
+    )
+    if task is not None and task.id in others_changes.changed:
+        lines[task_line] += news.format_mark(others_changes.changed[task.id])
+    setbacks = [setback] if task is not None and (setback := phrases.describe_setback(task)) else []
+    text = [*lines[:-1], *setbacks, *notes.label_lines(note_lines), lines[-1], *others_changes.lines]
     return Reply(text="\n".join(text), data={"next": None, **data, "remaining": tasks.remaining})
 
 
 def _update(context: ToolContext, args: Update) -> Steps:
-    last = yield from changes.seen(context)
+    last = yield from changes.find_seen(context)
     members: dict[str, Any] = {
         "title": one_line(args.title),
         "description": args.description,
@@ -267,83 +280,82 @@ def _update(context: ToolContext, args: Update) -> Steps:
         "add_blocked_by": args.after,
         "remove_blocked_by": args.not_after,
     }
-    given = {name: value for name, value in members.items() if value}
+    edits = {name: value for name, value in members.items() if value}
     if args.note and not args.status:
         raise Problem("invalid_arguments", "nothing was changed: a note goes with a status; give status too")
-    if not given and not args.status:
-        raise Problem("invalid_arguments", "nothing to update: give a status, a title or what else is to change")
+    if not edits and not args.status:
+        raise Problem("invalid_arguments", "nothing to update: give a status, a title or another change")
     text = f"#{args.id} updated."
     if args.status == "deleted":
         yield context.calls.delete(args.id, confirm=args.confirm or None)
-        context.mind.claims.pop(args.id, None)
+        context.state.claims.pop(args.id, None)
         text = f"#{args.id} deleted."
     else:
-        if given:
-            yield context.calls.edit(args.id, **given)
+        if edits:
+            yield context.calls.edit(args.id, **edits)
         if args.status:
             text = yield from _set_status(context, args, args.status)
-    told = yield from news.others(context, last)
+    others_changes = yield from news.report_changes(context, last)
     names = ("status", "title", "description", "priority", "owner", "after", "not_after")
     updated = [name for name in names if getattr(args, name)]
-    return Reply(text="\n".join([text, *told.lines]), data={"id": args.id, "updated": updated})
+    return Reply(text="\n".join([text, *others_changes.lines]), data={"id": args.id, "updated": updated})
 
 
 def _set_status(context: ToolContext, args: Update, status: Status) -> Generator[Call[Any], Any, str]:
     if status == "in_progress":
-        # Claimed, so that nobody else's `next` hands it out.
-        is_own = yield from claims.begin(context, args.id)
+        # A claimed task isn't returned by another agent's `next`.
+        is_own = yield from claims.start(context, args.id)
         task: Task = yield context.calls.get(args.id)
-        setback = phrases.setback(task)
+        setback = phrases.describe_setback(task)
         return f"#{args.id} is yours{' already' if is_own else ''}.{f' {setback}' if setback else ''}"
-    yield from _refuse_second(context, args.id, args.note if status == "completed" else "")
+    yield from _check_not_completed(context, args.id, args.note if status == "completed" else "")
     before: Task = yield context.calls.get(args.id)
-    if before.status == status == "completed" and (by := (yield from completed_by_others(context, args.id))):
+    if before.status == status == "completed" and (by := (yield from describe_completion_by_others(context, args.id))):
         return f"#{args.id} was completed already ({by}, {ago(before.status_changed_at, int(time.time() * 1000))} ago)."
     done = yield from claims.settle(context, args.id, status, args.note)
-    return phrases.finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
+    return phrases.format_finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
 
 
 def _tasks(context: ToolContext, args: Tasks) -> Steps:
     if args.ids:
-        return (yield from listing.details(context, args.ids, args.offset))
-    last = yield from changes.seen(context)
-    if args.since and (after := (yield from _after(context, args.since, last))) is not None:
-        told = yield from changes.since(context, after)
-        if not told.everything:
-            return (yield from listing.changed(context, told, after))
-    return (yield from listing.whole(context, last, args.offset, is_all=args.all))
+        return (yield from listing.show_details(context, args.ids, args.offset))
+    last = yield from changes.find_seen(context)
+    if args.since and (after := (yield from _parse_since(context, args.since, last))) is not None:
+        delta = yield from changes.read_changes(context, after)
+        if not delta.is_incomplete:
+            return (yield from listing.show_changes(context, delta, after))
+    return (yield from listing.show_list(context, last, args.offset, is_all=args.all))
 
 
-def _after(context: ToolContext, text: str, last: int | None) -> Generator[Call[Any], Any, int | None]:
+def _parse_since(context: ToolContext, text: str, last: int | None) -> Generator[Call[Any], Any, int | None]:
     if text == "last":
         return last
     if not text.isdecimal():
         raise Problem("invalid_arguments", 'since must be "last" or the version of an earlier reply')
-    return (yield from changes.position_of(context, int(text[:_DIGITS])))
+    return (yield from changes.find_position(context, int(text[:_MAX_DIGITS])))
 
 
 def _wait(context: ToolContext, args: Wait) -> Steps:
-    after = yield from changes.seen(context)
+    after = yield from changes.find_seen(context)
     tasks: TaskList = yield context.calls.list(limit=1)
     after, version = tasks.seq if after is None else after, tasks.version
-    if own := (yield from current.left_to_itself(context, tasks.counts)):
-        reply = yield from listing.changed_since(context, after)
-        text = (
-            f"Nothing to wait for: #{own.id} {clip(one_line(own.title), _NAME)} is yours; call {context.tool('next')}."
-        )
+    if own := (yield from current.find_resumable(context, tasks.counts)):
+        reply = yield from listing.show_changes_since(context, after)
+        title = clip(one_line(own.title), _MAX_NAME)
+        text = f"Nothing to wait for: #{own.id} {title} is yours; call {context.tool_name('next')}."
         return structs.replace(reply, text=f"{text}\n{reply.text}")
     position, deadline = after, time.monotonic() + args.seconds
     while (left_ms := int((deadline - time.monotonic()) * 1_000)) > 0:
         try:
-            result: EventsResult = yield changes.wait(context, position, left_ms)
+            result: EventsResult = yield changes.wait_for_events(context, position, left_ms)
         except (Gap, WrongEpoch):
             return (yield from _tasks(context, Tasks()))
-        if changes.is_others(context, result):
-            return (yield from listing.changed_since(context, after))
+        if changes.is_by_others(context, result):
+            return (yield from listing.show_changes_since(context, after))
         position = max(position, result.next)
         version = max([version, *(event.version for event in result.events)])
-    changes.note_seen(context, position, version)
-    return listing.unchanged(f"Nothing changed within {args.seconds} s", version)
+    changes.mark_seen(context, position, version)
+    return listing.show_no_changes(f"Nothing changed within {args.seconds} s", version)
 
 
 def _refuse(problem: Problem) -> Reply:
@@ -362,14 +374,14 @@ changed.]"""
 
 _NUMBER = {"type": "integer"}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-_ROWS_OUT = {"tasks": {"type": "array", "items": {"type": "object"}}, "gone": _TEXTS, "version": _NUMBER}
-_NEXT_OUT = {"next": {"type": ["object", "null"]}, "finished": {"type": "string"}, "remaining": _NUMBER}
+_ROWS_OUTPUT = {"tasks": {"type": "array", "items": {"type": "object"}}, "gone": _TEXTS, "version": _NUMBER}
+_NEXT_OUTPUT = {"next": {"type": ["object", "null"]}, "finished": {"type": "string"}, "remaining": _NUMBER}
 
 DIALECT = Dialect(
     name="native",
     summary="Ours, the recommended one: plan, next, update, tasks, wait; small replies and deltas.",
     guide=_GUIDE,
-    unblocks=True,
+    can_unblock=True,
     refuse=_refuse,
     tools=(
         Tool(
@@ -386,7 +398,7 @@ DIALECT = Dialect(
             Next,
             _next,
             "advances",
-            _NEXT_OUT,
+            _NEXT_OUTPUT,
         ),
         Tool("update", "Change a task: status, title, owner, order.", Update, _update, "destroys", {"updated": _TEXTS}),
         Tool(
@@ -395,8 +407,8 @@ DIALECT = Dialect(
             Tasks,
             _tasks,
             "reads",
-            _ROWS_OUT,
+            _ROWS_OUTPUT,
         ),
-        Tool("wait", "Wait until others change the task list.", Wait, _wait, "reads", _ROWS_OUT),
+        Tool("wait", "Wait until others change the task list.", Wait, _wait, "reads", _ROWS_OUTPUT),
     ),
 )

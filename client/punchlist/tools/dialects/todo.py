@@ -1,4 +1,4 @@
-"""`todo`: the tools of a chat assistant that keeps the to-dos of the user whom its server is for."""
+"""`todo`: a chat assistant's tools for the to-dos of one user, the user of its server."""
 
 from collections.abc import Callable, Generator
 from functools import partial
@@ -10,8 +10,8 @@ from punchlist.base.text import one_line
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.tools import creating, notes, paths
-from punchlist.tools.budget import BUDGET, compact, fitting, more, shorten
-from punchlist.tools.history import completed_by_others
+from punchlist.tools.budget import BUDGET, announce_omitted, fit, shorten, to_json
+from punchlist.tools.history import describe_completion_by_others
 from punchlist.tools.model import (
     NUMBER,
     Arguments,
@@ -25,39 +25,39 @@ from punchlist.tools.model import (
     Token,
     Tool,
     ToolContext,
-    confirmed,
-    limited,
+    advertise_limit,
+    call_with_consent,
 )
-from punchlist.tools.phrases import gated, is_open_heading, waiting
+from punchlist.tools.phrases import describe_gate, describe_wait, is_open_heading
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Status, Task, Title
 
 TaskId = Annotated[str, Meta(description="The task's number", extra_json_schema={NUMBER: True, "minimum": 1})]
 Also = tuple[Annotated[str, Meta(extra_json_schema={NUMBER: True})], ...]
 UserWords = Annotated[str, Hidden]
-_IN_A_REPLY = 20_000
+_MAX_TEXT = 20_000
 
 
 class CreateTodo(Arguments, frozen=True):
-    """What create_todo_task takes."""
+    """Arguments of create_todo_task."""
 
-    title: Annotated[str, limited(Title)]
+    title: Annotated[str, advertise_limit(Title)]
 
 
 class OneTask(Arguments, frozen=True):
-    """What the tools for one task take."""
+    """Arguments of tools for one task."""
 
     task_id: TaskId
 
 
 class GetTodo(OneTask, frozen=True):
-    """What get_todo_task takes. The description is shown from character `offset` on."""
+    """Arguments of get_todo_task. The description is shown from character `offset` on."""
 
     offset: Offset = 0
 
 
 class DeleteTodo(OneTask, frozen=True):
-    """What delete_todo_task takes."""
+    """Arguments of delete_todo_task."""
 
     also: Also = ()
     confirm: Token = ""
@@ -65,109 +65,112 @@ class DeleteTodo(OneTask, frozen=True):
 
 
 class UpdateTodo(OneTask, frozen=True):
-    """What update_todo_task takes."""
+    """Arguments of update_todo_task."""
 
-    title: Annotated[str, limited(Title)]
+    title: Annotated[str, advertise_limit(Title)]
     confirm: Token = ""
     user_words: UserWords = ""
 
 
-def _reply(data: Any) -> Reply:
-    return Reply(text=compact(data), data=data)
+def _to_reply(data: Any) -> Reply:
+    return Reply(text=to_json(data), data=data)
 
 
-def row(task: Task, path: str = "") -> dict[str, Any]:
-    """Return a task in this dialect's form. One that has failed or waits at its gate counts as not completed.
+def build_row(task: Task, path: str = "") -> dict[str, Any]:
+    """Return a task in this dialect's form. A failed task, or one that waits at its gate, counts as not completed.
 
-    `path` is its title after those of its parents.
+    `path` is the task's title with those of its parents.
     """
-    state = "failed" if task.status == "failed" else waiting(task)
-    stated = {"status": state} if state else {}
-    stated |= {"path": path} if path else {}
-    stated |= {"heading": True} if is_open_heading(task) else {}
-    return {"id": int(task.id), "title": task.title, "completed": task.status == "completed", **stated}
+    status = "failed" if task.status == "failed" else describe_wait(task)
+    optional = {"status": status} if status else {}
+    optional |= {"path": path} if path else {}
+    optional |= {"heading": True} if is_open_heading(task) else {}
+    return {"id": int(task.id), "title": task.title, "completed": task.status == "completed", **optional}
 
 
-def _full(context: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
-    rest = context.call_of("get_todo_task", f"task_id={task.id}")
+def _build_full_row(context: ToolContext, task: Task, offset: int = 0) -> dict[str, Any]:
+    call = context.format_call("get_todo_task", f"task_id={task.id}")
     texts = {
-        "description": shorten(task.description, _IN_A_REPLY, offset, rest),
-        "result": shorten(task.result_summary, _IN_A_REPLY),
-        "reason": shorten(task.fail_reason, _IN_A_REPLY),
+        "description": shorten(task.description, _MAX_TEXT, offset, call),
+        "result": shorten(task.result_summary, _MAX_TEXT),
+        "reason": shorten(task.fail_reason, _MAX_TEXT),
     }
-    noted = {"notes": notes.newest(task)} if task.notes else {}
-    return row(task) | {name: text for name, text in texts.items() if text} | noted
+    newest = {"notes": notes.format_newest(task)} if task.notes else {}
+    return build_row(task) | {name: text for name, text in texts.items() if text} | newest
 
 
-def outcome(task: Task, status: str, note: str = "") -> Reply:
+def build_outcome(task: Task, status: str, note: str = "") -> Reply:
     data = {"task_id": int(task.id), "status": status, "title": task.title}
-    return _reply(data | ({"note": note} if note else {}))
+    return _to_reply(data | ({"note": note} if note else {}))
 
 
-_WANTED: dict[str, tuple[Status, ...]] = {
+_STATUSES: dict[str, tuple[Status, ...]] = {
     "pending": ("pending", "in_progress", "paused", "failed"),
     "completed": ("completed",),
 }
-"""Filter → the statuses that it keeps: each task is either pending or completed, so that the counts add up."""
+"""Filter -> the statuses that it selects. Each status belongs to one filter, so that the counts add up."""
 
 
-def rows(context: ToolContext, status: str, offset: int, tool: str) -> Steps:
-    """The tasks that a filter keeps. Where they don't fit, a last row of the same form tells how many are left out."""
-    tasks: TaskList = yield context.calls.list(status=_WANTED.get(status), offset=offset)
-    place_of = yield from paths.places(context, tasks)
-    shown, left_out = fitting(tasks, lambda task: row(task, place_of(task)), BUDGET)
+def list_rows(context: ToolContext, status: str, offset: int, tool: str) -> Steps:
+    """Return the tasks selected by a filter. If they don't fit, a last row with id 0 counts those left out."""
+    tasks: TaskList = yield context.calls.list(status=_STATUSES.get(status), offset=offset)
+    path_of = yield from paths.load_paths(context, tasks)
+    shown, left_out = fit(tasks, lambda task: build_row(task, path_of(task)), BUDGET)
     if left_out:
-        rest = more(left_out, offset + len(shown), context.tool(tool))
-        shown.append({"id": 0, "title": f"… {rest}", "completed": False, "omitted": left_out})
-    return _reply(shown)
+        hint = announce_omitted(left_out, offset + len(shown), context.tool_name(tool))
+        shown.append({"id": 0, "title": f"… {hint}", "completed": False, "omitted": left_out})
+    return _to_reply(shown)
 
 
-def delete_confirmed(context: ToolContext, number: str, also: tuple[str, ...], confirm: str, words: str) -> Steps:
-    """Deletes tasks once the user has agreed, with one question for all of them."""
+def delete_with_consent(context: ToolContext, number: str, also: tuple[str, ...], confirm: str, words: str) -> Steps:
+    """Delete tasks with the user's consent, with one question for all of them."""
     task: Task = yield context.calls.get(number)
     ids = list(dict.fromkeys((task.id, *also)))
-    named = f"task {task.id}" if len(ids) == 1 else f"tasks {', '.join(ids)}"
-    question = f"Are you sure you want to delete {named}? (yes/no)"
-    gone = yield from confirmed(context, partial(context.calls.delete, *ids), question, confirm=confirm, quote=words)
-    if isinstance(gone, Reply):
-        return gone
-    reply = outcome(task, "deleted")
-    return reply if len(ids) == 1 else _reply({**reply.data, "deleted": [int(each) for each in gone]})
+    names = f"task {task.id}" if len(ids) == 1 else f"tasks {', '.join(ids)}"
+    question = f"Are you sure you want to delete {names}? (yes/no)"
+    deleted = yield from call_with_consent(
+        context, partial(context.calls.delete, *ids), question, confirm=confirm, quote=words
+    )
+    if isinstance(deleted, Reply):
+        return deleted
+    reply = build_outcome(task, "deleted")
+    return reply if len(ids) == 1 else _to_reply({**reply.data, "deleted": [int(id) for id in deleted]})
 
 
-def renamed(
+def rename_with_consent(
     context: ToolContext, rename: Callable[..., Call[Any]], task: Task, title: str, confirm: str, words: str
 ) -> Generator[Call[Any], Any, Any]:
-    """Changes a task's title once the user has agreed: the task, or the reply that puts the question."""
+    """Rename a task with the user's consent. Return the task, or the reply with the question."""
     question = f"Are you sure you want to rename task {task.id}? (yes/no)"
-    return (yield from confirmed(context, rename, question, confirm=confirm, quote=words, title=title))
+    return (yield from call_with_consent(context, rename, question, confirm=confirm, quote=words, title=title))
 
 
 def _create_todo(context: ToolContext, args: CreateTodo) -> Steps:
     result = yield from creating.add(context, one_line(args.title))
-    return _reply(
-        _full(context, result.task) | ({"note": creating.kept(context, result.task, {})} if result.kept else {})
+    return _to_reply(
+        _build_full_row(context, result.task)
+        | ({"note": creating.describe_kept(context, result.task, {})} if result.kept else {})
     )
 
 
 def _get_todo(context: ToolContext, args: GetTodo) -> Steps:
     task: Task = yield context.calls.get(args.task_id)
-    return _reply(_full(context, task, args.offset))
+    return _to_reply(_build_full_row(context, task, args.offset))
 
 
 def _list_todos(context: ToolContext, args: Listing) -> Steps:
-    return (yield from rows(context, "all", args.offset, "list_todo_tasks"))
+    return (yield from list_rows(context, "all", args.offset, "list_todo_tasks"))
 
 
 def _complete_todo(context: ToolContext, args: OneTask) -> Steps:
-    before = yield from completed_by_others(context, args.task_id)
+    before = yield from describe_completion_by_others(context, args.task_id)
     result: SetStatusResult = yield context.calls.complete(args.task_id)
-    note = gated(result.task) or (f"{before} before" if before else "")
-    return _reply(_full(context, result.task) | ({"note": note} if note else {}))
+    note = describe_gate(result.task) or (f"{before} before" if before else "")
+    return _to_reply(_build_full_row(context, result.task) | ({"note": note} if note else {}))
 
 
 def _delete_todo(context: ToolContext, args: DeleteTodo) -> Steps:
-    return (yield from delete_confirmed(context, args.task_id, args.also, args.confirm, args.user_words))
+    return (yield from delete_with_consent(context, args.task_id, args.also, args.confirm, args.user_words))
 
 
 def _update_todo(context: ToolContext, args: UpdateTodo) -> Steps:
@@ -175,15 +178,15 @@ def _update_todo(context: ToolContext, args: UpdateTodo) -> Steps:
     title = one_line(args.title)
     rename = partial(context.calls.edit, task.id, title=title)
     if title == task.title:
-        return _reply(_full(context, task))
-    changed = yield from renamed(context, rename, task, title, args.confirm, args.user_words)
-    return changed if isinstance(changed, Reply) else _reply(_full(context, changed))
+        return _to_reply(_build_full_row(context, task))
+    changed = yield from rename_with_consent(context, rename, task, title, args.confirm, args.user_words)
+    return changed if isinstance(changed, Reply) else _to_reply(_build_full_row(context, changed))
 
 
 def refuse(problem: Problem) -> Reply:
-    """A problem in the form of this dialect."""
+    """Return a problem in this dialect's form."""
     data = {"status": "error", "error": problem.text}
-    return Reply(text=compact(data), data=data, refused=True)
+    return Reply(text=to_json(data), data=data, refused=True)
 
 
 _GUIDE = """# To-dos

@@ -1,4 +1,4 @@
-"""`todo-v1`: a chat assistant's tools for the to-dos of many users: each call names its user."""
+"""`todo-v1`: a chat assistant's tools for the to-dos of many users. Each call names its user."""
 
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -7,94 +7,118 @@ from msgspec import Meta
 
 from punchlist.base.text import one_line
 from punchlist.tools import creating
-from punchlist.tools.dialects.todo import Also, TaskId, UserWords, delete_confirmed, outcome, refuse, renamed, rows
-from punchlist.tools.history import completed_by_others
-from punchlist.tools.model import Arguments, Dialect, Offset, Problem, Reply, Steps, Token, Tool, ToolContext, limited
-from punchlist.tools.phrases import gated
+from punchlist.tools.dialects.todo import (
+    Also,
+    TaskId,
+    UserWords,
+    build_outcome,
+    delete_with_consent,
+    list_rows,
+    refuse,
+    rename_with_consent,
+)
+from punchlist.tools.history import describe_completion_by_others
+from punchlist.tools.model import (
+    Arguments,
+    Dialect,
+    Offset,
+    Problem,
+    Reply,
+    Steps,
+    Token,
+    Tool,
+    ToolContext,
+    advertise_limit,
+)
+from punchlist.tools.phrases import describe_gate
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Description, Task, Title
 
 UserId = Annotated[str, Meta(description="The user's id")]
 
 
-class Users(Arguments, frozen=True):
-    """What all tools take."""
+class UserArguments(Arguments, frozen=True):
+    """Arguments of all tools."""
 
     user_id: UserId
 
 
-class AddTask(Users, frozen=True):
-    """What add_task takes."""
+class AddTask(UserArguments, frozen=True):
+    """Arguments of add_task."""
 
-    title: Annotated[str, limited(Title)]
-    description: Annotated[str, limited(Description)] = ""
+    title: Annotated[str, advertise_limit(Title)]
+    description: Annotated[str, advertise_limit(Description)] = ""
 
 
-class ListTasks(Users, frozen=True):
-    """What list_tasks takes."""
+class ListTasks(UserArguments, frozen=True):
+    """Arguments of list_tasks."""
 
     status: Literal["all", "pending", "completed"] = "all"
     offset: Offset = 0
 
 
-class UsersTask(Users, frozen=True):
-    """What complete_task takes."""
+class UserTask(UserArguments, frozen=True):
+    """Arguments of complete_task."""
 
     task_id: TaskId
 
 
-class DeleteTask(UsersTask, frozen=True):
-    """What delete_task takes."""
+class DeleteTask(UserTask, frozen=True):
+    """Arguments of delete_task."""
 
     also: Also = ()
     confirm: Token = ""
     user_words: UserWords = ""
 
 
-class UpdateTask(UsersTask, frozen=True):
-    """What update_task takes."""
+class UpdateTask(UserTask, frozen=True):
+    """Arguments of update_task."""
 
-    title: Annotated[str, limited(Title)] = ""
-    description: Annotated[str, limited(Description)] = ""
+    title: Annotated[str, advertise_limit(Title)] = ""
+    description: Annotated[str, advertise_limit(Description)] = ""
     confirm: Token = ""
     user_words: UserWords = ""
 
 
-def _own(context: ToolContext, args: Users) -> None:
+def _check_user(context: ToolContext, args: UserArguments) -> None:
     if context.user is not None and args.user_id != context.user:
         raise Problem("forbidden", f"user_id must be {context.user!r}, the user of this connection")
 
 
 def _add(context: ToolContext, args: AddTask) -> Steps:
-    _own(context, args)
+    _check_user(context, args)
     result = yield from creating.add(context, one_line(args.title), description=args.description)
     if result.kept:
-        return outcome(
-            result.task, "kept", creating.kept(context, result.task, {"description": args.description}, "update_task")
+        return build_outcome(
+            result.task,
+            "kept",
+            creating.describe_kept(context, result.task, {"description": args.description}, "update_task"),
         )
-    return outcome(result.task, "created")
+    return build_outcome(result.task, "created")
 
 
 def _list(context: ToolContext, args: ListTasks) -> Steps:
-    _own(context, args)
-    return (yield from rows(context, args.status, args.offset, "list_tasks"))
+    _check_user(context, args)
+    return (yield from list_rows(context, args.status, args.offset, "list_tasks"))
 
 
-def _complete(context: ToolContext, args: UsersTask) -> Steps:
-    _own(context, args)
-    before = yield from completed_by_others(context, args.task_id)
+def _complete(context: ToolContext, args: UserTask) -> Steps:
+    _check_user(context, args)
+    before = yield from describe_completion_by_others(context, args.task_id)
     result: SetStatusResult = yield context.calls.complete(args.task_id)
-    told = gated(result.task)
-    return outcome(result.task, "pending" if told else "completed", told or (f"{before} before" if before else ""))
+    gate = describe_gate(result.task)
+    return build_outcome(
+        result.task, "pending" if gate else "completed", gate or (f"{before} before" if before else "")
+    )
 
 
 def _delete(context: ToolContext, args: DeleteTask) -> Steps:
-    _own(context, args)
-    return (yield from delete_confirmed(context, args.task_id, args.also, args.confirm, args.user_words))
+    _check_user(context, args)
+    return (yield from delete_with_consent(context, args.task_id, args.also, args.confirm, args.user_words))
 
 
 def _update(context: ToolContext, args: UpdateTask) -> Steps:
-    _own(context, args)
+    _check_user(context, args)
     if not args.title and not args.description:
         raise Problem("invalid_arguments", "title or description is required")
     task: Task = yield context.calls.get(args.task_id)
@@ -103,10 +127,10 @@ def _update(context: ToolContext, args: UpdateTask) -> Steps:
     changes |= {"description": args.description} if args.description else {}
     edit = partial(context.calls.edit, task.id, **changes)
     if title and title != task.title:
-        changed = yield from renamed(context, edit, task, title, args.confirm, args.user_words)
+        changed = yield from rename_with_consent(context, edit, task, title, args.confirm, args.user_words)
     else:
         changed = yield edit()
-    return changed if isinstance(changed, Reply) else outcome(changed, "updated")
+    return changed if isinstance(changed, Reply) else build_outcome(changed, "updated")
 
 
 _GUIDE = """# To-dos
@@ -126,7 +150,7 @@ DIALECT = Dialect(
     tools=(
         Tool("add_task", "Add a to-do for the user.", AddTask, _add, "adds"),
         Tool("list_tasks", "List the user's to-dos.", ListTasks, _list, "reads"),
-        Tool("complete_task", "Mark a to-do of the user as completed.", UsersTask, _complete),
+        Tool("complete_task", "Mark a to-do of the user as completed.", UserTask, _complete),
         Tool(
             "delete_task", "Delete a to-do of the user; asks for confirmation first.", DeleteTask, _delete, "destroys"
         ),

@@ -70,7 +70,7 @@ def run_mcp(context: Context) -> int:
 
     from punchlist_apps.mcp.agents import Agents
     from punchlist_apps.mcp.http_auth import Token
-    from punchlist_apps.mcp.serve import over_http, over_stdio
+    from punchlist_apps.mcp.serve import serve_http, serve_stdio
     from punchlist_apps.mcp.server import Setup
     from punchlist_apps.mcp.users import UsersFile
 
@@ -90,7 +90,7 @@ def run_mcp(context: Context) -> int:
             return CONFIGURATION
         context.note(f"serving http://127.0.0.1:{args.port}/mcp with the token in {path}")
         try:
-            anyio.run(over_http, options, setup, args.port, grants)
+            anyio.run(serve_http, options, setup, args.port, grants)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 error.filename = f"port {args.port}"
@@ -102,7 +102,7 @@ def run_mcp(context: Context) -> int:
         setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ), place))
         # The reader of standard input blocks in a thread, which no handler could interrupt.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        anyio.run(over_stdio, options, setup)
+        anyio.run(serve_stdio, options, setup)
     return 0
 
 

@@ -5,7 +5,7 @@ import json
 import msgspec
 
 from punchlist.tools import registry, schema
-from punchlist.tools.budget import compact, tokens
+from punchlist.tools.budget import count_tokens, to_json
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_apps.cli.calling.context import Context
@@ -49,7 +49,7 @@ def run_tools(context: Context) -> int:
     if args.prompt:
         return context.answer({"dialect": dialect.name, "prompt": dialect.prompt}, [dialect.prompt])
     if args.format == "python":
-        source = schema.python_source(dialect)
+        source = schema.render_python(dialect)
         return context.answer({"dialect": dialect.name, "python": source}, [source.rstrip()])
     definitions = schema.definitions(dialect, args.format)
     text = msgspec.json.format(json.dumps(definitions, ensure_ascii=False), indent=2)
@@ -62,7 +62,7 @@ def _show_overview(context: Context) -> int:
             "dialect": dialect.name,
             "summary": dialect.summary,
             "tools": [tool.name for tool in dialect.tools],
-            "tokens": tokens(compact(schema.definitions(dialect, "anthropic"))),
+            "tokens": count_tokens(to_json(schema.definitions(dialect, "anthropic"))),
         }
         for dialect in map(registry.dialect, registry.names())
     ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from punchlist.errors import Forbidden
 from punchlist.taskfiles.file_format import Fields
-from punchlist.tools.phrases import unanswered
+from punchlist.tools.phrases import explain_unanswered
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.things import Task
 
@@ -54,4 +54,4 @@ def check_gate(task: Task | None, method: str, params: Mapping[str, Any]) -> Non
         return
     is_withdrawn = method == "task.set_status" and params.get("status") != "completed"
     if is_withdrawn or method == "task.delete" or (method == "task.edit" and "owner" in params):
-        raise Forbidden("forbidden", ERRORS["forbidden"].code, unanswered(task), {"what": "gate"})
+        raise Forbidden("forbidden", ERRORS["forbidden"].code, explain_unanswered(task), {"what": "gate"})

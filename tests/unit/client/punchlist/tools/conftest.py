@@ -12,7 +12,7 @@ Open = Callable[..., Toolbox]
 
 
 @pytest.fixture(autouse=True)
-def no_conversation_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUNCHLIST_CONVERSATION", raising=False)
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
@@ -20,7 +20,7 @@ def no_conversation_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def daemon(tmp_path: Path, portal: BlockingPortal) -> Generator[Running]:
-    """A daemon that takes a model's answer at once: transcripts have no turns."""
+    """A daemon that accepts a model's confirmation immediately, because transcripts have no turns."""
     with portal.wrap_async_context_manager(running_daemon(tmp_path, later_s=0.0)) as daemon:
         yield daemon
 
@@ -33,5 +33,5 @@ def client(daemon: Running) -> Generator[Client]:
 
 @pytest.fixture
 def box(client: Client) -> Toolbox:
-    """Tools of one agent on a list of its own."""
+    """Tools of one agent on its own list."""
     return Toolbox(client, ToolCaller("work", "ann"))

@@ -15,7 +15,7 @@ from punchlist_testing.optional import has_package, needs
 TASK = {"subject": "Copy", "description": "All of it"}
 
 
-def test_an_anthropic_message_is_answered_block_by_block(box: Toolbox) -> None:
+def test_anthropic_tool_calls_get_results_in_one_message(box: Toolbox) -> None:
     content = [
         {"type": "text", "text": "I'll add it."},
         {"type": "tool_use", "id": "t1", "name": "TaskCreate", "input": TASK},
@@ -32,17 +32,17 @@ def test_an_anthropic_message_is_answered_block_by_block(box: Toolbox) -> None:
     assert answer_anthropic("claude", box, content[:1]) is None
 
 
-def test_a_tool_that_is_not_offered_is_not_called(box: Toolbox) -> None:
+def test_unoffered_tool_is_rejected(box: Toolbox) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "TodoWrite", "arguments": '{"todos": []}'}}
     made = {"id": "c2", "type": "function", "function": {"name": "queue_add_task", "arguments": '{"description": "a"}'}}
     message = {"role": "assistant", "tool_calls": [call, made]}
     refused = answer_openai("claude", box, message, tools=["TaskGet"])
-    assert refused[0]["content"] == "there is no tool 'TodoWrite'; there are: TaskGet"
+    assert refused[0]["content"] == "there is no tool 'TodoWrite'; available: TaskGet"
     several = answer_openai(["claude", "queue", "todo-v1"], box, message, tools=["TaskGet", "queue_add_task"])
     assert several[1]["content"].startswith('{"success":true,"taskId":"1"')
 
 
-def test_the_calls_of_a_chat_completion_are_answered(box: Toolbox) -> None:
+def test_chat_completion_calls_get_results(box: Toolbox) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "TaskCreate", "arguments": json.dumps(TASK)}}
     empty = {"id": "c2", "type": "function", "function": {"name": "TaskList", "arguments": ""}}
     answers = answer_openai("claude", box, {"role": "assistant", "content": None, "tool_calls": [call, empty]})
@@ -51,7 +51,7 @@ def test_the_calls_of_a_chat_completion_are_answered(box: Toolbox) -> None:
     assert answer_openai("claude", box, {"role": "assistant", "content": "Done."}) == []
 
 
-def test_the_output_of_a_response_is_answered(box: Toolbox) -> None:
+def test_responses_calls_get_results(box: Toolbox) -> None:
     output: list[Any] = [
         {"type": "message", "content": []},
         SimpleNamespace(type="function_call", call_id="f1", name="TaskCreate", arguments=json.dumps(TASK)),
@@ -62,9 +62,7 @@ def test_the_output_of_a_response_is_answered(box: Toolbox) -> None:
 
 
 @needs("agents", has_package("agents"))
-async def test_an_agent_of_the_openai_sdk_works_a_list_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_openai_sdk_agent_completes_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sdk: Any = import_module("agents")
     script: Any = import_module("agents.testing")
     monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")

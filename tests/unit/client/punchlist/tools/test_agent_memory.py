@@ -8,26 +8,26 @@ from punchlist.tools.agent_memory import Memory
 from punchlist_testing.daemon import spawned_daemon
 
 
-def test_what_an_agent_has_seen_and_claimed_is_kept_for_each_list_and_log() -> None:
-    mind = Memory().mind
+def test_state_is_kept_per_agent_list_and_log() -> None:
+    state = Memory().state_of
     shared = Memory()
-    shared.mind("log", "work", "ann").seen = 7
-    assert shared.mind("log", "work", "ann").seen == 7
+    shared.state_of("log", "work", "ann").seen = 7
+    assert shared.state_of("log", "work", "ann").seen == 7
     others = [("log", "work", "bob"), ("log", "home", "ann"), ("restored", "work", "ann")]
-    assert [shared.mind(*other).seen for other in others] == [None, None, None]
-    assert mind("log", "work", "ann").claims == {}
+    assert [shared.state_of(*other).seen for other in others] == [None, None, None]
+    assert state("log", "work", "ann").claims == {}
 
 
-def test_a_memory_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_memory, "_MINDS", 3)
+def test_least_recently_used_state_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_memory, "_MAX_STATES", 3)
     shared = Memory()
     for actor in ("a", "b", "c", "a", "d"):
-        mind = shared.mind("log", "work", actor)
-        mind.seen = (mind.seen or 0) + 1
-    assert [shared.mind("log", "work", actor).seen for actor in ("a", "d", "b")] == [2, 1, None]
+        state = shared.state_of("log", "work", actor)
+        state.seen = (state.seen or 0) + 1
+    assert [shared.state_of("log", "work", actor).seen for actor in ("a", "d", "b")] == [2, 1, None]
 
 
-def test_a_position_of_one_log_is_not_taken_for_one_of_another(client: Client, tmp_path: Path) -> None:
+def test_position_of_another_log_is_ignored(client: Client, tmp_path: Path) -> None:
     shared, caller = Memory(), ToolCaller("work", "ann")
     box = Toolbox(client, caller, shared)
     box.call("native", "plan", {"tasks": [f"task {number}" for number in range(50)]})

@@ -4,11 +4,11 @@ from punchlist.tools import Problem, catalog, names, offered
 from punchlist_packages.generate import SETS
 
 
-def shown(dialects: str | list[str], only: list[str] | None = None) -> list[str]:
+def list_offered(dialects: str | list[str], only: list[str] | None = None) -> list[str]:
     return [tool.name for one in offered(dialects, only) for tool in one.tools]
 
 
-def test_names_that_two_dialects_use_get_the_dialect_before_them() -> None:
+def test_shared_tool_names_get_their_dialect_as_prefix() -> None:
     both = offered(["queue", "todo-v1"])
     assert both[0].tool("queue_add_task")
     assert both[1].tool("todo-v1_add_task")
@@ -16,16 +16,16 @@ def test_names_that_two_dialects_use_get_the_dialect_before_them() -> None:
     assert both[0].tool("fail_task")
 
 
-def test_all_dialects_together_lose_no_tool() -> None:
-    found = shown(list(names()))
+def test_all_dialects_together_offer_all_tools() -> None:
+    found = list_offered(list(names()))
     assert len(found) == len(set(found)) == 5 + 8 + 5 + 8 + 6 + 5
-    assert len(shown(["native", "native"])) == 5
+    assert len(list_offered(["native", "native"])) == 5
 
 
-def test_exactly_the_named_tools_are_offered() -> None:
-    assert shown("queue", ["complete_task", "add_task"]) == ["add_task", "complete_task"]
-    assert shown(["queue", "checklist"], ["ListTasks"]) == ["ListTasks"]
-    assert shown(["queue", "todo-v1"], ["queue_add_task"]) == ["queue_add_task"]
+def test_only_selected_tools_are_offered() -> None:
+    assert list_offered("queue", ["complete_task", "add_task"]) == ["add_task", "complete_task"]
+    assert list_offered(["queue", "checklist"], ["ListTasks"]) == ["ListTasks"]
+    assert list_offered(["queue", "todo-v1"], ["queue_add_task"]) == ["queue_add_task"]
 
 
 @pytest.mark.parametrize(
@@ -35,27 +35,27 @@ def test_exactly_the_named_tools_are_offered() -> None:
         ("checklist", "addtask", "did you mean AddTask?"),
         ("todo", "add_task", "it is a tool of queue and todo-v1"),
         (["queue", "todo-v1"], "add_task", "did you mean queue_add_task or todo-v1_add_task?"),
-        ("native", "zzz", "there are: plan, next, update, tasks, wait"),
-        ("native", "", "there are: plan"),
+        ("native", "zzz", "available: plan, next, update, tasks, wait"),
+        ("native", "", "available: plan"),
     ],
 )
-def test_an_unknown_tool_is_refused_with_the_nearest(dialects: str | list[str], name: str, told: str) -> None:
+def test_unknown_tool_suggests_the_closest(dialects: str | list[str], name: str, told: str) -> None:
     with pytest.raises(Problem) as refused:
         offered(dialects, [name])
     assert told in refused.value.text
 
 
-def test_no_tool_at_all_is_a_problem() -> None:
+def test_empty_selection_is_rejected() -> None:
     with pytest.raises(Problem, match="name at least one tool"):
         offered("native", [])
 
 
-def test_an_unknown_dialect_is_a_problem() -> None:
+def test_unknown_dialect_is_rejected() -> None:
     with pytest.raises(Problem):
         offered(["klingon"])
 
 
-def test_instructions_use_the_names_that_the_tools_have() -> None:
+def test_instructions_use_offered_names() -> None:
     text = catalog.prompt(offered(["queue", "todo-v1"]))
     assert text.count("# ") == 2
     assert "queue_add_task it, tell the user so, and go on" in text
@@ -64,13 +64,13 @@ def test_instructions_use_the_names_that_the_tools_have() -> None:
     assert " list_tasks" not in text
 
 
-def test_instructions_of_a_narrowed_dialect_name_no_other_tool() -> None:
+def test_instructions_of_selected_tools_name_no_others() -> None:
     text = catalog.prompt(offered("checklist", [*SETS[0][2]]))
     assert "call AddTask for each step before" in text
     assert "SetTaskList" not in text
     assert "DeleteTask" in text
 
 
-def test_a_dialect_that_was_narrowed_can_be_offered_again() -> None:
+def test_selected_tools_can_be_selected_again() -> None:
     (narrowed,) = offered("queue", ["add_task", "list_tasks"])
     assert [tool.name for one in offered(narrowed) for tool in one.tools] == ["add_task", "list_tasks"]

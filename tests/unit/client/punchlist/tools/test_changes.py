@@ -1,4 +1,4 @@
-"""What an agent is told of others' changes: each of them, none twice, and nothing is told by a line of ids alone."""
+"""Reports of changes by others: each exactly once. A line that only has ids does not count as a report."""
 
 import random
 import re
@@ -11,12 +11,12 @@ from punchlist.tools import Toolbox, ToolCaller
 from punchlist_schemas.events import Deleted, NoteAdded
 
 
-def restarted(client: Client) -> Toolbox:
-    """What a process remembers goes with it."""
+def restart(client: Client) -> Toolbox:
+    """Discard the state of the process, as a restart does."""
     return Toolbox(client, ToolCaller("work", "ann"))
 
 
-def test_only_what_others_changed_since_the_last_look_is_told(client: Client, box: Toolbox) -> None:
+def test_only_new_changes_by_others_are_reported(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work", actor="bob")
     box.call("native", "plan", {"tasks": ["One", "Two", "Three"]})
     box.call("native", "tasks")
@@ -28,41 +28,41 @@ def test_only_what_others_changed_since_the_last_look_is_told(client: Client, bo
     assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
 
 
-def test_a_restart_tells_again_rather_than_missing_anything(client: Client, box: Toolbox) -> None:
+def test_restart_repeats_changes_instead_of_missing_them(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work", actor="bob")
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     plan.edit("1", title="Before the restart")
-    box = restarted(client)
+    box = restart(client)
     plan.edit("2", title="After it")
     told = box.call("native", "tasks", {"since": "last"})
     assert [task["id"] for task in told.data["tasks"]] == ["1", "2"]
 
 
-def test_a_write_tells_what_others_did_before_it(client: Client, box: Toolbox) -> None:
+def test_write_reports_earlier_changes_by_others(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     client.conversation("work", actor="bob").edit("2", title="Changed")
-    box = restarted(client)
+    box = restart(client)
     reply = box.call("native", "next")
     assert reply.text.splitlines()[-2:] == ["Others changed #2:", "#2 Changed — by bob"]
     assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
 
 
-def test_an_agent_that_never_looked_gets_the_whole_list(client: Client) -> None:
+def test_first_look_returns_the_whole_list(client: Client) -> None:
     client.conversation("work").add_many(["One", "Two"])
     told = Toolbox(client, ToolCaller("work", "newcomer")).call("native", "tasks", {"since": "last"})
     assert [task["title"] for task in told.data["tasks"]] == ["One", "Two"]
 
 
-def test_the_last_own_event_is_found_far_back_in_the_log(client: Client, box: Toolbox) -> None:
+def test_last_own_event_is_found_far_back(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["Own"]})
     for part in range(3):
         client.conversation("work", actor="bob").add_many([f"{part}.{number}" for number in range(1_000)])
-    box = restarted(client)
+    box = restart(client)
     told = box.call("native", "tasks", {"since": "last"})
     assert told.text.startswith("3000 changed")
 
 
-def test_a_task_that_was_deleted_and_brought_back_is_changed_not_gone(client: Client, box: Toolbox) -> None:
+def test_restored_task_counts_as_changed(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work", actor="bob")
     box.call("native", "plan", {"tasks": ["One"]})
     plan.delete("1")
@@ -71,7 +71,7 @@ def test_a_task_that_was_deleted_and_brought_back_is_changed_not_gone(client: Cl
     assert (told.data["tasks"][0]["id"], told.data["gone"]) == ("1", [])
 
 
-def test_after_the_list_was_cleared_the_whole_new_one_is_told(client: Client, box: Toolbox) -> None:
+def test_cleared_list_is_reported_whole(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work", actor="bob")
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     plan.clear()
@@ -81,19 +81,19 @@ def test_after_the_list_was_cleared_the_whole_new_one_is_told(client: Client, bo
     assert "One" not in told.text
 
 
-def test_waiting_ends_with_what_others_did(client: Client, box: Toolbox) -> None:
+def test_wait_returns_changes_by_others(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One"]})
     client.conversation("work", actor="bob").edit("1", title="Changed")
     assert "#1 Changed — by bob" in box.call("native", "wait", {"seconds": "20"}).text
 
 
-def test_a_line_that_only_counts_changes_leaves_them_for_since_last(client: Client, box: Toolbox) -> None:
+def test_counted_changes_remain_for_since_last(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": [f"task {number}" for number in range(9)]})
     for number in range(2, 9):
         client.conversation("work", actor="bob").edit(str(number), priority="high")
     for _ in range(2):
         reply = box.call("native", "update", {"id": "1", "priority": "low"})
-        assert reply.text.endswith("Others changed #2, #3, #4, #5 and 3 more: tasks since=last tells.")
+        assert reply.text.endswith("Others changed #2, #3, #4, #5 and 3 more: tasks since=last shows them.")
     told = box.call("native", "tasks", {"since": "last"}).text.splitlines()
     assert [line for line in told if "— by bob" in line][::6] == [
         "#2 [high] task 1 — by bob",
@@ -102,7 +102,7 @@ def test_a_line_that_only_counts_changes_leaves_them_for_since_last(client: Clie
     assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
 
 
-def test_what_does_not_fit_is_told_by_the_next_call(client: Client, box: Toolbox) -> None:
+def test_changes_that_do_not_fit_come_next(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": [f"task {number}" for number in range(120)]})
     for number in range(120, 0, -1):
         client.conversation("work", actor="bob").edit(str(number), priority="high")
@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_told_by_the_next_call(client: Client, box: Toolbox
     assert told == [f"#{number}" for number in range(120, 0, -1)], "in the order in which they were changed"
 
 
-def test_a_later_position_does_not_swallow_what_was_before(client: Client, box: Toolbox) -> None:
+def test_later_position_does_not_skip_earlier_changes(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     plan = client.conversation("work", actor="bob")
     plan.edit("1", priority="high")
@@ -122,7 +122,7 @@ def test_a_later_position_does_not_swallow_what_was_before(client: Client, box: 
     assert "#1 [high] One — by bob" in box.call("native", "tasks", {"since": "last"}).text
 
 
-def test_the_list_marks_what_others_changed(client: Client, box: Toolbox) -> None:
+def test_list_marks_tasks_changed_by_others(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One", "Two", "Three"]})
     plan = client.conversation("work", actor="bob")
     plan.edit("1", description="keep the cookie")
@@ -136,7 +136,7 @@ def test_the_list_marks_what_others_changed(client: Client, box: Toolbox) -> Non
     assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
 
 
-def test_the_tree_is_planned_and_shown(client: Client, box: Toolbox) -> None:
+def test_tree_is_planned_and_shown(client: Client, box: Toolbox) -> None:
     steps: list[dict[str, Any]] = [{"title": "Backend", "ref": "b"}, {"title": "Frontend", "ref": "f"}]
     steps += [{"title": "tests", "parent": name, "priority": "high"} for name in ("f", "b")]
     box.call("native", "plan", {"tasks": steps})
@@ -156,7 +156,7 @@ def test_the_tree_is_planned_and_shown(client: Client, box: Toolbox) -> None:
     assert box.call("checklist", "CompleteTask", {"taskId": "3"}).data["nextTask"]["path"] == "Backend › tests"
 
 
-def test_plan_names_what_others_do_once(client: Client, box: Toolbox) -> None:
+def test_plan_names_others_tasks_once(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     client.conversation("work", actor="bob").take("bob", "2")
     told = box.call("native", "plan", {"tasks": ["Three"]}).text.splitlines()
@@ -166,7 +166,7 @@ def test_plan_names_what_others_do_once(client: Client, box: Toolbox) -> None:
     ]
 
 
-def test_next_says_in_its_line_what_others_changed(client: Client, box: Toolbox) -> None:
+def test_next_marks_changes_on_its_task(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     plan = client.conversation("work", actor="bob")
     plan.edit("1", description="cold", active_form="Being one")
@@ -183,7 +183,7 @@ def test_next_says_in_its_line_what_others_changed(client: Client, box: Toolbox)
     assert box.call("native", "tasks", {"since": "last"}).text.startswith("Nothing changed")
 
 
-def test_offers_without_news_count_no_changes(client: Client, box: Toolbox) -> None:
+def test_offers_without_changes_count_none(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work", actor="bob")
     for number in range(3):
         agent = f"claude-code-{'x' * 40}/{number}"
@@ -198,7 +198,7 @@ def test_offers_without_news_count_no_changes(client: Client, box: Toolbox) -> N
 
 
 class Follower:
-    """An agent that only follows its replies, and what it was told at which position of the log."""
+    """An agent that relies on its replies. Records what was reported at which position of the log."""
 
     def __init__(self, client: Client, chance: random.Random) -> None:
         self.client = client
@@ -224,17 +224,17 @@ class Follower:
             ("tasks", {"since": "last"}),
         ]
         tool, arguments = self.chance.choice(calls)
-        if "tasks since=last tells" in self.call(tool, **arguments) and self.chance.random() < 0.5:
+        if "tasks since=last shows them" in self.call(tool, **arguments) and self.chance.random() < 0.5:
             self.call("tasks", since="last")
 
-    def told(self, task: str) -> list[int]:
-        """The positions at which a line told what others did to a task."""
+    def reported_at(self, task: str) -> list[int]:
+        """Return the positions at which a line reported a change to a task."""
         line = re.compile(rf"^(?: *|Now )#{task}\b.* — by |^gone: (.*, )?#{task}\b", re.MULTILINE)
         return [head for head, text in self.replies if line.search(text)]
 
 
 def act(client: Client, chance: random.Random, number: int) -> None:
-    """A change of another session, or of a person."""
+    """Make a random change as another session or a person."""
     plan = client.conversation("work", actor=chance.choice(("bob", "root")))
     tasks = [task for task in plan.list(status=("pending", "in_progress")) if task.id != "1"]
     if not tasks or chance.random() < 0.2:
@@ -252,7 +252,7 @@ def act(client: Client, chance: random.Random, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_change_is_told_and_none_twice(client: Client, seed: int) -> None:
+def test_every_change_is_reported_exactly_once(client: Client, seed: int) -> None:
     chance = random.Random(seed)
     ann = Follower(client, chance)
     ann.call("plan", tasks=["One", "Two", "Three"])
@@ -275,9 +275,9 @@ def test_every_change_is_told_and_none_twice(client: Client, seed: int) -> None:
             assert sum(len(news.findall(text)) for _, text in ann.replies) <= 1, "no note is news twice"
             assert task in deleted or any(event.text in text for _, text in ann.replies), event.text
         else:
-            assert any(head >= change.seq for head in ann.told(task)), (task, event)
+            assert any(head >= change.seq for head in ann.reported_at(task)), (task, event)
     for task in {str(number) for number in range(1, 100)}:
-        heads = ann.told(task)
+        heads = ann.reported_at(task)
         seqs = [change.seq for change in others if task in (getattr(change.event, "task", None), _added(change))]
         for before, after in zip(heads, heads[1:], strict=False):
             assert any(before < seq <= after for seq in seqs), f"#{task} was told twice"

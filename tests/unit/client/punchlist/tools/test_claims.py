@@ -1,4 +1,4 @@
-"""Two agents of one host on one list: who has what, and what one is told of what the other did."""
+"""Two agents of one host on one list: ownership of tasks, and reports of each other's changes."""
 
 import time
 from collections.abc import Callable, Generator
@@ -30,8 +30,8 @@ def agent(client: Client, name: str, memory: Memory | None = None) -> Toolbox:
 
 
 @pytest.fixture
-def two(client: Client) -> tuple[Toolbox, Toolbox]:
-    """Two sessions that one process serves, on a list of three tasks."""
+def sessions(client: Client) -> tuple[Toolbox, Toolbox]:
+    """Two sessions served by one process, on a list of three tasks."""
     memory = Memory()
     client.conversation("work", actor="zed").add_many(["one", "two", "three"])
     return agent(client, A, memory), agent(client, B, memory)
@@ -43,7 +43,7 @@ ENDS: list[tuple[Callable[[Conversation], object], str]] = [
     (lambda plan: plan.complete("1", "by hand", fence=plan.get("1").fence), "task 1 was completed by zed"),
     (lambda plan: plan.pause("1"), "task 1 was paused by zed"),
 ]
-"""What ends a claim of task 1, and what its owner reads."""
+"""Actions that end the claim of task 1, and what its owner then reads."""
 
 
 FINISHING: list[tuple[str, str, dict[str, object]]] = [
@@ -77,15 +77,15 @@ TAKING_AWAY: list[tuple[str, str, dict[str, object]]] = [
     ("queue", "pause_task", {"task_id": "1"}),
     ("checklist", "UncompleteTask", {"taskId": "1"}),
 ]
-"""Calls of each dialect that finish, begin, delete or otherwise take away task 1."""
+"""Calls of each dialect that finish, start, delete or reassign task 1."""
 
 
 def desk(name: str) -> ToolContext:
     return ToolContext(ConversationCalls("work", name), name, None, Memory())
 
 
-def done(running: Generator[Any, Any, T]) -> T:
-    """The result of a generator that asks the daemon nothing."""
+def run_to_end(running: Generator[Any, Any, T]) -> T:
+    """Return the result of a generator that makes no calls."""
     with pytest.raises(StopIteration) as stop:
         next(running)
     return stop.value.value
@@ -95,10 +95,8 @@ def results(client: Client) -> dict[str, tuple[str, str, str]]:
     return {task.id: (task.status, task.owner, task.result_summary) for task in client.conversation("work").list()}
 
 
-def test_each_session_gets_a_task_of_its_own_and_its_result_lands_there(
-    client: Client, two: tuple[Toolbox, Toolbox]
-) -> None:
-    a, b = two
+def test_each_session_finishes_its_own_task(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     assert "Now #1: one" in a.call("native", "next").text
     assert "Now #2: two" in b.call("native", "next").text
     assert "You are at it already.\nNow #2: two" in b.call("native", "next").text
@@ -109,15 +107,15 @@ def test_each_session_gets_a_task_of_its_own_and_its_result_lands_there(
     assert "#3" in a.call("native", "tasks", {"since": "1"}).text
 
 
-def test_what_the_other_session_did_is_news(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_changes_by_another_session_are_reported(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     a.call("native", "tasks")
     b.call("native", "next")
     assert a.call("native", "tasks", {"since": "last"}).text.splitlines()[1:] == [f"#1 [in_progress {B}] one — by {B}"]
 
 
-def test_a_late_result_is_refused_with_who_has_the_task_now(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_late_result_names_the_new_owner(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     a.call("native", "next")
     client.conversation("work", actor="zed").reopen("1")
     assert "Now #1" in b.call("native", "next").text
@@ -134,20 +132,22 @@ def test_a_late_result_is_refused_with_who_has_the_task_now(client: Client, two:
 
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize(("step", "told"), ENDS)
-def test_a_result_without_a_task_names_who_ended_it(
-    client: Client, two: tuple[Toolbox, Toolbox], step: Callable[[Conversation], object], told: str, restarted: bool
+def test_result_without_task_names_who_ended_it(
+    client: Client,
+    sessions: tuple[Toolbox, Toolbox],
+    step: Callable[[Conversation], object],
+    told: str,
+    restarted: bool,
 ) -> None:
-    a, _ = two
+    a, _ = sessions
     a.call("native", "next")
     step(client.conversation("work", actor="zed"))
     refused = (agent(client, A) if restarted else a).call("native", "next", {"result": "r"})
     assert refused.text.startswith(f"Refused: {told}: your result was not recorded."), refused.text
 
 
-def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
-    client: Client, two: tuple[Toolbox, Toolbox]
-) -> None:
-    a, _ = two
+def test_task_started_without_owner_belongs_to_starter(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     client.conversation("work", actor="zed").start("1")
     assert a.call("native", "next", {"result": "r"}).text.startswith("Refused: you have no task in progress")
     assert "Now #2: two" in a.call("native", "next").text
@@ -159,10 +159,10 @@ def test_what_a_person_began_without_an_owner_is_nobodys_to_take_or_to_complete(
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGINNING[:2])
-def test_what_another_completed_is_not_begun_again(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+def test_task_completed_by_another_is_not_restarted(
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
-    a, b = two
+    a, b = sessions
     a.call("native", "next", {})
     a.call("native", "next", {"result": "hours of work"})
     assert f"task 1 was completed by {A}: set it to pending first" in b.call(dialect, tool, arguments).text
@@ -173,11 +173,11 @@ def test_what_another_completed_is_not_begun_again(
     ("tool", "arguments"),
     [("update", {"id": "1", "status": "completed", "note": "mine"}), ("next", {"id": "1", "result": "mine"})],
 )
-def test_no_result_is_written_over_that_of_another(
-    client: Client, two: tuple[Toolbox, Toolbox], tool: str, arguments: dict[str, object]
+def test_result_of_another_is_not_overwritten(
+    client: Client, sessions: tuple[Toolbox, Toolbox], tool: str, arguments: dict[str, object]
 ) -> None:
     client.conversation("work", actor="zed").complete("1", "theirs")
-    refused = two[0].call("native", tool, arguments)
+    refused = sessions[0].call("native", tool, arguments)
     said = "task 1 is completed already (zed completed it): its result stays, and yours was not recorded"
     assert refused.text == f"Refused: {said}"
     assert results(client)["1"] == ("completed", "", "theirs")
@@ -193,10 +193,10 @@ BEGUN: list[tuple[str, str, dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), BEGUN)
-def test_no_dialect_takes_or_finishes_what_a_person_began_without_an_owner(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+def test_no_dialect_takes_task_started_without_owner(
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
-    a, _ = two
+    a, _ = sessions
     zed = client.conversation("work", actor="zed")
     zed.start("1")
     refused = a.call(dialect, tool, arguments)
@@ -216,16 +216,16 @@ def test_no_dialect_takes_or_finishes_what_a_person_began_without_an_owner(
         ("checklist", "SetTaskList", {"tasks": [{"title": "two"}]}),
     ],
 )
-def test_a_new_list_leaves_what_a_person_began(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+def test_replacing_keeps_tasks_started_by_a_person(
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
     client.conversation("work", actor="zed").start("1")
-    told = two[0].call(dialect, tool, arguments)
+    told = sessions[0].call(dialect, tool, arguments)
     assert "#1 one stays in progress: zed works on it" in told.text
     assert results(client) == {"1": ("in_progress", "", ""), "2": ("pending", "", "")}
 
 
-def test_what_a_serial_list_started_is_anybodys(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_task_started_by_serial_list_is_free(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     zed = client.conversation("work", actor="zed")
     zed.configure(settings=SettingsPatch(execution="serial"))
     zed.start("1")
@@ -237,7 +237,7 @@ def test_what_a_serial_list_started_is_anybodys(client: Client, two: tuple[Toolb
         ]
     ):
         assert results(client)[str(at + 1)] == ("in_progress", "", "")
-        assert not two[1].call(dialect, tool, arguments).refused
+        assert not sessions[1].call(dialect, tool, arguments).refused
 
 
 Step = tuple[str, dict[str, object]]
@@ -247,14 +247,14 @@ BEGINS: list[tuple[str, Step, Step]] = [
     ("claude", ("TodoWrite", {"todos": [{"content": "one", "status": "in_progress"}]}), COMPLETED),
     ("queue", ("resume_task", {"task_id": "1"}), ("complete_task", {"task_id": "1", "result_summary": "r"})),
 ]
-"""How a session begins task 1, and how it finishes it."""
+"""Calls that start task 1, and calls that finish it."""
 
 
 @pytest.mark.parametrize(("dialect", "begin", "finish"), BEGINS)
-def test_what_a_session_begins_is_its_own_in_every_dialect(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, begin: Step, finish: Step
+def test_started_task_is_claimed_in_every_dialect(
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, begin: Step, finish: Step
 ) -> None:
-    a, b = two
+    a, b = sessions
     assert not a.call(dialect, *begin).refused
     assert results(client)["1"][:2] == ("in_progress", A)
     refused = b.call(dialect, *finish)
@@ -264,8 +264,8 @@ def test_what_a_session_begins_is_its_own_in_every_dialect(
     assert results(client)["1"][0] == "completed"
 
 
-def test_a_task_that_was_given_to_somebody_is_begun_in_their_name(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_assigned_task_is_started_for_its_owner(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     a.call("claude", "TaskUpdate", {"taskId": "1", "owner": "researcher"})
     assert not b.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"}).refused
     assert results(client)["1"][:2] == ("in_progress", "researcher")
@@ -283,40 +283,40 @@ def test_a_task_that_was_given_to_somebody_is_begun_in_their_name(client: Client
         ("todo-v1", "list_tasks", {"user_id": "ann"}),
     ],
 )
-def test_any_call_of_a_session_keeps_its_claims_in_force(  # noqa: PLR0913
+def test_any_call_renews_claims(  # noqa: PLR0913
     client: Client,
-    two: tuple[Toolbox, Toolbox],
+    sessions: tuple[Toolbox, Toolbox],
     dialect: str,
     tool: str,
     arguments: dict[str, object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    a, b = two
+    a, b = sessions
     plan = client.conversation("work")
 
-    def hours() -> int:
+    def hours_left() -> int:
         return round((plan.get("1").lease_expires_at or 0) / 3_600_000 - time.time() / 3_600)
 
     plan.take(A, "1", lease_ms=3_600_000, keep=True)
     b.call(dialect, tool, arguments)
-    assert hours() == 1, "another session's call does not"
+    assert hours_left() == 1, "another session's call does not"
     a.call(dialect, tool, arguments)
-    assert hours() == 2
+    assert hours_left() == 2
     plan.renew("1", A, lease_ms=3_600_000)
     a.call(dialect, tool, arguments)
-    assert hours() == 1, "it asks for that every quarter of an hour alone"
+    assert hours_left() == 1, "it asks for that every quarter of an hour alone"
     monkeypatch.setattr(claims, "RENEW_S", 0.0)
     a.call(dialect, tool, arguments)
-    assert hours() == 2
+    assert hours_left() == 2
     plan.release("1", A)
     assert not a.call(dialect, tool, arguments).refused, "a claim that has ended is no fault of the call"
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKING_AWAY)
-def test_no_session_takes_a_claimed_task_away_from_another(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
+def test_claimed_task_is_not_taken_from_another_session(
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object]
 ) -> None:
-    a, b = two
+    a, b = sessions
     a.call("native", "next")
     refused = b.call(dialect, tool, arguments)
     assert refused.refused
@@ -324,11 +324,11 @@ def test_no_session_takes_a_claimed_task_away_from_another(
     assert said in refused.text
     assert results(client)["1"] == ("in_progress", A, "")
     parent = agent(client, "claude-code")
-    assert not parent.call(dialect, tool, arguments).refused  # its sub-agents' tasks are its own to free
+    assert not parent.call(dialect, tool, arguments).refused  # an agent may free its sub-agents' tasks
 
 
-def test_a_process_that_was_started_again_finds_its_claims(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_restarted_process_finds_its_claims(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     a.call("native", "next")
     again = agent(client, A)
     assert "You are at it already.\nNow #1: one" in again.call("native", "next").text
@@ -336,8 +336,8 @@ def test_a_process_that_was_started_again_finds_its_claims(client: Client, two: 
     client.conversation("work", actor="zed").reopen("1")
 
 
-def test_several_tasks_at_once_need_an_id(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_several_tasks_at_once_need_an_id(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     a.call("native", "update", {"id": "1", "status": "in_progress"})
     assert a.call("native", "update", {"id": "3", "status": "in_progress"}).text == "#3 is yours."
     assert a.call("native", "update", {"id": "3", "status": "in_progress"}).text == "#3 is yours already."
@@ -353,18 +353,18 @@ def test_several_tasks_at_once_need_an_id(client: Client, two: tuple[Toolbox, To
         ({"id": "2"}, "id needs result or failed; to take task 2: update with status in_progress"),
     ],
 )
-def test_what_contradicts_itself_changes_nothing(
-    arguments: dict[str, str], said: str, client: Client, two: tuple[Toolbox, Toolbox]
+def test_contradictory_arguments_change_nothing(
+    arguments: dict[str, str], said: str, client: Client, sessions: tuple[Toolbox, Toolbox]
 ) -> None:
-    a, _ = two
+    a, _ = sessions
     a.call("native", "next")
     assert a.call("native", "next", arguments).text == f"Refused: {said}"
     assert results(client)["1"][0] == "in_progress"
     assert results(client)["2"][0] == "pending"
 
 
-def test_a_failed_blocker_is_named_with_what_to_do(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_failed_blocker_comes_with_advice(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     plan = client.conversation("work", actor="zed")
     plan.delete("2")
     plan.edit("3", add_blocked_by=["1"])
@@ -377,7 +377,7 @@ def test_a_failed_blocker_is_named_with_what_to_do(client: Client, two: tuple[To
     assert "Now #1: one" in a.call("native", "next").text
 
 
-def test_next_on_an_empty_list_says_how_to_add(client: Client) -> None:
+def test_next_on_empty_list_names_plan(client: Client) -> None:
     box = agent(client, A)
     assert box.call("native", "next").text.splitlines()[0] == "The list is empty: add tasks with plan."
     alone = native(["next"])
@@ -387,7 +387,7 @@ def test_next_on_an_empty_list_says_how_to_add(client: Client) -> None:
     assert box.call("native", "next").text.splitlines()[0] == "Nothing left: all tasks are finished."
 
 
-def test_a_cut_title_says_where_all_of_it_is(client: Client) -> None:
+def test_shortened_title_names_the_call_for_it(client: Client) -> None:
     title = "t" * 150
     client.conversation("work").add(title)
     box = agent(client, A)
@@ -395,8 +395,8 @@ def test_a_cut_title_says_where_all_of_it_is(client: Client) -> None:
     assert title in box.call("native", "tasks", {"ids": ["1"]}).text
 
 
-def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_named_sub_agent_has_its_own_tasks(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     a.call("native", "next")
     assert "Now #2" in a.call("native", "next", {"agent": "reviewer"}).text
     assert results(client)["2"][1] == f"{A}/reviewer"
@@ -404,22 +404,22 @@ def test_a_sub_agent_names_itself_and_has_work_of_its_own(client: Client, two: t
     assert "Now #1" in a.call("native", "next").text
     running = client.conversation("work").list(status="in_progress")
     others = {"1": A, "3": f"{A}/reviewer"}
-    assert done(claims.of_others(desk(B), running)) == others
-    assert done(claims.of_others(desk(A), running)) == {}, "a session's sub-agents are its own"
-    assert claims.worked_on(others).text == (
+    assert run_to_end(claims.find_others_tasks(desk(B), running)) == others
+    assert run_to_end(claims.find_others_tasks(desk(A), running)) == {}, "a session's sub-agents are its own"
+    assert claims.reject_drop(others).text == (
         f"other sessions are working on #1 ({A}), #3 ({A}/reviewer): leave these tasks in the list"
     )
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "-a", "x" * 41, "a/b", "a\x1b[2J", "ä"])
-def test_a_sub_agents_name_is_refused_unless_it_is_plain(name: str, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_invalid_sub_agent_name_is_rejected(name: str, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     reply = a.call("native", "next", {"agent": name})
     assert reply.refused == bool(name)
     assert "\x1b" not in reply.text
 
 
-def test_agents_that_share_a_name_claim_nothing_until_they_name_themselves(client: Client) -> None:
+def test_nameless_agents_claim_nothing(client: Client) -> None:
     client.conversation("work").add_many(["one", "two"])
     shared = Toolbox(client, ToolCaller("work", "backend", is_nameless=True))
     refused = shared.call("native", "next")
@@ -430,10 +430,10 @@ def test_agents_that_share_a_name_claim_nothing_until_they_name_themselves(clien
 
 
 @pytest.mark.parametrize("end", [end for end, _ in ENDS])
-def test_what_an_undo_brings_back_is_claimed_again_by_who_was_at_it(
-    end: Callable[[Conversation], object], client: Client, two: tuple[Toolbox, Toolbox]
+def test_undo_restores_the_claim(
+    end: Callable[[Conversation], object], client: Client, sessions: tuple[Toolbox, Toolbox]
 ) -> None:
-    a, b = two
+    a, b = sessions
     plan = client.conversation("work", actor="zed")
     a.call("native", "next")
     before = plan.get("1")
@@ -449,9 +449,7 @@ def test_what_an_undo_brings_back_is_claimed_again_by_who_was_at_it(
     assert results(client)["1"] == ("completed", A, "by a")
 
 
-def test_no_dialect_finishes_what_its_owner_works_on_without_a_claim(
-    client: Client, two: tuple[Toolbox, Toolbox]
-) -> None:
+def test_no_dialect_finishes_owned_task_without_claim(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     plan = client.conversation("work", actor="zed")
     plan.edit("1", owner="root")
     plan.start("1")
@@ -462,29 +460,29 @@ def test_no_dialect_finishes_what_its_owner_works_on_without_a_claim(
         ("queue", "complete_task", {"task_id": "1", "result_summary": "x"}),
         ("todo", "complete_todo_task", {"task_id": 1}),
     ):
-        refused = two[0].call(dialect, tool, arguments)
+        refused = sessions[0].call(dialect, tool, arguments)
         assert "task 1 is being worked on by root: take another one; a person frees it with: punch reopen 1" in (
             refused.text
         ), (dialect, tool)
     assert results(client)["1"][:2] == ("in_progress", "root")
     plan.reopen("1")
-    assert "Now #1" in two[0].call("native", "next").text
+    assert "Now #1" in sessions[0].call("native", "next").text
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), [("native", "next", {}), *BEGINNING])
-def test_who_goes_on_with_a_task_of_their_own_claims_it_anew(
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, Any]
+def test_continuing_own_task_claims_it_again(
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, Any]
 ) -> None:
     plan = client.conversation("work", actor="zed")
     plan.edit("1", owner=A)
     plan.start("1")
     assert plan.get("1").fence is None
-    assert not two[0].call(dialect, tool, arguments).refused
+    assert not sessions[0].call(dialect, tool, arguments).refused
     held = plan.get("1")
     assert held.owner == A and held.fence is not None and held.lease_expires_at is not None, "so its time is over"
 
 
-def test_a_persons_tools_finish_what_the_person_has_claimed_and_an_agents_do_not(client: Client) -> None:
+def test_only_the_persons_tools_finish_its_task(client: Client) -> None:
     plan = client.conversation("work", actor="zed")
     plan.add_many(["one", "two"])
     plan.take("root", "1", keep=True)
@@ -498,8 +496,8 @@ def test_a_persons_tools_finish_what_the_person_has_claimed_and_an_agents_do_not
         assert plan.get(str(id)).status == "completed"
 
 
-def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_reserved_task_is_taken_only_by_its_owner(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     plan = client.conversation("work", actor="ann")
     plan.edit("3", owner=B)
     plan.edit("1", owner="ann")
@@ -517,18 +515,18 @@ def test_a_reserved_task_is_taken_by_its_owner_alone(client: Client, two: tuple[
 
 @pytest.mark.parametrize("owner", ["zed", "codex"])
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), FINISHING + BEGINNING + DELETING)
-def test_no_dialect_touches_what_is_reserved(  # noqa: PLR0913
-    client: Client, two: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object], owner: str
+def test_no_dialect_changes_reserved_tasks(  # noqa: PLR0913
+    client: Client, sessions: tuple[Toolbox, Toolbox], dialect: str, tool: str, arguments: dict[str, object], owner: str
 ) -> None:
     client.call("agent.enter", {"agent": "codex/ff31a8"})
     client.conversation("work", actor="zed").edit("1", owner=owner)
-    refused = two[0].call(dialect, tool, arguments)
+    refused = sessions[0].call(dialect, tool, arguments)
     assert refused.refused
     assert f"ask 1 is reserved for {owner}: " in refused.text
     assert results(client)["1"] == ("pending", owner, "")
 
 
-def test_a_restarted_daemon_knows_the_owner_from_the_log(tmp_path: Path, portal: BlockingPortal) -> None:
+def test_restarted_daemon_finds_owner_in_the_log(tmp_path: Path, portal: BlockingPortal) -> None:
     for is_restarted in (False, True):
         with (
             portal.wrap_async_context_manager(running_daemon(tmp_path)) as daemon,
@@ -541,14 +539,14 @@ def test_a_restarted_daemon_knows_the_owner_from_the_log(tmp_path: Path, portal:
             assert "task 1 is reserved for zed: take another one" in begun.text
 
 
-def test_a_persons_chat_gets_what_is_reserved_for_them(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_chat_gets_tasks_reserved_for_its_person(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     client.conversation("work", actor="zed").edit("2", owner="ann")
     chat = Toolbox(client, ToolCaller("work", "chat/1f", person="ann"))
     assert chat.call("native", "next", {}).data["next"]["id"] == "2"
 
 
-def test_who_has_broken_a_task_down_gets_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_agent_that_split_a_task_gets_its_children(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     plan = client.conversation("work", actor=A)
     a.call("native", "next")
     for title in ("first half", "second half"):
@@ -565,9 +563,9 @@ def test_who_has_broken_a_task_down_gets_its_parts(client: Client, two: tuple[To
 
 
 @pytest.fixture
-def split(two: tuple[Toolbox, Toolbox]) -> Toolbox:
-    """An agent that has split task 1 and works on its only part, where the other tasks are another agent's."""
-    a, b = two
+def split(sessions: tuple[Toolbox, Toolbox]) -> Toolbox:
+    """An agent that has split task 1 and works on its only child. The other tasks are another agent's."""
+    a, b = sessions
     a.call("native", "next")
     a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}]})
     for task in ("2", "3"):
@@ -576,20 +574,20 @@ def split(two: tuple[Toolbox, Toolbox]) -> Toolbox:
     return a
 
 
-def test_the_last_part_leads_back_to_the_whole(split: Toolbox) -> None:
+def test_last_child_leads_back_to_its_parent(split: Toolbox) -> None:
     reply = split.call("native", "next", {"result": "part"})
     assert reply.text.splitlines()[:2] == ["#4 done.", "Now #1: one"]
     assert (reply.data["finished"], reply.data["next"]["id"]) == ("4", "1")
     assert "#1 done." in split.call("native", "next", {"result": "all"}).text
 
 
-def test_the_whole_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
+def test_parent_comes_before_a_new_task(client: Client, split: Toolbox) -> None:
     client.conversation("work").add("four")
     assert "Now #1: one" in split.call("native", "next", {"failed": "no"}).text
 
 
-def test_a_result_for_the_whole_names_its_open_parts(split: Toolbox, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_result_for_parent_names_open_children(split: Toolbox, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     b.call("native", "next", {"id": "2", "result": "r"})
     a.call("native", "update", {"id": "4", "status": "pending"})
     refused = a.call("native", "next", {"result": "all of it"})
@@ -597,22 +595,22 @@ def test_a_result_for_the_whole_names_its_open_parts(split: Toolbox, two: tuple[
     assert "Now #4: one › part" in a.call("native", "next").text
 
 
-def test_next_says_that_a_completion_was_taken_back(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, _ = two
+def test_next_reports_a_reopened_task(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, _ = sessions
     a.call("native", "next")
     a.call("native", "update", {"id": "1", "status": "completed", "note": "done"})
     client.conversation("work", actor="zed").undo(1, of=A)
     assert "Now #1: one — by zed: no longer completed\n" in a.call("native", "next").text
 
 
-def test_next_leads_back_to_what_the_agent_has_besides(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_next_returns_the_agents_other_task(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     for task in ("1", "2", "3"):
-        two[0].call("native", "update", {"id": task, "status": "in_progress"})
-    assert "Now #1: one" in two[0].call("native", "next", {"id": "3", "result": "r"}).text
+        sessions[0].call("native", "update", {"id": task, "status": "in_progress"})
+    assert "Now #1: one" in sessions[0].call("native", "next", {"id": "3", "result": "r"}).text
 
 
-def test_wait_ends_at_once_where_only_the_own_task_is_left(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_wait_returns_immediately_for_own_last_task(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     plan = client.conversation("work", actor="zed")
     plan.delete("3")
     a.call("native", "next")
@@ -630,39 +628,39 @@ def test_wait_ends_at_once_where_only_the_own_task_is_left(client: Client, two: 
     assert time.monotonic() - begun < 60
 
 
-def test_checklist_completes_a_parent_after_its_parts(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_checklist_completes_parent_after_children(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     client.conversation("work").add("part", parent="1")
-    reply = two[0].call("checklist", "CompleteTasks", {"taskIds": ["1", "4"]})
+    reply = sessions[0].call("checklist", "CompleteTasks", {"taskIds": ["1", "4"]})
     assert (reply.data["ok"], reply.data["completed"]) == (True, ["1", "4"])
 
 
-def test_a_heading_is_refused_with_what_to_do(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_rejected_heading_comes_with_advice(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     plan = client.conversation("work")
     plan.add("Phase", metadata={"heading": 2})
     plan.add("part", parent="4")
     plan.complete("5")
-    refused = two[0].call("native", "update", {"id": "4", "status": "in_progress"})
+    refused = sessions[0].call("native", "update", {"id": "4", "status": "in_progress"})
     assert "task 4 is a heading: work on the tasks below it" in refused.text
-    refused = two[0].call("native", "update", {"id": "4", "status": "pending"})
+    refused = sessions[0].call("native", "update", {"id": "4", "status": "pending"})
     assert "all tasks below it are finished: reopen one of them, or add one" in refused.text
 
 
-def test_update_names_who_completed_a_task(two: tuple[Toolbox, Toolbox]) -> None:
-    a, b = two
+def test_update_names_who_completed_a_task(sessions: tuple[Toolbox, Toolbox]) -> None:
+    a, b = sessions
     for _ in range(2):
         assert a.call("native", "update", {"id": "1", "status": "completed"}).text.startswith("#1 done")
     told = b.call("native", "update", {"id": "1", "status": "completed"}).text
     assert told.startswith(f"#1 was completed already ({A} completed it, ")
 
 
-def test_replacing_a_list_leaves_headings_and_reserved_tasks(client: Client, two: tuple[Toolbox, Toolbox]) -> None:
+def test_replacing_a_list_leaves_headings_and_reserved_tasks(client: Client, sessions: tuple[Toolbox, Toolbox]) -> None:
     plan = client.conversation("work", actor="ann")
     plan.add("Phase", metadata={"heading": 2})
     plan.add("part", parent="4")
     plan.edit("3", owner="ann")
     todos = [{"content": name, "status": "in_progress", "activeForm": name} for name in ("Phase", "three")]
-    reply = two[0].call("claude", "TodoWrite", {"todos": [*todos, {**todos[0], "content": "part"}]})
+    reply = sessions[0].call("claude", "TodoWrite", {"todos": [*todos, {**todos[0], "content": "part"}]})
     assert not reply.refused, reply.text
     assert [plan.get(one).status for one in ("4", "3", "5")] == ["pending", "pending", "in_progress"]
-    two[0].call("claude", "TodoWrite", {"todos": []})
+    sessions[0].call("claude", "TodoWrite", {"todos": []})
     assert plan.get("3").owner == "ann"

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from punchlist.tools.coercion import arguments_of
-from punchlist.tools.model import Arguments, Nothing, Offset, Problem
+from punchlist.tools.coercion import parse_arguments
+from punchlist.tools.model import Arguments, NoArguments, Offset, Problem
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -25,32 +25,32 @@ class Sample(Arguments, frozen=True, rename="camel"):
     offset: Offset = 0
 
 
-def taken(**given: Any) -> Sample:
-    return arguments_of(Sample, {"taskId": "1", **given})
+def parse(**given: Any) -> Sample:
+    return parse_arguments(Sample, {"taskId": "1", **given})
 
 
 @pytest.mark.parametrize("name", ["taskId", "id", "task_id", "taskID", "TaskId", "task", "task-id", "todo_id"])
 @pytest.mark.parametrize("value", ["7", 7, 7.0, "#7 "])
-def test_the_task_is_found_under_its_near_names(name: str, value: object) -> None:
-    assert arguments_of(Sample, {name: value}).task_id == "7"
+def test_similar_names_of_task_id_are_accepted(name: str, value: object) -> None:
+    assert parse_arguments(Sample, {name: value}).task_id == "7"
 
 
-def test_an_exact_name_wins_over_a_near_one() -> None:
-    assert arguments_of(Sample, {"id": "1", "taskId": "2", "task_id": "3"}).task_id == "2"
+def test_exact_name_wins_over_similar_one() -> None:
+    assert parse_arguments(Sample, {"id": "1", "taskId": "2", "task_id": "3"}).task_id == "2"
 
 
 @pytest.mark.parametrize("name", ["active_form", "ActiveForm", "activeform", "active-form"])
-def test_near_names_of_other_arguments_are_repaired(name: str) -> None:
-    assert taken(**{name: "Testing"}).active_form == "Testing"
+def test_similar_argument_names_are_accepted(name: str) -> None:
+    assert parse(**{name: "Testing"}).active_form == "Testing"
 
 
 @pytest.mark.parametrize("given", [None, "", "  ", {}, [], "{}", "null", '""'])
 def test_an_empty_body_counts_as_no_arguments(given: object) -> None:
-    assert arguments_of(Nothing, given) == Nothing()
+    assert parse_arguments(NoArguments, given) == NoArguments()
 
 
-def test_the_arguments_may_be_json_text() -> None:
-    assert arguments_of(Sample, '{"id": 3, "count": "4"}') == Sample(task_id="3", count=4)
+def test_arguments_may_be_json_text() -> None:
+    assert parse_arguments(Sample, '{"id": 3, "count": "4"}') == Sample(task_id="3", count=4)
 
 
 LISTS: list[tuple[Any, tuple[str, ...]]] = [
@@ -69,36 +69,36 @@ LISTS: list[tuple[Any, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("given", "ids"), LISTS)
 def test_a_list_of_ids_may_come_in_any_form(given: object, ids: tuple[str, ...]) -> None:
-    assert taken(ids=given).ids == ids
+    assert parse(ids=given).ids == ids
 
 
 @pytest.mark.parametrize(("given", "number"), [(3, 3), ("3", 3), (" 3 ", 3), (3.0, 3), ("#3", 3)])
 def test_an_integer_may_be_text(given: object, number: int) -> None:
-    assert taken(count=given).count == number
+    assert parse(count=given).count == number
 
 
 @pytest.mark.parametrize("given", ["in_progress", "in-progress", "In Progress", "IN_PROGRESS"])
-def test_a_choice_is_found_whatever_its_spelling(given: str) -> None:
-    assert taken(status=given).status == "in_progress"
+def test_choices_are_accepted_in_any_spelling(given: str) -> None:
+    assert parse(status=given).status == "in_progress"
 
 
 @pytest.mark.parametrize(("given", "flag"), [(True, True), ("true", True), ("False", False), ("yes", True), (0, False)])
-def test_a_truth_may_be_text(given: object, flag: bool) -> None:
-    assert taken(flag=given).flag is flag
+def test_boolean_may_be_text(given: object, flag: bool) -> None:
+    assert parse(flag=given).flag is flag
 
 
 def test_objects_and_lists_of_objects_may_be_json_text() -> None:
-    assert taken(metadata='{"pr": 7}').metadata == {"pr": 7}
-    assert taken(parts='[{"Title": "a", "after": "b"}, "c"]').parts == (Part("a", ("b",)), Part("c"))
+    assert parse(metadata='{"pr": 7}').metadata == {"pr": 7}
+    assert parse(parts='[{"Title": "a", "after": "b"}, "c"]').parts == (Part("a", ("b",)), Part("c"))
 
 
 def test_a_title_may_begin_with_a_bracket() -> None:
-    assert taken(parts="[urgent] fix it").parts == (Part("[urgent] fix it"),)
-    assert taken(parts=["[P] a", "{{ name }} is shown raw"]).parts == (Part("[P] a"), Part("{{ name }} is shown raw"))
+    assert parse(parts="[urgent] fix it").parts == (Part("[urgent] fix it"),)
+    assert parse(parts=["[P] a", "{{ name }} is shown raw"]).parts == (Part("[P] a"), Part("{{ name }} is shown raw"))
 
 
-def test_empty_texts_and_nulls_count_as_not_given() -> None:
-    assert taken(activeForm="", status="", metadata=None, ids=None) == Sample(task_id="1")
+def test_empty_text_and_null_count_as_omitted() -> None:
+    assert parse(activeForm="", status="", metadata=None, ids=None) == Sample(task_id="1")
 
 
 WRONG: list[tuple[Any, str]] = [
@@ -124,27 +124,27 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("given", "sentence"), WRONG)
-def test_what_can_not_be_meant_is_refused_in_words(given: object, sentence: str) -> None:
+def test_invalid_arguments_are_explained(given: object, sentence: str) -> None:
     with pytest.raises(Problem) as refused:
-        arguments_of(Sample, given)
+        parse_arguments(Sample, given)
     assert refused.value.text.startswith(sentence)
 
 
-def test_a_hidden_argument_works_but_is_not_named() -> None:
-    assert taken(offset="20").offset == 20
+def test_hidden_argument_works_unadvertised() -> None:
+    assert parse(offset="20").offset == 20
     with pytest.raises(Problem) as refused:
-        taken(color=1)
+        parse(color=1)
     assert "offset" not in refused.value.text
 
 
-def test_half_characters_are_marked() -> None:
-    assert taken(activeForm="a\ud800b").active_form == "a?b"
+def test_lone_surrogates_are_replaced() -> None:
+    assert parse(activeForm="a\ud800b").active_form == "a?b"
 
 
 @pytest.mark.parametrize("depth", [100, 100_000])
-def test_deep_nesting_is_refused_or_taken_but_never_a_fault(depth: int) -> None:
+def test_deep_nesting_raises_no_internal_error(depth: int) -> None:
     given = '{"taskId": "1", "metadata": ' + '{"a":' * depth + "1" + "}" * depth + "}"
     try:
-        assert json.dumps(arguments_of(Sample, given).metadata)
+        assert json.dumps(parse_arguments(Sample, given).metadata)
     except Problem as problem:
         assert problem.text

@@ -1,4 +1,4 @@
-"""What the list has already is not added twice, in the words of each dialect."""
+"""Existing tasks are not added again, in each dialect."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +22,7 @@ CREATES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def codex(client: Client) -> Toolbox:
-    """An agent that works on Fix login, and has planned Fix logout."""
+    """An agent that works on "Fix login" and has planned "Fix logout"."""
     codex = Toolbox(client, ToolCaller("work", "codex/1a2b3c"))
     codex.call("native", "plan", {"tasks": ["Fix login", "Fix logout"]})
     codex.call("native", "next")
@@ -34,9 +34,7 @@ def titles(client: Client) -> list[str]:
 
 
 @pytest.mark.parametrize("dialect", CREATES)
-def test_each_create_keeps_an_open_task_of_the_title(
-    client: Client, box: Toolbox, codex: Toolbox, dialect: str
-) -> None:
+def test_create_keeps_open_task_of_same_title(client: Client, box: Toolbox, codex: Toolbox, dialect: str) -> None:
     tool, arguments = CREATES[dialect]
     reply = box.call(dialect, tool, arguments)
     assert KEPT in reply.text
@@ -48,9 +46,7 @@ CHANGERS = {"native": "update", "claude": "TaskUpdate", "checklist": "", "todo-v
 
 
 @pytest.mark.parametrize("dialect", CHANGERS)
-def test_a_create_says_that_the_kept_description_differs(
-    client: Client, box: Toolbox, codex: Toolbox, dialect: str
-) -> None:
+def test_create_reports_a_different_description(client: Client, box: Toolbox, codex: Toolbox, dialect: str) -> None:
     shared = client.conversation("work", actor="root")
     shared.edit("1", description="as  before")
     tool, arguments = CREATES[dialect]
@@ -64,7 +60,7 @@ def test_a_create_says_that_the_kept_description_differs(
     assert shared.get("1").description == "as  before"
 
 
-def test_a_plan_says_that_kept_members_differ(box: Toolbox) -> None:
+def test_plan_reports_different_members(box: Toolbox) -> None:
     steps = [{"title": f"step {number}"} for number in range(30)]
     box.call("native", "plan", {"tasks": steps})
     steps[20] |= {"description": "d", "priority": "high"}
@@ -73,7 +69,7 @@ def test_a_plan_says_that_kept_members_differ(box: Toolbox) -> None:
     assert lines[1] == f"#21 has this title already (pending): kept; {said}."
 
 
-def test_a_second_plan_names_what_is_kept_and_what_others_do(client: Client, box: Toolbox, codex: Toolbox) -> None:
+def test_second_plan_names_kept_and_others_tasks(client: Client, box: Toolbox, codex: Toolbox) -> None:
     client.conversation("work", actor="root").add("Docs")
     reply = box.call(
         "native", "plan", {"tasks": [{"title": "Fix Login!", "ref": "a"}, {"title": "Ship", "after": "a"}]}
@@ -87,7 +83,7 @@ def test_a_second_plan_names_what_is_kept_and_what_others_do(client: Client, box
     assert client.conversation("work").get("4").blocked_by == ("1",)
 
 
-def test_a_later_plan_tells_what_sub_agents_work_on(box: Toolbox) -> None:
+def test_later_plan_shows_sub_agents_tasks(box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     box.call("native", "next", {"agent": "reviewer"})
     text = box.call("native", "plan", {"tasks": ["Three"]}).text
@@ -102,13 +98,13 @@ def test_many_kept_tasks_are_counted(box: Toolbox) -> None:
     assert lines[-1] == "22 more are on the list already: kept."
 
 
-def test_instructions_of_a_queue_that_only_begin_alike_are_two(client: Client, box: Toolbox) -> None:
+def test_equal_first_lines_make_two_tasks(client: Client, box: Toolbox) -> None:
     for end in ("one", "two"):
         box.call("queue", "add_task", {"description": f"{'x' * 90} {end}"})
     assert len(titles(client)) == 2
 
 
-def test_two_sessions_that_plan_at_once_make_one_plan(daemon: Running, client: Client) -> None:
+def test_concurrent_plans_make_one_plan(daemon: Running, client: Client) -> None:
     steps = [{"title": f"step {number}", "ref": f"r{number}"} for number in range(40)]
 
     def plan(name: str) -> str:

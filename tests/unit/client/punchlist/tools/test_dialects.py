@@ -1,4 +1,4 @@
-"""The transcript of each dialect, word by word, and what holds for all of them."""
+"""The transcript of each dialect, compared byte for byte, and rules for all dialects."""
 
 import json
 import re
@@ -9,12 +9,12 @@ import pytest
 
 from punchlist import Client, Gate, NewTask, SettingsPatch, connect, tools
 from punchlist.tools import Toolbox, ToolCaller
-from punchlist.tools.budget import MAX_TOKENS, compact, tokens
+from punchlist.tools.budget import MAX_TOKENS, count_tokens, to_json
 from punchlist_testing.daemon import Running
 
 GOLDEN = Path(__file__).resolve().parents[4] / "golden" / "dialects"
 USERS = {"todo-v1": {"user_id": "ann"}}
-"""What a dialect's listing tool has to be given."""
+"""Required arguments of a dialect's listing tool."""
 LISTERS = {
     "native": "tasks",
     "claude": "TaskList",
@@ -25,24 +25,24 @@ LISTERS = {
 }
 
 
-def filled(value: Any, token: str) -> Any:
+def fill_token(value: Any, token: str) -> Any:
     return json.loads(json.dumps(value).replace("<token>", token))
 
 
 TRANSCRIPTS = {name: (name,) for name in tools.names() if name != "todo-v1"} | {"todo": ("todo-v1", "todo")}
-"""Transcript → the dialects that it is told in."""
+"""Transcript -> its dialects."""
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTS)
-def test_a_dialect_answers_as_its_transcript_says(name: str, daemon: Running) -> None:
+def test_dialect_matches_its_transcript(name: str, daemon: Running) -> None:
     spoken = {tool.name: dialect for dialect in tools.offered(TRANSCRIPTS[name]) for tool in dialect.tools}
     steps = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
     token = ""
     with connect(socket=daemon.socket, autostart=False, name="ann", user="ann") as client:
         box = Toolbox(client, ToolCaller("golden", "ann", "ann"))
         for step in steps:
-            reply = box.call(spoken[step["tool"]], step["tool"], filled(step["arguments"], token))
-            text, data = reply.text, json.loads(compact(reply.data))
+            reply = box.call(spoken[step["tool"]], step["tool"], fill_token(step["arguments"], token))
+            text, data = reply.text, json.loads(to_json(reply.data))
             if reply.question is not None:
                 token = reply.question.token
                 text = text.replace(token, "<token>").replace(str(reply.question.expires_at), "0")
@@ -54,13 +54,13 @@ def test_a_dialect_answers_as_its_transcript_says(name: str, daemon: Running) ->
 
 
 @pytest.mark.parametrize("name", tools.names())
-def test_a_long_list_is_cut_and_says_how_to_get_the_rest(name: str, client: Client) -> None:
+def test_long_list_names_the_call_for_the_rest(name: str, client: Client) -> None:
     plan = client.conversation("long")
     plan.add_many([f"Task number {number} of a list that is far too long for one reply" for number in range(3_000)])
     box = Toolbox(client, ToolCaller("long", "ann"))
     reply = box.call(name, LISTERS[name], USERS.get(name))
-    assert tokens(reply.text) <= MAX_TOKENS
-    assert tokens(compact(reply.data)) <= MAX_TOKENS
+    assert count_tokens(reply.text) <= MAX_TOKENS
+    assert count_tokens(to_json(reply.data)) <= MAX_TOKENS
     assert "more" in reply.text
     assert "offset=" in reply.text
     offset = int(reply.text.split("offset=")[1].split(" ")[0].split('"')[0])
@@ -70,7 +70,7 @@ def test_a_long_list_is_cut_and_says_how_to_get_the_rest(name: str, client: Clie
 
 
 @pytest.mark.parametrize("name", tools.names())
-def test_texts_of_the_greatest_length_stay_below_the_ceiling(name: str, client: Client) -> None:
+def test_longest_texts_stay_within_the_budget(name: str, client: Client) -> None:
     plan = client.conversation("wide")
     ids = [plan.add("W" * 500, description="d" * 65_000).id for _ in range(6)]
     box = Toolbox(client, ToolCaller("wide", "ann"))
@@ -80,13 +80,13 @@ def test_texts_of_the_greatest_length_stay_below_the_ceiling(name: str, client: 
     for tool, arguments in [listed, readers.get(name, listed)]:
         reply = box.call(name, tool, arguments)
         assert not reply.refused
-        assert tokens(reply.text) <= MAX_TOKENS
-        assert tokens(compact(reply.data)) <= MAX_TOKENS
+        assert count_tokens(reply.text) <= MAX_TOKENS
+        assert count_tokens(to_json(reply.data)) <= MAX_TOKENS
 
 
 @pytest.mark.parametrize("name", tools.names())
 @pytest.mark.parametrize("hostile", ["\0", "\ud800", "\u202e", "'; DROP TABLE log; --", "𝔘" * 300, "</tool>", "{}"])
-def test_hostile_text_is_kept_or_refused_in_words(name: str, hostile: str, box: Toolbox) -> None:
+def test_hostile_text_is_kept_or_rejected(name: str, hostile: str, box: Toolbox) -> None:
     adders: dict[str, tuple[str, dict[str, Any]]] = {
         "native": ("plan", {"tasks": [{"title": hostile}]}),
         "claude": ("TaskCreate", {"subject": hostile, "description": hostile}),
@@ -101,7 +101,7 @@ def test_hostile_text_is_kept_or_refused_in_words(name: str, hostile: str, box: 
 
 
 @pytest.mark.parametrize("name", tools.names())
-def test_a_huge_description_is_refused_without_being_repeated(name: str, box: Toolbox) -> None:
+def test_huge_description_is_not_repeated_in_error(name: str, box: Toolbox) -> None:
     huge = "x" * (1 << 20)
     adders: dict[str, tuple[str, dict[str, Any]]] = {
         "native": ("plan", {"tasks": [{"title": "t", "description": huge}]}),
@@ -113,7 +113,7 @@ def test_a_huge_description_is_refused_without_being_repeated(name: str, box: To
     }
     reply = box.call(name, *adders[name])
     assert reply.refused
-    assert tokens(reply.text) < 300
+    assert count_tokens(reply.text) < 300
     assert not box.call(name, LISTERS[name], USERS.get(name)).refused
 
 
@@ -134,9 +134,7 @@ def test_pending_and_completed_to_dos_add_up_to_all(box: Toolbox, client: Client
 
 
 @pytest.mark.parametrize(("name", "tool"), [("todo", "list_todo_tasks"), ("todo-v1", "list_tasks")])
-def test_the_row_that_tells_of_a_cut_has_the_form_of_the_others(
-    name: str, tool: str, box: Toolbox, client: Client
-) -> None:
+def test_omission_row_has_the_usual_form(name: str, tool: str, box: Toolbox, client: Client) -> None:
     client.conversation("work").add_many([f"{'long ' * 90}{number}" for number in range(200)])
     rows = box.call(name, tool, USERS.get(name)).data
     assert rows[-1]["omitted"] == 200 - (len(rows) - 1)
@@ -159,8 +157,8 @@ def test_all_dialects_work_on_one_list(box: Toolbox) -> None:
 
 
 @pytest.fixture
-def headed(client: Client) -> None:
-    """Two headings with a task each, where both tasks have the same title; the second heading is finished."""
+def headings(client: Client) -> None:
+    """Two headings with a task of the same title each. The second heading is finished."""
     plan = client.conversation("work")
     for parent, title in (("1", "Backend"), ("3", "Docs")):
         plan.add(title, metadata={"heading": 2})
@@ -168,7 +166,7 @@ def headed(client: Client) -> None:
     plan.complete("4")
 
 
-def test_claude_lists_paths_and_marks_headings(box: Toolbox, headed: None) -> None:
+def test_claude_lists_paths_and_marks_headings(box: Toolbox, headings: None) -> None:
     reply = box.call("claude", "TaskList")
     assert reply.text.splitlines() == [
         "#1: Backend [heading]",
@@ -196,7 +194,7 @@ def test_claude_lists_paths_and_marks_headings(box: Toolbox, headed: None) -> No
     ],
 )
 def test_json_lists_give_paths_and_mark_headings(
-    dialect: str, tool: str, member: str, box: Toolbox, headed: None
+    dialect: str, tool: str, member: str, box: Toolbox, headings: None
 ) -> None:
     data: Any = box.call(dialect, tool, USERS.get(dialect)).data
     rows: list[dict[str, Any]] = data["tasks"] if "tasks" in data else data
@@ -205,25 +203,25 @@ def test_json_lists_give_paths_and_mark_headings(
     assert shown[2:] in ([], [("Docs", None, False), ("tests", "Docs › tests", False)])
 
 
-def test_checklist_gives_the_path_of_each_task(client: Client, box: Toolbox, headed: None) -> None:
+def test_checklist_gives_the_path_of_each_task(client: Client, box: Toolbox, headings: None) -> None:
     client.conversation("work").add("more tests", parent="1")
     one = box.call("checklist", "ListTasks", {"taskId": "2"}).data["tasks"][0]
     assert one["path"] == "Backend › tests"
     assert box.call("checklist", "CompleteTasks", {"taskIds": ["2"]}).data["nextTask"]["path"] == "Backend › more tests"
 
 
-def test_native_marks_headings(box: Toolbox, headed: None) -> None:
+def test_native_marks_headings(box: Toolbox, headings: None) -> None:
     assert box.call("native", "tasks").text.splitlines()[1:] == ["#1 [heading] Backend", "  #2 tests"]
 
 
-def test_an_existing_list_does_not_become_serial_by_a_tool_of_the_queue(client: Client, box: Toolbox) -> None:
+def test_queue_tools_keep_an_existing_list_parallel(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     plan.add("before")
     box.call("queue", "add_task", {"description": "after"})
     assert plan.info().settings.execution == "manual"
 
 
-def test_two_agents_are_never_given_the_same_task(client: Client, box: Toolbox) -> None:
+def test_two_agents_never_get_the_same_task(client: Client, box: Toolbox) -> None:
     other = Toolbox(client, ToolCaller("work", "bob"))
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     first, second = box.call("native", "next"), other.call("native", "next")
@@ -241,10 +239,10 @@ def test_a_reply_of_next_stays_within_120_tokens(client: Client, box: Toolbox) -
     reply = box.call("native", "next", {"result": "r" * 5_000})
     assert "unblocked" in reply.text
     assert "Others changed" in reply.text
-    assert tokens(reply.text) <= 120
+    assert count_tokens(reply.text) <= 120
 
 
-def test_next_works_through_a_serial_list_that_starts_tasks_by_itself(box: Toolbox) -> None:
+def test_next_works_through_a_serial_list(box: Toolbox) -> None:
     for title in ("One", "Two", "Three"):
         box.call("queue", "add_task", {"description": title})
     assert "Now #1: One" in box.call("native", "next").text
@@ -253,14 +251,14 @@ def test_next_works_through_a_serial_list_that_starts_tasks_by_itself(box: Toolb
     assert "Nothing left" in box.call("native", "next", {"result": "r"}).text
 
 
-def test_next_goes_on_with_what_was_started_in_another_dialect(box: Toolbox) -> None:
+def test_next_continues_task_of_another_dialect(box: Toolbox) -> None:
     box.call("claude", "TaskCreate", {"subject": "One", "description": "d"})
     box.call("claude", "TaskUpdate", {"taskId": "1", "status": "in_progress"})
     assert "Now #1: One" in box.call("native", "next").text
     assert "#1 done" in box.call("native", "next", {"result": "r"}).text
 
 
-def test_next_never_takes_the_task_of_another_agent(client: Client, box: Toolbox) -> None:
+def test_next_never_takes_another_agents_task(client: Client, box: Toolbox) -> None:
     other = Toolbox(client, ToolCaller("work", "bob"))
     box.call("native", "plan", {"tasks": ["One"]})
     box.call("native", "next")
@@ -270,7 +268,7 @@ def test_next_never_takes_the_task_of_another_agent(client: Client, box: Toolbox
     assert refused.text == "Refused: task 1 is being worked on by ann: take another one"
 
 
-def test_a_pause_of_the_queue_is_told_and_ended(box: Toolbox) -> None:
+def test_paused_queue_is_reported_and_resumed(box: Toolbox) -> None:
     for title in ("One", "Two"):
         box.call("queue", "add_task", {"description": title})
     box.call("queue", "pause_task", {"task_id": "1"})
@@ -278,7 +276,7 @@ def test_a_pause_of_the_queue_is_told_and_ended(box: Toolbox) -> None:
     assert box.call("queue", "list_tasks").data["tasks"][0]["status"] == "in_progress"
 
 
-def test_a_description_keeps_its_text_whatever_its_form(box: Toolbox) -> None:
+def test_description_keeps_its_text(box: Toolbox) -> None:
     texts = ["One line", "  padded  ", "x" * 81, "First\nsecond", "\n\nlate", "tab\tbed", "ümläut " * 30]
     for text in texts:
         assert not box.call("queue", "add_task", {"description": text}).refused, text
@@ -286,7 +284,7 @@ def test_a_description_keeps_its_text_whatever_its_form(box: Toolbox) -> None:
     assert [" ".join(one.split()) for one in shown] == [" ".join(text.split()) for text in texts]
 
 
-def test_an_update_of_a_blocked_task_is_refused_as_a_whole(box: Toolbox) -> None:
+def test_rejected_update_changes_nothing(box: Toolbox) -> None:
     box.call("claude", "TaskCreate", {"subject": "One", "description": "d"})
     box.call("claude", "TaskCreate", {"subject": "Two", "description": "d", "addBlockedBy": ["1"]})
     reply = box.call("claude", "TaskUpdate", {"taskId": "2", "status": "completed", "subject": "x"})
@@ -294,7 +292,7 @@ def test_an_update_of_a_blocked_task_is_refused_as_a_whole(box: Toolbox) -> None
     assert box.call("claude", "TaskGet", {"taskId": "2"}).text.startswith("Task #2: Two")
 
 
-def test_an_update_that_is_done_in_part_is_no_success_and_says_what_was_not_done(box: Toolbox) -> None:
+def test_partial_update_reports_what_is_missing(box: Toolbox) -> None:
     box.call("claude", "TaskCreate", {"subject": "One", "description": "d"})
     box.call("claude", "TaskCreate", {"subject": "Two", "description": "d", "addBlockedBy": ["1"]})
     arguments = {"taskId": "2", "status": "completed", "subject": "x", "addBlockedBy": ["1"]}
@@ -313,12 +311,12 @@ def test_an_update_that_is_done_in_part_is_no_success_and_says_what_was_not_done
     ]
 
 
-def test_an_unknown_task_is_no_success_of_an_update(box: Toolbox) -> None:
+def test_update_of_unknown_task_fails(box: Toolbox) -> None:
     reply = box.call("claude", "TaskUpdate", {"taskId": "9", "status": "completed"})
     assert (reply.refused, reply.data["success"], reply.data["error"]) == (True, False, "task 9 not found")
 
 
-def test_the_metadata_of_a_task_can_be_read_back(box: Toolbox) -> None:
+def test_metadata_can_be_read_back(box: Toolbox) -> None:
     given = {"pr": 117, "files": ["a.py"]}
     box.call("claude", "TaskCreate", {"subject": "One", "description": "d", "metadata": given})
     reply = box.call("claude", "TaskGet", {"taskId": "1"})
@@ -326,7 +324,7 @@ def test_the_metadata_of_a_task_can_be_read_back(box: Toolbox) -> None:
     assert 'Metadata: {"pr":117,"files":["a.py"]}' in reply.text
 
 
-def test_the_last_completion_of_a_list_that_clears_itself_says_so(client: Client, box: Toolbox) -> None:
+def test_last_completion_reports_cleared_list(client: Client, box: Toolbox) -> None:
     client.conversation("work").open(settings=SettingsPatch(auto_clear="when_done"))
     box.call("claude", "TaskCreate", {"subject": "One", "description": "d"})
     reply = box.call("claude", "TaskUpdate", {"taskId": "1", "status": "completed", "owner": "ann"})
@@ -343,9 +341,7 @@ def test_the_last_completion_of_a_list_that_clears_itself_says_so(client: Client
         ("todo-v1", "complete_task", {"user_id": "ann", "task_id": 2}),
     ],
 )
-def test_advice_is_what_the_dialect_can_do_and_names_a_failed_blocker(
-    name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
-) -> None:
+def test_advice_fits_the_dialect(name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     plan.add("One")
     plan.add("Two", blocked_by=["1"])
@@ -357,7 +353,7 @@ def test_advice_is_what_the_dialect_can_do_and_names_a_failed_blocker(
     assert told.refused
 
 
-def test_checklist_names_what_a_claim_would_give_out_where_it_completed_nothing(client: Client, box: Toolbox) -> None:
+def test_checklist_names_next_task_after_failed_completion(client: Client, box: Toolbox) -> None:
     work = client.conversation("work")
     work.add("Whole")
     work.pause("1")
@@ -378,7 +374,7 @@ def test_many_completions_are_one_call(client: Client, box: Toolbox) -> None:
     assert len(changes) == plan.info().version - before == 201
 
 
-def test_a_completion_that_is_refused_spoils_no_other(client: Client, box: Toolbox) -> None:
+def test_rejected_completion_keeps_the_others(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     plan.add_many(["done", "free", "blocker", "mine", "bob's"])
     plan.add("behind", blocked_by=["3"])
@@ -398,7 +394,7 @@ def test_a_completion_that_is_refused_spoils_no_other(client: Client, box: Toolb
     assert (reply.data["remaining"], reply.data["nextTask"]["title"]) == (4, "blocker")
 
 
-def test_a_part_is_completed_after_the_parent_it_waits_for(client: Client, box: Toolbox) -> None:
+def test_blocked_child_is_completed_after_its_blocker(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     plan.add("parent")
     plan.add("part", parent="1", blocked_by=["1"])
@@ -411,7 +407,7 @@ def test_owner_and_active_form_can_be_cleared(client: Client, box: Toolbox) -> N
     box.call("claude", "TaskUpdate", {"taskId": "1", "owner": "reviewer"})
     seen = box.call("claude", "TaskGet", {"taskId": "1"}).data["task"]
     assert (seen["owner"], seen["activeForm"]) == ("reviewer", "doing")
-    # Some models send an empty text for all that they leave out: nothing is cleared then.
+    # Some models send an empty text for each omitted argument. Nothing is cleared then.
     box.call("claude", "TaskUpdate", {"taskId": "1", "description": "new", "owner": "", "activeForm": ""})
     assert client.conversation("work").get("1").owner == "reviewer"
     cleared = box.call("claude", "TaskUpdate", {"taskId": "1", "owner": "", "activeForm": ""})
@@ -421,7 +417,7 @@ def test_owner_and_active_form_can_be_cleared(client: Client, box: Toolbox) -> N
 
 
 @pytest.mark.parametrize("name", tools.names())
-def test_definitions_tell_how_long_texts_may_be(name: str, client: Client) -> None:
-    limits = set(re.findall(r'"maxLength":(\d+)', compact(tools.definitions(name))))
+def test_definitions_have_maximum_lengths(name: str, client: Client) -> None:
+    limits = set(re.findall(r'"maxLength":(\d+)', to_json(tools.definitions(name))))
     assert limits <= {"500", "8192", "65536"}
     assert limits & {"500", "65536"}

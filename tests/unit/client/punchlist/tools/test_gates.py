@@ -1,4 +1,4 @@
-"""A task that waits for a person's yes: shown as that in every dialect, and left alone by every tool."""
+"""A task that waits for a person's yes: every dialect shows it, and no tool changes it."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def is_still_waiting(client: Client, was: Task) -> bool:
 
 @pytest.fixture
 def waiting(client: Client, box: Toolbox) -> Task:
-    """Task 1, which ann has completed, in a list with a second one that is in progress."""
+    """Task 1, completed by ann and waiting, and a second task in progress."""
     plan = client.conversation("work")
     plan.add("Delete the old backups", gate=Gate(yes=True))
     plan.add("Next")
@@ -53,7 +53,7 @@ def completion(result: str) -> tuple[str, str, dict[str, Any]]:
     "caller", [ToolCaller("work", "ann"), ToolCaller("work", "bob"), ToolCaller("work", "c", person="r")]
 )
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKING)
-def test_no_tool_takes_what_waits_for_a_yes(
+def test_no_tool_takes_task_waiting_for_yes(
     dialect: str, tool: str, arguments: dict[str, Any], caller: ToolCaller, client: Client, waiting: Task
 ) -> None:
     refused = Toolbox(client, caller).call(dialect, tool, arguments)
@@ -62,14 +62,14 @@ def test_no_tool_takes_what_waits_for_a_yes(
     assert is_still_waiting(client, waiting)
 
 
-def test_the_list_is_not_cleared_meanwhile(client: Client, box: Toolbox, waiting: Task) -> None:
+def test_list_with_waiting_task_is_not_cleared(client: Client, box: Toolbox, waiting: Task) -> None:
     refused = box.call("checklist", "ClearTasks")
     assert refused.refused
     assert "1 waits for a person's yes: leave it" in refused.text
     assert is_still_waiting(client, waiting)
 
 
-def test_a_repeated_completion_is_answered_as_before(client: Client, box: Toolbox, waiting: Task) -> None:
+def test_repeated_completion_gets_same_reply(client: Client, box: Toolbox, waiting: Task) -> None:
     for call in (completion("deleted them"), ("checklist", "CompleteTask", {"taskId": "1"})):
         assert not box.call(*call).refused
     assert is_still_waiting(client, waiting)
@@ -84,7 +84,7 @@ def test_a_repeated_completion_is_answered_as_before(client: Client, box: Toolbo
         ("claude", "TodoWrite", {"todos": [{"content": "Delete the old backups", "status": "in_progress"}]}),
     ],
 )
-def test_it_stays_when_the_list_is_replaced(
+def test_waiting_task_survives_replacement(
     dialect: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox, waiting: Task
 ) -> None:
     reply = box.call(dialect, tool, arguments)
@@ -106,13 +106,13 @@ SHOWN: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments", "words"), SHOWN)
-def test_every_dialect_shows_that_it_waits(
+def test_every_dialect_shows_waiting_task(
     dialect: str, tool: str, arguments: dict[str, Any], words: str, box: Toolbox, waiting: Task
 ) -> None:
     assert words in box.call(dialect, tool, arguments).text
 
 
-def test_the_queue_advises_to_leave_it(client: Client, box: Toolbox, waiting: Task) -> None:
+def test_queue_advises_to_leave_waiting_task(client: Client, box: Toolbox, waiting: Task) -> None:
     done = box.call("queue", "complete_task", {"task_id": "2", "result_summary": "done"})
     note = "Nothing is in progress: task 1 waits for a person's yes: leave it."
     assert (done.data["nextTask"], done.data["note"]) == (None, note)
@@ -120,7 +120,7 @@ def test_the_queue_advises_to_leave_it(client: Client, box: Toolbox, waiting: Ta
     assert "Task 1 waits for a person's yes: leave it." in box.call("native", "next").text
 
 
-def test_a_check_and_a_named_person_are_named(client: Client, box: Toolbox) -> None:
+def test_check_and_approver_are_named(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     plan.add("One", gate=Gate(check="tests"))
     plan.add("Two", gate=Gate(by="eve"))
@@ -151,7 +151,7 @@ REJECTED: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments", "words"), REJECTED)
-def test_every_dialect_gives_the_reason_of_a_rejection(
+def test_every_dialect_shows_the_rejection_reason(
     dialect: str, tool: str, arguments: dict[str, Any], words: str, client: Client, box: Toolbox
 ) -> None:
     plan = client.conversation("work")
@@ -162,7 +162,7 @@ def test_every_dialect_gives_the_reason_of_a_rejection(
     assert words in box.call(dialect, tool, arguments).text
 
 
-def test_a_reason_is_no_longer_given_once_handed_in_again(client: Client, box: Toolbox) -> None:
+def test_rejection_reason_disappears_after_new_result(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     plan.add("Deploy", gate=Gate(yes=True))
     for _ in range(2):
@@ -172,7 +172,7 @@ def test_a_reason_is_no_longer_given_once_handed_in_again(client: Client, box: T
         plan.reject("1", REASON)
 
 
-def test_an_agent_is_told_of_a_rejected_heading(client: Client) -> None:
+def test_rejected_heading_is_reported(client: Client) -> None:
     work = client.conversation("work", actor="zoe")
     heading = work.add("H", metadata={"heading": 2}, gate=Gate(yes=True))
     child = work.add("c", parent=heading.id)

@@ -3,27 +3,27 @@ import re
 import pytest
 
 from punchlist import tools
-from punchlist.tools.guide import rendered, tools_of
+from punchlist.tools.guide import find_tools, render_guide
 
 ALL = [(name, tool.name) for name in tools.names() for tool in tools.dialect(name).tools]
 
 
-def test_a_piece_is_the_first_whose_tools_are_offered() -> None:
+def test_first_alternative_with_offered_tools_is_used() -> None:
     guide = "Call <{a} or {b}|{a}|{b}> first[, then {c}]."
-    assert rendered(guide, {"a": "a", "b": "B", "c": "c"}) == "Call a or B first, then c."
-    assert rendered(guide, {"b": "B"}) == "Call B first."
+    assert render_guide(guide, {"a": "a", "b": "B", "c": "c"}) == "Call a or B first, then c."
+    assert render_guide(guide, {"b": "B"}) == "Call B first."
 
 
-def test_a_line_without_its_tools_is_left_out() -> None:
+def test_line_without_its_tools_is_dropped() -> None:
     guide = "# Head\n- {a} it\n- <{a}|{b}> that\n- end[ with {a}]"
-    assert rendered(guide, {"c": "c"}) == "# Head\n- end"
+    assert render_guide(guide, {"c": "c"}) == "# Head\n- end"
 
 
 @pytest.mark.parametrize(("name", "tool"), ALL, ids=[f"{name}.{tool}" for name, tool in ALL])
-def test_instructions_speak_of_the_offered_tools_alone(name: str, tool: str) -> None:
+def test_instructions_name_only_offered_tools(name: str, tool: str) -> None:
     every = {one.name for one in tools.dialect(name).tools}
     for kept in (every - {tool}, {tool}):
-        text = rendered(tools.dialect(name).guide, {one: f"«{one}»" for one in kept})
+        text = render_guide(tools.dialect(name).guide, {one: f"«{one}»" for one in kept})
         assert set(re.findall("«(.*?)»", text)) <= kept
         assert not re.search(r"[\[\]{}<>|]", text)
         plain = re.sub("«.*?»", "", text)
@@ -31,7 +31,7 @@ def test_instructions_speak_of_the_offered_tools_alone(name: str, tool: str) -> 
 
 
 @pytest.mark.parametrize("name", tools.names())
-def test_a_guide_names_no_tool_that_there_is_not(name: str) -> None:
-    found = tools_of(tools.dialect(name).guide)
+def test_guide_names_only_existing_tools(name: str) -> None:
+    found = find_tools(tools.dialect(name).guide)
     assert found <= {tool.name for tool in tools.dialect(name).tools}
     assert found

@@ -1,4 +1,4 @@
-"""An agent that comes too late is told who was first, in every dialect."""
+"""An agent that comes too late gets the name of the first one, in every dialect."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ COMPLETERS: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "tool", "arguments"), COMPLETERS)
-def test_completing_what_another_has_completed_says_who(
+def test_second_completion_names_the_first_actor(
     name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
 ) -> None:
     bob = client.conversation("work", actor="bob")
@@ -31,7 +31,7 @@ def test_completing_what_another_has_completed_says_who(
 
 
 @pytest.mark.parametrize(("name", "tool", "arguments"), COMPLETERS)
-def test_completing_what_another_has_deleted_or_cleared_says_who(
+def test_completing_deleted_task_names_who_deleted_it(
     name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
 ) -> None:
     bob = client.conversation("work", actor="bob")
@@ -44,7 +44,7 @@ def test_completing_what_another_has_deleted_or_cleared_says_who(
     assert "bob cleared the list" in box.call(name, tool, arguments).text
 
 
-def test_the_end_is_found_far_back_in_the_log(client: Client, box: Toolbox) -> None:
+def test_end_is_found_far_back_in_the_log(client: Client, box: Toolbox) -> None:
     bob = client.conversation("work", actor="bob")
     bob.add("One")
     bob.delete("1")
@@ -53,6 +53,6 @@ def test_the_end_is_found_far_back_in_the_log(client: Client, box: Toolbox) -> N
     assert box.call("claude", "TaskGet", {"taskId": "1"}).text == "task 1 not found: bob deleted it"
 
 
-def test_what_never_was_is_not_found_without_a_word_about_anybody(client: Client, box: Toolbox) -> None:
+def test_task_that_never_existed_names_no_one(client: Client, box: Toolbox) -> None:
     client.conversation("work", actor="bob").add("One")
     assert box.call("checklist", "CompleteTask", {"taskId": "7"}).text == '{"ok":false,"error":"Task not found"}'

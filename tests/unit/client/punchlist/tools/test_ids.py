@@ -1,4 +1,4 @@
-"""Ids of tasks as models bring them, in every dialect."""
+"""Task ids as models send them, in every dialect."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ NOT_FOUND: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "tool", "arguments", "text"), NOT_FOUND)
-def test_an_id_that_no_list_can_have_is_not_found_in_the_words_of_the_dialect(
+def test_impossible_id_gets_the_dialects_error(
     name: str, tool: str, arguments: dict[str, Any], text: str, box: Toolbox
 ) -> None:
     box.call("checklist", "AddTask", {"title": "One"})
@@ -58,7 +58,7 @@ STRANGE: list[Any] = [
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_any_other_strange_id_is_not_found_as_well(strange: Any, box: Toolbox) -> None:
+def test_other_unknown_ids_are_not_found(strange: Any, box: Toolbox) -> None:
     box.call("checklist", "AddTask", {"title": "One"})
     assert box.call("checklist", "CompleteTask", {"taskId": strange}).data == {"ok": False, "error": "Task not found"}
     not_found = {"status": "error", "error": f"task {str(strange)[:60]} not found"}
@@ -81,7 +81,7 @@ def test_any_other_strange_id_is_not_found_as_well(strange: Any, box: Toolbox) -
         ("todo-v1", "complete_task", {"user_id": "ann", "task_id": "#1"}),
     ],
 )
-def test_an_id_as_replies_show_it_is_taken(
+def test_id_with_number_sign_is_accepted(
     name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
 ) -> None:
     box.call("checklist", "AddTask", {"title": "One"})
@@ -90,14 +90,14 @@ def test_an_id_as_replies_show_it_is_taken(
     assert client.conversation("work").get("1").status == "completed"
 
 
-def test_a_strange_id_among_edges_is_refused_and_the_others_are_done(box: Toolbox) -> None:
+def test_unknown_edge_is_rejected_alone(box: Toolbox) -> None:
     box.call("checklist", "AddTask", {"title": "One"})
     made = box.call("claude", "TaskCreate", {"subject": "Two", "description": "d", "addBlockedBy": [GUID, "1"]})
     assert made.text.splitlines() == ["Task #2 created: Two", f"not blocked by {GUID}: task {GUID} not found"]
     assert box.call("claude", "TaskGet", {"taskId": "2"}).data["task"]["blockedBy"] == ("1",)
 
 
-def test_a_task_that_a_mirror_file_calls_by_a_guid_is_found_by_it(client: Client, box: Toolbox) -> None:
+def test_mirror_file_guid_finds_its_task(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     plan.add("One")
     plan.add("From a file", metadata={FOREIGN_ID: GUID})
@@ -140,7 +140,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "tool", "arguments", "text"), WRONG)
-def test_a_refusal_calls_arguments_as_the_model_called_them(
+def test_errors_use_the_models_argument_names(
     name: str, tool: str, arguments: dict[str, Any], text: str, box: Toolbox
 ) -> None:
     box.call("checklist", "AddTask", {"title": "One"})

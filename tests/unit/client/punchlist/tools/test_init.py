@@ -7,7 +7,7 @@ from punchlist_testing.daemon import Running
 from punchlist_testing.repositories import repository
 
 
-def test_an_agent_may_call_without_keeping_anything(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_calls_need_no_toolbox(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
     first = tools.call("todo", "create_todo_task", {"title": "Milk"}, conversation="c", user="ann")
     asked = tools.call("todo", "delete_todo_task", {"task_id": 1}, conversation="c", user="ann")
@@ -19,7 +19,7 @@ def test_an_agent_may_call_without_keeping_anything(daemon: Running, monkeypatch
     assert done.data["status"] == "deleted"
 
 
-def test_without_a_daemon_the_reply_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_daemon_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUNCHLIST_SOCKET", str(tmp_path / "none.sock"))
     monkeypatch.setenv("PUNCHLIST_AUTOSTART", "0")
     reply = tools.call("claude", "TaskList", conversation="c")
@@ -27,7 +27,7 @@ def test_without_a_daemon_the_reply_says_so(tmp_path: Path, monkeypatch: pytest.
     assert "can't be reached" in reply.text
 
 
-def test_definitions_of_several_dialects_come_in_one_list() -> None:
+def test_definitions_of_several_dialects_make_one_list() -> None:
     names = [one["name"] for one in tools.definitions(["native", "checklist"])]
     assert names[:2] == ["plan", "next"]
     assert names[-1] == "ClearTasks"
@@ -36,7 +36,7 @@ def test_definitions_of_several_dialects_come_in_one_list() -> None:
     assert "CompleteTask" not in tools.prompt("checklist", tools=["AddTask"])
 
 
-def test_the_user_id_of_a_call_confines_it(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_id_limits_the_call(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
     for user in ("ann", "bob"):
         made = tools.call("todo-v1", "add_task", {"user_id": user, "title": user}, conversation="todos")
@@ -46,8 +46,8 @@ def test_the_user_id_of_a_call_confines_it(daemon: Running, monkeypatch: pytest.
     assert tools.call("todo-v1", "list_tasks", {"user_id": "bob"}, conversation="of:ann:todos").refused
 
 
-def test_what_is_remembered_of_a_list_is_each_users_own(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One actor's name, one list's name, one process: nothing of one user's list is taken for the other's."""
+def test_memory_of_a_list_is_per_user(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Actor, list name and process are the same, but the users' lists stay separate."""
     monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
     early = {"tasks": ["early", "next"]}
     tools.call("native", "plan", early, conversation="my:todos", user="bob", actor="zed")
@@ -60,9 +60,7 @@ def test_what_is_remembered_of_a_list_is_each_users_own(daemon: Running, monkeyp
         assert done in tools.call("native", "next", {"result": "x"}, conversation="my:todos", user=user).text
 
 
-def test_in_a_repository_that_somebody_works_in_a_user_has_a_list_of_the_own(
-    daemon: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_user_has_own_list_in_a_repository(daemon: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
     monkeypatch.chdir(repository(tmp_path / "website"))
     assert not tools.call("claude", "TaskCreate", {"subject": "Team's", "description": "d"}, user="team").refused

@@ -1,4 +1,4 @@
-"""Long descriptions can be read whole, by the calls that replies advise."""
+"""Long descriptions can be read whole with the calls that replies name."""
 
 import re
 from typing import Any
@@ -20,7 +20,7 @@ _REST = re.compile(r"… \[\d+ characters left out: (\w+) (\w+)=(\d+) offset=(\d
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), READERS)
-def test_a_description_is_read_whole(
+def test_long_description_can_be_read_whole(
     dialect: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
 ) -> None:
     client.conversation("work").add("Title", description=WHOLE)
@@ -37,7 +37,7 @@ def test_a_description_is_read_whole(
     raise AssertionError("the description has no end")
 
 
-def test_no_call_is_advised_that_is_not_offered(client: Client, box: Toolbox) -> None:
+def test_advice_names_only_offered_tools(client: Client, box: Toolbox) -> None:
     client.conversation("work").add("Title", description=WHOLE)
     (two,) = tools.offered("checklist", ["AddTask", "CompleteTask"])
     assert "characters left out]" in box.call(two, "CompleteTask", {"taskId": "1"}).text

@@ -1,4 +1,4 @@
-"""What people note reaches the agent that works on the task, in its words and once."""
+"""A person's note reaches the agent that works on the task, verbatim and once."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ HAND_OUTS: dict[str, tuple[str, dict[str, Any]]] = {
     "claude": ("TaskUpdate", {"taskId": "1", "status": "in_progress"}),
     "queue": ("resume_task", {"task_id": "1"}),
 }
-"""How an agent gets task 1 in each dialect in which tasks are begun."""
+"""Calls that start task 1, in each dialect with such a tool."""
 
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "native": ("tasks", {}),
@@ -27,36 +27,38 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def plan(client: Client) -> Conversation:
-    """Two tasks, as a person sees them."""
+    """A list with two tasks, as a person's client."""
     plan = client.conversation("work", actor="root")
     plan.add_many(["One", "Two"])
     return plan
 
 
-def told(box: Toolbox, text: str, dialect: str = "native", tool: str = "tasks", **arguments: Any) -> int:
-    """How often a reply tells a text."""
+def count_in_reply(box: Toolbox, text: str, dialect: str = "native", tool: str = "tasks", **arguments: Any) -> int:
+    """Return how often a reply contains a text."""
     return box.call(dialect, tool, arguments).text.count(text)
 
 
 @pytest.mark.parametrize("dialect", HAND_OUTS)
-def test_a_task_is_handed_out_with_its_notes(box: Toolbox, plan: Conversation, dialect: str) -> None:
+def test_task_comes_with_its_notes(box: Toolbox, plan: Conversation, dialect: str) -> None:
     plan.note("1", "use the\nnew API")
     tool, arguments = HAND_OUTS[dialect]
-    assert told(box, "root: use the new API", dialect, tool, **arguments) == 1
-    assert told(box, "use the new API", dialect, CALLS[dialect][0]) == (dialect == "queue"), "shown with the task alone"
+    assert count_in_reply(box, "root: use the new API", dialect, tool, **arguments) == 1
+    assert count_in_reply(box, "use the new API", dialect, CALLS[dialect][0]) == (dialect == "queue"), (
+        "shown with the task alone"
+    )
 
 
 @pytest.mark.parametrize("dialect", CALLS)
-def test_a_new_note_is_in_the_very_next_reply(box: Toolbox, plan: Conversation, dialect: str) -> None:
+def test_new_note_is_in_the_next_reply(box: Toolbox, plan: Conversation, dialect: str) -> None:
     box.call("native", "next")
     plan.note("1", "y" * 280)
     tool, arguments = CALLS[dialect]
-    assert told(box, "y" * 280, dialect, tool, **arguments) == 1
-    assert told(box, "yyy") == 0
+    assert count_in_reply(box, "y" * 280, dialect, tool, **arguments) == 1
+    assert count_in_reply(box, "yyy") == 0
 
 
 @pytest.mark.parametrize("dialect", CALLS)
-def test_a_refusal_tells_the_note_as_well(box: Toolbox, plan: Conversation, dialect: str) -> None:
+def test_rejection_includes_the_note(box: Toolbox, plan: Conversation, dialect: str) -> None:
     box.call("native", "next")
     plan.note("1", "stop")
     reply = box.call(dialect, CALLS[dialect][0], {"id": "99", "taskId": "99", "title": "", "ids": ["99"]})
@@ -66,11 +68,11 @@ def test_a_refusal_tells_the_note_as_well(box: Toolbox, plan: Conversation, dial
 def test_a_bare_array_leaves_the_note_for_the_next_reply(box: Toolbox, plan: Conversation) -> None:
     box.call("native", "next")
     plan.note("1", "stop")
-    assert told(box, "stop", "todo", "list_todo_tasks") == 0
-    assert told(box, "Note on #1 by root: stop") == 1
+    assert count_in_reply(box, "stop", "todo", "list_todo_tasks") == 0
+    assert count_in_reply(box, "Note on #1 by root: stop") == 1
 
 
-def test_the_note_comes_with_the_result_that_it_was_too_late_for(box: Toolbox, plan: Conversation) -> None:
+def test_late_note_comes_with_the_result(box: Toolbox, plan: Conversation) -> None:
     box.call("native", "next")
     plan.note("1", "second thoughts")
     reply = box.call("native", "next", {"result": "done"})
@@ -79,7 +81,7 @@ def test_the_note_comes_with_the_result_that_it_was_too_late_for(box: Toolbox, p
     assert "second thoughts" not in box.call("native", "tasks", {"since": "last"}).text
 
 
-def test_a_note_that_ends_a_wait_is_told_once(client: Client, box: Toolbox, plan: Conversation) -> None:
+def test_note_that_ends_a_wait_is_shown_once(client: Client, box: Toolbox, plan: Conversation) -> None:
     box.call("native", "next")
     box.call("native", "tasks")
     plan.edit("2", title="Two.")
@@ -87,10 +89,10 @@ def test_a_note_that_ends_a_wait_is_told_once(client: Client, box: Toolbox, plan
     assert "#2 Two. — by root" in reply.text
     plan.note("2", "about two")
     assert 'by root: note "about two"' in box.call("native", "tasks", {"since": "last"}).text
-    assert told(box, "about two") == 0
+    assert count_in_reply(box, "about two") == 0
 
 
-def test_a_restart_tells_what_was_noted_since_the_last_change(client: Client, box: Toolbox, plan: Conversation) -> None:
+def test_restart_shows_notes_since_last_change(client: Client, box: Toolbox, plan: Conversation) -> None:
     plan.note("1", "before")
     box.call("native", "next")
     plan.note("1", "after")
@@ -100,7 +102,7 @@ def test_a_restart_tells_what_was_noted_since_the_last_change(client: Client, bo
     assert "before" not in reply
 
 
-def test_of_many_notes_the_last_three_come_with_the_task(box: Toolbox, plan: Conversation) -> None:
+def test_task_comes_with_last_three_notes(box: Toolbox, plan: Conversation) -> None:
     for number in range(6):
         plan.note("1", f"note {number} {'x' * 400}")
     lines = box.call("native", "next").text.splitlines()
@@ -111,21 +113,21 @@ def test_of_many_notes_the_last_three_come_with_the_task(box: Toolbox, plan: Con
     assert all(f"note {number}" in box.call("native", "tasks", {"ids": ["1"]}).text for number in range(6))
 
 
-def test_own_notes_and_those_on_other_tasks_are_no_news(client: Client, box: Toolbox, plan: Conversation) -> None:
+def test_own_and_unrelated_notes_are_not_shown(client: Client, box: Toolbox, plan: Conversation) -> None:
     box.call("native", "next")
     client.conversation("work", actor="ann").note("1", "mine")
     plan.note("2", "other")
     assert "Note on" not in box.call("claude", "TaskList").text
 
 
-def test_an_idle_agent_asks_for_no_notes(client: Client, box: Toolbox, plan: Conversation) -> None:
+def test_idle_agent_loads_no_notes(client: Client, box: Toolbox, plan: Conversation) -> None:
     box.call("native", "tasks")
     before = client.status().calls
     box.call("claude", "TaskList")
     assert client.status().calls - before == 2, "the list, and this status"
 
 
-def test_the_current_task_of_a_queue_tells_its_notes(client: Client) -> None:
+def test_current_queue_task_shows_its_notes(client: Client) -> None:
     box = Toolbox(client, ToolCaller("queue", "ann"))
     box.call("queue", "add_task", {"description": "One"})
     client.conversation("queue", actor="root").note("1", "quickly")
@@ -145,15 +147,15 @@ def test_the_current_task_of_a_queue_tells_its_notes(client: Client) -> None:
         ("native", "tasks", {"ids": ["1"]}),
     ],
 )
-def test_a_tasks_details_have_its_notes(
+def test_details_include_notes(
     box: Toolbox, plan: Conversation, dialect: str, tool: str, arguments: dict[str, Any]
 ) -> None:
     plan.note("1", "by Friday")
-    assert told(box, "root: by Friday", dialect, tool, **arguments) == 1
+    assert count_in_reply(box, "root: by Friday", dialect, tool, **arguments) == 1
 
 
-def test_a_serial_list_that_starts_tasks_tells_their_notes(client: Client, box: Toolbox, plan: Conversation) -> None:
+def test_serial_list_shows_notes_of_started_tasks(client: Client, box: Toolbox, plan: Conversation) -> None:
     plan.configure(settings=SettingsPatch(execution="serial"))
     box.call("native", "next")
     plan.note("1", "once")
-    assert told(box, "Note on #1 by root: once") == 1
+    assert count_in_reply(box, "Note on #1 by root: once") == 1

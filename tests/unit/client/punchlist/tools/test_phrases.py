@@ -14,19 +14,19 @@ def task(**members: Any) -> Task:
 @pytest.mark.parametrize(
     ("ids", "text"), [([], ""), (["1"], "#1"), (["3", "1", "2"], "#1-#3"), (["1", "2", "9"], "#1, #2, #9")]
 )
-def test_ids_in_a_row_become_a_range(ids: list[str], text: str) -> None:
-    assert phrases.span(ids) == text
+def test_consecutive_ids_become_a_range(ids: list[str], text: str) -> None:
+    assert phrases.format_ranges(ids) == text
 
 
 def test_many_ids_are_counted() -> None:
-    assert phrases.some(["1", "2"]) == "#1, #2"
-    assert phrases.some([str(number) for number in range(1, 9)]) == "#1, #2, #3, #4 and 4 more"
+    assert phrases.format_some(["1", "2"]) == "#1, #2"
+    assert phrases.format_some([str(number) for number in range(1, 9)]) == "#1, #2, #3, #4 and 4 more"
 
 
-def test_a_line_says_only_what_is_out_of_the_ordinary() -> None:
-    assert phrases.line(task()) == "#7 Copy"
+def test_line_omits_default_values() -> None:
+    assert phrases.format_line(task()) == "#7 Copy"
     busy = task(status="in_progress", priority="high", owner="ann", open_blockers=("3",))
-    assert phrases.line(busy) == "#7 [in_progress high ann] Copy (after #3)"
+    assert phrases.format_line(busy) == "#7 [in_progress high ann] Copy (after #3)"
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_a_line_says_only_what_is_out_of_the_ordinary() -> None:
         (Counts(pending=1, ready=1, failed=1), "The queue has stopped at a failed task"),
     ],
 )
-def test_why_there_is_nothing_to_do_is_told(counts: Counts, start: str) -> None:
-    assert phrases.nothing(counts).startswith(start)
+def test_missing_task_is_explained(counts: Counts, start: str) -> None:
+    assert phrases.explain_no_task(counts).startswith(start)
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,16 @@ def test_why_there_is_nothing_to_do_is_told(counts: Counts, start: str) -> None:
         ("t" * 101, "d" * 141, [f"{'d' * 139}… (all of it: tasks ids=7)"]),
     ],
 )
-def test_what_is_cut_says_once_where_the_rest_is(title: str, description: str, hint: list[str]) -> None:
-    head, *rest = phrases.current(task(title=title, description=description), 100)
+def test_shortened_task_names_its_call_once(title: str, description: str, hint: list[str]) -> None:
+    head, *rest = phrases.format_current(task(title=title, description=description), 100)
     assert head == f"Now #7: {title if len(title) <= 100 else title[:99] + '…'}"
     assert rest == hint
 
 
-def test_the_details_of_a_task_tell_its_labels_times_links_gate_and_newest_notes_within_bounds() -> None:
+def test_details_are_complete_and_limited() -> None:
     notes = tuple(Note(version=at, at=at, actor="ann\n", text=f"note {at} " + "x" * 5_000) for at in range(1, 9))
     links = tuple(Link(kind="url", to=f"u{at}" + "y" * 2_000) for at in range(40))
-    found = phrases.detail(
+    found = phrases.format_details(
         task(labels=("ops", "ui"), due=1_000, not_before=1 << 62, links=links, notes=notes, waits_for="yes"), 1_000
     )
     text = "\n".join(found)

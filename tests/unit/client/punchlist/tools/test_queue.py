@@ -1,4 +1,4 @@
-"""The `queue` dialect: what it hands out, how it is interrupted, and what it never loses."""
+"""The `queue` dialect: the current task, interruptions, and results that are never lost."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from punchlist import Client, SettingsPatch, tools
 from punchlist.tools import Toolbox, ToolCaller
-from punchlist.tools.budget import MAX_TOKENS, tokens
+from punchlist.tools.budget import MAX_TOKENS, count_tokens
 
 
 def add(box: Toolbox, *descriptions: str) -> list[Any]:
@@ -26,7 +26,7 @@ def complete(box: Toolbox, task: str, text: str = "done") -> Any:
     return box.call("queue", "complete_task", {"task_id": task, "result_summary": text})
 
 
-def test_a_list_that_was_only_attached_or_written_to_becomes_a_queue(client: Client) -> None:
+def test_list_without_tasks_becomes_a_queue(client: Client) -> None:
     client.conversation("attached").attach("sess-1")
     client.conversation("chat").append_message("user", "hi")
     for name in ("attached", "chat"):
@@ -35,9 +35,7 @@ def test_a_list_that_was_only_attached_or_written_to_becomes_a_queue(client: Cli
         assert client.conversation(name).info().settings.execution == "serial"
 
 
-def test_a_list_that_others_work_on_keeps_its_ways_and_says_how_it_becomes_a_queue(
-    client: Client, box: Toolbox
-) -> None:
+def test_list_with_tasks_stays_parallel_with_advice(client: Client, box: Toolbox) -> None:
     client.conversation("work").add("By hand")
     (added,) = add(box, "By an agent")
     assert "punch set execution=serial -c work" in added["note"]
@@ -49,7 +47,7 @@ def test_a_list_that_others_work_on_keeps_its_ways_and_says_how_it_becomes_a_que
     assert complete(box, "1").data["nextTask"]["id"] == "2"
 
 
-def test_finishing_and_deleting_hand_out_the_next_task_with_its_description(box: Toolbox) -> None:
+def test_finishing_and_deleting_return_the_next_task(box: Toolbox) -> None:
     add(box, "One", "Two\nwith all that it takes", "Three", "Four")
     assert complete(box, "1").data["nextTask"] == {
         "id": "2",
@@ -62,7 +60,7 @@ def test_finishing_and_deleting_hand_out_the_next_task_with_its_description(box:
     assert (last["nextTask"], "note" in last) == (None, False)
 
 
-def test_adding_to_an_idle_queue_hands_out_what_has_started(client: Client, box: Toolbox) -> None:
+def test_adding_to_idle_queue_returns_started_task(client: Client, box: Toolbox) -> None:
     first, second = add(box, "One", "Two")
     assert (first["nextTask"]["id"], "nextTask" in second) == ("1", False)
     plan = client.conversation("work")
@@ -71,7 +69,7 @@ def test_adding_to_an_idle_queue_hands_out_what_has_started(client: Client, box:
     assert third["nextTask"]["id"] == "1"
 
 
-def test_an_interruption_runs_at_once_and_the_interrupted_task_after_it(client: Client, box: Toolbox) -> None:
+def test_interruption_runs_before_paused_task(client: Client, box: Toolbox) -> None:
     add(box, "one", "two", "three")
     box.call("queue", "pause_task", {"task_id": "1"})
     (urgent,) = add(box, "URGENT from the user")
@@ -83,7 +81,7 @@ def test_an_interruption_runs_at_once_and_the_interrupted_task_after_it(client: 
     assert complete(box, "1").data["nextTask"]["id"] == "2"
 
 
-def test_a_paused_task_is_found_again_by_another_session(client: Client, box: Toolbox) -> None:
+def test_another_session_finds_a_paused_task(client: Client, box: Toolbox) -> None:
     add(box, "one", "two")
     box.call("queue", "pause_task", {"task_id": "1"})
     listed = Toolbox(client, ToolCaller("work", "bob")).call("queue", "list_tasks").data
@@ -104,7 +102,7 @@ def test_a_stopped_queue_names_the_failed_task_and_its_reason(client: Client, bo
     assert complete(box, "1").data["nextTask"]["id"] == "2"
 
 
-def test_what_waits_for_a_failed_task_says_for_which(box: Toolbox) -> None:
+def test_blocked_queue_names_the_failed_task(box: Toolbox) -> None:
     add(box, "one")
     box.call("queue", "add_task", {"description": "two", "after": ["1"]})
     told = box.call("queue", "fail_task", {"task_id": "1", "reason": "no key"}).data
@@ -112,7 +110,7 @@ def test_what_waits_for_a_failed_task_says_for_which(box: Toolbox) -> None:
 
 
 @pytest.mark.parametrize("tool", ["complete_task", "fail_task"])
-def test_resuming_never_reopens_what_is_finished(tool: str, client: Client, box: Toolbox) -> None:
+def test_resuming_never_reopens_finished_tasks(tool: str, client: Client, box: Toolbox) -> None:
     add(box, "one")
     text = {"complete_task": "result_summary", "fail_task": "reason"}[tool]
     box.call("queue", tool, {"task_id": "1", text: "FIRST"})
@@ -124,19 +122,17 @@ def test_resuming_never_reopens_what_is_finished(tool: str, client: Client, box:
     assert task.status in ("completed", "failed")
 
 
-def test_a_repeated_completion_never_overwrites_and_says_who_was_first(client: Client, box: Toolbox) -> None:
+def test_second_completion_keeps_the_first_result(client: Client, box: Toolbox) -> None:
     add(box, "one", "two")
     assert not complete(box, "1", "FIRST").refused
     assert not complete(box, "1", "FIRST").refused
     second = complete(Toolbox(client, ToolCaller("work", "bob")), "1", "SECOND")
     assert second.refused
-    assert second.data["error"] == (
-        "task 1 is completed already (ann completed it), and what was said then stays: FIRST"
-    )
+    assert second.data["error"] == ("task 1 is completed already (ann completed it), and its text stays: FIRST")
     assert client.conversation("work").get("1").result_summary == "FIRST"
 
 
-def test_a_task_that_is_gone_says_who_has_ended_it(client: Client, box: Toolbox) -> None:
+def test_missing_task_names_who_ended_it(client: Client, box: Toolbox) -> None:
     add(box, "one", "two")
     bob = client.conversation("work", actor="bob")
     bob.delete("2")
@@ -146,7 +142,7 @@ def test_a_task_that_is_gone_says_who_has_ended_it(client: Client, box: Toolbox)
     assert complete(box, "9").data["error"] == "task 9 not found: bob cleared the list"
 
 
-def test_a_failure_that_is_tried_again_says_so(client: Client, box: Toolbox) -> None:
+def test_retried_failure_is_reported(client: Client, box: Toolbox) -> None:
     add(box, "one")
     configure(client, max_attempts=2)
     told = box.call("queue", "fail_task", {"task_id": "1", "reason": "r"}).data
@@ -155,7 +151,7 @@ def test_a_failure_that_is_tried_again_says_so(client: Client, box: Toolbox) -> 
     assert box.call("queue", "fail_task", {"task_id": "1", "reason": "r2"}).data["message"] == "Task 1 marked failed."
 
 
-def test_the_list_shows_priorities_in_the_order_in_which_tasks_are_run(box: Toolbox) -> None:
+def test_list_is_in_execution_order(box: Toolbox) -> None:
     add(box, "one", "two", "three")
     box.call("queue", "add_task", {"description": "four", "priority": "high"})
     box.call("queue", "prioritize_task", {"task_id": "3"})
@@ -174,7 +170,7 @@ def test_the_list_shows_priorities_in_the_order_in_which_tasks_are_run(box: Tool
     assert order == [task["id"] for task in shown]
 
 
-def test_dependencies_context_and_parent_go_with_a_task(client: Client, box: Toolbox) -> None:
+def test_added_task_keeps_dependencies_context_and_parent(client: Client, box: Toolbox) -> None:
     add(box, "one")
     given = {"description": "two", "after": ["1"], "context": {"pr": 117}, "parent": "1", "priority": "low"}
     assert box.call("queue", "add_task", given).data["taskId"] == "2"
@@ -192,7 +188,7 @@ def test_dependencies_context_and_parent_go_with_a_task(client: Client, box: Too
     }
 
 
-def test_a_task_that_another_agent_has_claimed_is_not_handed_out(client: Client, box: Toolbox) -> None:
+def test_claimed_task_is_not_given_to_another(client: Client, box: Toolbox) -> None:
     client.conversation("work").add_many(["one", "two", "three"])
     configure(client, execution="serial")
     client.conversation("work").take("bob", "1", keep=True)
@@ -205,25 +201,25 @@ def session(client: Client, name: str, **caller: Any) -> Toolbox:
     return Toolbox(client, ToolCaller("work", name, **caller))
 
 
-def listed(box: Toolbox) -> Any:
+def list_queue(box: Toolbox) -> Any:
     return box.call("queue", "list_tasks").data
 
 
-def test_one_session_alone_is_handed_a_task(client: Client, box: Toolbox) -> None:
+def test_only_one_session_gets_the_task(client: Client, box: Toolbox) -> None:
     bob = session(client, "bob")
     add(box, "one")
     assert "nextTask" not in add(bob, "two")[0]
-    shown = listed(bob)
+    shown = list_queue(bob)
     assert shown["tasks"][0] == {"id": "1", "description": "one", "status": "in_progress", "owner": "ann"}
     assert shown["note"] == "Task 1 is current, and ann works on it."
-    assert "owner" not in listed(box)["tasks"][0]
+    assert "owner" not in list_queue(box)["tasks"][0]
     assert complete(box, "1").data["nextTask"]["id"] == "2"
     refused = complete(bob, "2")
     assert refused.data["error"] == "task 2 is being worked on by ann: leave it to them"
     assert not complete(box, "2").refused
 
 
-def test_two_sessions_that_look_at_once_are_handed_one_task_each_time(client: Client) -> None:
+def test_concurrent_sessions_share_no_task(client: Client) -> None:
     plan = client.conversation("work")
     plan.add_many([f"task {number}" for number in range(12)])
     configure(client, execution="serial")
@@ -234,7 +230,7 @@ def test_two_sessions_that_look_at_once_are_handed_one_task_each_time(client: Cl
         if not plan.list(status="in_progress"):
             plan.start(current[0].id)
         with ThreadPoolExecutor(3) as threads:
-            shown = list(threads.map(listed, boxes))
+            shown = list(threads.map(list_queue, boxes))
         own = [at for at, each in enumerate(shown) if "owner" not in each["tasks"][0]]
         assert len(own) == 1, "one session has the current task"
         done.append(shown[own[0]]["tasks"][0]["id"])
@@ -242,20 +238,20 @@ def test_two_sessions_that_look_at_once_are_handed_one_task_each_time(client: Cl
     assert done == [str(number) for number in range(1, 13)]
 
 
-def test_a_task_is_handed_on_when_its_session_gives_it_up(client: Client, box: Toolbox) -> None:
+def test_released_task_goes_to_another_session(client: Client, box: Toolbox) -> None:
     bob = session(client, "bob")
     add(box, "one")
-    assert "owner" in listed(bob)["tasks"][0]
+    assert "owner" in list_queue(bob)["tasks"][0]
     client.conversation("work").release("1", "ann")
-    assert "owner" not in listed(bob)["tasks"][0]
+    assert "owner" not in list_queue(bob)["tasks"][0]
     assert not complete(bob, "1").refused
 
 
-def test_what_a_person_works_on_is_not_the_agents(client: Client, box: Toolbox) -> None:
+def test_persons_task_is_not_given_to_agents(client: Client, box: Toolbox) -> None:
     client.conversation("work").add("one")
     configure(client, execution="serial")
     client.conversation("work", actor="root").take("root", "1", keep=True)
-    shown = listed(box)
+    shown = list_queue(box)
     assert (shown["tasks"][0]["owner"], shown["note"]) == ("root", "Task 1 is current, and root works on it.")
     assert complete(box, "1").data["error"] == "task 1 is being worked on by root: leave it to them"
 
@@ -263,28 +259,28 @@ def test_what_a_person_works_on_is_not_the_agents(client: Client, box: Toolbox) 
 def test_agents_without_a_name_share_the_current_task(client: Client) -> None:
     several = session(client, "host", is_nameless=True)
     assert add(several, "one", "two")[0]["nextTask"]["id"] == "1"
-    assert "owner" not in listed(several)["tasks"][0]
+    assert "owner" not in list_queue(several)["tasks"][0]
     assert complete(several, "1").data["nextTask"]["id"] == "2"
 
 
-def test_a_restarted_agent_sees_its_task_as_it_was_handed_out(client: Client, box: Toolbox) -> None:
+def test_restarted_agent_sees_its_task_unchanged(client: Client, box: Toolbox) -> None:
     add(box, "the whole")
     long = "part\n" + "x" * 15_000
     given = {"description": long, "parent": "1", "context": {"pr": 117}}
     handed = box.call("queue", "add_task", given).data["nextTask"]
     place = {"parent": "1", "path": "the whole › part"}
     assert handed == {"id": "2", "description": long, "status": "in_progress", "context": {"pr": 117}, **place}
-    assert listed(session(client, "ann"))["tasks"][0] == handed
+    assert list_queue(session(client, "ann"))["tasks"][0] == handed
 
 
-def test_a_text_that_json_escapes_is_still_listed(client: Client, box: Toolbox) -> None:
+def test_text_with_json_escapes_is_listed(client: Client, box: Toolbox) -> None:
     box.call("queue", "add_task", {"description": "one\n" + "\x01\n" * 30_000, "context": {"k": "v" * 15_000}})
     reply = box.call("queue", "list_tasks")
     assert reply.data["tasks"][0]["id"] == "1"
-    assert tokens(reply.text) <= MAX_TOKENS
+    assert count_tokens(reply.text) <= MAX_TOKENS
 
 
-def test_notes_name_only_tools_that_are_offered(client: Client) -> None:
+def test_notes_name_only_offered_tools(client: Client) -> None:
     (three,) = tools.offered("queue", ["add_task", "list_tasks", "complete_task"])
     box = session(client, "ann")
     box.call(three, "add_task", {"description": "one"})
@@ -293,7 +289,7 @@ def test_notes_name_only_tools_that_are_offered(client: Client) -> None:
     assert box.call(three, "list_tasks").data["note"] == note
 
 
-def test_the_prompt_says_when_a_task_is_added() -> None:
+def test_prompt_says_when_to_add_a_task() -> None:
     for offered in (None, ["add_task", "list_tasks", "complete_task"]):
         told = tools.prompt("queue", offered)
         assert "add_task each step of a request that takes several, and what is to be done later" in told

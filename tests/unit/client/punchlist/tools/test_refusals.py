@@ -1,7 +1,7 @@
 import pytest
 
 from punchlist.errors import ConnectionLost, NoConversation, build_error
-from punchlist.tools.refusals import problem_of
+from punchlist.tools.refusals import to_problem
 from punchlist_schemas.errors import Rejection
 from punchlistd.engine.replies import OUTCOME_UNKNOWN, SHUTTING_DOWN
 from punchlistd.replication.port import Link
@@ -37,8 +37,8 @@ from punchlistd.replication.posts import refusals
         ("from_a_newer_daemon", {}, "as the daemon said"),
     ],
 )
-def test_a_refusal_becomes_a_sentence_that_says_what_would_work(kind: str, data: dict[str, object], text: str) -> None:
-    problem = problem_of(build_error(-32000, "as the daemon said", {"kind": kind, **data}))
+def test_errors_become_actionable_sentences(kind: str, data: dict[str, object], text: str) -> None:
+    problem = to_problem(build_error(-32000, "as the daemon said", {"kind": kind, **data}))
     assert problem.text == text
 
 
@@ -52,28 +52,28 @@ def test_a_refusal_becomes_a_sentence_that_says_what_would_work(kind: str, data:
         OUTCOME_UNKNOWN,
     ],
 )
-def test_agents_are_told_to_call_again(told: Rejection) -> None:
-    problem = problem_of(build_error(-32000, told.message, {"kind": told.kind}))
+def test_retryable_errors_advise_a_retry(told: Rejection) -> None:
+    problem = to_problem(build_error(-32000, told.message, {"kind": told.kind}))
     assert "call it again" in problem.text and "key" not in problem.text
 
 
-def test_faults_of_the_connection_say_that_nothing_is_lost() -> None:
-    problem = problem_of(ConnectionLost("the daemon went away"))
+def test_connection_errors_say_nothing_is_lost() -> None:
+    problem = to_problem(ConnectionLost("the daemon went away"))
     assert (problem.kind, "nothing is lost" in problem.text) == ("unavailable", True)
-    assert problem_of(NoConversation("none")).kind == "no_conversation"
+    assert to_problem(NoConversation("none")).kind == "no_conversation"
 
 
-def test_a_wrong_member_is_called_as_the_tool_calls_it() -> None:
+def test_invalid_member_has_the_tools_name() -> None:
     data = {"kind": "invalid_params", "field": "title", "expected": "string of length <= 500"}
     error = build_error(-32602, "title is wrong: expected string of length <= 500.", data)
-    assert problem_of(error, {"subject"}).text == "subject is wrong: expected at most 500 characters"
-    assert problem_of(error, {"title"}).text == "title is wrong: expected at most 500 characters"
+    assert to_problem(error, {"subject"}).text == "subject is wrong: expected at most 500 characters"
+    assert to_problem(error, {"title"}).text == "title is wrong: expected at most 500 characters"
 
 
-def test_taking_an_edge_away_is_advised_where_it_can_be_done() -> None:
+def test_removing_a_dependency_is_advised_if_possible() -> None:
     error = build_error(-1, "blocked", {"kind": "blocked", "task": "2", "blockers": [{"id": "1", "title": "Copy"}]})
-    assert problem_of(error, unblocks=True).text.endswith(": complete that first, or remove the dependency")
+    assert to_problem(error, can_unblock=True).text.endswith(": complete that first, or remove the dependency")
 
 
 def test_a_long_message_is_cut() -> None:
-    assert len(problem_of(build_error(-1, "x" * 90_000, {"kind": "internal_error"})).text) < 1_100
+    assert len(to_problem(build_error(-1, "x" * 90_000, {"kind": "internal_error"})).text) < 1_100

@@ -16,7 +16,7 @@ REPLACERS: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "tool", "arguments"), REPLACERS)
-def test_a_task_that_another_agent_works_on_stays_when_the_list_is_replaced(
+def test_replacing_keeps_another_agents_task(
     name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
 ) -> None:
     other = Toolbox(client, ToolCaller("work", "bob"))
@@ -31,7 +31,7 @@ def test_a_task_that_another_agent_works_on_stays_when_the_list_is_replaced(
     assert client.conversation("work").get("1").result_summary == "by bob"
 
 
-def test_the_list_is_not_cleared_while_another_agent_works_on_it(client: Client, box: Toolbox) -> None:
+def test_list_in_use_is_not_cleared(client: Client, box: Toolbox) -> None:
     other = Toolbox(client, ToolCaller("work", "bob"))
     other.call("native", "plan", {"tasks": ["One", "Two"]})
     other.call("native", "next")
@@ -42,16 +42,14 @@ def test_the_list_is_not_cleared_while_another_agent_works_on_it(client: Client,
     assert not other.call("checklist", "ClearTasks").refused
 
 
-def test_own_work_and_what_nobody_works_on_is_replaced_without_a_word(client: Client, box: Toolbox) -> None:
+def test_own_and_idle_tasks_are_replaced_silently(client: Client, box: Toolbox) -> None:
     box.call("native", "plan", {"tasks": ["One", "Two"]})
     box.call("native", "next")
     reply = box.call("checklist", "SetTaskList", {"tasks": ["New"]})
     assert reply.data == {"tasks": [{"id": "3", "title": "New", "description": "", "done": False}]}
 
 
-def test_a_new_plan_leaves_what_others_work_on_and_asks_with_the_titles_of_what_it_drops(
-    client: Client, box: Toolbox
-) -> None:
+def test_replacing_plan_asks_with_dropped_titles(client: Client, box: Toolbox) -> None:
     other = Toolbox(client, ToolCaller("work", "bob"))
     other.call("native", "plan", {"tasks": ["One", "Two", "Three\nand more"]})
     other.call("native", "next")
@@ -66,7 +64,7 @@ def test_a_new_plan_leaves_what_others_work_on_and_asks_with_the_titles_of_what_
     assert "#1 done" in other.call("native", "next", {"result": "by bob"}).text
 
 
-def test_a_new_plan_that_names_what_another_works_on_leaves_it_in_progress(client: Client, box: Toolbox) -> None:
+def test_replanned_task_of_another_stays_in_progress(client: Client, box: Toolbox) -> None:
     other = Toolbox(client, ToolCaller("work", "bob"))
     other.call("native", "plan", {"tasks": ["One"]})
     other.call("native", "next")
@@ -77,7 +75,7 @@ def test_a_new_plan_that_names_what_another_works_on_leaves_it_in_progress(clien
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_children_that_the_call_finishes_or_drops_hold_no_parent(client: Client, box: Toolbox, kept: bool) -> None:
+def test_finished_and_dropped_children_release_their_parent(client: Client, box: Toolbox, kept: bool) -> None:
     plan = client.conversation("work")
     parent = plan.add("Parent")
     plan.add("Child", parent=parent.id)

@@ -1,4 +1,4 @@
-"""What each dialect costs in tokens, and the table of it in docs/hosts.md (written anew with PUNCHLIST_WRITE=1)."""
+"""Token costs of each dialect, and their table in docs/hosts.md (PUNCHLIST_WRITE=1 writes it)."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from punchlist import Client, tools
 from punchlist.tools import Toolbox, ToolCaller
-from punchlist.tools.budget import MAX_TOKENS, compact, tokens
+from punchlist.tools.budget import MAX_TOKENS, count_tokens, to_json
 
 PAGE = Path(__file__).resolve().parents[5] / "docs" / "hosts.md"
 MARKS = ("<!-- sizes -->\n", "<!-- /sizes -->")
@@ -30,8 +30,8 @@ FINISH: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def filled(client: Client, name: str, count: int) -> Toolbox:
-    """A list as they are: some words each, a sentence to explain, some of it done by one of two agents."""
+def fill_list(client: Client, name: str, count: int) -> Toolbox:
+    """Fill a typical list: short titles, a sentence of description, a third done by another agent."""
     box = Toolbox(client, ToolCaller(f"{name}-{count}", "ann"))
     steps = [
         {"title": f"Write part {number} of the guide", "description": "Short sentences, an example for each rule."}
@@ -47,15 +47,15 @@ def filled(client: Client, name: str, count: int) -> Toolbox:
 def sizes(client: Client, name: str) -> list[int]:
     listed: list[int] = []
     for count in LENGTHS:
-        reply = filled(client, name, count).call(name, LIST[name], {"user_id": "ann"} if name == "todo-v1" else None)
+        reply = fill_list(client, name, count).call(name, LIST[name], {"user_id": "ann"} if name == "todo-v1" else None)
         assert not reply.refused
-        listed.append(tokens(reply.text))
-    finished = filled(client, f"{name}-end", 7).call(name, *FINISH[name])
+        listed.append(count_tokens(reply.text))
+    finished = fill_list(client, f"{name}-end", 7).call(name, *FINISH[name])
     assert not finished.refused
-    return [tokens(compact(tools.definitions(name, "anthropic"))), tokens(finished.text), *listed]
+    return [count_tokens(to_json(tools.definitions(name, "anthropic"))), count_tokens(finished.text), *listed]
 
 
-def test_the_table_of_costs_is_measured(client: Client) -> None:
+def test_cost_table_is_measured(client: Client) -> None:
     lengths = " | ".join(f"list of {count:,}" for count in LENGTHS)
     lines = [f"| dialect | definitions | finish one | {lengths} |", "|---|---|---|---|---|---|"]
     measured = {name: sizes(client, name) for name in tools.names()}

@@ -10,9 +10,7 @@ from punchlist_testing.daemon import Running, Spawned, running_daemon
 from punchlist_testing.repositories import repository, worktree
 
 
-def test_checklist_follows_the_environment_and_without_any_conversation_says_so(
-    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_checklist_uses_the_environments_list(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     reply = Toolbox(client).call("checklist", "AddTask", {"title": "One"})
     assert reply.text == "Error: Task list is not available (no conversation context)."
@@ -31,20 +29,20 @@ def test_checklist_follows_the_environment_and_without_any_conversation_says_so(
         ("native", "tasks", "No tasks, version 0\n(conversation: around)"),
     ],
 )
-def test_a_conversation_that_was_fallen_back_to_is_told(
+def test_fallback_list_is_named(
     dialect: str, tool: str, text: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PUNCHLIST_CONVERSATION", "around")
     assert Toolbox(client).call(dialect, tool).text == text
 
 
-def test_without_any_conversation_the_reply_says_how_to_name_one(client: Client) -> None:
+def test_missing_list_comes_with_advice(client: Client) -> None:
     reply = Toolbox(client).call("claude", "TaskList")
     assert reply.refused
     assert "PUNCHLIST_CONVERSATION" in reply.text
 
 
-def test_outside_of_a_project_one_sentence_says_what_to_do(client: Client) -> None:
+def test_outside_a_project_advice_is_one_sentence(client: Client) -> None:
     client.conversation("default").add("Private")
     reply = Toolbox(client).call("native", "tasks")
     assert reply.refused
@@ -52,9 +50,7 @@ def test_outside_of_a_project_one_sentence_says_what_to_do(client: Client) -> No
     assert "Private" not in reply.text
 
 
-def test_in_a_repository_tools_and_all_its_worktrees_work_on_its_own_list(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worktrees_share_the_repositorys_list(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     website, other = repository(tmp_path / "website"), repository(tmp_path / "other")
     linked = worktree(website, tmp_path / "fix")
     made = Toolbox(client, ToolCaller(directory=str(website))).call(
@@ -68,7 +64,7 @@ def test_in_a_repository_tools_and_all_its_worktrees_work_on_its_own_list(
     assert gone.refused and f"The project's directory {website / 'gone'} is gone" in gone.text
 
 
-def test_two_users_in_one_repository_each_have_their_own_list_of_its_name(daemon: Running, tmp_path: Path) -> None:
+def test_users_in_one_repository_have_own_lists(daemon: Running, tmp_path: Path) -> None:
     place = str(repository(tmp_path / "website"))
     made: list[str] = []
     for user in (None, "alice", "bob"):
@@ -97,7 +93,7 @@ def test_replies_name_the_list_when_it_changes(client: Client, tmp_path: Path) -
     assert told[0] == "(conversation: website)"
 
 
-def test_outside_of_a_project_a_user_has_the_own_list_default(daemon: Running) -> None:
+def test_outside_a_project_users_have_default_list(daemon: Running) -> None:
     with connect(socket=daemon.socket, autostart=False, user="alice") as client:
         Toolbox(client, ToolCaller(user="alice")).call("checklist", "AddTask", {"title": "Mine"})
         with punchlist.conversation("scoped"):
@@ -106,9 +102,7 @@ def test_outside_of_a_project_a_user_has_the_own_list_default(daemon: Running) -
         assert found == {"of:alice:default", "of:alice:scoped"}
 
 
-def test_a_project_file_that_names_a_list_of_the_users_own_is_refused_until_it_is_allowed(
-    daemon: Running, tmp_path: Path
-) -> None:
+def test_project_file_naming_own_list_needs_permission(daemon: Running, tmp_path: Path) -> None:
     (tmp_path / ".punchlist.toml").write_text('conversation = "taxes"')
     for user, refused in (("bob", False), ("alice", True), ("bob", False)):
         with connect(socket=daemon.socket, autostart=False, user=user) as client:
@@ -118,9 +112,7 @@ def test_a_project_file_that_names_a_list_of_the_users_own_is_refused_until_it_i
             assert (reply.refused, "Secret" in reply.text) == (refused, False), "bob's leave is not alice's"
 
 
-def test_a_project_file_that_names_a_list_which_exists_is_refused_until_it_is_allowed(
-    client: Client, tmp_path: Path
-) -> None:
+def test_project_file_naming_existing_list_needs_permission(client: Client, tmp_path: Path) -> None:
     client.conversation("private").add("Secret")
     (tmp_path / ".punchlist.toml").write_text('conversation = "private"')
     for _ in range(2):
@@ -132,24 +124,22 @@ def test_a_project_file_that_names_a_list_which_exists_is_refused_until_it_is_al
     assert Toolbox(client).call("native", "tasks").refused, "default is no project's, used or not"
 
 
-def test_a_project_file_that_names_a_list_nobody_used_needs_no_question_then_or_later(
-    client: Client, tmp_path: Path
-) -> None:
+def test_project_file_naming_new_list_needs_no_permission(client: Client, tmp_path: Path) -> None:
     (tmp_path / ".punchlist.toml").write_text('conversation = "website"')
     box = Toolbox(client)
     assert not box.call("claude", "TaskCreate", {"subject": "One", "description": "d"}).refused
     assert "#1: One" in box.call("claude", "TaskList").text
 
 
-def test_the_scope_around_the_call_names_the_conversation(client: Client) -> None:
+def test_scope_names_the_list(client: Client) -> None:
     with punchlist.conversation("scoped"):
         Toolbox(client).call("checklist", "AddTask", {"title": "Here"})
     assert [task.title for task in client.conversation("scoped").list()] == ["Here"]
 
 
 def test_an_unknown_tool_or_dialect_is_a_reply(box: Toolbox) -> None:
-    assert "there are: TaskCreate, TaskUpdate" in box.call("claude", "TaskDestroy").text
-    assert "there are: native, checklist" in box.call("klingon", "x").text
+    assert "available: TaskCreate, TaskUpdate" in box.call("claude", "TaskDestroy").text
+    assert "available: native, checklist" in box.call("klingon", "x").text
 
 
 def test_changes_are_recorded_for_the_agent(client: Client, box: Toolbox) -> None:
@@ -157,7 +147,7 @@ def test_changes_are_recorded_for_the_agent(client: Client, box: Toolbox) -> Non
     assert {change.actor for change in client.read(0)} == {"ann"}
 
 
-def test_a_toolbox_goes_on_after_the_daemon_was_killed(process: Spawned) -> None:
+def test_toolbox_survives_a_killed_daemon(process: Spawned) -> None:
     with connect(socket=process.socket, autostart=False, timeout_s=0.3) as client:
         box = Toolbox(client, ToolCaller("work", "ann"))
         assert not box.call("claude", "TaskCreate", {"subject": "One", "description": "d"}).refused
@@ -169,7 +159,7 @@ def test_a_toolbox_goes_on_after_the_daemon_was_killed(process: Spawned) -> None
         assert box.call("claude", "TaskList").text == "☐ #1: One [pending]"
 
 
-def test_on_a_connection_that_confirms_the_token_is_taken_by_each_dialect(daemon: Running) -> None:
+def test_confirmation_token_works_in_each_dialect(daemon: Running) -> None:
     with connect(socket=daemon.socket, autostart=False, confirm=True) as client:
         box = Toolbox(client, ToolCaller("work", "ann"))
         deleters: list[tuple[str, str, dict[str, str]]] = [
@@ -189,7 +179,7 @@ def test_on_a_connection_that_confirms_the_token_is_taken_by_each_dialect(daemon
             assert client.conversation("work").list() == []
 
 
-async def test_the_asyncio_face_runs_the_same_tools(tmp_path: Path) -> None:
+async def test_async_toolbox_runs_the_same_tools(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
         box = AsyncToolbox(client, ToolCaller("work", "ann"))
         assert (await box.call("claude", "TaskGet", {"id": 9})).text == "task 9 not found"

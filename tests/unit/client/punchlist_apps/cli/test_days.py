@@ -54,7 +54,7 @@ def faces(punch: Any) -> dict[str, str]:
         "row": joined(draw_task(task, context)),
         "detail": joined(draw_detail(task, {}, context)),
         "form": f"{form['due']} {form['not_before']}",
-        "agents": "\n".join(phrases.detail(task, 1_000)),
+        "agents": "\n".join(phrases.format_details(task, 1_000)),
     }
 
 

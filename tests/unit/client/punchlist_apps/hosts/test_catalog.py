@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from punchlist.tools.dialects.native import Wait
-from punchlist.tools.schema import parameters
+from punchlist.tools.schema import build_parameters
 from punchlist_apps.cli.commands.setup import COMMANDS
 from punchlist_apps.cli.installing.editor_plugins import EDITORS
 from punchlist_apps.cli.installing.vscode_extension import NAME as EXTENSION
@@ -81,7 +81,7 @@ def test_codex_hands_the_variables_on_that_find_the_daemon(tmp_path: Path) -> No
 )
 def test_the_longest_wait_fits_a_hosts_timeout(tmp_path: Path, host: str, path: str, member: str, unit: int) -> None:
     (servers,) = configured(tmp_path, host)[path].values()
-    longest_s = parameters(Wait)["properties"]["seconds"]["maximum"]
+    longest_s = build_parameters(Wait)["properties"]["seconds"]["maximum"]
     assert servers["punchlist"][member] / unit > longest_s
     assert Wait().seconds < 60, "what a host without a setting allows"
 

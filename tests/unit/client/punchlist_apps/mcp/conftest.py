@@ -11,11 +11,11 @@ from punchlist_testing.daemon import running_daemon
 from punchlist_testing.optional import require_package
 
 MODES = ["legacy", "auto"]
-"""The handshake era, and the one without."""
+"""The handshake era and the modern one."""
 
 
 class Host(NamedTuple):
-    """A host connected to our server, and the list that both look at."""
+    """A host connected to the server, and a client of the same list."""
 
     session: Any
     client: AsyncClient

@@ -26,7 +26,7 @@ def session_of(name: str | None) -> dict[str, str]:
     return environment(name, PUNCHLIST_CONVERSATION="work")
 
 
-def words(daemon: Spawned, *more: str) -> list[str]:
+def server_arguments(daemon: Spawned, *more: str) -> list[str]:
     return command(daemon, "agent", "mcp", *more)[1:]
 
 
@@ -45,18 +45,20 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 @asynccontextmanager
 async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = ()) -> AsyncGenerator[list[Any]]:
-    """Hosts of one client name, each with an MCP server of its own. A name is the id of its session."""
+    """Hosts of one client name, each with its own MCP server. A name is the id of its session."""
     info = mcp.types.Implementation(name=HOST, version="2")
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:
             servers = [
-                mcp.StdioServerParameters(command=sys.executable, args=words(daemon, *more), env=session_of(name))
+                mcp.StdioServerParameters(
+                    command=sys.executable, args=server_arguments(daemon, *more), env=session_of(name)
+                )
                 for name in names
             ]
             yield [await stack.enter_async_context(mcp.Client(one, client_info=info)) for one in servers]
 
 
-async def said(session: Any, tool: str = "next", meta: dict[str, Any] | None = None, **arguments: Any) -> str:
+async def call_tool(session: Any, tool: str = "next", meta: dict[str, Any] | None = None, **arguments: Any) -> str:
     reply = await session.call_tool(tool, arguments, meta=meta)
     return reply.content[0].text
 
@@ -65,12 +67,12 @@ def owners(client: Client) -> dict[str, str]:
     return {task.id: task.owner for task in client.conversation("work").list() if task.owner}
 
 
-async def test_two_sessions_of_one_host_work_on_a_task_each(daemon: Spawned, client: Client) -> None:
+async def test_two_sessions_of_a_host_are_two_agents(daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a", None) as (a, b):
-        assert "Now #1" in await said(a)
-        assert "Now #2" in await said(b)
-        assert "#2 done.\nNow #3" in await said(b, result="by B")
-        assert "Others changed #2, #3" in await said(a, result="by A")
+        assert "Now #1" in await call_tool(a)
+        assert "Now #2" in await call_tool(b)
+        assert "#2 done.\nNow #3" in await call_tool(b, result="by B")
+        assert "Others changed #2, #3" in await call_tool(a, result="by A")
         done = {task.id: (task.result_summary, task.owner) for task in client.conversation("work").list()}
     assert done["1"] == ("by A", agent_name(HOST, key_of("a")))
     assert done["2"][0] == "by B"
@@ -82,47 +84,45 @@ async def test_a_sessions_hooks_and_its_server_are_one_agent(daemon: Spawned, cl
     for session in ("a", "b"):
         run_hook(daemon, session, hook_event_name="SessionStart", source="startup")
     async with sessions(daemon, "a", "b") as (a, b):
-        await said(a)
+        await call_tool(a)
         assert run_hook(daemon, "a", hook_event_name="UserPromptSubmit") == ""
         assert '#1 "one" taken by claude-code/' in run_hook(daemon, "b", hook_event_name="UserPromptSubmit")
         assert run_hook(daemon, "b", hook_event_name="Stop") == ""
         assert '#1 \\"one\\"' in run_hook(daemon, "a", hook_event_name="Stop")
-        await said(b)
+        await call_tool(b)
         assert '#2 \\"two\\"' in run_hook(daemon, "b", hook_event_name="Stop")
         assert run_hook(daemon, "a", hook_event_name="Stop") == "", "once"
 
 
-async def test_after_clear_and_resume_the_running_server_goes_by_the_new_session(
-    daemon: Spawned, client: Client
-) -> None:
+async def test_server_follows_clear_and_resume(daemon: Spawned, client: Client) -> None:
     run_hook(daemon, "a", hook_event_name="SessionStart", source="startup")
     async with sessions(daemon, "a") as (a,):
-        await said(a)
+        await call_tool(a)
         run_hook(daemon, "cleared", hook_event_name="SessionStart", source="clear")
-        assert "You are at it already.\nNow #1" in await said(a)
+        assert "You are at it already.\nNow #1" in await call_tool(a)
         run_hook(daemon, "older", hook_event_name="SessionStart", source="resume")
-        assert "Now #2" in await said(a)
+        assert "Now #2" in await call_tool(a)
     assert owners(client) == {"1": agent_name(HOST, key_of("a")), "2": agent_name(HOST, key_of("older"))}
 
 
-async def test_a_server_that_was_started_again_goes_on_with_its_task(daemon: Spawned, client: Client) -> None:
+async def test_restarted_server_continues_its_task(daemon: Spawned, client: Client) -> None:
     for turn in ("Now #1", "You are at it already.\nNow #1"):
         async with sessions(daemon, "a") as (a,):
-            assert turn in await said(a)
+            assert turn in await call_tool(a)
     async with sessions(daemon, "a") as (a,):
-        assert "#1 done." in await said(a, result="r")
+        assert "#1 done." in await call_tool(a, result="r")
 
 
 async def test_two_servers_of_one_session_are_two_agents(daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a", "a") as (a, twin):
-        assert "Now #1" in await said(a)
-        assert "Now #2" in await said(twin)
+        assert "Now #1" in await call_tool(a)
+        assert "Now #2" in await call_tool(twin)
         assert len(set(owners(client).values())) == 2
 
 
-async def test_two_servers_that_are_given_one_name_are_told_so(daemon: Spawned, client: Client) -> None:
+async def test_second_server_of_same_name_is_rejected(daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a", "b", more=("--actor", "ann")) as (a, b):
-        assert "Now #1" in await said(a)
+        assert "Now #1" in await call_tool(a)
         refused = await b.call_tool("next", {})
         assert refused.is_error
         assert refused.structured_content["refused"] == "name_taken"
@@ -130,7 +130,7 @@ async def test_two_servers_that_are_given_one_name_are_told_so(daemon: Spawned, 
 
 
 @pytest.mark.parametrize("name", ["", "a\x1b[2J", "x" * 129])
-def test_a_name_that_can_not_be_shown_is_refused_at_the_start(name: str, daemon: Spawned) -> None:
+def test_unprintable_name_is_rejected_at_start(name: str, daemon: Spawned) -> None:
     server = command(daemon, "agent", "mcp", "--actor", name)
     ran = subprocess.run(server, stdin=subprocess.DEVNULL, env=session_of(None), capture_output=True, check=False)
     assert ran.returncode == 2
@@ -147,21 +147,19 @@ def test_a_name_that_can_not_be_shown_is_refused_at_the_start(name: str, daemon:
         {"punchlist/agent": "agent-{}"},
     ],
 )
-async def test_conversations_that_share_a_server_are_agents_of_their_own(
+async def test_conversations_of_one_server_are_separate_agents(
     meta: dict[str, Any], daemon: Spawned, client: Client
 ) -> None:
     first, second = [json.loads(json.dumps(meta).replace("{}", one)) for one in "12"]
     async with sessions(daemon, "a") as (a,):
-        assert "Now #1" in await said(a, meta=first)
-        assert "Now #2" in await said(a, meta=second)
-        assert "#1 done.\nNow #3" in await said(a, meta=first, result="r")
-        assert "You are at it already.\nNow #2" in await said(a, meta=second)
+        assert "Now #1" in await call_tool(a, meta=first)
+        assert "Now #2" in await call_tool(a, meta=second)
+        assert "#1 done.\nNow #3" in await call_tool(a, meta=first, result="r")
+        assert "You are at it already.\nNow #2" in await call_tool(a, meta=second)
 
 
 @pytest.mark.parametrize("agent", ["a b", "x" * 10_000, "\x1b[2J", 3, ["a"]])
-async def test_a_hostile_name_of_a_sub_agent_is_refused_and_not_repeated(
-    agent: Any, daemon: Spawned, client: Client
-) -> None:
+async def test_hostile_sub_agent_name_is_not_repeated(agent: Any, daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a") as (a,):
         refused = await a.call_tool("next", {}, meta={"punchlist/agent": agent})
         assert refused.is_error
@@ -170,16 +168,16 @@ async def test_a_hostile_name_of_a_sub_agent_is_refused_and_not_repeated(
     assert owners(client) == {}
 
 
-async def test_a_request_that_is_repeated_completes_nothing_further(daemon: Spawned, client: Client) -> None:
+async def test_repeated_request_runs_once(daemon: Spawned, client: Client) -> None:
     async with sessions(daemon, "a") as (a,):
-        await said(a)
-        once = await said(a, meta={"punchlist/key": "k"}, result="r")
-        assert await said(a, meta={"punchlist/key": "k"}, result="r") == once
-        assert "#2 done." in await said(a, meta={"punchlist/key": "l"}, result="r")
+        await call_tool(a)
+        once = await call_tool(a, meta={"punchlist/key": "k"}, result="r")
+        assert await call_tool(a, meta={"punchlist/key": "k"}, result="r") == once
+        assert "#2 done." in await call_tool(a, meta={"punchlist/key": "l"}, result="r")
     assert [task.status for task in client.conversation("work").list()][2:] == ["in_progress", "pending"]
 
 
-def test_a_request_whose_bytes_are_sent_twice_completes_nothing_further(daemon: Spawned, client: Client) -> None:
+def test_request_sent_twice_runs_once(daemon: Spawned, client: Client) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": HOST, "version": "2"}}
     take: dict[str, Any] = {"name": "next", "arguments": {}}
     finish: dict[str, Any] = {"name": "next", "arguments": {"result": "r"}}
@@ -208,17 +206,17 @@ def test_a_request_whose_bytes_are_sent_twice_completes_nothing_further(daemon: 
     assert statuses == ["completed", "in_progress", "pending", "pending"]
 
 
-async def test_an_attached_session_finds_its_list_through_the_server_too(daemon: Spawned, client: Client) -> None:
+async def test_server_uses_the_attached_sessions_list(daemon: Spawned, client: Client) -> None:
     client.conversation("website").add("There")
     client.call("conversation.attach", {"conversation": "website", "session": "a"})
-    server = mcp.StdioServerParameters(command=sys.executable, args=words(daemon), env=environment("a"))
+    server = mcp.StdioServerParameters(command=sys.executable, args=server_arguments(daemon), env=environment("a"))
     with anyio.fail_after(30):
         async with mcp.Client(server) as session:
-            assert "There" in await said(session, "tasks")
+            assert "There" in await call_tool(session, "tasks")
 
 
 @asynccontextmanager
-async def over_http(daemon: Spawned, mode: str, count: int) -> AsyncGenerator[list[Any]]:
+async def connect_over_http(daemon: Spawned, mode: str, count: int) -> AsyncGenerator[list[Any]]:
     """Clients of one `punch agent mcp --http` in this process."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
@@ -241,17 +239,17 @@ async def over_http(daemon: Spawned, mode: str, count: int) -> AsyncGenerator[li
 
 
 async def test_each_session_over_http_is_an_agent(daemon: Spawned, client: Client) -> None:
-    async with over_http(daemon, "legacy", 2) as (a, b):
-        assert "Now #1" in await said(a)
-        assert "Now #2" in await said(b)
-        assert "#1 done.\nNow #3" in await said(a, result="r")
+    async with connect_over_http(daemon, "legacy", 2) as (a, b):
+        assert "Now #1" in await call_tool(a)
+        assert "Now #2" in await call_tool(b)
+        assert "#1 done.\nNow #3" in await call_tool(a, result="r")
     assert len(set(owners(client).values())) == 2
 
 
-async def test_without_sessions_over_http_an_agent_names_itself(daemon: Spawned, client: Client) -> None:
-    async with over_http(daemon, "auto", 2) as (a, b):
-        assert "give agent, a name of your own" in await said(a)
-        assert "4 pending" in await said(a, "tasks")
-        assert "Now #1" in await said(a, agent="ann")
-        assert "Now #2" in await said(b, agent="bob")
-        assert "#1 done.\nNow #3" in await said(a, agent="ann", result="r")
+async def test_agent_without_http_session_names_itself(daemon: Spawned, client: Client) -> None:
+    async with connect_over_http(daemon, "auto", 2) as (a, b):
+        assert "give agent, a name of your own" in await call_tool(a)
+        assert "4 pending" in await call_tool(a, "tasks")
+        assert "Now #1" in await call_tool(a, agent="ann")
+        assert "Now #2" in await call_tool(b, agent="bob")
+        assert "#1 done.\nNow #3" in await call_tool(a, agent="ann", result="r")

@@ -1,4 +1,4 @@
-"""A day on one list: a plan with three levels, three agents with servers of their own, and a person in a shell."""
+"""A day on one list: a plan with three levels, three agents with their own servers, and a person in a shell."""
 
 import json
 import os
@@ -71,7 +71,7 @@ class Day:
         )
 
     async def ann(self, *words: str, code: int = 0, **variables: str) -> str:
-        """Run a command as ann, and return what it printed; its errors if it is to fail."""
+        """Run a command as ann and return its output, or its errors if it must fail."""
         process = self.start(*words, **variables)
         out, err = await anyio.to_thread.run_sync(lambda: process.communicate(timeout=PATIENCE_S))
         assert process.returncode == code, (words, process.returncode, out, err)
@@ -82,7 +82,7 @@ class Day:
 
     @asynccontextmanager
     async def window(self, session: str, directory: Path) -> AsyncGenerator["Window"]:
-        """A window of Claude Code in a directory."""
+        """Open a window of Claude Code in a directory."""
         pid = self.daemon.directory / f"{session}.pid"
         server = mcp.StdioServerParameters(
             command="sh",
@@ -96,7 +96,7 @@ class Day:
 
 
 class Window:
-    """An agent at work."""
+    """A working agent."""
 
     def __init__(self, client: Any, name: str, pid: Path) -> None:
         self._client = client
@@ -118,7 +118,7 @@ async def day(tmp_path: Path) -> AsyncGenerator[Day]:
         yield Day(daemon, tmp_path)
 
 
-async def test_three_agents_and_a_person_get_through_a_day(day: Day) -> None:
+async def test_three_agents_and_a_person_finish_a_day(day: Day) -> None:
     assert "imported 8 tasks" in await day.ann("import", "PLAN.md")
     finished = day.start("wait")
     async with AsyncExitStack() as windows:

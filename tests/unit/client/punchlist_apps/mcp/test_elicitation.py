@@ -17,7 +17,7 @@ def answering(action: Any, confirm: bool, asked: list[str]) -> Any:
     return answer
 
 
-async def test_the_user_is_asked_and_a_yes_does_it(connect: Any) -> None:
+async def test_yes_of_the_user_runs_the_call(connect: Any) -> None:
     asked: list[str] = []
     async with connect("todo", elicitation_callback=answering("accept", True, asked)) as host:
         await host.client.conversation("work").add("Milk")
@@ -38,7 +38,7 @@ async def test_without_a_yes_nothing_happens(action: str, confirm: bool, connect
         assert len(await host.client.conversation("work").list()) == 1
 
 
-async def test_a_model_that_can_not_ask_can_not_answer_in_the_same_turn(connect: Any) -> None:
+async def test_model_can_not_confirm_its_own_call(connect: Any) -> None:
     async with connect("todo") as host:
         plan = host.client.conversation("work")
         await plan.add("Milk")
@@ -78,7 +78,7 @@ async def test_before_a_task_is_renamed_the_user_sees_its_new_title(dialect: str
         assert done.structured_content["title"] == "Oat milk 🌾"
 
 
-async def test_what_the_user_said_beforehand_is_kept_instead_of_asking(connect: Any) -> None:
+async def test_words_of_the_user_replace_the_question(connect: Any) -> None:
     async with connect("todo") as host:
         plan = host.client.conversation("work")
         await plan.add("Milk")

@@ -1,4 +1,4 @@
-"""Host × Origin × site × method × token: every combination against a verdict reached independently of the code."""
+"""Host × Origin × site × method × token: every combination against an independent model of the rules."""
 
 from itertools import product
 from pathlib import Path
@@ -72,10 +72,10 @@ def token(tmp_path: Path) -> Token:
 
 @pytest.fixture
 def guard(token: Token) -> Guard:
-    return Guard(passed, PORT, token)
+    return Guard(send_ok, PORT, token)
 
 
-async def passed(scope: Scope, receive: Receive, send: Send) -> None:
+async def send_ok(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
@@ -105,11 +105,11 @@ DEFAULTS: dict[str, list[bytes]] = {
 
 
 def status(guard: Guard, scope: Scope) -> int:
-    refused = guard.refusal(scope)
+    refused = guard.check(scope)
     return refused.status if refused else 200
 
 
-def test_every_host_origin_and_token_is_judged_rightly(guard: Guard) -> None:
+def test_host_origin_and_token_are_checked(guard: Guard) -> None:
     hosts = [[host] for host in GOOD_HOSTS + BAD_HOSTS] + [[], [GOOD_HOSTS[0]] * 2, [GOOD_HOSTS[0], b"evil"]]
     rows = list(product(hosts, GOOD_ORIGINS + BAD_ORIGINS, GOOD_TOKENS + BAD_TOKENS))
     assert len(rows) >= 300
@@ -160,11 +160,11 @@ FORMS: list[tuple[dict[str, Any], int]] = [
 
 
 @pytest.mark.parametrize(("parts", "wanted"), FORMS)
-def test_forms_that_a_page_could_send_unasked_are_refused(parts: dict[str, Any], wanted: int, guard: Guard) -> None:
+def test_cross_site_form_posts_are_rejected(parts: dict[str, Any], wanted: int, guard: Guard) -> None:
     assert status(guard, request(**parts)) == wanted
 
 
-async def test_a_refused_request_reaches_no_handler_and_gets_no_cors_header(guard: Guard) -> None:
+async def test_rejected_request_reaches_no_handler(guard: Guard) -> None:
     sent: list[Message] = []
 
     async def send(message: Message) -> None:

@@ -4,11 +4,11 @@ import anyio
 import pytest
 
 from punchlist_apps.mcp import idempotency
-from punchlist_apps.mcp.idempotency import Repeats
+from punchlist_apps.mcp.idempotency import RepeatedRequests
 
 
-async def test_a_repetition_waits_for_the_first_and_gets_its_reply() -> None:
-    asked: Repeats[int] = Repeats()
+async def test_repetition_gets_the_first_reply() -> None:
+    asked: RepeatedRequests[int] = RepeatedRequests()
     runs: list[int] = []
     begun, go_on = anyio.Event(), anyio.Event()
 
@@ -34,8 +34,8 @@ async def test_a_repetition_waits_for_the_first_and_gets_its_reply() -> None:
     assert await asked.once("b", run, lambda _: True) == 2
 
 
-async def test_what_failed_or_was_not_final_runs_again() -> None:
-    asked: Repeats[int] = Repeats()
+async def test_failed_request_runs_again() -> None:
+    asked: RepeatedRequests[int] = RepeatedRequests()
     replies = iter([1, 2, 3])
 
     async def run() -> int:
@@ -50,8 +50,8 @@ async def test_what_failed_or_was_not_final_runs_again() -> None:
 
 
 async def test_old_replies_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "_KEPT", 2)
-    asked: Repeats[int] = Repeats()
+    monkeypatch.setattr(idempotency, "_MAX_REPLIES", 2)
+    asked: RepeatedRequests[int] = RepeatedRequests()
     count = 0
 
     async def run() -> int:

@@ -37,8 +37,8 @@ def tools_of(session: Any, meta: dict[str, Any] | None = None) -> CallTool:
     return call_tool
 
 
-async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int) -> None:
-    """A session of the host with its own MCP server, which it starts again now and then, and its hooks."""
+async def work_over_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int) -> None:
+    """A session of the host with its hooks and its own MCP server, which it sometimes restarts."""
     session = f"session-{worker.name}"
     python, *words = command(daemon, "agent", "mcp")
     server = mcp.StdioServerParameters(command=python, args=words, env=environment(session), cwd=str(directory))
@@ -62,7 +62,7 @@ async def on_stdio(daemon: Spawned, worker: Worker, directory: Path, calls: int)
                 await worker.finish(tools_of(client))
 
 
-async def on_http(client: Any, workers: list[Worker], calls: int, chance: random.Random) -> None:
+async def work_over_http(client: Any, workers: list[Worker], calls: int, chance: random.Random) -> None:
     """A session over HTTP that works for several users."""
     for _ in range(calls):
         worker = chance.choice(workers)
@@ -71,7 +71,7 @@ async def on_http(client: Any, workers: list[Worker], calls: int, chance: random
         await worker.finish(tools_of(client, {"punchlist/user": worker.place}))
 
 
-async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_crosses_users(tmp_path: Path) -> None:
+async def test_each_task_is_done_once_by_its_owner(tmp_path: Path) -> None:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -112,9 +112,9 @@ async def test_each_task_is_done_once_by_the_session_that_had_it_and_no_row_cros
             ]
             async with anyio.create_task_group() as work:
                 for one, directory in local.values():
-                    work.start_soon(on_stdio, daemon, one, directory, share)
+                    work.start_soon(work_over_stdio, daemon, one, directory, share)
                 for client, workers in zip(clients, web, strict=True):
-                    work.start_soon(on_http, client, workers, share, random.Random(chance.random()))
+                    work.start_soon(work_over_http, client, workers, share, random.Random(chance.random()))
         workers = [one for one, _ in local.values()] + [one for more in web for one in more]
         done = judged_all(daemon.socket, workers, USERS)
         print(f"{share * (len(local) + WEB_SESSIONS)} calls, {done} tasks completed")

@@ -1,4 +1,4 @@
-"""Sessions that end: real `punch agent mcp` processes that stop, are killed, stand still and come back."""
+"""Sessions that end: real `punch agent mcp` processes that stop, are killed, suspended and resumed."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 
 class Window:
-    """A host's window: one `punch agent mcp`, spoken to by hand so that it can be killed at any time."""
+    """A host's window: one `punch agent mcp` with hand-written messages, so that it can be killed at any time."""
 
     def __init__(self, daemon: Spawned, session: str | None, host: str, *more: str, place: Any = None) -> None:
         self.process = subprocess.Popen(
@@ -62,7 +62,7 @@ class Window:
         return self._ask("tools/call", {"name": tool, "arguments": arguments})["content"][0]["text"]
 
     def end(self) -> None:
-        """Close its input, as a host does that ends."""
+        """Close the server's input, as an exiting host does."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(PATIENCE_S)
@@ -105,7 +105,7 @@ def task(client: Client, name: str = "1") -> Task:
 
 
 def wait_for(client: Client, condition: Callable[[Task], bool], name: str = "1") -> Task:
-    """The task once the watched list shows it so; a watch is told when a session goes or comes back."""
+    """Wait until a watch of the list shows the task in this state. Departures and returns are pushed too."""
     with client.conversation("work").watch(view="rows") as lists:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
@@ -124,7 +124,7 @@ def is_there(found: Task) -> bool:
 
 
 @pytest.mark.parametrize("how", ["end", "kill"])
-def test_a_closed_window_is_seen_to_be_gone(how: str, client: Client, windows: Callable[..., Window]) -> None:
+def test_closed_window_counts_as_left(how: str, client: Client, windows: Callable[..., Window]) -> None:
     window = windows("a")
     assert "Now #1" in window.call()
     assert is_there(task(client))
@@ -134,7 +134,7 @@ def test_a_closed_window_is_seen_to_be_gone(how: str, client: Client, windows: C
     assert 0 < found.lease_expires_at - found.left_at <= 301_000
 
 
-def test_another_session_takes_what_was_left(client: Client, windows: Callable[..., Window]) -> None:
+def test_another_session_takes_abandoned_task(client: Client, windows: Callable[..., Window]) -> None:
     gone, other = windows("a"), windows("b")
     gone.call()
     gone.call("update", id="3", status="in_progress", agent="reviewer")
@@ -152,7 +152,7 @@ def test_another_session_takes_what_was_left(client: Client, windows: Callable[.
     assert f"is being worked on by {task(client).owner}" in late.call("update", id="1", status="completed")
 
 
-def test_a_left_task_is_pending_after_the_grace(client: Client, windows: Callable[..., Window]) -> None:
+def test_abandoned_task_is_pending_after_grace_period(client: Client, windows: Callable[..., Window]) -> None:
     client.conversation("work").configure(settings=SettingsPatch(leave_grace=1))
     window = windows("a")
     window.call()
@@ -160,7 +160,7 @@ def test_a_left_task_is_pending_after_the_grace(client: Client, windows: Callabl
     assert wait_for(client, lambda found: found.status == "pending").owner == ""
 
 
-def test_a_window_that_stands_still_is_there(client: Client, windows: Callable[..., Window]) -> None:
+def test_suspended_window_stays_present(client: Client, windows: Callable[..., Window]) -> None:
     still, other = windows("a"), windows("b")
     still.call()
     still.kill(signal.SIGSTOP)
@@ -172,7 +172,7 @@ def test_a_window_that_stands_still_is_there(client: Client, windows: Callable[.
     assert "#1 done" in still.call(result="r")
 
 
-def test_a_resumed_session_goes_on_within_the_grace(client: Client, windows: Callable[..., Window]) -> None:
+def test_resumed_session_continues_within_grace_period(client: Client, windows: Callable[..., Window]) -> None:
     first = windows("a")
     first.call()
     first.kill()
@@ -183,7 +183,7 @@ def test_a_resumed_session_goes_on_within_the_grace(client: Client, windows: Cal
     assert "#1 done" in again.call(result="r")
 
 
-def test_a_restarted_daemon_keeps_the_sessions_that_are_there(
+def test_restarted_daemon_keeps_present_sessions(
     daemon: Spawned, client: Client, windows: Callable[..., Window]
 ) -> None:
     client.conversation("work").configure(settings=SettingsPatch(leave_grace=3))
@@ -199,7 +199,7 @@ def test_a_restarted_daemon_keeps_the_sessions_that_are_there(
     assert is_there(task(client, "2"))
 
 
-def test_a_claim_right_after_a_restart_ends_with_its_session(
+def test_claim_after_restart_ends_with_its_session(
     daemon: Spawned, client: Client, windows: Callable[..., Window]
 ) -> None:
     window = windows("a")
@@ -211,9 +211,7 @@ def test_a_claim_right_after_a_restart_ends_with_its_session(
     assert wait_for(client, has_left, "2").left_at
 
 
-def test_the_end_of_a_session_is_told_by_its_hook(
-    daemon: Spawned, client: Client, windows: Callable[..., Window]
-) -> None:
+def test_hook_reports_the_end_of_a_session(daemon: Spawned, client: Client, windows: Callable[..., Window]) -> None:
     window = windows("a")
     run_hook(daemon, "a", hook_event_name="SessionStart", source="startup")
     window.call()
@@ -223,11 +221,11 @@ def test_the_end_of_a_session_is_told_by_its_hook(
     assert has_left(task(client))
 
 
-def test_a_hook_of_a_session_that_nobody_knows_is_silent(daemon: Spawned) -> None:
+def test_hook_of_unknown_session_is_silent(daemon: Spawned) -> None:
     assert run_hook(daemon, "never seen", hook_event_name="SessionEnd", reason="other") == ""
 
 
-def test_a_window_that_goes_back_to_an_older_session_leaves_the_newer(
+def test_returning_to_older_session_leaves_the_newer(
     daemon: Spawned, client: Client, windows: Callable[..., Window]
 ) -> None:
     run_hook(daemon, "a", hook_event_name="SessionStart", source="startup")
@@ -243,7 +241,7 @@ def test_a_window_that_goes_back_to_an_older_session_leaves_the_newer(
     assert is_there(task(client, "1"))
 
 
-def test_the_next_server_of_a_place_goes_on(client: Client, windows: Callable[..., Window]) -> None:
+def test_next_server_in_a_place_continues(client: Client, windows: Callable[..., Window]) -> None:
     first = windows(host="gen")
     first.call()
     first.kill()
@@ -256,7 +254,7 @@ def test_the_next_server_of_a_place_goes_on(client: Client, windows: Callable[..
     assert "#1 done" in again.call(result="r")
 
 
-def test_no_server_goes_on_for_one_that_stands_still(client: Client, windows: Callable[..., Window]) -> None:
+def test_no_server_continues_for_a_suspended_one(client: Client, windows: Callable[..., Window]) -> None:
     still = windows(host="gen")
     still.call()
     still.kill(signal.SIGSTOP)
@@ -266,7 +264,7 @@ def test_no_server_goes_on_for_one_that_stands_still(client: Client, windows: Ca
     assert "#1 done" in still.call(result="r")
 
 
-def test_a_server_of_another_host_or_user_begins_anew(client: Client, windows: Callable[..., Window]) -> None:
+def test_server_of_another_host_starts_fresh(client: Client, windows: Callable[..., Window]) -> None:
     first = windows(host="gen")
     first.call()
     first.kill()
@@ -276,7 +274,7 @@ def test_a_server_of_another_host_or_user_begins_anew(client: Client, windows: C
     assert "one" not in owner
 
 
-def test_the_claude_dialect_finishes_what_a_crash_left(client: Client, windows: Callable[..., Window]) -> None:
+def test_claude_dialect_finishes_after_a_crash(client: Client, windows: Callable[..., Window]) -> None:
     first = windows(None, "--dialect", "claude", host="gen")
     first.call("TaskUpdate", taskId="1", status="in_progress")
     first.kill()
@@ -299,7 +297,7 @@ def test_agents_are_listed_with_what_they_do(daemon: Spawned, client: Client, wi
     assert agent["tasks"] == [{"conversation": "work", "id": "1", "title": "one"}]
 
 
-def test_any_directory_and_host_can_enter(daemon: Spawned, client: Client, windows: Callable[..., Window]) -> None:
+def test_any_directory_and_host_can_register(daemon: Spawned, client: Client, windows: Callable[..., Window]) -> None:
     place = os.path.join(os.fsencode(daemon.directory), b"\xff")
     os.mkdir(place)
     window = windows("a", host="h" * 2_000, place=place)
@@ -312,7 +310,7 @@ def test_any_directory_and_host_can_enter(daemon: Spawned, client: Client, windo
 
 
 class Web:
-    """`punch agent mcp --http` in this process, and hand-made requests to it."""
+    """`punch agent mcp --http` in this process, with hand-written requests."""
 
     def __init__(self, http: Any, address: str) -> None:
         self._http = http
@@ -336,7 +334,7 @@ class Web:
 
 
 @asynccontextmanager
-async def over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> AsyncGenerator[Web]:
+async def serve_over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> AsyncGenerator[Web]:
     import httpx2
 
     from punchlist import connect_async
@@ -347,28 +345,28 @@ async def over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) -> Asy
         async with connect_async(socket=daemon.socket, autostart=False) as client:
             presence = Presence(client)
             built = build(client, Setup(conversation="work"), presence)
-            limits: Any = {"most_sessions": most, "idle_s": idle_s, "ended": presence.end_session}
+            limits: Any = {"max_sessions": most, "idle_s": idle_s, "on_session_end": presence.end_session}
             async with mcp_over_http(built, **limits) as port, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
                 yield Web(http, f"http://127.0.0.1:{port}/mcp")
 
 
-async def test_a_session_over_http_leaves_with_its_end(daemon: Spawned, client: Client) -> None:
-    async with over_http(daemon) as web:
+async def test_http_agent_leaves_with_its_session(daemon: Spawned, client: Client) -> None:
+    async with serve_over_http(daemon) as web:
         session, _other = await web.begin(), await web.begin()
         await web.end(session)
         await anyio.to_thread.run_sync(wait_for, client, has_left, "1")
         assert is_there(task(client, "2"))
 
 
-async def test_a_session_over_http_that_makes_room_leaves(daemon: Spawned, client: Client) -> None:
-    async with over_http(daemon, most=1) as web:
+async def test_evicted_http_session_leaves(daemon: Spawned, client: Client) -> None:
+    async with serve_over_http(daemon, most=1) as web:
         for _ in range(2):
             await web.begin()
         await anyio.to_thread.run_sync(wait_for, client, has_left, "1")
         assert is_there(task(client, "2"))
 
 
-async def test_an_idle_session_over_http_leaves(daemon: Spawned, client: Client) -> None:
-    async with over_http(daemon, idle_s=0.2) as web:
+async def test_idle_http_session_leaves(daemon: Spawned, client: Client) -> None:
+    async with serve_over_http(daemon, idle_s=0.2) as web:
         await web.begin()
         await anyio.to_thread.run_sync(wait_for, client, has_left, "1")

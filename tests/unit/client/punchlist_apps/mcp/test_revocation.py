@@ -1,4 +1,4 @@
-"""A token that is deleted, replaced or narrowed ends what runs for it over HTTP, in both eras."""
+"""Deleting, replacing or narrowing a token ends its HTTP requests, in both eras."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from punchlist_testing.served_mcp import Served
 
 ANN, TEAM, BACKEND = "of-ann-" * 4, "of-a-team-" * 3, "of-a-backend-" * 3
 WITHIN_S = 3.0
-"""The promise is one second, on a machine that has nothing else to do."""
+"""The promise is one second on an idle machine."""
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -71,7 +71,7 @@ def served(tmp_path: Path, table: Path) -> Generator[tuple[Served, Spawned]]:
 
 
 class Session:
-    """A session of the handshake era by hand."""
+    """A hand-written session of the handshake era."""
 
     def __init__(self, http: Any, id: str) -> None:
         self.http, self.id = http, id
@@ -101,7 +101,7 @@ async def session(served: Served, token: str) -> AsyncGenerator[Session]:
 
 
 async def read_to_end(response: Any) -> float:
-    """The time until a response ended, however."""
+    """Return the time until a response ended, in whatever way."""
     at = time.monotonic()
     import httpx2
 
@@ -133,8 +133,8 @@ async def test_a_token_that_gains_a_user_keeps_its_streams(served: tuple[Served,
         assert b'"result"' in await waiting.aread()
 
 
-async def test_a_call_acts_no_more_for_a_revoked_token(served: tuple[Served, Spawned], table: Path) -> None:
-    """It waits for a daemon that stands still, and goes on when the token is gone."""
+async def test_revoked_token_stops_its_calls(served: tuple[Served, Spawned], table: Path) -> None:
+    """The call waits for a suspended daemon, which resumes after the token was revoked."""
     server, daemon = served
     assert daemon.process is not None
     added = {"name": "add_task", "arguments": {"user_id": "ann", "title": "for the revoked"}}
@@ -154,7 +154,7 @@ async def test_a_call_acts_no_more_for_a_revoked_token(served: tuple[Served, Spa
 
 
 @pytest.mark.parametrize("end", ["deleted", "replaced", "emptied"])
-async def test_the_token_of_all_is_revoked_by_its_file(tmp_path: Path, end: str) -> None:
+async def test_token_for_all_is_revoked_by_its_file(tmp_path: Path, end: str) -> None:
     with spawned_daemon(tmp_path) as daemon, serving(daemon) as server:
         token = server.token
         async with session(server, token) as host, host.stream("GET") as listening:
@@ -167,7 +167,7 @@ async def test_the_token_of_all_is_revoked_by_its_file(tmp_path: Path, end: str)
             assert await read_to_end(listening) < WITHIN_S
 
 
-async def test_a_call_of_the_modern_era_is_ended(served: tuple[Served, Spawned], table: Path) -> None:
+async def test_modern_call_ends_with_its_token(served: tuple[Served, Spawned], table: Path) -> None:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 

@@ -21,7 +21,7 @@ mcp: Any = import_module("mcp")
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_host_on_stdio_recovers_when_the_daemon_comes_back(mode: str, tmp_path: Path) -> None:
+async def test_stdio_host_recovers_with_the_daemon(mode: str, tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         server = mcp.StdioServerParameters(
             command=sys.executable, args=arguments(daemon, "--dialect", "claude"), env=environment()
@@ -50,7 +50,7 @@ def served(tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_host_with_the_token_is_served_over_http(mode: str, served: Served) -> None:
+async def test_http_host_with_token_is_served(mode: str, served: Served) -> None:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -64,7 +64,7 @@ async def test_a_host_with_the_token_is_served_over_http(mode: str, served: Serv
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_token_of_certain_users_gets_nothing_of_others(mode: str, tmp_path: Path) -> None:
+async def test_token_reads_only_its_users_lists(mode: str, tmp_path: Path) -> None:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -98,7 +98,7 @@ async def test_a_token_of_certain_users_gets_nothing_of_others(mode: str, tmp_pa
             assert b"ann-ann" not in errors
 
 
-def test_hand_made_requests_get_neither_data_nor_a_handler(served: Served) -> None:
+def test_forged_requests_reach_no_handler(served: Served) -> None:
     host, token = f"Host: 127.0.0.1:{served.port}", f"Authorization: Bearer {served.token}"
     kind = "Content-Type: application/json"
     refused = {
@@ -120,7 +120,7 @@ def test_hand_made_requests_get_neither_data_nor_a_handler(served: Served) -> No
         assert b"access-control" not in answer.lower()
 
 
-def test_it_listens_on_the_loopback_alone(served: Served) -> None:
+def test_server_listens_only_on_loopback(served: Served) -> None:
     found = subprocess.run(["ss", "-ltnH"], capture_output=True, text=True, check=False).stdout
     places = [line.split()[3] for line in found.splitlines() if line.split()[3].endswith(f":{served.port}")]
     assert set(places) <= {f"127.0.0.1:{served.port}", f"[::1]:{served.port}"}
@@ -135,7 +135,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 
 
 @pytest.mark.parametrize(("address", "serves"), [("127.0.0.1", True), ("0.0.0.0", False)])
-def test_a_socket_from_systemd_is_taken_if_it_is_on_the_loopback(address: str, serves: bool, tmp_path: Path) -> None:
+def test_systemd_socket_must_be_on_loopback(address: str, serves: bool, tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon, socket.create_server((address, 0)) as given:
         port = given.getsockname()[1]
         more = ["--http", "--port", str(port), "--token-file", str(tmp_path / "token")]

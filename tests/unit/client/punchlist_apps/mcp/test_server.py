@@ -34,8 +34,8 @@ async def test_a_tool_answers_in_text_and_structure(connect: Any) -> None:
         assert [task.title for task in await host.client.conversation("work").list()] == ["Copy"]
 
 
-async def test_what_native_tools_answer_is_what_they_promise(connect: Any) -> None:
-    """The host's own SDK checks each answer against the schema that the tool was listed with."""
+async def test_native_replies_match_their_output_schemas(connect: Any) -> None:
+    """The host's SDK validates each reply against the tool's output schema."""
     async with connect() as host:
         listed = {tool.name: tool.output_schema for tool in (await host.session.list_tools()).tools}
         assert all(listed.values())
@@ -114,7 +114,7 @@ async def test_only_the_named_tools_are_served(connect: Any) -> None:
             await host.session.call_tool("ClearTasks", {})
 
 
-async def test_instructions_and_advice_use_the_names_that_the_tools_have(connect: Any) -> None:
+async def test_instructions_and_advice_use_offered_tool_names(connect: Any) -> None:
     async with connect("queue", "todo-v1") as host:
         assert "queue_add_task it, tell the user so, and go on" in host.session.instructions
         await host.client.conversation("work").add_many([f"{'long ' * 90}{number}" for number in range(200)])
@@ -129,9 +129,7 @@ async def test_a_list_result_is_an_object_in_its_structured_form(connect: Any) -
         assert listed.structured_content == {"tasks": [{"id": 1, "title": "Milk", "completed": False}]}
 
 
-async def test_without_a_conversation_the_directory_says_which_or_a_sentence_what_to_do(
-    connect: Any, tmp_path: Path
-) -> None:
+async def test_directory_names_the_list(connect: Any, tmp_path: Path) -> None:
     website = repository(tmp_path / "website")
     async with connect("claude", "checklist", conversation=None, directory=str(tmp_path)) as host:
         assert "punch init" in text(await host.session.call_tool("TaskList", {}))
@@ -161,7 +159,7 @@ async def test_the_prompts_plan_and_resume(connect: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("plan", {}), ("nothing", {})])
-async def test_a_prompt_that_can_not_be_given_is_refused(name: str, arguments: dict[str, str], connect: Any) -> None:
+async def test_invalid_prompt_request_is_rejected(name: str, arguments: dict[str, str], connect: Any) -> None:
     from mcp.shared.exceptions import MCPError
 
     async with connect() as host:
@@ -169,7 +167,7 @@ async def test_a_prompt_that_can_not_be_given_is_refused(name: str, arguments: d
             await host.session.get_prompt(name, arguments)
 
 
-async def test_our_tasks_are_never_claimed_to_be_those_of_the_protocol(connect: Any) -> None:
+async def test_mcp_tasks_extension_is_not_offered(connect: Any) -> None:
     async with connect() as host:
         told = host.session.server_capabilities.model_dump(by_alias=True)
         assert "tasks" not in {name for name, value in told.items() if value}

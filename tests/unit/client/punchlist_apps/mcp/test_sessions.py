@@ -1,4 +1,4 @@
-"""Sessions of MCP over HTTP: whose they are, and which ends when there are too many."""
+"""Sessions of MCP over HTTP: ownership, and eviction when there are too many."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -36,7 +36,7 @@ HELLO: dict[str, Any] = {
 
 
 class Site:
-    """A served application, and requests to it that are made by hand."""
+    """A served application with hand-written requests."""
 
     def __init__(self, port: int, http: Any, stack: AsyncExitStack) -> None:
         self.port = port
@@ -52,17 +52,17 @@ class Site:
         return await self._http.post(self.address, json=call, headers=self.headers(token, session))
 
     async def begin(self, token: str) -> str:
-        """A new session."""
+        """Start a session."""
         answer = await self.post(token, method="initialize", **HELLO)
         assert answer.status_code == 200
         return str(answer.headers["mcp-session-id"])
 
     async def status(self, token: str, session: str) -> int:
-        """What a session's next request is answered with."""
+        """Return the status of a session's next request."""
         return int((await self.post(token, session)).status_code)
 
     async def listen(self, token: str, session: str) -> Any:
-        """A session's stream, as it is answered."""
+        """Open a session's stream and return the response."""
         headers = self.headers(token, session)
         return await self._stack.enter_async_context(self._http.stream("GET", self.address, headers=headers))
 
@@ -76,8 +76,8 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
     (table := tmp_path / "users").touch(0o600)
     table.write_text(json.dumps({ANN: ["ann"], BOB: ["bob"], CAROL: "*"}))
     grants = UsersFile(str(table))
-    limits: dict[str, Any] = {"most_sessions": MOST, **getattr(request, "param", {})}
-    places = Places(PLACES, lambda token: grants.grant(token) is not None)
+    limits: dict[str, Any] = {"max_sessions": MOST, **getattr(request, "param", {})}
+    places = Places(PLACES, lambda token: grants.find_grant(token) is not None)
     with anyio.fail_after(60):
         async with (
             running_daemon(tmp_path) as daemon,
@@ -97,7 +97,7 @@ async def test_a_token_loses_its_own_sessions_first(site: Site) -> None:
     assert await site.status(ANN, anns) == 200
 
 
-async def test_all_tokens_find_room_beside_one_that_takes_all(site: Site) -> None:
+async def test_greedy_token_leaves_room_for_others(site: Site) -> None:
     for _ in range(MOST):
         await site.begin(BOB)
     for token in (ANN, CAROL):
@@ -106,14 +106,14 @@ async def test_all_tokens_find_room_beside_one_that_takes_all(site: Site) -> Non
         assert [await site.status(token, each) for each in mine] == [200] * (MOST // 3)
 
 
-async def test_the_session_used_longest_ago_is_replaced(site: Site) -> None:
+async def test_least_recently_used_session_is_replaced(site: Site) -> None:
     first, second, *_ = [await site.begin(ANN) for _ in range(MOST)]
     assert await site.status(ANN, first) == 200
     await site.begin(ANN)
     assert [await site.status(ANN, each) for each in (first, second)] == [200, 404]
 
 
-async def test_a_session_that_listens_is_replaced_after_idle_ones(site: Site) -> None:
+async def test_listening_session_is_replaced_after_idle_ones(site: Site) -> None:
     first, *others = [await site.begin(ANN) for _ in range(MOST)]
     assert (await site.listen(ANN, first)).status_code == 200
     assert [await site.status(ANN, each) for each in others] == [200] * (MOST - 1)
@@ -121,20 +121,20 @@ async def test_a_session_that_listens_is_replaced_after_idle_ones(site: Site) ->
     assert [await site.status(ANN, each) for each in (first, others[0])] == [200, 404]
 
 
-async def test_sessions_that_listen_keep_nobody_out(site: Site) -> None:
+async def test_listening_sessions_do_not_block_others(site: Site) -> None:
     streams = [await site.listen(BOB, await site.begin(BOB)) for _ in range(MOST)]
     assert await site.status(ANN, await site.begin(ANN)) == 200
-    await anext(streams[0].aiter_bytes(), None)  # the stream of the session that was replaced ends
+    await anext(streams[0].aiter_bytes(), None)  # the replaced session's stream ends
 
 
-async def test_an_ended_session_leaves_its_place(site: Site) -> None:
+async def test_ended_session_frees_its_place(site: Site) -> None:
     first = await site.begin(ANN)
     for _ in range(2 * MOST):
         assert await site.end(ANN, await site.begin(ANN)) == 200
     assert await site.status(ANN, first) == 200
 
 
-async def test_another_tokens_session_is_none(site: Site) -> None:
+async def test_session_of_another_token_is_unknown(site: Site) -> None:
     anns = await site.begin(ANN)
     assert await site.status(BOB, anns) == 404
     assert (await site.listen(BOB, anns)).status_code == 404
@@ -144,7 +144,7 @@ async def test_another_tokens_session_is_none(site: Site) -> None:
     assert (await site.listen(ANN, anns)).status_code == 200
 
 
-async def test_another_token_makes_no_session_older_or_newer(site: Site) -> None:
+async def test_foreign_requests_do_not_refresh_a_session(site: Site) -> None:
     first, second, *_ = [await site.begin(ANN) for _ in range(MOST)]
     assert await site.status(BOB, first) == await site.end(BOB, first) == 404
     await site.begin(ANN)
@@ -152,15 +152,15 @@ async def test_another_token_makes_no_session_older_or_newer(site: Site) -> None
 
 
 @pytest.mark.parametrize("site", [{"idle_s": 1.5}], indirect=True)
-async def test_a_session_that_was_idle_too_long_takes_no_place(site: Site) -> None:
+async def test_expired_session_takes_no_place(site: Site) -> None:
     for _ in range(2):
         await site.begin(BOB)
-    await anyio.sleep(1.6)  # that is what makes it idle
+    await anyio.sleep(1.6)  # longer than `idle_s`
     anns = [await site.begin(ANN) for _ in range(MOST)]
     assert [await site.status(ANN, each) for each in anns] == [200] * MOST
 
 
-async def test_what_begins_no_session_takes_no_place(site: Site) -> None:
+async def test_request_without_session_takes_no_place(site: Site) -> None:
     first = await site.begin(ANN)
     for _ in range(2 * MOST):
         assert (await site.post(ANN, method="tools/list")).status_code == 400
@@ -168,7 +168,7 @@ async def test_what_begins_no_session_takes_no_place(site: Site) -> None:
 
 
 @pytest.mark.parametrize("token", ["", f"Authorization: Bearer {BOB}x\r\n"])
-async def test_a_flood_without_a_token_keeps_nobody_out(token: str, site: Site) -> None:
+async def test_flood_without_token_blocks_no_client(token: str, site: Site) -> None:
     text = f"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n{token}\r\n".encode() * 150
     with ExitStack() as stack:
         await anyio.to_thread.run_sync(stack.enter_context, flood(site.port, text, 2 * PLACES))
@@ -178,7 +178,7 @@ async def test_a_flood_without_a_token_keeps_nobody_out(token: str, site: Site) 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_hosts_that_end_no_session_are_served(mode: Any, site: Site) -> None:
-    """Without a DELETE, as after a kill: more of them than there are places."""
+    """Hosts that are killed send no DELETE. More sessions than there are places."""
     for number in range(MOST + 2):
         async with httpx2.AsyncClient(headers=site.headers(ANN)) as http:
             transport = streamable_http_client(site.address, http_client=http, terminate_on_close=False)

@@ -1,4 +1,4 @@
-"""A day's calls of two agents and a person are answered alike on standard input and output and over HTTP."""
+"""A day's calls of two agents and a person get the same replies over standard input and HTTP."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -60,14 +60,14 @@ CHECKLIST: Script = [
 
 
 @asynccontextmanager
-async def inside(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[str, Any]]:
-    """Two agents, each with a server of its own."""
+async def connect_in_process(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[str, Any]]:
+    """Two agents, each with its own server."""
     async with mcp.Client(build(client, setup)) as a, mcp.Client(build(client, setup)) as b:
         yield {"a": a, "b": b}
 
 
 @asynccontextmanager
-async def over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[str, Any]]:
+async def connect_over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[str, Any]]:
     """Two agents with sessions of one server."""
     async with mcp_over_http(build(client, setup), places=Places(8, lambda _token: True)) as port:
         url = f"http://127.0.0.1:{port}/mcp"
@@ -81,7 +81,7 @@ async def over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[st
 
 
 async def replies(directory: Path, transport: Any, dialect: str, script: Script) -> list[str]:
-    """Return what each call is answered, with agents named in the order in which they appear."""
+    """Return the reply to each call, with agents named in order of appearance."""
     setup = Setup((dialect,), "work")._replace(directory=str(directory), data_dir=str(directory / "data"))
     names: dict[str, str] = {}
     told: list[str] = []
@@ -117,8 +117,8 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize(("dialect", "script"), [("queue", QUEUE), ("checklist", CHECKLIST)])
-async def test_both_transports_answer_alike(places: tuple[Path, Path], dialect: str, script: Script) -> None:
-    ours = await replies(places[0], inside, dialect, script)
-    assert await replies(places[1], over_http, dialect, script) == ours
+async def test_both_transports_give_equal_results(places: tuple[Path, Path], dialect: str, script: Script) -> None:
+    ours = await replies(places[0], connect_in_process, dialect, script)
+    assert await replies(places[1], connect_over_http, dialect, script) == ours
     assert any("waits for a person's yes" in one or "waitsFor" in one for one in ours)
     assert any("agent 0" in one for one in ours), "agents are told apart"

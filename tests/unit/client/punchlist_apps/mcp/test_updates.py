@@ -16,12 +16,12 @@ URI = "punchlist://work/tasks"
 
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
-async def test_a_host_of_the_handshake_era_is_told_of_changes(tmp_path: Path) -> None:
+async def test_handshake_host_is_notified_of_changes(tmp_path: Path) -> None:
     from punchlist_apps.mcp.server import Setup, build
 
     send, receive = anyio.create_memory_object_stream[str](100)
 
-    async def told(message: Any) -> None:
+    async def on_message(message: Any) -> None:
         if getattr(message, "method", "") == "notifications/resources/updated":
             await send.send(str(message.params.uri))
 
@@ -29,7 +29,7 @@ async def test_a_host_of_the_handshake_era_is_told_of_changes(tmp_path: Path) ->
         async with (
             connect_async(socket=daemon.socket, autostart=False) as client,
             connect_async(socket=daemon.socket, autostart=False) as other,
-            mcp.Client(build(client, Setup()), mode="legacy", message_handler=told) as session,
+            mcp.Client(build(client, Setup()), mode="legacy", message_handler=on_message) as session,
         ):
             with anyio.fail_after(30):
                 await session.subscribe_resource(URI)
@@ -43,7 +43,7 @@ async def test_a_host_of_the_handshake_era_is_told_of_changes(tmp_path: Path) ->
     receive.close()
 
 
-async def test_a_stream_of_the_modern_era_is_told_of_changes(tmp_path: Path) -> None:
+async def test_modern_stream_is_notified_of_changes(tmp_path: Path) -> None:
     from punchlist_apps.mcp.server import Setup, build
 
     with spawned_daemon(tmp_path) as daemon:
@@ -59,7 +59,7 @@ async def test_a_stream_of_the_modern_era_is_told_of_changes(tmp_path: Path) -> 
                     assert str(event.uri) == URI
 
 
-async def test_a_list_reached_by_the_name_of_a_session_is_followed_wherever_the_session_goes(tmp_path: Path) -> None:
+async def test_attached_session_is_followed_to_another_list(tmp_path: Path) -> None:
     from punchlist_apps.mcp.server import Setup, build
 
     address = "punchlist://session-1/tasks"
@@ -83,7 +83,7 @@ async def test_a_list_reached_by_the_name_of_a_session_is_followed_wherever_the_
                         assert str((await anext(stream)).uri) == address
 
 
-async def test_after_a_time_without_daemon_every_subscribed_resource_is_announced(tmp_path: Path) -> None:
+async def test_reconnection_announces_all_subscribed_resources(tmp_path: Path) -> None:
     from punchlist_apps.mcp.server import Setup, build
 
     with spawned_daemon(tmp_path) as daemon:
@@ -97,5 +97,5 @@ async def test_after_a_time_without_daemon_every_subscribed_resource_is_announce
                     with anyio.move_on_after(0.5):
                         await anext(aiter(events))
                     daemon.start()
-                    told = {str((await anext(aiter(events))).uri) for _ in range(2)}
-                    assert told == {URI, "punchlist://other/tasks"}
+                    uris = {str((await anext(aiter(events))).uri) for _ in range(2)}
+                    assert uris == {URI, "punchlist://other/tasks"}

@@ -1,6 +1,6 @@
 import pytest
 
-from punchlist_apps.mcp.uris import Address, parse, tasks_of
+from punchlist_apps.mcp.uris import Address, format_tasks_uri, parse_uri
 
 
 @pytest.mark.parametrize(
@@ -12,8 +12,8 @@ from punchlist_apps.mcp.uris import Address, parse, tasks_of
         ("punchlist://website/events?after=12", Address("website", "events", 12)),
     ],
 )
-def test_an_address_of_ours_is_understood(uri: str, address: Address) -> None:
-    assert parse(uri) == address
+def test_own_addresses_are_parsed(uri: str, address: Address) -> None:
+    assert parse_uri(uri) == address
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def test_an_address_of_ours_is_understood(uri: str, address: Address) -> None:
         "punchlist://website/tasks\n",
     ],
 )
-def test_anything_else_is_none_of_ours(uri: str) -> None:
-    assert parse(uri) is None
+def test_other_addresses_are_rejected(uri: str) -> None:
+    assert parse_uri(uri) is None
 
 
-def test_a_conversation_is_found_again_by_its_address() -> None:
+def test_address_round_trips() -> None:
     for name in ("website", "a:b", "x.y_z-1"):
-        assert parse(tasks_of(name)) == Address(name, "tasks", 0)
+        assert parse_uri(format_tasks_uri(name)) == Address(name, "tasks", 0)

@@ -19,7 +19,7 @@ require_package("mcp")
 mcp: Any = import_module("mcp")
 
 from punchlist.tools.model import Problem
-from punchlist_apps.mcp.users import EVERYBODY, Grant, Users, UsersFile, user_of
+from punchlist_apps.mcp.users import ALL_USERS, Grant, Users, UsersFile, select_user
 
 ANN, BOB = "a" * 16, "b" * 16
 
@@ -51,7 +51,7 @@ async def test_one_server_keeps_the_lists_of_many_users_apart(connect: Any, conv
         assert len(ids) == len([user for user in users if made[user]]) and f"of:bob:{name}" in ids
 
 
-async def test_calls_of_many_users_at_once_do_not_mix(connect: Any) -> None:
+async def test_concurrent_users_do_not_mix(connect: Any) -> None:
     async with connect("todo-v1", conversation=None) as host:
 
         async def work(user: str) -> None:
@@ -67,7 +67,7 @@ async def test_calls_of_many_users_at_once_do_not_mix(connect: Any) -> None:
 
 @pytest.mark.parametrize("user", ["alice", None])
 async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tmp_path: Path, user: str | None) -> None:
-    """Whether the server is alice's (`--user`) or each call names her: nobody else's list is in her way."""
+    """The same holds for a server limited to alice (`--user`) and for calls that name her."""
     place = repository(tmp_path / "website")
     meant = directory.find_list(str(place))
     assert meant is not None
@@ -85,14 +85,14 @@ async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tm
 
 
 @pytest.mark.parametrize("user", ["", "u" * 129, "u" * 10_000, "a\nb", "\x1b[2J", "\u202e", "\ufffd"])
-async def test_what_can_not_name_a_user_is_refused(connect: Any, user: str) -> None:
+async def test_invalid_user_name_is_rejected(connect: Any, user: str) -> None:
     async with connect("todo-v1", conversation=None) as host:
         refused = await host.session.call_tool("add_task", {"user_id": user, "title": "x"})
         assert refused.is_error
         assert not (await host.client.conversations()).conversations
 
 
-async def test_tools_without_a_user_id_take_the_user_of_the_request(connect: Any) -> None:
+async def test_tools_without_user_id_use_the_request(connect: Any) -> None:
     async with connect("todo", conversation=None) as host:
         for user in ("ann", "bob"):
             meta = {"punchlist/user": user}
@@ -125,15 +125,15 @@ async def test_a_server_of_one_user_serves_no_other(connect: Any) -> None:
 # grants
 
 
-def test_a_token_names_its_users_alone() -> None:
+def test_token_names_only_its_users() -> None:
     several = Grant(frozenset({"ann", "bob"}))
-    assert user_of(EVERYBODY, []) is None
-    assert user_of(EVERYBODY, ["eve"]) == user_of(EVERYBODY, ["eve", "eve"]) == "eve"
-    assert user_of(several, ["bob"]) == "bob"
-    assert user_of(Grant(frozenset({"ann"})), []) == "ann"
-    for grant, named in ((several, []), (several, ["eve"]), (EVERYBODY, ["a", "b"]), (EVERYBODY, [5]), (several, [""])):
+    assert select_user(ALL_USERS, []) is None
+    assert select_user(ALL_USERS, ["eve"]) == select_user(ALL_USERS, ["eve", "eve"]) == "eve"
+    assert select_user(several, ["bob"]) == "bob"
+    assert select_user(Grant(frozenset({"ann"})), []) == "ann"
+    for grant, named in ((several, []), (several, ["eve"]), (ALL_USERS, ["a", "b"]), (ALL_USERS, [5]), (several, [""])):
         with pytest.raises(Problem):
-            user_of(grant, named)
+            select_user(grant, named)
 
 
 @pytest.fixture
@@ -147,84 +147,84 @@ def users_file(tmp_path: Path) -> Path:
 def test_an_unusable_table_is_reported_once(users_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = UsersFile(str(users_file))
     users_file.chmod(0o640)
-    assert [table.grant(ANN.encode()), table.grant(BOB.encode())] == [None, None]
+    assert [table.find_grant(ANN.encode()), table.find_grant(BOB.encode())] == [None, None]
     users_file.unlink()
-    assert table.grant(ANN.encode()) is None
+    assert table.find_grant(ANN.encode()) is None
     exposed, missing = capsys.readouterr().err.splitlines()
     assert exposed.startswith("punch: no client is let in: ") and exposed.endswith("chmod 600")
     assert f"{users_file} can't be read (No such file or directory)" in missing
 
 
-def test_the_table_of_tokens_is_read_again_when_it_has_changed(users_file: Path) -> None:
+def test_changed_token_table_is_read_again(users_file: Path) -> None:
     table = UsersFile(str(users_file))
     table.check()
-    assert table.grant(ANN.encode()) == Grant(frozenset({"ann"})) and table.grant(BOB.encode()) == EVERYBODY
-    assert table.grant(b"") is None and table.grant(b"c" * 16) is None
+    assert table.find_grant(ANN.encode()) == Grant(frozenset({"ann"})) and table.find_grant(BOB.encode()) == ALL_USERS
+    assert table.find_grant(b"") is None and table.find_grant(b"c" * 16) is None
     users_file.chmod(0o640)
-    assert table.grant(ANN.encode()) is None, "somebody else could read it"
+    assert table.find_grant(ANN.encode()) is None, "somebody else could read it"
     users_file.chmod(0o600)
     users_file.write_text(json.dumps({ANN: ["eve"]}))
-    assert table.grant(ANN.encode()) == Grant(frozenset({"eve"})) and table.grant(BOB.encode()) is None
+    assert table.find_grant(ANN.encode()) == Grant(frozenset({"eve"})) and table.find_grant(BOB.encode()) is None
     users_file.unlink()
-    assert table.grant(ANN.encode()) is None
+    assert table.find_grant(ANN.encode()) is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"short": "*"}', f'{{"{ANN}": []}}', f'{{"{ANN}": "ann"}}', f'{{"{ANN}": ["a\\nb"]}}']
 )
-def test_a_table_that_is_none_lets_nobody_in(users_file: Path, text: str) -> None:
+def test_invalid_table_rejects_all_tokens(users_file: Path, text: str) -> None:
     users_file.write_text(text)
     table = UsersFile(str(users_file))
     with pytest.raises(ValueError, match=str(users_file)):
         table.check()
-    assert table.grant(ANN.encode()) is None
+    assert table.find_grant(ANN.encode()) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_somebody_elses_table_lets_nobody_in(users_file: Path) -> None:
+def test_table_of_another_owner_rejects_all_tokens(users_file: Path) -> None:
     os.chown(users_file, 65_534, -1)
-    assert UsersFile(str(users_file)).grant(ANN.encode()) is None
+    assert UsersFile(str(users_file)).find_grant(ANN.encode()) is None
 
 
 # connections
 
 
-async def test_connections_are_bounded_and_those_used_longest_ago_are_closed(tmp_path: Path) -> None:
+async def test_least_recently_used_connection_is_closed(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
-        users = Users(client, most=2)
+        users = Users(client, max_connections=2)
         for user in ("ann", "bob", "carol", "ann"):
-            async with users.of(user) as bound:
+            async with users.connect(user) as bound:
                 await bound.client.conversation("default").add(user)
             assert len(users) <= 2
         served: list[str] = []
 
-        async def third() -> None:
-            async with users.of("carol") as carol:
-                served.append("carol" if await connected(carol.client) else "")
+        async def call_as_carol() -> None:
+            async with users.connect("carol") as carol:
+                served.append("carol" if await can_connect(carol.client) else "")
 
         async with anyio.create_task_group() as group:
-            async with users.of("ann"):
-                async with users.of("bob"):
-                    group.start_soon(third)
+            async with users.connect("ann"):
+                async with users.connect("bob"):
+                    group.start_soon(call_as_carol)
                     await wait_all_tasks_blocked()
                     assert served == [] and len(users) == 2, "both are in use"
         assert served == ["carol"] and len(users) == 2
 
 
-async def connected(client: AsyncClient) -> bool:
+async def can_connect(client: AsyncClient) -> bool:
     return bool((await client.open()).epoch)
 
 
-async def test_connections_that_nobody_uses_are_closed(tmp_path: Path) -> None:
+async def test_idle_connections_are_closed(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
         users = Users(client, idle_s=0.02)
         async with anyio.create_task_group() as group:
             group.start_soon(users.run)
-            async with users.of("ann") as bound:
-                assert await connected(bound.client)
+            async with users.connect("ann") as bound:
+                assert await can_connect(bound.client)
             with anyio.fail_after(30):
                 while len(users):  # noqa: ASYNC110 - nobody is told
                     await anyio.sleep(0.01)
-            async with users.of("bob") as bound:
-                assert await connected(bound.client)
+            async with users.connect("bob") as bound:
+                assert await can_connect(bound.client)
                 group.cancel_scope.cancel()

@@ -14,7 +14,7 @@ from punchlist_testing.terminal import spawned, terminal
 def test_an_unknown_dialect_is_a_usage_error(run: Any) -> None:
     outcome = run("agent", "mcp", "--dialect", "klingon")
     assert outcome.code == 2
-    assert "there are: native" in outcome.err
+    assert "available: native" in outcome.err
 
 
 def test_an_unknown_tool_is_a_usage_error(run: Any) -> None:

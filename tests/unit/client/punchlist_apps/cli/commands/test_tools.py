@@ -34,4 +34,4 @@ def test_only_named_tools_are_printed(run: Any) -> None:
 def test_unknown_dialect_is_usage_error(run: Any) -> None:
     outcome = run("agent", "tools", "klingon")
     assert outcome.code == 2
-    assert "there are: native, checklist" in outcome.err
+    assert "available: native, checklist" in outcome.err
