@@ -15,13 +15,13 @@ from punchlist_apps.common.terminal.style import write
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. A traceback is for faults of ours alone."""
     command = ""
-    failure.write_json(_wants_json(argv))
+    failure.set_json_errors(_wants_json(argv))
     try:
         _check_text(argv)
         if argv and argv[0] == "complete":
-            from punchlist_apps.cli.calling.completions import offer
+            from punchlist_apps.cli.calling.completions import print_completions
 
-            return offer(argv[1:])
+            return print_completions(argv[1:])
         args = parse(argv)
         command = args.command or ""
         return _dispatch(args)
@@ -75,9 +75,9 @@ def _dispatch(args: Namespace) -> int:
         code = handler(context)
     finally:
         context.close()
-        if context.cut:
-            failure.show_error("damaged", context.cut)
-    return exit_codes.REFUSED if context.cut and code == exit_codes.OK else code
+        if context.truncation:
+            failure.show_error("damaged", context.truncation)
+    return exit_codes.REFUSED if context.truncation and code == exit_codes.OK else code
 
 
 def _version() -> int:

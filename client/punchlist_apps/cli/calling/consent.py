@@ -34,7 +34,7 @@ def has_consent(context: Context, summary: str, name: str, space: str | None, *,
     if not context.can_ask:
         raise UsageError(f"{question}To do it, add --{f'everywhere {name}' if space else 'yes'}")
     if not space:
-        return context.confirmed(f"{question}Do it?")
+        return context.confirm(f"{question}Do it?")
     sys.stderr.write(f"{question}To do it, type the list's name: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() == name

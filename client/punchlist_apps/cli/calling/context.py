@@ -30,8 +30,8 @@ _READS = frozenset(
     ("task.list", "task.get", "task.explain", "conversation.get", "conversation.list", "event.read", "daemon.status")
 )
 _PAGE = 10_000
-_NEAR = 3
-_MOST_SPANNED = 1_000
+_MAX_SUGGESTIONS = 3
+_MAX_RANGE = 1_000
 
 
 class Context:
@@ -40,14 +40,14 @@ class Context:
     def __init__(self, args: Namespace) -> None:
         self.args = args
         self.style: Style = style_of(os.environ, now=int(time.time() * 1000))
-        self.cut = ""
+        self.truncation = ""
         """Why what was printed is not a whole list: told at the end."""
         self.target = Target(args.socket, args.data_dir, autostart=False if args.no_autostart else None)
         """Where the daemon is met, and whether one may be started."""
         self.target.report_delays(self.note)
         self._conversation: str | None = None
         self._name: str | None = None
-        self._known = False
+        self._is_checked = False
         self._caller: Caller | None = None
         self._client: Client | None = None
 
@@ -80,15 +80,15 @@ class Context:
         return name if meant is None or meant.is_allowed(self.target.data_dir) else ""
 
     @property
-    def known(self) -> str:
+    def existing_conversation(self) -> str:
         """The list that is meant, for what only reads.
 
         Raises:
             UnknownList: It was named by an option, and there is no such list.
         """
-        if self.args.conversation and not self._known:
+        if self.args.conversation and not self._is_checked:
             self.check_list(self.args.conversation)
-            self._known = True
+            self._is_checked = True
         return self.conversation
 
     @property
@@ -102,7 +102,7 @@ class Context:
     @property
     def actor(self) -> str:
         """Who does this, as the log records it: the option, PUNCHLIST_ACTOR, or whoever is logged in."""
-        return self.args.actor or person(os.environ)
+        return self.args.actor or default_actor(os.environ)
 
     @property
     def owner(self) -> str:
@@ -123,9 +123,9 @@ class Context:
             # At the first connect a missing daemon is an answer, not an interruption to be waited out.
             hello = self._caller.open()
             if not is_same_code(hello.build, build_stamp(__version__)):
-                from punchlist_apps.cli.calling.other_build import met
+                from punchlist_apps.cli.calling.other_build import handle_other_build
 
-                met(self._caller, hello, self.target, self.note)
+                handle_other_build(self._caller, hello, self.target, self.note)
         return self._caller
 
     @property
@@ -173,7 +173,7 @@ class Context:
             wire.completed.append((method, params, result))
         assert result is not None, "a caller returns a result or raises"
         if damaged := result.get("damaged"):
-            self.note_cut(damaged["seq"], damaged["reason"])
+            self.note_truncation(damaged["seq"], damaged["reason"])
         return result
 
     def find_deletion(self, result: dict[str, Any]) -> str:
@@ -183,34 +183,34 @@ class Context:
         from punchlist_apps.cli.printing import deletions
 
         return deletions.find_deletion(
-            self.send("event.read", deletions.first_event(self.conversation)), result["version"]
+            self.send("event.read", deletions.first_event_params(self.conversation)), result["version"]
         )
 
-    def note_cut(self, seq: int, reason: str) -> None:
+    def note_truncation(self, seq: int, reason: str) -> None:
         """What the daemon shows of the list ends at damage: the command says so at its end, and fails."""
-        self.cut = (
+        self.truncation = (
             f"this list ends at position {seq} ({reason}): the changes after it are missing. `punch daemon verify` "
             "says what is damaged; to repair the log: `punch daemon stop`, then `punch daemon verify --repair`"
         )
 
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+    def read(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation of this run: for what only reads."""
-        return self.call(method, conversation=self.known, **params)
+        return self.call(method, conversation=self.existing_conversation, **params)
 
     def change(self, method: str, **params: Any) -> dict[str, Any]:
         """`call` with the conversation and the actor of this run: for mutations."""
         params |= {"actor": self.actor, "conversation": self.conversation}
         given = {name: value for name, value in params.items() if value is not None}
         named = self.args.conversation
-        may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.find_used(named)
+        may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.find_list_id(named)
         result = self.send(method, given, writes=True)
         if method == "task.add" and wire.may_restart(result):
             from punchlist_apps.cli.printing import deletions
 
-            read = self.send("event.read", deletions.first_event(self.conversation))
+            read = self.send("event.read", deletions.first_event_params(self.conversation))
             if note := deletions.describe_restart(read, result, self.conversation):
                 self.note(note)
-        if may_be_a_slip and self.find_used(named):
+        if may_be_a_slip and self.find_list_id(named):
             self.note(f"new list {safe(named)}")
         return result
 
@@ -220,7 +220,7 @@ class Context:
         Raises:
             UnknownList: Nobody has.
         """
-        if name == OUTSIDE or self.find_used(name):
+        if name == OUTSIDE or self.find_list_id(name):
             return
         names: list[str] = []
         cursor: str | None = None
@@ -238,29 +238,29 @@ class Context:
                 for one in names:
                     for part in {one.rpartition("-")[0], one}:
                         known.setdefault(part, []).append(one)
-                near = [one for part in get_close_matches(name, known, n=_NEAR) for one in known[part]]
+                near = [one for part in get_close_matches(name, known, n=_MAX_SUGGESTIONS) for one in known[part]]
                 raise UnknownList(name, list(dict.fromkeys(near)))
 
-    def find_used(self, name: str) -> str | None:
+    def find_list_id(self, name: str) -> str | None:
         """Return the id of the list that a name leads to; None: nobody used it."""
         found = self.call("conversation.get", conversation=name)["conversation"]
         return str(found["conversation"]) if found["version"] else None
 
-    def lines(self, lines: Iterable[str]) -> None:
+    def print_lines(self, lines: Iterable[str]) -> None:
         """Print lines for people. What came from others must have been made safe."""
         text = "".join(f"{line}\n" for line in lines)
         if text:
             write(text)
 
-    def json(self, value: Any) -> None:
-        write(safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)) + "\n")
+    def print_json(self, value: Any) -> None:
+        write(safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_to_builtins)) + "\n")
 
     def answer(self, value: Any, lines: Iterable[str]) -> int:
         """Print a result as JSON or as lines, as asked for; returns exit code 0."""
         if self.args.json:
-            self.json(value)
+            self.print_json(value)
         else:
-            self.lines(lines)
+            self.print_lines(lines)
         return 0
 
     def note(self, text: str) -> None:
@@ -272,7 +272,7 @@ class Context:
         """Whether standard input and output are terminals, so that a person can answer a question."""
         return sys.stdin.isatty() and os.isatty(1)
 
-    def confirmed(self, question: str) -> bool:
+    def confirm(self, question: str) -> bool:
         """Whether the person at the terminal agrees. `--yes` counts as yes, and so does `can_ask` being False."""
         if self.args.yes or not self.can_ask:
             return True
@@ -282,7 +282,7 @@ class Context:
 
     def _allow(self, meant: Meant) -> None:
         data_dir = self.target.data_dir
-        if meant.is_allowed(data_dir) or project.may_be_taken(meant, data_dir, self.find_used(meant.conversation)):
+        if meant.is_allowed(data_dir) or project.may_be_taken(meant, data_dir, self.find_list_id(meant.conversation)):
             return
         refusal = project.not_allowed(meant)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -303,7 +303,7 @@ class Context:
             project.note_announced(data_dir, name)
 
 
-def person(env: Mapping[str, str]) -> str:
+def default_actor(env: Mapping[str, str]) -> str:
     """The actor of what is typed here: PUNCHLIST_ACTOR, or whoever is logged in."""
     if named := env.get("PUNCHLIST_ACTOR") or env.get("USER") or env.get("LOGNAME"):
         return named
@@ -313,40 +313,40 @@ def person(env: Mapping[str, str]) -> str:
         return "punch"  # a container's user need not have a name
 
 
-def _plain(value: Any) -> Any:
+def _to_builtins(value: Any) -> Any:
     import msgspec
 
     return msgspec.to_builtins(value)
 
 
-def ids(texts: Iterable[str] | None) -> list[str] | None:
+def parse_task_ids(texts: Iterable[str] | None) -> list[str] | None:
     """Tasks as people write them (`3`, `#3`, `1,2`, `3-7`), as the wire wants them; None when none were given.
 
     Raises:
         UsageError: A text names no task: a variable that is not set must not mean "nothing to do".
     """
-    return [one for text in texts or () for part in text.rstrip(", ").split(",") for one in _span(part)] or None
+    return [one for text in texts or () for part in text.rstrip(", ").split(",") for one in _parse_range(part)] or None
 
 
-def _span(text: str) -> list[str]:
+def _parse_range(text: str) -> list[str]:
     """The tasks of `3-7`, or the one that is named."""
     first, dash, last = (part.strip().removeprefix("#") for part in text.partition("-"))
     if not (dash and first.isascii() and first.isdecimal() and last.isascii() and last.isdecimal()):
-        return [one_id(text)]
-    if not 0 <= int(last[:9]) - int(first[:9]) < _MOST_SPANNED:
-        raise UsageError(f"{text!r} is not a range: write 3-7, of at most {_MOST_SPANNED:,} tasks")
+        return [parse_task_id(text)]
+    if not 0 <= int(last[:9]) - int(first[:9]) < _MAX_RANGE:
+        raise UsageError(f"{text!r} is not a range: write 3-7, of at most {_MAX_RANGE:,} tasks")
     return [str(number) for number in range(int(first), int(last) + 1)]
 
 
 if TYPE_CHECKING:
 
     @overload
-    def one_id(text: str) -> str: ...
+    def parse_task_id(text: str) -> str: ...
     @overload
-    def one_id(text: str | None) -> str | None: ...
+    def parse_task_id(text: str | None) -> str | None: ...
 
 
-def one_id(text: str | None) -> str | None:
+def parse_task_id(text: str | None) -> str | None:
     """A task as people write it; None when none was given."""
     if text is None:
         return None
@@ -355,7 +355,7 @@ def one_id(text: str | None) -> str | None:
     return found
 
 
-def loose_value(text: str) -> Any:
+def parse_loose_value(text: str) -> Any:
     """A value given on the command line: JSON, or else the word itself."""
     try:
         return json.loads(text)

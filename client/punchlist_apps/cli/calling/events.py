@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 _PAGE = 10_000
 
 
-def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
+def read_events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
     """All events of the conversation (or of all), from the first, page by page.
 
     They end before damage in the log of one conversation; the context notes where.
     """
     after = 0
-    conversation = None if everywhere else context.known
+    conversation = None if everywhere else context.existing_conversation
     while True:
         try:
             page = context.call("event.read", conversation=conversation, after=after, limit=_PAGE)
@@ -27,7 +27,7 @@ def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, 
             after = show_gap(gap)
             continue
         except Damaged as damaged:
-            context.note_cut(damaged.data["seq"], "its log is damaged there")
+            context.note_truncation(damaged.data["seq"], "its log is damaged there")
             return
         yield from page["events"]
         if not page["events"] or page["next"] <= after:
@@ -35,13 +35,13 @@ def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, 
         after = page["next"]
 
 
-def version_at(context: Context, point: tuple[int | None, int]) -> int:
+def find_version(context: Context, point: tuple[int | None, int]) -> int:
     """The version that a list was at: a version, or the newest one at a time in milliseconds since 1970 UTC."""
     version, at = point
     if version is not None:
         return version
     found = 0
-    for event in events(context):
+    for event in read_events(context):
         if event["at"] > at:
             break
         found = event["version"]
@@ -52,21 +52,21 @@ def version_at(context: Context, point: tuple[int | None, int]) -> int:
     return found
 
 
-def stream(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
+def stream_events(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
     """Events as they happen, as values of the wire; for ever."""
     client = context.client
     while True:
-        one = None if everywhere else client.conversation(context.known)
+        one = None if everywhere else client.conversation(context.existing_conversation)
         try:
             with client.watch(after=after) if one is None else one.watch(after=after) as changes:
                 for change in changes:
-                    yield wire_value(change)
+                    yield to_wire_value(change)
             return
         except Gap as gap:
             after = show_gap(gap)
 
 
-def wire_value(change: "Change") -> dict[str, Any]:
+def to_wire_value(change: "Change") -> dict[str, Any]:
     """An event as it stands on the wire, also one of a type that this version does not know."""
     import msgspec
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from punchlist.base.text import task_id
-from punchlist_apps.cli.calling.context import Context, person
+from punchlist_apps.cli.calling.context import Context, default_actor
 from punchlist_apps.cli.printing.failure import UnknownList, UnknownName
 
 Ask = Callable[[str, dict[str, Any]], dict[str, Any] | None]
@@ -19,27 +19,27 @@ RECENT = 5_000
 """Number of newest events whose actors count as known names."""
 
 
-def resolve(context: Context, given: str) -> list[str]:
+def resolve_names(context: Context, given: str) -> list[str]:
     """Return the exact names that a text means in the list of this run."""
     if given.startswith("#"):
-        return [match_task(given, context.ask("task.list", fields=["owner"])["tasks"])]
-    known = [person(os.environ), *find(context.send, context.known)]
+        return [find_task_owner(given, context.read("task.list", fields=["owner"])["tasks"])]
+    known = [default_actor(os.environ), *find_names(context.send, context.existing_conversation)]
     try:
-        return match(given, known)
+        return match_names(given, known)
     except UnknownName as error:
         if error.is_ambiguous:
             raise
-        from punchlist_apps.cli.calling.events import events
+        from punchlist_apps.cli.calling.events import read_events
 
-        return match(given, [*known, *(recorded["actor"] for recorded in events(context))])
+        return match_names(given, [*known, *(recorded["actor"] for recorded in read_events(context))])
 
 
-def resolve_new(context: Context, given: str) -> str:
+def resolve_new_name(context: Context, given: str) -> str:
     """Return the name that a text means, which may be one that the list has not seen yet."""
     if "#" not in given[:1] and "/" not in given:
         return given
     try:
-        return min(resolve(context, given), key=len)  # an agent rather than one of its sub-agents
+        return min(resolve_names(context, given), key=len)  # an agent rather than one of its sub-agents
     except UnknownList:
         return given
     except UnknownName as error:
@@ -48,13 +48,13 @@ def resolve_new(context: Context, given: str) -> str:
         return given
 
 
-def is_known(context: Context, name: str) -> bool:
+def is_known_name(context: Context, name: str) -> bool:
     """Return whether the list knows an actor of this name or host."""
-    known = [person(os.environ), *find(context.send, context.known)]
+    known = [default_actor(os.environ), *find_names(context.send, context.existing_conversation)]
     return any(one == name or one.startswith(f"{name}/") for one in known)
 
 
-def find(ask: Ask, conversation: str) -> list[str]:
+def find_names(ask: Ask, conversation: str) -> list[str]:
     """Return the names in a list: owners of tasks, who watches it, connected agents, and actors of recent events."""
     listed = ask("task.list", {"conversation": conversation, "fields": ["owner"]}) or {}
     names = [task.get("owner", "") for task in listed.get("tasks", ())]
@@ -68,7 +68,7 @@ def find(ask: Ask, conversation: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def match(given: str, names: Iterable[str]) -> list[str]:
+def match_names(given: str, names: Iterable[str]) -> list[str]:
     """Return the names that are meant; several only where they are all of one host's sessions."""
     known = list(dict.fromkeys(names))
     if "/" in given:
@@ -82,11 +82,11 @@ def match(given: str, names: Iterable[str]) -> list[str]:
         return found
     is_ambiguous = bool(given and found)
     what = f"several names begin with {given!r}" if is_ambiguous else f"nobody is called {given!r}"
-    names = found if is_ambiguous else _closest(given, known)
+    names = found if is_ambiguous else _sort_by_similarity(given, known)
     raise UnknownName(f"{what} in this list", names, is_ambiguous=is_ambiguous)
 
 
-def match_task(given: str, tasks: Iterable[dict[str, Any]]) -> str:
+def find_task_owner(given: str, tasks: Iterable[dict[str, Any]]) -> str:
     """Return the owner of the task that a text such as `#3` names."""
     by_id = {task["id"]: task.get("owner", "") for task in tasks}
     if owner := by_id.get(task_id(given), ""):
@@ -94,7 +94,7 @@ def match_task(given: str, tasks: Iterable[dict[str, Any]]) -> str:
     raise UnknownName(f"nobody has task {given}", list(dict.fromkeys(filter(None, by_id.values()))))
 
 
-def _closest(given: str, names: list[str]) -> list[str]:
+def _sort_by_similarity(given: str, names: list[str]) -> list[str]:
     from difflib import SequenceMatcher
 
     def likeness(name: str) -> float:

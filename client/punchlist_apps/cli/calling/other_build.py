@@ -15,17 +15,17 @@ from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_schemas.build import build_stamp
 from punchlist_schemas.results import HelloResult
 
-_LEAVE_S = 10.0
-_PAUSE_S = 0.02
+_STOP_TIMEOUT_S = 10.0
+_POLL_S = 0.02
 _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 
 
-def met(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
+def handle_other_build(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
     """Replace this daemon by one of this installation, or say what to do about it, once a day for each daemon."""
     theirs, own = safe(hello.build or hello.version), build_stamp(__version__)
     older = target.autostart and _is_older(caller, hello)
-    if older and _left(caller):
-        successor = _successor(caller, hello.pid)
+    if older and _stop_if_idle(caller):
+        successor = _connect_to_successor(caller, hello.pid)
         note(f"punch: replaced the daemon (process {hello.pid}, {theirs}) by {own} (process {successor.pid})")
         return
     mark = f"build {hello.pid} {own}"
@@ -42,18 +42,18 @@ def met(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str]
 def _is_older(caller: Caller, hello: HelloResult) -> bool:
     """Whether it runs code from before this installation: of a lower version, or begun before our files came here."""
     if hello.version != __version__:
-        return _order(hello.version) < _order(__version__)
+        return _version_key(hello.version) < _version_key(__version__)
     changed = os.stat(punchlist_schemas.__file__).st_ctime
     return caller.call("daemon.status")["started_at"] / 1000 < changed
 
 
-def _order(version: str) -> list[int]:
+def _version_key(version: str) -> list[int]:
     """Return a sort key: development versions and pre-releases come before their release, post-releases after it."""
     parts: list[str] = re.findall(r"\d+|[a-z]+", version.partition("+")[0])
     return [*(int(part) if part.isdecimal() else _PHASES.get(part, 0) for part in parts), 0]
 
 
-def _left(caller: Caller) -> bool:
+def _stop_if_idle(caller: Caller) -> bool:
     try:
         stopping: bool = caller.call("daemon.shutdown", {"if_idle": True})["stopping"]
     except InvalidParams:  # so old that it can't tell whether it is idle
@@ -61,8 +61,8 @@ def _left(caller: Caller) -> bool:
     return stopping
 
 
-def _successor(caller: Caller, pid: int) -> HelloResult:
-    deadline = time.monotonic() + _LEAVE_S
+def _connect_to_successor(caller: Caller, pid: int) -> HelloResult:
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
     while True:
         caller.close()
         try:
@@ -76,4 +76,4 @@ def _successor(caller: Caller, pid: int) -> HelloResult:
                 return hello
             if time.monotonic() > deadline:
                 raise TimedOut(f"The older daemon (process {pid}) was asked to end and still answers: punch doctor")
-        time.sleep(_PAUSE_S)
+        time.sleep(_POLL_S)

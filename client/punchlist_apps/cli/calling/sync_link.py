@@ -48,21 +48,21 @@ class Link:
         on_purpose = request.patience_s > 0
         waiting = Waiting(self._target, deadline, greeted=self._greeted, on_purpose=on_purpose)
         try:
-            with _as_loss():
+            with _convert_socket_errors():
                 waiting.send(self._socket, data)
         except ConnectionLost:
             # The daemon may have said why before it hung up; then this raises its refusal.
             with suppress(ConnectionLost, TimedOut):
-                self._answer(request_id, Waiting(self._target, min(deadline, time.monotonic() + _REASON_S)))
+                self._receive_reply(request_id, Waiting(self._target, min(deadline, time.monotonic() + _REASON_S)))
             raise
-        return self._answer(request_id, waiting)
+        return self._receive_reply(request_id, waiting)
 
     def close(self) -> None:
         self._socket.close()
 
-    def _answer(self, request_id: int, waiting: Waiting) -> Reply:
+    def _receive_reply(self, request_id: int, waiting: Waiting) -> Reply:
         while True:
-            with _as_loss():
+            with _convert_socket_errors():
                 data = waiting.run(self._socket, self._socket.recv, _CHUNK)
             if not data:
                 raise ConnectionLost("The daemon closed the connection.")
@@ -72,7 +72,7 @@ class Link:
 
 
 @contextmanager
-def _as_loss() -> Generator[None]:
+def _convert_socket_errors() -> Generator[None]:
     try:
         yield
     except TimedOut:
@@ -96,7 +96,7 @@ class Caller:
 
     def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return the result of `daemon.hello`."""
-        return self._connected(self._profile.target.deadline(self._profile.timeout_s)).hello
+        return self._connect(self._profile.target.deadline(self._profile.timeout_s)).hello
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
@@ -126,14 +126,14 @@ class Caller:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _connected(self, deadline: float) -> Link:
+    def _connect(self, deadline: float) -> Link:
         if self._link is None:
             self._link = Link(self._profile, min(deadline, time.monotonic() + self._profile.timeout_s))
         return self._link
 
     def _exchange(self, request: Request, deadline: float) -> Reply:
         try:
-            reply = self._connected(deadline).exchange(request, deadline)
+            reply = self._connect(deadline).exchange(request, deadline)
         except BaseException:  # also on Ctrl-C: an answer that comes late must not be taken for the next call's
             self.close()
             raise

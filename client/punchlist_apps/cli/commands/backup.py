@@ -199,7 +199,7 @@ def run_restore(context: Context) -> int:
     if context.args.dry_run:
         plan = {"stops": served, "sets_aside": aside or None, "restores": backup, "head": found["head"]}
         return context.answer(plan, ["would", *(f"  {step}" for step in would)])
-    if is_there and not context.confirmed(f"Set {log} aside, and put the backup in its place?"):
+    if is_there and not context.confirm(f"Set {log} aside, and put the backup in its place?"):
         raise StateError("nothing was changed")
     if served:
         stop(context.target, context.options)

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from punchlist.base.text import safe_block
-from punchlist_apps.cli.calling.context import Context, loose_value
+from punchlist_apps.cli.calling.context import Context, parse_loose_value
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_apps.common import wire
@@ -48,15 +48,15 @@ def run_call(context: Context) -> int:
     result = context.caller.call(row.name, params)
     wire.completed.append((row.name, params, result))
     if args.json or not context.style.terminal:
-        context.json(result)
+        context.print_json(result)
     else:
-        context.lines([safe_block(msgspec.json.format(msgspec.json.encode(result)).decode())])
+        context.print_lines([safe_block(msgspec.json.format(msgspec.json.encode(result)).decode())])
     return 0
 
 
 def _params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
     if len(words) == 1 and words[0].lstrip().startswith("{"):
-        value = loose_value(words[0])
+        value = parse_loose_value(words[0])
         if not isinstance(value, dict):
             raise UsageError("the parameters are not a JSON object")
         return cast("dict[str, Any]", value)
@@ -71,7 +71,7 @@ def _params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
 
 def _value(word: str, wanted: Any) -> Any:
     """The JSON value of a word, or the word itself where only that fits: a task's id is text and yet looks like 3."""
-    value = loose_value(word)
+    value = parse_loose_value(word)
     return word if _fits(word, wanted) and not _fits(value, wanted) else value
 
 

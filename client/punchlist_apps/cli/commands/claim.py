@@ -3,9 +3,9 @@
 Each run is a connection of its own, so these claims are kept when it closes: their time alone counts.
 """
 
-from punchlist_apps.cli.calling.claims import claim, show_claim
-from punchlist_apps.cli.calling.context import Context, ids
-from punchlist_apps.cli.calling.names import resolve
+from punchlist_apps.cli.calling.claims import claim_tasks, show_claim
+from punchlist_apps.cli.calling.context import Context, parse_task_ids
+from punchlist_apps.cli.calling.names import resolve_names
 from punchlist_apps.cli.parsing.arguments import TASKS, Argument, Usage, owner_option, value
 from punchlist_apps.common.terminal.argument_types import lease, milliseconds, positive, whole
 from punchlist_apps.common.terminal.render import task_lines
@@ -54,17 +54,17 @@ COMMANDS = {
 
 def run_claim(context: Context) -> int:
     args = context.args
-    named = ids(args.tasks)
+    named = parse_task_ids(args.tasks)
     if named is None:
-        return show_claim(context, claim(context, count=args.count, wait_ms=args.wait, lease_ms=args.lease))
+        return show_claim(context, claim_tasks(context, count=args.count, wait_ms=args.wait, lease_ms=args.lease))
     code = 0
     for task in named:
-        code = show_claim(context, claim(context, task=task, wait_ms=args.wait, lease_ms=args.lease)) or code
+        code = show_claim(context, claim_tasks(context, task=task, wait_ms=args.wait, lease_ms=args.lease)) or code
     return code
 
 
 def run_release(context: Context) -> int:
-    for task in ids(context.args.tasks) or ():
+    for task in parse_task_ids(context.args.tasks) or ():
         owner = _holder(context, task)
         result = context.change("task.release", task=task, owner=owner, fence=context.args.fence)
         context.answer(result, task_lines(result["task"], context.style))
@@ -75,14 +75,14 @@ def _holder(context: Context, task: str) -> str:
     """Return whose claim is meant: of several sessions of a host, the one that has the task."""
     if not context.args.owner:
         return context.owner
-    found = resolve(context, context.args.owner)
-    has = context.ask("task.get", task=task)["task"].get("owner") if len(found) > 1 else None
+    found = resolve_names(context, context.args.owner)
+    has = context.read("task.get", task=task)["task"].get("owner") if len(found) > 1 else None
     return has if has in found else found[0]
 
 
 def run_renew(context: Context) -> int:
     args = context.args
-    for task in ids(args.tasks) or ():
+    for task in parse_task_ids(args.tasks) or ():
         members = {"owner": _holder(context, task), "lease_ms": args.lease, "fence": args.fence}
         result = context.change("task.renew", task=task, **members)
         context.answer(result, task_lines(result["task"], context.style))

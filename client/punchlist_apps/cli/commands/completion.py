@@ -1,7 +1,7 @@
 """`punch completion`: the script of a shell. `completions/generate.py` makes them from what the commands declare."""
 
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.installing.shipped import shipped
+from punchlist_apps.cli.installing.shipped import read_shipped
 from punchlist_apps.cli.parsing.arguments import Usage, choice
 
 COMMANDS = {
@@ -15,5 +15,5 @@ _FILES = {"bash": "bash/punch", "zsh": "zsh/_punch", "fish": "fish/punch.fish"}
 
 
 def run_completion(context: Context) -> int:
-    context.lines([shipped(f"completions/{_FILES[context.args.shell]}").rstrip("\n")])
+    context.print_lines([read_shipped(f"completions/{_FILES[context.args.shell]}").rstrip("\n")])
     return 0

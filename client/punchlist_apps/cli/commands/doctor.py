@@ -15,7 +15,7 @@ from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, Request
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_apps.cli.parsing.arguments import Usage
-from punchlist_apps.cli.printing.summaries import product, with_counts
+from punchlist_apps.cli.printing.summaries import count_errors, format_server
 from punchlist_schemas.directory import Meant
 from punchlist_schemas.rendezvous import status_path
 from punchlist_schemas.system import os_calls
@@ -54,9 +54,9 @@ def run_doctor(context: Context) -> int:
         if not context.args.json:
             advice = [f"      {context.style.glyphs['to']} {safe(one.advice)}"] if one.advice else []
             found = f"{context.style.paint(one.state, f'{one.state:>4}')}  {one.check}: {safe(one.found)}"
-            context.lines([found, *advice])
+            context.print_lines([found, *advice])
     if context.args.json:
-        context.json([finding._asdict() for finding in findings])
+        context.print_json([finding._asdict() for finding in findings])
     return int(any(finding.state == "fail" for finding in findings))
 
 
@@ -286,7 +286,7 @@ def _spaces(client: Caller) -> Iterator[Finding]:
     for space in spaces:
         check = f"space {space['space']}"
         if space["state"] == "up":
-            yield Finding(check, "ok", f"{space['server']}, {product(space)}")
+            yield Finding(check, "ok", f"{space['server']}, {format_server(space)}")
         else:
             state = "fail" if space["state"] == "refused" else "warn"
             yield Finding(check, state, space.get("reason") or "not connected yet", "punch space status says more")
@@ -324,7 +324,7 @@ def _figures(status: dict[str, Any]) -> Iterator[Finding]:
         size = int(status[member])
         over = size > limit
         yield Finding(check, "warn" if over else "ok", f"{size / _MIB:.1f} MiB", advice if over else "")
-    for error in with_counts(status.get("last_errors", ())):
+    for error in count_errors(status.get("last_errors", ())):
         yield Finding("last error", "warn", error, f"see the log in {status['data_dir']}")
 
 

@@ -37,7 +37,7 @@ def run_find(context: Context) -> int:
     # A word of the shell that holds a space was quoted there: it is looked for as it stands.
     words = (f'"{word}"' if " " in word and '"' not in word else word for word in args.words)
     query = {"query": " ".join(words), "status": args.status, "limit": min(args.limit or 50, _MOST)}
-    result = context.call("task.search", conversation=None if args.all else context.known, **query)
+    result = context.call("task.search", conversation=None if args.all else context.existing_conversation, **query)
     for name in result.get("damaged", ()):
         context.note(f"punch: {name} is damaged: only what was before the damage was searched")
     return context.answer(result, _lines(context, result))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from punchlist_apps.cli.calling.claims import claim, show_claim
-from punchlist_apps.cli.calling.context import Context, one_id
+from punchlist_apps.cli.calling.claims import claim_tasks, show_claim
+from punchlist_apps.cli.calling.context import Context, parse_task_id
 from punchlist_apps.cli.parsing.arguments import Usage, flag, owner_option, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
@@ -42,7 +42,7 @@ def run_next(context: Context) -> int:
     takes = args.take or completes
     if not takes and (args.wait is not None or args.lease is not None):
         raise UsageError("--wait and --lease go with --take")
-    mine = context.ask("task.list", owner=context.owner, status="in_progress")["tasks"]
+    mine = context.read("task.list", owner=context.owner, status="in_progress")["tasks"]
     if args.done in (True, None):  # else the one that is named is meant
         mine = [task for task in mine if not _holds_others(context, task["id"])]
     if completes:
@@ -53,24 +53,24 @@ def run_next(context: Context) -> int:
             context, mine, f"{context.owner} has this in progress; --done completes it and takes the next task"
         )
     elif not takes:
-        explained = context.ask("task.explain", owner=context.owner)
+        explained = context.read("task.explain", owner=context.owner)
         if explained["ready"]:
             found = [explained["next"]]
             return _show(context, found, f"punch start {found[0]['id']} takes it, as does punch next --take")
         return _none(context, {"task": None, "tasks": []})
-    result = claim(context, wait_ms=args.wait, lease_ms=args.lease)
+    result = claim_tasks(context, wait_ms=args.wait, lease_ms=args.lease)
     return show_claim(context, result) if result.get("task") else _none(context, result)
 
 
 def _holds_others(context: Context, task: str) -> bool:
     """Return whether the open children of a task in progress are its work."""
-    return any(reason["kind"] == "child" for reason in context.ask("task.explain", task=task).get("reasons", ()))
+    return any(reason["kind"] == "child" for reason in context.read("task.explain", task=task).get("reasons", ()))
 
 
 def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
     """Complete what this owner has in progress; the exit code if that is not clear."""
     args = context.args
-    wanted = None if args.done in (True, None) else one_id(args.done)
+    wanted = None if args.done in (True, None) else parse_task_id(args.done)
     finished = [task for task in mine if wanted is None or task["id"] == wanted]
     if wanted is not None and not finished:
         show_error(
@@ -90,7 +90,7 @@ def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
         members = {"task": task["id"], "fence": task.get("fence"), "result_summary": args.result}
         done = context.change("task.set_status", status="completed", **members)
         if not args.json:
-            context.lines(task_lines(done["task"], context.style))
+            context.print_lines(task_lines(done["task"], context.style))
     return None
 
 
@@ -98,7 +98,7 @@ def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
     """Show tasks with the parents above them, and what could be done with them."""
     if not context.args.json:
         context.note(note)
-    found = [context.ask("task.get", task=task["id"]) for task in tasks]
+    found = [context.read("task.get", task=task["id"]) for task in tasks]
     lines = [line for one in found for line in task_lines(one["task"], context.style, path=one.get("path", ()))]
     path = {"path": found[0]["path"]} if "path" in found[0] else {}
     return context.answer({"task": found[0]["task"], "tasks": [one["task"] for one in found], **path}, lines)
@@ -106,14 +106,14 @@ def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
 
 def _none(context: Context, result: dict[str, Any]) -> int:
     """There is no task. A list whose tasks are all finished is no failure: a script ends there."""
-    counts = context.ask("task.list", limit=1)["counts"]
+    counts = context.read("task.list", limit=1)["counts"]
     if any(counts[status] for status in _UNFINISHED):
         return show_claim(context, result)
     if any(counts.values()):
         failed = counts["failed"]
         return context.answer(result, [nothing_left(failed) if failed else "all tasks are finished"])
     if context.args.json:
-        context.json(result)
+        context.print_json(result)
     else:
         show_error("nothing_ready", f"the list {context.name} is empty", "punch add TITLE adds a task")
     return REFUSED

@@ -75,9 +75,9 @@ def run_prime(context: Context) -> int:
             context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
             return 0
         finally:
-            if context.cut:
-                context.note(f"punchlist: {context.cut}")
-                context.cut = ""
+            if context.truncation:
+                context.note(f"punchlist: {context.truncation}")
+                context.truncation = ""
     return _prime(context, context.args.session or "", context.args.actor or "", "", briefing)
 
 
@@ -120,7 +120,7 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
     others = [one for one in changes if not belongs_to_agent(one["actor"], own)]
     text = brief(listed.get("name", name), listed["tasks"], others)
     if text:
-        context.lines([text])
+        context.print_lines([text])
     # What happened after the changes were read, or did not fit into one page, is told the next time.
     if session and (looked.epoch, looked.seq) != (epoch, seq):
         looks.save(session, name, ReadPosition(epoch, seq, looked.reminded))
@@ -157,7 +157,7 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
         return 0
     reminded = tuple(_stamp(task) for task in ours)
     looks.save(session, name, ReadPosition(looked.epoch, looked.seq, reminded))
-    context.json({"decision": "block", "reason": reminder(listed.get("name", name), fresh)})
+    context.print_json({"decision": "block", "reason": reminder(listed.get("name", name), fresh)})
     return 0
 
 
@@ -183,7 +183,7 @@ def _conversation(context: Context, session: str, cwd: str) -> str:
     if named is None:
         raise DirectoryError("There is no task list here", "run punch init in the project's directory")
     name, meant = named
-    if not project.may_be_taken(meant, context.target.data_dir, context.find_used(name)):
+    if not project.may_be_taken(meant, context.target.data_dir, context.find_list_id(name)):
         assert meant is not None, "a list that nothing named is never refused"
         raise project.not_allowed(meant)
     return name

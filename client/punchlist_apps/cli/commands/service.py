@@ -18,8 +18,8 @@ from punchlist_apps.cli.installing.systemd_units import (
     WEB_SOCKET,
     Places,
     UnitError,
-    program_paths,
-    rendered,
+    find_program_paths,
+    render_units,
 )
 from punchlist_apps.cli.parsing.arguments import Usage, choice, flag
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, REFUSED
@@ -64,7 +64,7 @@ def _under_launchd(context: Context) -> int:
     if context.args.web or context.args.hardened:
         raise UsageError("--web and --hardened are for systemd; on macOS start punch web by hand")
     if action == "status":
-        found = launchd.status()
+        found = launchd.query_status()
         state = "installed" if os.path.exists(path) else "not installed"
         context.answer({"file": path, "state": state, "launchd": found.text}, [f"{path}: {state}", found.text])
         return 0 if found.succeeded else REFUSED
@@ -75,12 +75,12 @@ def _under_launchd(context: Context) -> int:
             os.unlink(path)
         context.note(f"the lists stay where they are: {target.data_dir}")
         return context.answer({"removed": is_there}, [f"removed {path}" if is_there else "nothing is installed"])
-    text = launchd.agent(target.socket, target.data_dir)
+    text = launchd.build_agent(target.socket, target.data_dir)
     if context.args.print:
-        context.lines([f"# {path}\n{text.decode()}"])
+        context.print_lines([f"# {path}\n{text.decode()}"])
         return 0
     make_directories(target.data_dir)
-    context.lines([f"{_write(Path(path), text.decode())} {path}"])
+    context.print_lines([f"{_write(Path(path), text.decode())} {path}"])
     if not context.args.now:
         context.note("takes effect at the next login; to begin at once: punch daemon service install --now")
         return 0
@@ -90,7 +90,7 @@ def _under_launchd(context: Context) -> int:
     if not loaded.succeeded:
         show_error("manager", f"launchctl bootstrap: {loaded.text}", "see: punch daemon service status")
         return REFUSED
-    context.lines(["did launchctl bootstrap"])
+    context.print_lines(["did launchctl bootstrap"])
     return 0
 
 
@@ -101,8 +101,8 @@ def _directory() -> Path:
 
 def _units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    places = Places(target.socket, target.data_dir, runtime_dir=runtime, programs=program_paths())
-    return rendered(places, hardened=hardened, web=web)
+    places = Places(target.socket, target.data_dir, runtime_dir=runtime, programs=find_program_paths())
+    return render_units(places, hardened=hardened, web=web)
 
 
 def _is_installed(name: str) -> bool:
@@ -113,29 +113,29 @@ def _install(context: Context) -> int:
     web = bool(context.args.web)
     units = _units(context.target, hardened=context.args.hardened, web=web)
     if context.args.print:
-        context.lines(f"# {_directory() / name}\n{text}" for name, text in units.items())
+        context.print_lines(f"# {_directory() / name}\n{text}" for name, text in units.items())
         return 0
     make_directories(context.target.data_dir)
     for name, text in units.items():
-        context.lines([f"{_write(_directory() / name, text)} {_directory() / name}"])
+        context.print_lines([f"{_write(_directory() / name, text)} {_directory() / name}"])
     sockets = [SOCKET, WEB_SOCKET] if web else [SOCKET]
     for name in sockets:
-        context.lines([f"{_enable(name)} {_directory() / _WANTS / name}"])
+        context.print_lines([f"{_enable(name)} {_directory() / _WANTS / name}"])
     manager = Manager()
-    if manager.trouble:
-        return _without_manager(context, manager.trouble)
+    if manager.error:
+        return _without_manager(context, manager.error)
     steps = [("daemon-reload",)]
     if context.args.now:
         if manager.show(SOCKET).get("ActiveState") != "active":
             _end_own(context)
         steps += [("start", *sockets), ("try-restart", SERVICE, *([WEB_SERVICE] if web else []))]
     for step in steps:
-        if trouble := manager.do(*step):
+        if trouble := manager.run(*step):
             show_error(
                 "manager", f"systemctl --user {' '.join(step)}: {trouble}", f"see: journalctl --user -u {SERVICE}"
             )
             return REFUSED
-        context.lines([f"did systemctl --user {' '.join(step)}"])
+        context.print_lines([f"did systemctl --user {' '.join(step)}"])
     if not context.args.now:
         context.note(f"takes effect at the next login; to begin at once: punch daemon service install --now; {_LINGER}")
     return 0
@@ -173,27 +173,27 @@ def _end_own(context: Context) -> None:
     """End a daemon that runs by itself, so that the manager can have its socket."""
     with suppress(PunchlistError):
         if stop(context.target, context.options) is not None:
-            context.lines(["ended the daemon that ran by itself"])
+            context.print_lines(["ended the daemon that ran by itself"])
 
 
 def _uninstall(context: Context) -> int:
     manager = Manager()
     running = [SOCKET, SERVICE, *([WEB_SOCKET, WEB_SERVICE] if _is_installed(WEB_SOCKET) else [])]
-    if context.args.now and (trouble := manager.do("stop", *running)) and not manager.trouble:
+    if context.args.now and (trouble := manager.run("stop", *running)) and not manager.error:
         context.note(f"systemctl --user stop: {trouble}")
     names = (_WANTS + SOCKET, _WANTS + WEB_SOCKET, HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET)
     found = [path for name in names if os.path.lexists(path := _directory() / name)]
     for path in found:
         path.unlink()
-        context.lines([f"removed {path}"])
+        context.print_lines([f"removed {path}"])
     folder = _directory() / os.path.dirname(HARDENING)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     if not found:
-        context.lines(["nothing is installed"])
-    elif manager.trouble:
-        context.note(f"no user manager answers ({manager.trouble}), so there was nothing to tell")
-    elif trouble := manager.do("daemon-reload"):
+        context.print_lines(["nothing is installed"])
+    elif manager.error:
+        context.note(f"no user manager answers ({manager.error}), so there was nothing to tell")
+    elif trouble := manager.run("daemon-reload"):
         show_error("manager", f"systemctl --user daemon-reload: {trouble}")
         return REFUSED
     if not context.args.now and os.path.exists(context.target.socket):
@@ -206,10 +206,10 @@ def _status(context: Context) -> int:
     units = _units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
     files = {name: _state(_directory() / name, text) for name, text in units.items()}
     manager = Manager()
-    found: dict[str, Any] = {"files": files, "manager": manager.trouble or "answers"}
+    found: dict[str, Any] = {"files": files, "manager": manager.error or "answers"}
     lines = [f"{_directory() / name}: {state}" for name, state in files.items()]
-    if manager.trouble:
-        lines.append(f"no user manager answers ({manager.trouble})")
+    if manager.error:
+        lines.append(f"no user manager answers ({manager.error})")
     else:
         found["units"] = {unit: manager.show(unit) for unit in units if unit != HARDENING}
         lines += [_unit_line(unit, shown) for unit, shown in found["units"].items()]

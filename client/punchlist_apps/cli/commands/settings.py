@@ -8,7 +8,7 @@ import msgspec
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage
-from punchlist_apps.cli.parsing.settings import WrongSetting, changes, current, meaning
+from punchlist_apps.cli.parsing.settings import WrongSetting, describe_setting, list_settings, parse_changes
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_apps.common.terminal.style import Style
 from punchlist_schemas.things import Conversation
@@ -34,15 +34,15 @@ COMMANDS = {
 
 def run_set(context: Context) -> int:
     try:
-        wanted = changes(context.args.settings)
+        wanted = parse_changes(context.args.settings)
     except WrongSetting as error:
         raise UsageError(str(error)) from None
     if wanted:
         result = context.change("conversation.configure", **wanted)
     else:
-        result = context.ask("conversation.get")
+        result = context.read("conversation.get")
     shown = msgspec.convert(result["conversation"], Conversation)
-    values = current(shown.title, shown.settings)
+    values = list_settings(shown.title, shown.settings)
     named = {*wanted.get("settings", ()), *({"title"} & wanted.keys())} or values.keys()
     told = {"conversation": shown.conversation, **values}
     return context.answer(told, _lines({name: values[name] for name in values if name in named}, context.style))
@@ -52,4 +52,4 @@ def _lines(values: dict[str, Any], style: Style) -> Iterable[str]:
     shown = {name: f"{name}={safe(str(value))}" for name, value in values.items()}
     width = max(len(text) for name, text in shown.items() if name != "title") if len(shown) > 1 else 0
     for name, text in shown.items():
-        yield f"{text:<{width}}  {style.paint('dim', meaning(name, values[name]))}"
+        yield f"{text:<{width}}  {style.paint('dim', describe_setting(name, values[name]))}"

@@ -118,7 +118,7 @@ def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
     if args.print:
         return context.answer(value, lines)
     again = f"  take it back: punch setup {editor.name} --remove"
-    told = [f"{editor.title}: removed"] if args.remove else [f"{editor.title} is set up; {editor.then}", again]
+    told = [f"{editor.title}: removed"] if args.remove else [f"{editor.title} is set up; {editor.next_step}", again]
     return context.answer(value, [*lines, "", *told])
 
 
@@ -126,9 +126,9 @@ def _set_up_extension(context: Context) -> int:
     """Install or remove the extension in VS Code and each installed fork."""
     args = context.args
     _check_is_for_every_list(context, "the extension")
-    found = vscode_extension.editors()
+    found = vscode_extension.find_editors()
     # Removal goes by the extension's name, so it also works in an installation without the package.
-    package = None if args.remove else vscode_extension.package()
+    package = None if args.remove else vscode_extension.find_package()
     if not found:
         looked = ", ".join(vscode_extension.PROGRAMS)
         by_hand = f"'Extensions: Install from VSIX...' and choose {package}" if package else "'Extensions: Uninstall'"
@@ -138,7 +138,7 @@ def _set_up_extension(context: Context) -> int:
     changed: list[str] = []
     lines: list[str] = []
     for editor in found:
-        words = shlex.join(editor.words(package))
+        words = shlex.join(editor.build_command(package))
         try:
             if args.remove and not editor.has_extension():
                 lines.append(f"{editor.name}: nothing to remove")

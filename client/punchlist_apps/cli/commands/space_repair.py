@@ -45,7 +45,7 @@ def run_repair(context: Context) -> int:
         context.answer(result, _bad_posts(result, removed=0))
         if not context.can_ask:
             raise UsageError(f"repair removes {len(chosen)} of these posts from {safe(args.name)} for good: add --yes")
-        if not context.confirmed(f"Remove {len(chosen)} of these posts from {safe(args.name)} for good?"):
+        if not context.confirm(f"Remove {len(chosen)} of these posts from {safe(args.name)} for good?"):
             context.note("nothing was changed")
             return REFUSED
     removed = 0

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from punchlist.base.text import safe
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
-from punchlist_apps.cli.calling.claims import STARTED_MS
-from punchlist_apps.cli.calling.context import Context, ids
+from punchlist_apps.cli.calling.claims import MAX_LEASE_MS
+from punchlist_apps.cli.calling.context import Context, parse_task_ids
 from punchlist_apps.cli.parsing.arguments import TASKS, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
-from punchlist_apps.cli.printing.failure import show_error, show_held, show_refusal
+from punchlist_apps.cli.printing.failure import show_error, show_lease_held, show_refusal
 from punchlist_apps.common.terminal.render import FINISHED, since, step_lines, task_lines
 
 _GO_ON = ("paused", "completed", "failed")
@@ -77,7 +77,7 @@ def _run(context: Context) -> int:
     text = getattr(context.args, step.option) if step.option else None
     status: dict[str, Any] = {"status": step.status} | ({step.member: text} if text is not None else {})
     status |= {"force": True} if context.args.command == "done" and context.args.force else {}
-    tasks = ids(context.args.tasks) or []
+    tasks = parse_task_ids(context.args.tasks) or []
     if len(tasks) > 1 or step.only_from:
         wanted, code = _changes(context, tasks, step, status)
         return _run_many(context, wanted) or code
@@ -114,10 +114,10 @@ def _completed_before(context: Context, result: dict[str, Any], began: int) -> l
     task = result["task"]
     if task["status"] != "completed" or task["status_changed_at"] >= began - _SKEW_MS:
         return []
-    from punchlist_apps.cli.calling.events import events
+    from punchlist_apps.cli.calling.events import read_events
 
     who = ""
-    for recorded in events(context):
+    for recorded in read_events(context):
         event = recorded["event"]
         if event.get("task") == task["id"] and event.get("to") == "completed":
             who = f" by {safe(recorded['actor'])}"
@@ -127,7 +127,7 @@ def _completed_before(context: Context, result: dict[str, Any], began: int) -> l
 
 def run_start(context: Context) -> int:
     """Claim each task for this owner, several in one call. Paused and finished tasks are reopened."""
-    tasks = ids(context.args.tasks) or []
+    tasks = parse_task_ids(context.args.tasks) or []
     wanted: Changes = {}
     code = 0
     if len(tasks) == 1:
@@ -136,7 +136,7 @@ def run_start(context: Context) -> int:
             return context.answer(result, task_lines(result["task"], context.style, path=result.get("path", ())))
         except RequestRefused as error:
             if isinstance(error, LeaseHeld) and error.owner == context.owner:
-                result = context.ask("task.get", task=tasks[0])
+                result = context.read("task.get", task=tasks[0])
                 return context.answer(result, task_lines(result["task"], context.style))
             if not isinstance(error, IllegalTransition) or error.from_ not in _GO_ON:
                 return _show(context, tasks[0], error)
@@ -173,14 +173,14 @@ def _changes_to_start(context: Context, task: str) -> list[dict[str, Any]] | Non
 
 def _now(context: Context, task: str) -> dict[str, Any] | None:
     try:
-        return context.ask("task.get", task=task)["task"]
+        return context.read("task.get", task=task)["task"]
     except RequestRefused as error:
         show_refusal(error, context.args.command)
         return None
 
 
 def _claim(context: Context, task: str) -> dict[str, Any]:
-    return {"task": task, "owner": context.owner, "lease_ms": STARTED_MS, "keep": True}
+    return {"task": task, "owner": context.owner, "lease_ms": MAX_LEASE_MS, "keep": True}
 
 
 def _run_many(context: Context, wanted: Changes) -> int:
@@ -188,17 +188,17 @@ def _run_many(context: Context, wanted: Changes) -> int:
     done, code = _apply(context, wanted)
     if not done:
         return code
-    counts = context.ask("conversation.get")["conversation"]["counts"]
+    counts = context.read("conversation.get")["conversation"]["counts"]
     remaining = sum(counts.get(name, 0) for name in ("pending", "in_progress", "paused"))
     if context.args.json:
         for task in done:
-            context.json({"task": task, "remaining": remaining})
+            context.print_json({"task": task, "remaining": remaining})
         return code
     rest = {"unblocked": _unblocked(context, done), "next_task": None, "remaining": remaining}
     if done[-1]["status"] not in ("pending", "in_progress"):
-        rest["next_task"] = context.ask("task.explain").get("next")
+        rest["next_task"] = context.read("task.explain").get("next")
     *_, closing = step_lines({"task": done[-1], **rest}, context.style)
-    context.lines([*(line for task in done for line in _lines(context, task)), closing])
+    context.print_lines([*(line for task in done for line in _lines(context, task)), closing])
     return code
 
 
@@ -212,7 +212,7 @@ def _lines(context: Context, task: dict[str, Any]) -> list[str]:
 def _unblocked(context: Context, done: list[dict[str, Any]]) -> list[str]:
     ids = {task["id"] for task in done}
     waited = dict.fromkeys(one for task in done if task["status"] == "completed" for one in task.get("blocks", ()))
-    tasks = [context.ask("task.get", task=one)["task"] for one in waited if one not in ids]
+    tasks = [context.read("task.get", task=one)["task"] for one in waited if one not in ids]
     return [task["id"] for task in tasks if not task.get("open_blockers") and task["status"] not in FINISHED]
 
 
@@ -236,7 +236,7 @@ def _apply(context: Context, wanted: Changes) -> tuple[list[dict[str, Any]], int
             task, change = flat[int(error.data["change"])]
             if isinstance(error, LeaseHeld) and "fence" not in change and _may_finish(context, error):
                 # The number of the claim shows the daemon that this person knows who has the task.
-                change["fence"] = context.ask("task.get", task=task)["task"].get("fence")
+                change["fence"] = context.read("task.get", task=task)["task"].get("fence")
                 continue
             children = {one["id"] for one in error.data.get("open_children", ())}
             if children and change["method"] == "task.claim" and len(wanted[task]) > 1:
@@ -266,7 +266,7 @@ def _show(context: Context, task: str, error: RequestRefused) -> int:
             way = f"punch assign {task} --nobody frees it for all"
         elif not error.data.get("expires_at"):  # it was put back to work in their name, and nobody claimed it
             way = f"punch pause {task} takes it away from {error.owner}; punch start {task} takes it then"
-    show_held(error, way)
+    show_lease_held(error, way)
     return REFUSED
 
 
@@ -281,8 +281,8 @@ def _set(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]
         if not _may_finish(context, error):
             raise
         # The number of the claim shows the daemon that this person knows who has the task.
-        fence = context.ask("task.get", task=task)["task"].get("fence")
-        return context.ask("task.set_status", task=task, fence=fence, actor=context.actor, **members)
+        fence = context.read("task.get", task=task)["task"].get("fence")
+        return context.read("task.set_status", task=task, fence=fence, actor=context.actor, **members)
 
 
 def _not_from(command: str, task: str, state: str) -> int:

@@ -31,7 +31,7 @@ def run_ui(context: Context) -> int:
     # textual draws on standard error.
     if not (sys.stdin.isatty() and os.isatty(2)) or os.environ.get("TERM", "") in ("", "dumb"):
         raise StateError("the full screen needs a terminal, also as standard error; punch watch shows a list anywhere")
-    named = context.known if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
+    named = context.existing_conversation if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
     _ = context.caller
     from punchlist_apps.ui.app import PunchApp
     from punchlist_apps.ui.keymap import BadKeys

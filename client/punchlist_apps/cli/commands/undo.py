@@ -8,8 +8,8 @@ from typing import Any
 from punchlist.base.actors import THREADS, chats_about
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.events import version_at
-from punchlist_apps.cli.calling.names import resolve
+from punchlist_apps.cli.calling.events import find_version
+from punchlist_apps.cli.calling.names import resolve_names
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError
@@ -93,7 +93,7 @@ def run_undo(context: Context) -> int:
     if args.call is not None:
         return _take_back(context, {"call": args.call}, "undo", asks=False)
     count = None if args.all else args.count or 1
-    of, *also = resolve(context, args.of) if args.of else (context.actor, *_chats(context))
+    of, *also = resolve_names(context, args.of) if args.of else (context.actor, *_chats(context))
     how = {"of": of, "count": count, "also": also[:THREADS] or None}
     return _take_back(context, how, "undo", asks=count != 1)
 
@@ -105,7 +105,7 @@ def run_redo(context: Context) -> int:
 
 
 def run_revert(context: Context) -> int:
-    return _take_back(context, {"to_version": version_at(context, context.args.at)}, "revert", asks=True)
+    return _take_back(context, {"to_version": find_version(context, context.args.at)}, "revert", asks=True)
 
 
 def _chats(context: Context) -> list[str]:
@@ -123,8 +123,8 @@ def _take_back(context: Context, how: dict[str, Any], command: str, *, asks: boo
     how |= {"whole": not getattr(args, "force", False), "claims": True}
     if asks and not args.preview and not args.yes and context.style.terminal:
         would = context.change("list.undo", preview=True, **how)["undone"]
-        context.lines(_lines(would, would_head, command))
-        if would and not context.confirmed(question):
+        context.print_lines(_lines(would, would_head, command))
+        if would and not context.confirm(question):
             context.note("nothing was changed")
             return REFUSED
     result = context.change("list.undo", preview=args.preview or None, **how)

@@ -9,12 +9,12 @@ import msgspec
 from punchlist.calls.call import ClientCalls
 from punchlist.calls.cursor import BoardStart, BoardView, Cursor, TaskList, Until
 from punchlist.errors import TimedOut
-from punchlist_apps.cli.calling.context import Context, ids
-from punchlist_apps.cli.calling.events import stream
+from punchlist_apps.cli.calling.context import Context, parse_task_ids
+from punchlist_apps.cli.calling.events import stream_events
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED, TIME_UP
 from punchlist_apps.cli.printing.failure import show_error
-from punchlist_apps.cli.printing.incoming import incoming
+from punchlist_apps.cli.printing.incoming import handle_input
 from punchlist_apps.cli.printing.screen import Screen
 from punchlist_apps.common.terminal.argument_types import milliseconds, positive
 from punchlist_apps.common.terminal.render import FINISHED, header, list_lines, shared_note, task_lines
@@ -63,8 +63,8 @@ def run_watch(context: Context) -> int:
     """Redraw the list, or all lists, on a terminal; in a pipe (or with --json) print each event as a line of JSON."""
     args = context.args
     if args.json or not context.style.terminal:
-        for event in stream(context, everywhere=args.all_conversations):
-            context.json(event)
+        for event in stream_events(context, everywhere=args.all_conversations):
+            context.print_json(event)
         return 0
     context.style.now = 0
     if args.all_conversations:
@@ -76,7 +76,7 @@ def run_watch(context: Context) -> int:
         newest[:] = [tasks]
         _note_cut(context, tasks)
 
-    lists = context.client.conversation(context.known).watch(view="list")
+    lists = context.client.conversation(context.existing_conversation).watch(view="list")
     return _live(context, lists, take, lambda room: _lines(context, newest, room))
 
 
@@ -87,12 +87,12 @@ def _live(
         if not context.style.moves:
             for item in watch:
                 take(item)
-                context.lines([*lines(None), ""])
+                context.print_lines([*lines(None), ""])
             return 0
         most = context.args.inline
         context.style.spin()
         screen = Screen(context.style, lines, most)
-        with screen, incoming(screen, watch.close, above=most is not None):
+        with screen, handle_input(screen, watch.close, above=most is not None):
             for item in watch:
                 take(item)
                 screen.draw()
@@ -101,8 +101,8 @@ def _live(
 
 def run_wait(context: Context) -> int:
     args = context.args
-    wanted = ids(args.tasks)
-    conversation = context.client.conversation(context.known)
+    wanted = parse_task_ids(args.tasks)
+    conversation = context.client.conversation(context.existing_conversation)
     for task in wanted or ():
         conversation.get(task)  # a task that never was would count as gone
     until, missing = _awaited(wanted, args.any_change)
@@ -179,7 +179,7 @@ def _lines(context: Context, newest: list[TaskList], room: int | None = None) ->
 
 def _note_cut(context: Context, tasks: TaskList) -> None:
     if tasks.damaged is not None:
-        context.note_cut(tasks.damaged.seq, tasks.damaged.reason)
+        context.note_truncation(tasks.damaged.seq, tasks.damaged.reason)
 
 
 class Overview:

@@ -91,7 +91,9 @@ def run_web(context: Context) -> int:
     if args.revoke:
         secret.rotate()
         stored.record(f"the new secret in {secret.path}")
-        context.lines(["all links and sessions have ended", f"{safe(str(secret.path))} holds a new secret for scripts"])
+        context.print_lines(
+            ["all links and sessions have ended", f"{safe(str(secret.path))} holds a new secret for scripts"]
+        )
         return 0
     name = _name(args)
     if args.link and args.unix:
@@ -109,7 +111,7 @@ def run_web(context: Context) -> int:
         return f"http://127.0.0.1:{port}/#ticket={keys.ticket(scope, lasts_s)}"
 
     if args.link:
-        context.lines([link(args.port)])
+        context.print_lines([link(args.port)])
         if not _is_served(args.port):
             context.note(f"nobody listens at port {args.port} here yet; the link lasts a minute: start punch web")
         return 0
@@ -160,7 +162,7 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
             error.strerror = "in use by another program; --port takes another"
         raise
     if not given:  # a journal is no place for a ticket
-        context.lines([f"listening on {safe(args.unix)}" if args.unix else link(args.port)])
+        context.print_lines([f"listening on {safe(args.unix)}" if args.unix else link(args.port)])
     if args.open and not args.unix:
         _open(context, link(args.port))
     if args.verbose:

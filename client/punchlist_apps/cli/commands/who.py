@@ -27,7 +27,7 @@ _SILENT_MS = 60_000
 
 def run_who(context: Context) -> int:
     """Show connected and recently departed agents with their tasks; with `-c` those of this list."""
-    wanted = context.known if context.args.conversation else None
+    wanted = context.existing_conversation if context.args.conversation else None
     found = context.call("agent.list", conversation=wanted)
     machines = [] if wanted else _machines(context)
     style, now = context.style, int(time() * 1000)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from punchlist.base.text import safe
-from punchlist_apps.cli.calling.context import Context, one_id
+from punchlist_apps.cli.calling.context import Context, parse_task_id
 from punchlist_apps.cli.parsing.arguments import TASK, Usage
 from punchlist_apps.common.terminal.reasons import reasons
 from punchlist_apps.common.terminal.render import cut, path_title
@@ -16,8 +16,8 @@ _MOST_LINES = 40
 
 
 def run_why(context: Context) -> int:
-    wanted = one_id(str(context.args.task))
-    told: dict[str, Any] = context.ask("task.explain", task=wanted, owner=context.owner)
+    wanted = parse_task_id(str(context.args.task))
+    told: dict[str, Any] = context.read("task.explain", task=wanted, owner=context.owner)
     style = context.style
     tree = reasons(told, style)
     lines = [f"#{safe(wanted)} {path_title(told['task'], told.get('path', ()))}"]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from punchlist_apps.cli.installing.shipped import shipped_tree
+from punchlist_apps.cli.installing.shipped import read_shipped_tree
 from punchlist_apps.hosts.configure import SetupError
 from punchlist_apps.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
 from punchlist_schemas import rendezvous
@@ -26,14 +26,14 @@ class EditorPlugin(NamedTuple):
         title: What people call it.
         source: Where the files are in a checkout.
         place: Where they go, below the user's data directory, or below their Emacs directory.
-        then: What is left for the person to do.
+        next_step: What is left for the person to do.
     """
 
     name: str
     title: str
     source: str
     place: str
-    then: str
+    next_step: str
 
     def directory(self, env: Mapping[str, str]) -> str:
         """Where the files go: below XDG_DATA_HOME, or ~/.local/share; for Emacs where it keeps its packages."""
@@ -90,7 +90,7 @@ class EditorPlugin(NamedTuple):
 
     def _files(self) -> dict[str, bytes]:
         """The files of the plugin but its tests, with the index of its manual, which Neovim makes only when asked."""
-        tree = {name: data for name, data in shipped_tree(self.source).items() if not name.endswith("-tests.el")}
+        tree = {name: data for name, data in read_shipped_tree(self.source).items() if not name.endswith("-tests.el")}
         if not any(name.startswith("doc/") for name in tree):
             return tree
         tags = sorted(

@@ -23,7 +23,7 @@ def agent_path() -> str:
     return os.path.expanduser(f"~/Library/LaunchAgents/{LABEL}.plist")
 
 
-def agent(socket: str, data_dir: str) -> bytes:
+def build_agent(socket: str, data_dir: str) -> bytes:
     """The file's content (launchd.plist(5)).
 
     A daemon that was asked to stop stays stopped; one that failed for a reason that stays is tried again every minute.
@@ -48,18 +48,18 @@ def agent(socket: str, data_dir: str) -> bytes:
 
 
 def load() -> Outcome:
-    return _launchctl("bootstrap", _domain(), agent_path())
+    return _launchctl("bootstrap", _user_domain(), agent_path())
 
 
 def unload() -> Outcome:
-    return _launchctl("bootout", f"{_domain()}/{LABEL}")
+    return _launchctl("bootout", f"{_user_domain()}/{LABEL}")
 
 
-def status() -> Outcome:
-    return _launchctl("print", f"{_domain()}/{LABEL}")
+def query_status() -> Outcome:
+    return _launchctl("print", f"{_user_domain()}/{LABEL}")
 
 
-def _domain() -> str:
+def _user_domain() -> str:
     return f"gui/{os.getuid()}"
 
 

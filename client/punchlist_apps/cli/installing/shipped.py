@@ -12,18 +12,18 @@ _MADE_BY = {"completions": "make setup", "editors/vscode": "make vscode"}
 """Folder that git doesn't hold → the command that makes it in a checkout, which needs no Node of the user's."""
 
 
-def shipped(source: str) -> str:
+def read_shipped(source: str) -> str:
     """The text of a file as it was shipped."""
-    return shipped_path(source).read_text("utf-8")
+    return find_shipped(source).read_text("utf-8")
 
 
-def shipped_tree(source: str) -> dict[str, bytes]:
+def read_shipped_tree(source: str) -> dict[str, bytes]:
     """All files below a directory as it was shipped, by their paths in it."""
-    top = shipped_path(source)
+    top = find_shipped(source)
     return {str(path.relative_to(top)): path.read_bytes() for path in sorted(top.rglob("*")) if path.is_file()}
 
 
-def shipped_path(source: str) -> Path:
+def find_shipped(source: str) -> Path:
     """Where a file or a directory is as it was shipped."""
     for place in (INSTALLED, CHECKOUT):
         if (path := place / source).exists():

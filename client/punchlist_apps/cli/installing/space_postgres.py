@@ -8,11 +8,11 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from punchlist_apps.cli.installing.space_server import REACHED
+from punchlist_apps.cli.installing.space_server import HOSTS_COMMENT
 
 ITERATIONS = 4096
 
-_MAY = {"member": "SELECT, INSERT", "reader": "SELECT", "keeper": "SELECT, INSERT, DELETE"}
+_PRIVILEGES = {"member": "SELECT, INSERT", "reader": "SELECT", "keeper": "SELECT, INSERT, DELETE"}
 """Role → what it may do with posts. Nobody changes one."""
 
 
@@ -23,19 +23,19 @@ class Login(NamedTuple):
     role: str
     password: str
 
-    def creds(self, hosts: list[str], database: str) -> str:
+    def format_creds(self, hosts: list[str], database: str) -> str:
         """The text of the creds file, which has the form of PostgreSQL's `.pgpass`."""
-        lines = (f"{_escaped(host)}:*:{_escaped(database)}:{self.name}:{self.password}" for host in hosts)
+        lines = (f"{_escape(host)}:*:{_escape(database)}:{self.name}:{self.password}" for host in hosts)
         about = f"# {self.name}, {self.role} of a space of punchlist. Whoever has this file is let in: keep it secret."
         return "\n".join([about, *lines, ""])
 
 
-def login(name: str, role: str) -> Login:
+def create_login(name: str, role: str) -> Login:
     """A member with a new password."""
     return Login(name, role, base64.b32encode(os.urandom(25)).decode().lower())
 
 
-def sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: str = "DATABASE") -> str:
+def build_sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: str = "DATABASE") -> str:
     """Return the SQL that the database's owner runs, as often as it changes.
 
     It has no password, only what proves one.
@@ -46,7 +46,7 @@ def sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: st
         f"--   psql --dbname {database} --file postgres.sql",
         "-- Running it again is harmless. It stops at the first error, as where a role of another program has a",
         "-- member's name, and then nothing was changed.",
-        *((f"-- {REACHED}: {' '.join(hosts)}",) if hosts else ()),
+        *((f"-- {HOSTS_COMMENT}: {' '.join(hosts)}",) if hosts else ()),
         r"\set ON_ERROR_STOP on",
         "BEGIN;",
         f"CREATE SCHEMA IF NOT EXISTS {schema};",
@@ -65,7 +65,7 @@ def sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: st
     return edit("\n".join(lines), space, logins)
 
 
-_ROLE = "|".join((*_MAY, "removed"))
+_ROLE = "|".join((*_PRIVILEGES, "removed"))
 _MEMBER = re.compile(
     rf"^-- (?P<name>[\w-]+), (?P<role>{_ROLE})\n.*?(?=^-- [\w-]+, (?:{_ROLE})$|^COMMIT;)",
     re.MULTILINE | re.DOTALL,
@@ -91,18 +91,23 @@ def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str
         if name in added:
             return ""
         if name in without:
-            return _removal(space, name)
+            return _build_removal(space, name)
         proof = re.search(r"^CREATE ROLE .* PASSWORD '([^']+)'", found[0], re.MULTILINE)
-        return found[0] if proof is None else _grants(space, name, role, proof[1])
+        return found[0] if proof is None else _build_grants(space, name, role, proof[1])
 
     text = _MEMBER.sub(edited, text)
     before, commit, after = text.rpartition("COMMIT;")
     return "".join(
-        [before, *(_grants(space, one.name, one.role, verifier(one.password)) for one in logins), commit, after]
+        [
+            before,
+            *(_build_grants(space, one.name, one.role, build_verifier(one.password)) for one in logins),
+            commit,
+            after,
+        ]
     )
 
 
-def _is_member(space: str, name: str) -> str:
+def _membership_condition(space: str, name: str) -> str:
     """Return the condition that a role was let into the space, and is not its owner."""
     return (
         "EXISTS (SELECT FROM pg_namespace s, aclexplode(s.nspacl) a, pg_roles r"
@@ -110,13 +115,13 @@ def _is_member(space: str, name: str) -> str:
     )
 
 
-def _grants(space: str, name: str, role: str, proof: str) -> str:
+def _build_grants(space: str, name: str, role: str, proof: str) -> str:
     schema = f'"punch-{space}"'
     return f"""-- {name}, {role}
 DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') THEN
     CREATE ROLE "{name}";
-  ELSIF NOT {_is_member(space, name)} THEN
+  ELSIF NOT {_membership_condition(space, name)} THEN
     RAISE EXCEPTION 'The role {name} is there and is not of the space {space}: give the member another name.';
   END IF;
   EXECUTE format('GRANT CONNECT ON DATABASE %I TO "{name}"', current_database());
@@ -124,15 +129,15 @@ END $$;
 ALTER ROLE "{name}" LOGIN PASSWORD '{proof}';
 GRANT USAGE ON SCHEMA {schema} TO "{name}";
 REVOKE ALL ON {schema}.post FROM "{name}";
-GRANT {_MAY[role]} ON {schema}.post TO "{name}";
+GRANT {_PRIVILEGES[role]} ON {schema}.post TO "{name}";
 """
 
 
-def _removal(space: str, name: str) -> str:
+def _build_removal(space: str, name: str) -> str:
     schema = f'"punch-{space}"'
     return f"""-- {name}, removed
 DO $$ BEGIN
-  IF {_is_member(space, name)} THEN
+  IF {_membership_condition(space, name)} THEN
     REVOKE ALL ON {schema}.post FROM "{name}";
     REVOKE ALL ON SCHEMA {schema} FROM "{name}";
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM "{name}"', current_database());
@@ -147,7 +152,7 @@ END $$;
 """
 
 
-def verifier(password: str) -> str:
+def build_verifier(password: str) -> str:
     """What a server keeps of a password (RFC 5803): who reads it can't log in with it."""
     salt = os.urandom(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ITERATIONS)
@@ -157,5 +162,5 @@ def verifier(password: str) -> str:
     return "SCRAM-SHA-256${}:{}${}:{}".format(ITERATIONS, *in_text)
 
 
-def _escaped(field: str) -> str:
+def _escape(field: str) -> str:
     return field.replace("\\", "\\\\").replace(":", "\\:")

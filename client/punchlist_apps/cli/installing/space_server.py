@@ -11,7 +11,7 @@ ROLES = ("member", "reader", "keeper")
 
 MAX_PAYLOAD = "8MB"
 
-REACHED = "Members reach it at"
+HOSTS_COMMENT = "Members reach it at"
 """Beginning of the comment that names the hosts."""
 
 
@@ -41,7 +41,7 @@ class Server(NamedTuple):
     store: str = "/var/lib/nats"
 
 
-def login(name: str, role: str) -> Login:
+def create_login(name: str, role: str) -> Login:
     """A member with a new key."""
     from typing import Any, cast
 
@@ -52,7 +52,7 @@ def login(name: str, role: str) -> Login:
     return Login(name, role, bytes(keys.from_seed(bytearray(seed)).public_key).decode(), seed.decode())
 
 
-def permissions(space: str, one: Login) -> tuple[list[str], list[str]]:
+def list_permissions(space: str, one: Login) -> tuple[list[str], list[str]]:
     """The subjects to which somebody may publish, and those that he may hear: what his role needs, and nothing more."""
     stream, at = f"punch-{space}", f"pl.{space}"
     publish = [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.STREAM.MSG.GET.{stream}", f"$JS.API.DIRECT.GET.{stream}"]
@@ -70,7 +70,9 @@ def permissions(space: str, one: Login) -> tuple[list[str], list[str]]:
     return publish, hear
 
 
-def configuration(space: str, logins: list[Login], servers: list[Server], number: int = 0, secret: str = "") -> str:
+def build_configuration(
+    space: str, logins: list[Login], servers: list[Server], number: int = 0, secret: str = ""
+) -> str:
     """The text of one server's `nats.conf`.
 
     Args:
@@ -85,7 +87,7 @@ def configuration(space: str, logins: list[Login], servers: list[Server], number
         f"# A NATS server (2.14 or newer) for the space {space} of punchlist, made by `punch space server`.",
         f'server_name: "{space}-{number + 1}"',
         "port: 4222",
-        f"# {REACHED}: {' '.join(one.host for one in servers)}",
+        f"# {HOSTS_COMMENT}: {' '.join(one.host for one in servers)}",
         "# The monitor, for this machine alone: punch space add ... --monitor http://127.0.0.1:8222",
         'http: "127.0.0.1:8222"',
         f"max_payload: {MAX_PAYLOAD}",
@@ -107,7 +109,7 @@ def configuration(space: str, logins: list[Login], servers: list[Server], number
             f"  routes: [{routes}]",
             "}",
         ]
-    lines += ["accounts {", f"  {_account(space)} {{", "    jetstream: enabled", "    users: ["]
+    lines += ["accounts {", f"  {_account_name(space)} {{", "    jetstream: enabled", "    users: ["]
     text = "\n".join([*lines, "    ]", "  }", "}", ""])
     return edit(text, space, logins) if logins else text
 
@@ -130,7 +132,7 @@ _NAMED = re.compile(rf"(?:#|//)+\s*([\w-]+), ({'|'.join(ROLES)})\s*")
 
 def find_users(text: str, space: str) -> tuple[list[User], int]:
     """Return the named users of a space, and where the list of its users ends."""
-    listed = ["accounts", _account(space), "users"]
+    listed = ["accounts", _account_name(space), "users"]
     users: list[User] = []
     path: list[str] = []
     key, start, end = "", 0, -1
@@ -154,7 +156,7 @@ def find_users(text: str, space: str) -> tuple[list[User], int]:
             del path[-1:]
             key = ""
     if end < 0:
-        raise ValueError(f"no users of the account {_account(space)}")
+        raise ValueError(f"no users of the account {_account_name(space)}")
     return users, end
 
 
@@ -169,26 +171,26 @@ def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str
     _, end = find_users(text, space)
     before = text[:end].rstrip()
     indent = text[len(before) : end].rpartition("\n")[2] or "    "
-    return "\n".join([before, *(line for one in logins for line in _user_lines(space, one)), indent + text[end:]])
+    return "\n".join([before, *(line for one in logins for line in _format_user(space, one)), indent + text[end:]])
 
 
-def _user_lines(space: str, one: Login) -> tuple[str, ...]:
-    publish, hear = permissions(space, one)
+def _format_user(space: str, one: Login) -> tuple[str, ...]:
+    publish, hear = list_permissions(space, one)
     return (
         f"      # {one.name}, {one.role}",
         f"      {{ nkey: {one.user}, permissions: {{",
-        f"          publish: {{ allow: [{_quoted(publish)}] }},",
-        f"          subscribe: {{ allow: [{_quoted(hear)}] }} }} }}",
+        f"          publish: {{ allow: [{_quote(publish)}] }},",
+        f"          subscribe: {{ allow: [{_quote(hear)}] }} }} }}",
     )
 
 
-def new_secret() -> str:
+def create_secret() -> str:
     return base64.urlsafe_b64encode(os.urandom(24)).decode().strip("=").replace("-", "x").replace("_", "y")
 
 
-def _account(space: str) -> str:
+def _account_name(space: str) -> str:
     return "SPACE_" + space.replace("-", "_").upper()
 
 
-def _quoted(subjects: list[str]) -> str:
+def _quote(subjects: list[str]) -> str:
     return ", ".join(f'"{one}"' for one in subjects)

@@ -16,18 +16,18 @@ from punchlist_schemas.results import HelloResult
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
 
-_MANAGER_S = 90
-_LEAVE_S = 30.0
-_PAUSE_S = 0.02
-_SHOWN = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "StatusText", "Listen")
+_SYSTEMCTL_TIMEOUT_S = 90
+_STOP_TIMEOUT_S = 30.0
+_POLL_S = 0.02
+_PROPERTIES = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "StatusText", "Listen")
 
 
 class Manager:
     """The user manager, if one answers."""
 
     def __init__(self) -> None:
-        self.trouble = ""
-        self.trouble = self._run("show", "--property=Version")[1]
+        self.error = ""
+        self.error = self._run("show", "--property=Version")[1]
 
     def _run(self, *words: str) -> tuple[str, str]:
         try:
@@ -35,24 +35,24 @@ class Manager:
                 ["systemctl", "--user", "--no-pager", *words],
                 capture_output=True,
                 text=True,
-                timeout=_MANAGER_S,
+                timeout=_SYSTEMCTL_TIMEOUT_S,
                 check=False,
             )
         except FileNotFoundError:
             return "", "there is no systemctl on this machine"
         except subprocess.TimeoutExpired:
-            return "", f"systemctl did not answer within {_MANAGER_S} s"
+            return "", f"systemctl did not answer within {_SYSTEMCTL_TIMEOUT_S} s"
         return done.stdout, "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
 
-    def do(self, *words: str) -> str:
-        return self.trouble or self._run(*words)[1]
+    def run(self, *words: str) -> str:
+        return self.error or self._run(*words)[1]
 
     def show(self, unit: str) -> dict[str, str]:
-        lines = self._run("show", unit, f"--property={','.join(_SHOWN)}")[0].splitlines()
+        lines = self._run("show", unit, f"--property={','.join(_PROPERTIES)}")[0].splitlines()
         return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
-def listens(manager: Manager, socket: str) -> bool:
+def holds_socket(manager: Manager, socket: str) -> bool:
     """Whether the manager holds this socket, so that every connection has it start the daemon."""
     shown = manager.show(SOCKET)
     return shown.get("ActiveState") == "active" and shown.get("Listen", "").startswith(f"{socket} ")
@@ -77,10 +77,10 @@ def stop(target: Target, options: Options) -> int | None:
     try:
         with Caller(target.with_autostart(False), **options) as caller:
             pid = caller.open().pid
-            supervised = listens(manager, target.socket)
+            supervised = holds_socket(manager, target.socket)
             atomic_write(stopped_path(target.socket), (SUPERVISED if supervised else "").encode())
             if supervised:
-                manager.do("stop", SOCKET, SERVICE)
+                manager.run("stop", SOCKET, SERVICE)
             else:
                 caller.call("daemon.shutdown")
     except DaemonUnavailable as error:
@@ -89,11 +89,11 @@ def stop(target: Target, options: Options) -> int | None:
         if os.path.isdir(os.path.dirname(target.socket)):
             atomic_write(stopped_path(target.socket), b"")
         return None
-    deadline = time.monotonic() + _LEAVE_S
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
     while os.path.exists(target.socket):
         if time.monotonic() > deadline:
             raise TimedOut(f"the daemon (process {pid}) still works on what it was asked")
-        time.sleep(_PAUSE_S)
+        time.sleep(_POLL_S)
     return pid
 
 

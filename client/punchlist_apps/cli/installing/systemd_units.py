@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from punchlist_apps.cli.installing.shipped import shipped
+from punchlist_apps.cli.installing.shipped import read_shipped
 
 SOCKET = "punchlistd.socket"
 SERVICE = "punchlistd.service"
@@ -34,39 +34,39 @@ class Places(NamedTuple):
     """Directories that the program is read from, where the home directory is hidden."""
 
 
-def shipped_unit(name: str) -> str:
+def read_shipped_unit(name: str) -> str:
     """The text of a unit file as it was shipped."""
-    return shipped(f"systemd/{name}")
+    return read_shipped(f"systemd/{name}")
 
 
-def rendered(places: Places, *, hardened: bool = False, web: bool = False) -> dict[str, str]:
+def render_units(places: Places, *, hardened: bool = False, web: bool = False) -> dict[str, str]:
     """File name below the directory of user units → text.
 
     Raises:
         UnitError: A path can't be written into a unit.
     """
-    command = [_program(places.python), "-P", "-m", "punchlistd", "--data-dir", _argument(places.data_dir)]
+    command = [_quote_program(places.python), "-P", "-m", "punchlistd", "--data-dir", _quote_argument(places.data_dir)]
     units = {
-        SOCKET: _replace(shipped_unit(SOCKET), "ListenStream", _listen(places)),
-        SERVICE: _replace(shipped_unit(SERVICE), "ExecStart", " ".join(command)),
+        SOCKET: _replace_setting(read_shipped_unit(SOCKET), "ListenStream", _listen_address(places)),
+        SERVICE: _replace_setting(read_shipped_unit(SERVICE), "ExecStart", " ".join(command)),
     }
     if hardened:
-        directory = os.path.dirname(_listen(places))
+        directory = os.path.dirname(_listen_address(places))
         if not _PLAIN.fullmatch(directory) or ":" in directory:
             raise UnitError(f"{directory} has characters that the hardened unit can't hold; choose another socket")
-        needed = f"{directory} %t/systemd/notify {_mount(places.data_dir)}"
-        text = _replace(shipped_unit(HARDENING), "BindPaths", needed)
-        programs = " ".join(map(_mount, dict.fromkeys(places.programs)))
-        units[HARDENING] = _replace(text, "BindReadOnlyPaths", programs)
+        needed = f"{directory} %t/systemd/notify {_quote_mount(places.data_dir)}"
+        text = _replace_setting(read_shipped_unit(HARDENING), "BindPaths", needed)
+        programs = " ".join(map(_quote_mount, dict.fromkeys(places.programs)))
+        units[HARDENING] = _replace_setting(text, "BindReadOnlyPaths", programs)
     if web:
-        command = [_program(places.python), "-P", "-m", "punchlist", "web", "--idle-exit", "10m"]
-        command += ["--socket", _argument(places.socket), "--data-dir", _argument(places.data_dir)]
-        units[WEB_SOCKET] = shipped_unit(WEB_SOCKET)
-        units[WEB_SERVICE] = _replace(shipped_unit(WEB_SERVICE), "ExecStart", " ".join(command))
+        command = [_quote_program(places.python), "-P", "-m", "punchlist", "web", "--idle-exit", "10m"]
+        command += ["--socket", _quote_argument(places.socket), "--data-dir", _quote_argument(places.data_dir)]
+        units[WEB_SOCKET] = read_shipped_unit(WEB_SOCKET)
+        units[WEB_SERVICE] = _replace_setting(read_shipped_unit(WEB_SERVICE), "ExecStart", " ".join(command))
     return units
 
 
-def quoted(word: str) -> str:
+def quote(word: str) -> str:
     """One word of a systemd setting (systemd.syntax(7))."""
     if _CONTROL.search(word):
         raise UnitError(f"{word!r} has control characters, which no unit should hold")
@@ -74,26 +74,26 @@ def quoted(word: str) -> str:
     return text if _PLAIN.fullmatch(text) else f'"{text}"'
 
 
-def _program(path: str) -> str:
+def _quote_program(path: str) -> str:
     """The first word of a command line, in which `$` has no meaning and some characters are not allowed."""
     if any(character in path for character in "\"'\\"):
         raise UnitError(f"{path} has quotes or backslashes, which systemd does not take in the name of a program")
-    return quoted(path)
+    return quote(path)
 
 
-def _argument(word: str) -> str:
+def _quote_argument(word: str) -> str:
     """One word of a command line, in which `$` has a meaning."""
-    return quoted(word).replace("$", "$$")
+    return quote(word).replace("$", "$$")
 
 
-def _mount(path: str) -> str:
+def _quote_mount(path: str) -> str:
     """One path of a setting in which a colon has a meaning."""
     if ":" in path:
         raise UnitError(f"{path} has a colon, which the hardened unit can't hold")
-    return quoted(path)
+    return quote(path)
 
 
-def _listen(places: Places) -> str:
+def _listen_address(places: Places) -> str:
     """The socket's path; as %t where it lies in the runtime directory, since that may change."""
     if _CONTROL.search(places.socket):
         raise UnitError(f"{places.socket!r} has control characters, which no unit should hold")
@@ -102,14 +102,14 @@ def _listen(places: Places) -> str:
     return ("%t" if inside else "") + below.replace("%", "%%")
 
 
-def _replace(text: str, setting: str, value: str) -> str:
+def _replace_setting(text: str, setting: str, value: str) -> str:
     changed, count = re.subn(rf"^{setting}=.*$", lambda _: f"{setting}={value}", text, flags=re.MULTILINE)
     if count != 1:
         raise UnitError(f"the shipped unit has {count} lines {setting}=, not one")
     return changed
 
 
-def program_paths() -> tuple[str, ...]:
+def find_program_paths() -> tuple[str, ...]:
     """Directories that the program of this very interpreter is read from."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     daemon = Path(package).with_name("daemon")

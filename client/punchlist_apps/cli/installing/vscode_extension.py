@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from punchlist_apps.cli.installing.shipped import shipped_path
+from punchlist_apps.cli.installing.shipped import find_shipped
 
 NAME = "vscode-extension"
 ID = "punchlist.punchlist"
@@ -14,7 +14,7 @@ PACKAGE = "editors/vscode/punchlist.vsix"
 PROGRAMS = ("code", "code-insiders", "codium", "code-oss", "cursor", "windsurf", "code-server")
 """The commands of VS Code and of the editors made of it."""
 
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 
 
 class ExtensionError(Exception):
@@ -32,26 +32,24 @@ class CodeEditor(NamedTuple):
     name: str
     path: str
 
-    def words(self, package: Path | None) -> list[str]:
+    def build_command(self, package: Path | None) -> list[str]:
         """Return the command line that installs a package of the extension, or removes the extension if it is None."""
         if package is None:
             return [self.path, "--uninstall-extension", ID]
         return [self.path, "--install-extension", str(package), "--force"]
 
     def has_extension(self) -> bool:
-        return ID in self._output_of([self.path, "--list-extensions"]).lower().split()
+        return ID in self._run([self.path, "--list-extensions"]).lower().split()
 
     def change(self, package: Path | None) -> None:
         """Install a package of the extension over any older one, or remove the extension if it is None."""
-        self._output_of(self.words(package))
+        self._run(self.build_command(package))
 
-    def _output_of(self, words: list[str]) -> str:
+    def _run(self, words: list[str]) -> str:
         try:
-            done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_S, check=False
-            )
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired as error:
-            raise ExtensionError(f"{self.name} did not end within {_PATIENCE_S:.0f} s") from error
+            raise ExtensionError(f"{self.name} did not end within {_TIMEOUT_S:.0f} s") from error
         except OSError as error:
             raise ExtensionError(f"{self.name} can't be started: {error.strerror}") from error
         if done.returncode != 0:
@@ -60,12 +58,12 @@ class CodeEditor(NamedTuple):
         return done.stdout.decode(errors="replace")
 
 
-def package() -> Path:
+def find_package() -> Path:
     """The extension as a file that every VS Code can install."""
-    return shipped_path(PACKAGE)
+    return find_shipped(PACKAGE)
 
 
-def editors() -> list[CodeEditor]:
+def find_editors() -> list[CodeEditor]:
     """The editors that are installed here, VS Code itself first; those whose commands are the same file are one."""
     found: dict[str, CodeEditor] = {}
     for name in PROGRAMS:

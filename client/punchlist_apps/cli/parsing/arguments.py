@@ -16,7 +16,7 @@ class Argument(NamedTuple):
     complete: str = ""
 
     @property
-    def positional(self) -> bool:
+    def is_positional(self) -> bool:
         return not self.flags[0].startswith("-")
 
     @property
@@ -47,7 +47,7 @@ def owner_option(text: str) -> Argument:
     return value("-o", "--owner", text=text, metavar="NAME", complete="name")
 
 
-def names(text: str) -> tuple[str, ...]:
+def parse_names(text: str) -> tuple[str, ...]:
     """Names as people write them after one option: `one,two`."""
     return tuple(name for part in text.split(",") if (name := part.strip()))
 

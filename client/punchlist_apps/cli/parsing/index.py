@@ -197,7 +197,7 @@ COMMANDS = {
 ALIASES = {alias: entry.name for entry in COMMANDS.values() for alias in entry.aliases}
 FORMER = {former: entry.name for entry in COMMANDS.values() for former in entry.former}
 
-MEANT = {
+SUGGESTIONS = {
     **dict.fromkeys(("create", "new", "insert", "plan"), "add"),
     **dict.fromkeys(("delete", "remove", "del", "drop"), "rm"),
     **dict.fromkeys(("complete", "finish", "close", "check", "tick", "resolve"), "done"),

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from punchlist_apps.cli.parsing.arguments import COMMON, Argument, flag
-from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, GROUPS, MEANT, SECTIONS, Entry
+from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, GROUPS, SECTIONS, SUGGESTIONS, Entry
 from punchlist_apps.cli.printing.exit_codes import MEANINGS, USAGE
-from punchlist_apps.cli.printing.failure import error_text
+from punchlist_apps.cli.printing.failure import format_error
 from punchlist_apps.common.terminal.style import terminal_width, write
 
 _CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
             missing = message.removeprefix(_REQUIRED)
             choices = next((one.choices for one in self._actions if one.dest == missing and one.choices), ())
             message = f"missing: {missing}" + (f"; choose from {', '.join(map(str, choices))}" if choices else "")
-        self.exit(USAGE, error_text("usage", message, f"see: {self.prog} --help"))
+        self.exit(USAGE, format_error("usage", message, f"see: {self.prog} --help"))
 
     def _print_message(self, message: str, file: Any = None) -> None:
         # Not through the buffer of sys.stdout: it would find a reader that has left only at exit (code 120).
@@ -57,66 +57,66 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
-            hint = _nearest(str(value), words, f"choose from {', '.join(words)}")
+            hint = _suggest(str(value), words, f"choose from {', '.join(words)}")
             raise argparse.ArgumentError(None, f"there is no {action.dest} {value!r}; {hint}")
 
 
-def everything() -> Parser:
+def build_main_parser() -> Parser:
     width = max(len(one.name) for entries in SECTIONS.values() for one in entries)
-    sections = (_table(f"{title}:", entries, width) for title, entries in SECTIONS.items())
+    sections = (_format_table(f"{title}:", entries, width) for title, entries in SECTIONS.items())
     groups = (
         f"  {f'{group} …':<{width}}  {about}: {', '.join(one.word for one in entries)}"
         for group, (about, entries) in GROUPS.items()
     )
     text = ("Task lists for AI agents and the people who work with them.", *sections, "\n".join(["groups:", *groups]))
-    parser = _parser("punch", usage="punch [options] [COMMAND ...]", description="\n\n".join(text), epilog=_EPILOG)
-    declare(parser, (VERSION, *COMMON))
+    parser = _new_parser("punch", usage="punch [options] [COMMAND ...]", description="\n\n".join(text), epilog=_EPILOG)
+    add_arguments(parser, (VERSION, *COMMON))
     return parser
 
 
-def of_group(group: str) -> Parser:
+def build_group_parser(group: str) -> Parser:
     about, entries = GROUPS[group]
-    parser = _parser(
+    parser = _new_parser(
         f"punch {group}",
         usage=f"punch {group} COMMAND ...",
-        description=_table(f"{about}:", entries, _width(entries)),
+        description=_format_table(f"{about}:", entries, _name_width(entries)),
         epilog=f"punch {group} COMMAND --help shows the arguments and examples of one\n\n{_COMMON_ELSEWHERE}",
     )
-    _declare_common(parser)
+    _add_common_arguments(parser)
     return parser
 
 
-def of_command(entry: Entry) -> Parser:
+def build_command_parser(entry: Entry) -> Parser:
     _, further = GROUPS.get(entry.name, ("", ()))
-    parts = [entry.summary, *([_table("further commands:", further, _width(further))] if further else [])]
-    parser = _parser(
+    parts = [entry.summary, *([_format_table("further commands:", further, _name_width(further))] if further else [])]
+    parser = _new_parser(
         f"punch {entry.name}",
         description="\n\n".join(parts),
         epilog="\n".join(["examples:", *(f"  {example}" for example in entry.usage.examples), "", _COMMON_ELSEWHERE]),
     )
-    declare(parser, entry.usage.arguments)
-    _declare_common(parser)
+    add_arguments(parser, entry.usage.arguments)
+    _add_common_arguments(parser)
     return parser
 
 
-def _parser(prog: str, **how: Any) -> Parser:
+def _new_parser(prog: str, **how: Any) -> Parser:
     return Parser(prog=prog, formatter_class=_Formatter, allow_abbrev=False, **how)
 
 
-def _width(entries: Iterable[Entry]) -> int:
+def _name_width(entries: Iterable[Entry]) -> int:
     return max(len(one.name) for one in entries)
 
 
-def _table(title: str, entries: Iterable[Entry], width: int) -> str:
+def _format_table(title: str, entries: Iterable[Entry], width: int) -> str:
     return "\n".join([title, *(f"  {one.name:<{width}}  {one.summary}" for one in entries)])
 
 
-def declare(parser: Any, arguments: Iterable[Argument]) -> None:
+def add_arguments(parser: Any, arguments: Iterable[Argument]) -> None:
     for argument in arguments:
         parser.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **argument.options)
 
 
-def _declare_common(parser: Parser) -> None:
+def _add_common_arguments(parser: Parser) -> None:
     """Add the common options. The help of each command would be half of them, so `punch --help` alone shows them."""
     for argument in COMMON:
         parser.add_argument(*argument.flags, help=argparse.SUPPRESS, **argument.options)
@@ -130,27 +130,27 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         SystemExit: Help was asked for, or the arguments make no sense (code 2).
     """
-    place = _place_of_command(argv)
+    place = _find_command(argv)
     front, rest = [word for word in argv[:place] if word != "--"], list(argv[place:])
     command, former = None, ""
     if not rest or not {"--version", "-h", "--help"}.isdisjoint(front):
-        parser, rest = everything(), []
+        parser, rest = build_main_parser(), []
     elif rest[0] == "help":
-        _show_topic(rest[1:])
-        parser, front, rest = _helped(rest[1:]), ["--help"], []
+        _print_topic(rest[1:])
+        parser, front, rest = _build_help_parser(rest[1:]), ["--help"], []
     else:
-        typed, found, rest = _found(rest)
+        typed, found, rest = _split_command(rest)
         if isinstance(found, Entry):
-            parser, command, former = of_command(found), found.name, typed if typed in FORMER else ""
+            parser, command, former = build_command_parser(found), found.name, typed if typed in FORMER else ""
         else:
-            parser, rest = of_group(found), ["--help"]
+            parser, rest = build_group_parser(found), ["--help"]
     args, unknown = parser.parse_known_args(front + rest)
-    if unknown and not any(word.startswith("-") for word in unknown) and _takes_words(parser):
+    if unknown and not any(word.startswith("-") for word in unknown) and _accepts_words(parser):
         # argparse ends a list of words at the first option: punch add Buy -p high milk
         args, unknown = parser.parse_known_intermixed_args(front + rest)
     if unknown:
         options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse tells them nowhere else
-        near = next((_nearest(word.partition("=")[0], options, "") for word in unknown if word.startswith("--")), "")
+        near = next((_suggest(word.partition("=")[0], options, "") for word in unknown if word.startswith("--")), "")
         if len(unknown) == 1 and not unknown[0].startswith("-") and getattr(args, "space", "") is None:
             near = f"did you mean '--space {unknown[0]}'?"
         parser.error(f"unknown arguments: {' '.join(unknown)}{near and '; ' + near}")
@@ -158,7 +158,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _takes_words(parser: Parser) -> bool:
+def _accepts_words(parser: Parser) -> bool:
     """Return True if the command takes a list of words, other than a program with options of its own."""
     return any(
         action.nargs in ("+", "*") and not action.option_strings and action.metavar != "COMMAND"
@@ -166,41 +166,41 @@ def _takes_words(parser: Parser) -> bool:
     )
 
 
-def _show_topic(words: Sequence[str]) -> None:
+def _print_topic(words: Sequence[str]) -> None:
     """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them."""
-    from punchlist_apps.cli.parsing.topics import text_of
+    from punchlist_apps.cli.parsing.topics import find_topic
 
-    if (text := text_of(" ".join(words))) is not None:
+    if (text := find_topic(" ".join(words))) is not None:
         write(text)
         raise SystemExit(0)
 
 
-def _helped(words: Sequence[str]) -> Parser:
+def _build_help_parser(words: Sequence[str]) -> Parser:
     if not words:
-        return everything()
-    _, found, _ = _found(words)
-    return of_command(found) if isinstance(found, Entry) else of_group(found)
+        return build_main_parser()
+    _, found, _ = _split_command(words)
+    return build_command_parser(found) if isinstance(found, Entry) else build_group_parser(found)
 
 
-def _found(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
+def _split_command(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
     """What the words begin with: the name as it was typed, its command (or the name of a bare group), and the rest.
 
     Common options may stand between the two words of a command, but for `list`, which has options of its own.
     """
     first = words[0]
     if first not in GROUPS:
-        return first, _entry(first), [*words[1:]]
+        return first, _find_entry(first), [*words[1:]]
     rest = words[1:]
-    place = 0 if first in COMMANDS else _place_of_command(rest)
+    place = 0 if first in COMMANDS else _find_command(rest)
     front, rest = rest[:place], rest[place:]
     is_bare = not rest or rest[0].startswith("-") or not {"-h", "--help"}.isdisjoint(front)
     if is_bare:
         return first, COMMANDS.get(first, first), [*front, *rest]
     typed = f"{first} {rest[0]}"
-    return typed, _entry(typed), [*front, *rest[1:]]
+    return typed, _find_entry(typed), [*front, *rest[1:]]
 
 
-def _place_of_command(argv: Sequence[str]) -> int:
+def _find_command(argv: Sequence[str]) -> int:
     """Where the command stands behind common options. An unknown one is refused: its value would be the command."""
     known = {name: one.takes_value for one in (*COMMON, VERSION) for name in one.flags} | {
         "-h": False,
@@ -213,27 +213,27 @@ def _place_of_command(argv: Sequence[str]) -> int:
             return place + 1
         name, equals, _ = word.partition("=") if word.startswith("--") else (word[:2], "", "")
         if name not in known:
-            hint = _nearest(name, known, f"before the command there are {', '.join(known)}")
+            hint = _suggest(name, known, f"before the command there are {', '.join(known)}")
             Parser(prog="punch").error(f"there is no option {name}; {hint}")
         place += 1 + (known[name] and not equals and word == name)
     return min(place, len(argv))
 
 
-def _entry(name: str) -> Entry:
+def _find_entry(name: str) -> Entry:
     if (entry := COMMANDS.get(ALIASES.get(name, FORMER.get(name, name)))) is not None:
         return entry
     group, _, word = name.rpartition(" ")
     near = [one.name for one in COMMANDS.values() if word == one.word]
-    meant = MEANT.get(word) or (near[0] if near else None)
+    meant = SUGGESTIONS.get(word) or (near[0] if near else None)
     known = [one.word for one in GROUPS[group][1]] if group else [*COMMANDS, *ALIASES, *GROUPS]
     place = f"punch {group}".rstrip()
     hint = (
-        f"did you mean 'punch {meant}'?" if meant else _nearest(word, known, f"{place} --help lists them", f"{place} ")
+        f"did you mean 'punch {meant}'?" if meant else _suggest(word, known, f"{place} --help lists them", f"{place} ")
     )
     Parser(prog=place).error(f"there is no command {name!r}; {hint}")
 
 
-def _nearest(word: str, words: Iterable[str], otherwise: str, before: str = "") -> str:
+def _suggest(word: str, words: Iterable[str], otherwise: str, before: str = "") -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(words), n=1)

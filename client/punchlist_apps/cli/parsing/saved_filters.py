@@ -19,21 +19,21 @@ SORTS = ("due", "priority", "created", "updated", "title")
 """What a list can be sorted by."""
 
 
-def _words(value: Any) -> list[str]:
+def _parse_texts(value: Any) -> list[str]:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):  # pyright: ignore[reportUnknownVariableType]
         raise ArgumentTypeError("a text or a list of texts")
     return words  # pyright: ignore[reportUnknownVariableType]
 
 
-def _statuses(value: Any) -> list[str]:
-    words = _words(value)
+def _parse_statuses(value: Any) -> list[str]:
+    words = _parse_texts(value)
     if not set(words).issubset(STATUSES):
         raise ArgumentTypeError(f"some of {', '.join(STATUSES)}")
     return words
 
 
-def _of(kind: type, said: str) -> Callable[[Any], Any]:
+def _make_check(kind: type, said: str) -> Callable[[Any], Any]:
     def checked(value: Any) -> Any:
         if type(value) is not kind:
             raise ArgumentTypeError(said)
@@ -42,27 +42,27 @@ def _of(kind: type, said: str) -> Callable[[Any], Any]:
     return checked
 
 
-def _sort(value: Any) -> str:
+def _parse_sort(value: Any) -> str:
     if value not in SORTS:
         raise ArgumentTypeError(f"one of {', '.join(SORTS)}")
     return str(value)
 
 
 _MEMBERS: dict[str, Callable[[Any], Any]] = {
-    "status": _statuses,
-    "owner": _of(str, "a text"),
-    "ready": _of(bool, "true or false"),
-    "label": _words,
-    "parent": _of(str, 'a task, such as "3"'),
+    "status": _parse_statuses,
+    "owner": _make_check(str, "a text"),
+    "ready": _make_check(bool, "true or false"),
+    "label": _parse_texts,
+    "parent": _make_check(str, 'a task, such as "3"'),
     "due": lambda value: when(str(value)),
-    "text": _of(str, "a text"),
-    "limit": _of(int, "a number"),
-    "sort": _sort,
+    "text": _make_check(str, "a text"),
+    "limit": _make_check(int, "a number"),
+    "sort": _parse_sort,
 }
 """What a filter may say, in the words of the options of `punch list`."""
 
 
-def saved(name: str) -> dict[str, Any]:
+def load_filter(name: str) -> dict[str, Any]:
     """The options that the present directory's project file keeps under a name.
 
     Raises:

@@ -1,6 +1,6 @@
 """The settings of a list for people and models: their names, values and meanings as one table, and how they are read.
 
-Tool dialects and `punch set` go by it: `changes` turns words such as `execution=serial` into what
+Tool dialects and `punch set` go by it: `parse_changes` turns words such as `execution=serial` into what
 `conversation.configure` takes.
 """
 
@@ -18,12 +18,12 @@ _MAX_LEAVE_GRACE = 86_400
 
 
 class Setting(NamedTuple):
-    """One setting. `values` and what each means; none: the value is a number up to `most`, or a text."""
+    """One setting. `values` and what each means; none: the value is a number up to `max_value`, or a text."""
 
     name: str
     meaning: str
     values: dict[str, str]
-    most: int = 0
+    max_value: int = 0
 
 
 SETTINGS = (
@@ -41,7 +41,7 @@ SETTINGS = (
     Setting(
         *("max_attempts", f"how often a task is tried before its failure counts, 0 to {_MAX_ATTEMPTS}"),
         values={},
-        most=_MAX_ATTEMPTS,
+        max_value=_MAX_ATTEMPTS,
     ),
     Setting(
         "auto_clear",
@@ -71,19 +71,19 @@ class WrongSetting(ValueError):
     """A name or value that no setting has; the message says which ones there are."""
 
 
-def current(title: str, settings: Settings) -> dict[str, Any]:
+def list_settings(title: str, settings: Settings) -> dict[str, Any]:
     """The value of each setting of a list, in the table's order."""
     values = {setting.name: getattr(settings, setting.name) for setting in SETTINGS if setting.name != TITLE}
     return {TITLE: title, **values}
 
 
-def meaning(name: str, value: Any) -> str:
+def describe_setting(name: str, value: Any) -> str:
     setting = _BY_NAME[name]
     told = setting.values.get(str(value))
     return f"{setting.meaning}: {told}" if told else setting.meaning
 
 
-def changes(words: Iterable[str]) -> dict[str, Any]:
+def parse_changes(words: Iterable[str]) -> dict[str, Any]:
     """Words NAME=VALUE as parameters of `conversation.configure`: `title` and `settings`, as far as they were named.
 
     Raises:
@@ -93,26 +93,26 @@ def changes(words: Iterable[str]) -> dict[str, Any]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            known = f"; write {name}=VALUE" if name in _BY_NAME else _hint(name)
+            known = f"; write {name}=VALUE" if name in _BY_NAME else _suggest(name)
             raise WrongSetting(f"{word!r} is not NAME=VALUE{known}")
         if name not in _BY_NAME:
-            raise WrongSetting(f"there is no setting {name!r}{_hint(name)}")
+            raise WrongSetting(f"there is no setting {name!r}{_suggest(name)}")
         if name in found:
             raise WrongSetting(f"{name} is given twice")
-        found[name] = _value(_BY_NAME[name], value)
+        found[name] = _parse_value(_BY_NAME[name], value)
     title = {TITLE: found.pop(TITLE)} if TITLE in found else {}
     return {**title, **({"settings": found} if found else {})}
 
 
-def _value(setting: Setting, text: str) -> str | int:
+def _parse_value(setting: Setting, text: str) -> str | int:
     if setting.name == TITLE:
         if len(text) > _MAX_TITLE:
             raise WrongSetting(f"title is at most {_MAX_TITLE} characters")
         return text
     if not setting.values:
-        if text.isascii() and text.isdecimal() and int(text) <= setting.most:
+        if text.isascii() and text.isdecimal() and int(text) <= setting.max_value:
             return int(text)
-        raise WrongSetting(f"{setting.name} is a number from 0 to {setting.most}, not {text!r}")
+        raise WrongSetting(f"{setting.name} is a number from 0 to {setting.max_value}, not {text!r}")
     if text not in setting.values:
         near = get_close_matches(text, setting.values, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
@@ -120,6 +120,6 @@ def _value(setting: Setting, text: str) -> str | int:
     return text
 
 
-def _hint(name: str) -> str:
+def _suggest(name: str) -> str:
     near = get_close_matches(name, _BY_NAME, n=1)
     return f"; did you mean {near[0]}?" if near else f": there are {', '.join(_BY_NAME)}"

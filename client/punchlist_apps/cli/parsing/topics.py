@@ -73,7 +73,7 @@ exit codes:
 """Name of the topic → its page."""
 
 
-def text_of(name: str) -> str | None:
+def find_topic(name: str) -> str | None:
     """The page of a topic, or the list of them for `topics`; None: there is no such topic."""
     if name == "topics":
         return "topics: " + ", ".join(TOPICS) + "\n  punch help TOPIC shows one\n"

@@ -15,7 +15,7 @@ def describe_deletion(deleted: Any) -> str:
     return f"deleted{by} on {moment(deleted['at'])}"
 
 
-def first_event(name: str) -> dict[str, Any]:
+def first_event_params(name: str) -> dict[str, Any]:
     """Return the parameters of `event.read` for the event that a list begins with."""
     return {"conversation": name, "after": 0, "limit": 1}
 

@@ -15,7 +15,7 @@ from punchlist_schemas.project_file import DirectoryError
 Facts = dict[str, Any]
 
 
-_NAMED = 8
+_MAX_NAMES = 8
 """Maximum number of names or tasks in an error."""
 
 
@@ -39,17 +39,17 @@ class UnknownList(Exception):
     """`-c` names an unknown list; `near` has lists of similar names, or those that share this short name."""
 
     def __init__(self, name: str, near: list[str], *, is_ambiguous: bool = False) -> None:
-        super().__init__(_shared_by(name, near) if is_ambiguous else f"there is no list {name}")
+        super().__init__(_describe_ambiguity(name, near) if is_ambiguous else f"there is no list {name}")
         self.near = near
         self.is_ambiguous = is_ambiguous
 
 
-def _shared_by(name: str, lists: list[str]) -> str:
+def _describe_ambiguity(name: str, lists: list[str]) -> str:
     return f"{name} is the name of {len(lists)} lists"
 
 
-def _named_in_full(lists: list[str]) -> str:
-    return f"use {' or '.join(f'-c {one}' for one in lists[:_NAMED])}"
+def _advise_full_name(lists: list[str]) -> str:
+    return f"use {' or '.join(f'-c {one}' for one in lists[:_MAX_NAMES])}"
 
 
 class UnknownName(Exception):
@@ -61,32 +61,34 @@ class UnknownName(Exception):
         self.is_ambiguous = is_ambiguous
 
 
-def _blocked(data: Facts) -> str:
-    if parts := _open_children(data):
+def _advise_blocked(data: Facts) -> str:
+    if parts := _open_child_ids(data):
         return f"begin with one of them: punch start {parts[0]}"
     blockers = [str(one.get("id", "")) for one in data.get("blockers", ())]
     return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
 
 
-def _undo_conflict(data: Facts) -> str:
+def _advise_undo_conflict(data: Facts) -> str:
     first = f"punch undo {data['newer']} undoes that first; " if data.get("newer") else ""
     before = int(data.get("call") or 1) - 1
     all_of_it = f"; punch revert --at {before} undoes that call and everything after it" if before else ""
     return f"{first}--force undoes what still can be undone and leaves the rest{all_of_it}"
 
 
-def _nearest(data: Facts) -> str:
+def _advise_nearest(data: Facts) -> str:
     return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
 
 
-def _open_children(data: Facts) -> list[str]:
+def _open_child_ids(data: Facts) -> list[str]:
     return [str(one.get("id", "")) for one in data.get("open_children", ())]
 
 
-def _possible(data: Facts) -> str:
+def _advise_transition(data: Facts) -> str:
     task = data.get("task")
-    if parts := _open_children(data):
-        return f"complete all: punch done {' '.join(parts[:_NAMED])} {task}; without them: punch done {task} --force"
+    if parts := _open_child_ids(data):
+        return (
+            f"complete all: punch done {' '.join(parts[:_MAX_NAMES])} {task}; without them: punch done {task} --force"
+        )
     if data.get("heading"):
         return f"see what is below it: punch list --parent {task}"
     if data.get("running"):
@@ -98,9 +100,9 @@ def _possible(data: Facts) -> str:
     )
 
 
-def _not_found(data: Facts) -> str:
+def _advise_not_found(data: Facts) -> str:
     if data.get("names"):
-        return _named_in_full(data["names"])
+        return _advise_full_name(data["names"])
     if data.get("what") == "confirmation":
         return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
     if data.get("deleted"):
@@ -109,16 +111,16 @@ def _not_found(data: Facts) -> str:
     return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
 
 
-_NEXT: dict[str, Callable[[Facts], str]] = {
-    "not_found": _not_found,
-    "blocked": _blocked,
-    "illegal_transition": _possible,
+_ADVICE: dict[str, Callable[[Facts], str]] = {
+    "not_found": _advise_not_found,
+    "blocked": _advise_blocked,
+    "illegal_transition": _advise_transition,
     "dependency_cycle": lambda data: "punch show ID lists what a task waits for and what it belongs to",
     "version_conflict": lambda data: "the list has changed since; read it again: punch list",
-    "method_not_found": _nearest,
-    "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "",
+    "method_not_found": _advise_nearest,
+    "invalid_params": lambda data: _advise_nearest(data) if data.get("nearest") else "",
     "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
-    "undo_conflict": _undo_conflict,
+    "undo_conflict": _advise_undo_conflict,
     "unreachable": lambda data: (
         "nothing was changed" if "reason" in data else "check the connection: punch space list; reading still works"
     ),
@@ -136,14 +138,14 @@ _NEXT: dict[str, Callable[[Facts], str]] = {
     "shutting_down": lambda data: "try again in a moment",
 }
 
-_SAID_TWICE = frozenset(("not_found", "version_conflict", "blocked"))
+_ADVISED_IN_MESSAGE = frozenset(("not_found", "version_conflict", "blocked"))
 """Kinds whose message ends in what to do, which the advice here says with the command to type."""
 
 
 _as_json = False
 
 
-def write_json(wanted: bool) -> None:
+def set_json_errors(wanted: bool) -> None:
     """Whether errors are written as JSON from here on, for programs."""
     global _as_json  # noqa: PLW0603 - a process runs one command
     _as_json = wanted
@@ -154,11 +156,11 @@ def show_error(kind: str, message: str, advice: str = "") -> None:
 
     The kind is for programs, so that JSON alone has it.
     """
-    sys.stderr.write(error_text(kind, message, advice))
+    sys.stderr.write(format_error(kind, message, advice))
     sys.stderr.flush()
 
 
-def error_text(kind: str, message: str, advice: str = "") -> str:
+def format_error(kind: str, message: str, advice: str = "") -> str:
     if _as_json:
         import json
 
@@ -169,21 +171,21 @@ def error_text(kind: str, message: str, advice: str = "") -> str:
 
 def show_refusal(error: RequestRefused, command: str = "") -> int:
     """Show a refusal of the daemon. `command` is the one that was refused, so that its help can be named."""
-    advice = _NEXT.get(error.kind)
+    advice = _ADVICE.get(error.kind)
     text = advice(error.data) if advice else ""
     if error.kind == "invalid_params" and not text:
-        text = _help_of(command)
+        text = _advise_help(command)
     names = error.data.get("names", [])
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
     message = str(UnknownList(error.data["id"], names, is_ambiguous=bool(names))) if is_list else error.message
     what_failed, semicolon, _ = message.partition(";")
-    if text and semicolon and not _as_json and error.kind in _SAID_TWICE:
+    if text and semicolon and not _as_json and error.kind in _ADVISED_IN_MESSAGE:
         message = f"{what_failed}."
     show_error(error.kind, message, text)
     return REFUSED
 
 
-def show_held(error: LeaseHeld, way: str) -> None:
+def show_lease_held(error: LeaseHeld, way: str) -> None:
     """Name a task's owner, and `way` to get the task. If the owner has left, give the advice of `punch why`."""
     now = int(time() * 1000)
     if gone := departure({**error.data, "lease_expires_at": error.data.get("expires_at")}, now):
@@ -201,14 +203,14 @@ def show_gap(gap: Gap) -> int:
 
 def show_exception(error: Exception, command: str = "") -> int | None:
     """Show what went wrong in `command` and return the exit code; None for what is a fault of ours."""
-    return next((show_it(error, command) for kind, show_it in _SHOWN_BY if isinstance(error, kind)), None)
+    return next((show_it(error, command) for kind, show_it in _PRINTERS if isinstance(error, kind)), None)
 
 
-def _help_of(command: str) -> str:
+def _advise_help(command: str) -> str:
     return f"see: {f'punch {command}'.rstrip()} --help"
 
 
-def _shown_as(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
+def _make_printer(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
     def show_it(error: Exception, _command: str) -> int:
         show_error(kind, str(error) or "the time is up", advice)
         return code
@@ -217,20 +219,20 @@ def _shown_as(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
 
 
 def _show_usage(error: UsageError, command: str) -> int:
-    show_error("usage", str(error), "" if isinstance(error, StateError) else _help_of(command))
+    show_error("usage", str(error), "" if isinstance(error, StateError) else _advise_help(command))
     return USAGE
 
 
-def _show_unknown(error: UnknownList, _command: str) -> int:
+def _show_unknown_list(error: UnknownList, _command: str) -> int:
     hint = f"did you mean {' or '.join(error.near)}? " if error.near else ""
-    advice = _named_in_full(error.near) if error.is_ambiguous else f"{hint}punch list all shows what there is"
+    advice = _advise_full_name(error.near) if error.is_ambiguous else f"{hint}punch list all shows what there is"
     show_error("not_found", str(error), advice)
     return REFUSED
 
 
 def _show_unknown_name(error: UnknownName, _command: str) -> int:
-    more = f" and {len(error.names) - _NAMED} more" if len(error.names) > _NAMED else ""
-    there = f"there are: {', '.join(error.names[:_NAMED])}{more}"
+    more = f" and {len(error.names) - _MAX_NAMES} more" if len(error.names) > _MAX_NAMES else ""
+    there = f"there are: {', '.join(error.names[:_MAX_NAMES])}{more}"
     show_error("not_found", str(error), there if error.names else "no agent or person has used the list yet")
     return REFUSED
 
@@ -244,7 +246,7 @@ def _show_file(error: OSError, _command: str) -> int:
     from punchlist_apps.cli.printing import stored
 
     message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
-    show_error("file", message, stored.advice())
+    show_error("file", message, stored.advise_stored())
     return REFUSED
 
 
@@ -255,18 +257,18 @@ def _show_unavailable(error: DaemonUnavailable, _command: str) -> int:
     return code
 
 
-_SHOWN_BY: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
+_PRINTERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (RequestRefused, show_refusal),
     (DaemonUnavailable, _show_unavailable),
-    (ConnectionLost, _shown_as("connection_lost", "the daemon went away; punch doctor shows why", NO_DAEMON)),
-    (TimeoutError, _shown_as("timed_out", "", NO_DAEMON)),
-    (FormatError, _shown_as("unreadable_file", "nothing was imported", REFUSED)),
+    (ConnectionLost, _make_printer("connection_lost", "the daemon went away; punch doctor shows why", NO_DAEMON)),
+    (TimeoutError, _make_printer("timed_out", "", NO_DAEMON)),
+    (FormatError, _make_printer("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _show_usage),
-    (UnknownList, _show_unknown),
+    (UnknownList, _show_unknown_list),
     (UnknownName, _show_unknown_name),
     (NotShipped, _show_configuration),
     (DirectoryError, _show_configuration),
-    (PunchlistError, _shown_as("protocol", "punch doctor", REFUSED)),
+    (PunchlistError, _make_printer("protocol", "punch doctor", REFUSED)),
     (OSError, _show_file),
 )
 """The first class that fits decides."""

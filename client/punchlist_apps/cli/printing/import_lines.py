@@ -10,11 +10,11 @@ from punchlist_apps.common.terminal.style import Style
 from punchlist_apps.files.importers.draft import Draft, Item, Remark
 from punchlist_apps.files.importers.matching import Comparison, Difference
 
-_QUIET = ("title", "status", "metadata")
-_VALUE = 60
+_HIDDEN = ("title", "status", "metadata")
+_MAX_VALUE = 60
 
 
-def summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -> str:
+def format_summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -> str:
     added, updated, removed = (len(one) for one in (comparison.added, comparison.updates, comparison.removed))
     parts = [f"{updated} brought up to date"] if updated else []
     parts += [f"{comparison.unchanged} unchanged"] if comparison.unchanged else []
@@ -24,14 +24,14 @@ def summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -> str:
     return f"{', '.join([head, *parts])} ({draft.source})"
 
 
-def remark_lines(draft: Draft, style: Style) -> list[str]:
+def format_remarks(draft: Draft, style: Style) -> list[str]:
     lines: list[str] = []
     for head, table in (("passed over", draft.passed), ("read otherwise", draft.changed)):
         members = [f"{one.text.strip('`')} {one.count:,}" for one in table.values() if _is_member(one)]
         if members:
             lines.append(style.paint("dim", f"  {head}: members without a place here: {safe(', '.join(members))}"))
         for remark in (one for one in table.values() if not _is_member(one)):
-            lines.append(style.paint("dim", cut(f"  {head}: {_remark(remark)}", style.width)))
+            lines.append(style.paint("dim", cut(f"  {head}: {_format_remark(remark)}", style.width)))
     return lines
 
 
@@ -40,17 +40,17 @@ def _is_member(remark: Remark) -> bool:
     return remark.text[:1] == "`" == remark.text[-1:]
 
 
-def change_lines(draft: Draft, comparison: Comparison, style: Style) -> list[str]:
+def format_changes(draft: Draft, comparison: Comparison, style: Style) -> list[str]:
     titles = {f"n{index}": item.title for index, item in enumerate(draft.items)}
-    lines = [_added(draft, item, style) for item in comparison.added]
+    lines = [_format_added(draft, item, style) for item in comparison.added]
     for update in comparison.updates:
         lines.append(f"  ~ #{update.task} {safe(update.title)}")
-        lines += [f"      {_difference(one, titles)}" for one in update.differences]
+        lines += [f"      {_format_difference(one, titles)}" for one in update.differences]
     lines += [f"  - #{task['id']} {safe(task['title'])}" for task in comparison.removed]
     return [cut(line, style.width) for line in lines]
 
 
-def as_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
+def to_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
     return {
         "format": draft.source,
         "added": len(comparison.added),
@@ -61,58 +61,58 @@ def as_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
         "unchanged": comparison.unchanged,
         "kept": comparison.kept,
         "removed": [task["id"] for task in comparison.removed],
-        "passed_over": [_plain(one) for one in draft.passed.values()],
-        "read_otherwise": [_plain(one) for one in draft.changed.values()],
+        "passed_over": [_remark_to_json(one) for one in draft.passed.values()],
+        "read_otherwise": [_remark_to_json(one) for one in draft.changed.values()],
     }
 
 
-def _plain(remark: Remark) -> dict[str, Any]:
+def _remark_to_json(remark: Remark) -> dict[str, Any]:
     return {"text": remark.text, "count": remark.count, "lines": remark.lines}
 
 
-def _remark(remark: Remark) -> str:
+def _format_remark(remark: Remark) -> str:
     more = ", …" if len(remark.lines) < remark.count and len(remark.lines) > 1 else ""
     where = f" (line{'s' if len(remark.lines) > 1 else ''} {', '.join(map(str, remark.lines))}{more})"
     return f"{remark.count:,} × {safe(remark.text)}{where if remark.lines else ''}"
 
 
-def _added(draft: Draft, item: Item, style: Style) -> str:
+def _format_added(draft: Draft, item: Item, style: Style) -> str:
     glyph = style.glyphs[item.members.get("status", "pending")]
     said = [
-        _member(name, value)
+        _format_member(name, value)
         for name, value in item.members.items()
-        if name not in _QUIET and f"{name}_day" not in item.members
+        if name not in _HIDDEN and f"{name}_day" not in item.members
     ]
     for what, refs in (("part of", [item.parent]), ("waits for", item.blocked_by)):
         others = [draft.find(ref) for ref in refs if ref]
-        said += [f"{what} “{_short(other.title)}”" for other in others if other is not None]
+        said += [f"{what} “{_shorten(other.title)}”" for other in others if other is not None]
     said += [f"{len(item.notes)} note{'s' if len(item.notes) != 1 else ''}"] if item.notes else []
     tail = style.paint("dim", f"  {style.glyphs['dot']} {', '.join(said)}") if said else ""
     return f"  + {glyph} {safe(item.title)}{tail}"
 
 
-def _member(name: str, value: Any) -> str:
+def _format_member(name: str, value: Any) -> str:
     if name in ("description", "result_summary", "fail_reason"):
         return f"{name.replace('_', ' ')} of {len(value):,} characters"
-    return f"{_called(name)} {_value(name, value)}"
+    return f"{_display_name(name)} {_format_value(name, value)}"
 
 
-def _difference(one: Difference, titles: dict[str, str]) -> str:
+def _format_difference(one: Difference, titles: dict[str, str]) -> str:
     if one.member in ("parent", "blocked_by"):
         refs: Iterable[str] = [one.new] if isinstance(one.new, str) else one.new
-        named = ", ".join(f"“{_short(titles[ref])}”" if ref in titles else f"#{ref}" for ref in refs)
+        named = ", ".join(f"“{_shorten(titles[ref])}”" if ref in titles else f"#{ref}" for ref in refs)
         return f"{'part of' if one.member == 'parent' else 'waits for'} {named}"
     if one.member in ("labels", "links", "notes"):
-        more = [_text(each) for each in one.new if each not in (one.old or ())]
-        return f"{one.member}: + {_value(one.member, more)}"
-    return f"{_called(one.member)}: {_value(one.member, one.old)} → {_value(one.member, one.new)}"
+        more = [_extract_text(each) for each in one.new if each not in (one.old or ())]
+        return f"{one.member}: + {_format_value(one.member, more)}"
+    return f"{_display_name(one.member)}: {_format_value(one.member, one.old)} → {_format_value(one.member, one.new)}"
 
 
-def _called(member: str) -> str:
+def _display_name(member: str) -> str:
     return member.removesuffix("_ms").removesuffix("_day")
 
 
-def _value(name: str, value: Any) -> str:
+def _format_value(name: str, value: Any) -> str:
     if value in (None, "", [], {}):
         return "none"
     if name in ("due", "not_before") and isinstance(value, int):
@@ -121,14 +121,16 @@ def _value(name: str, value: Any) -> str:
         return f"{value / 3_600_000:g} h"
     if isinstance(value, list):
         listed = cast("list[Any]", value)
-        return ", ".join(_short(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)) for one in listed)
-    return _short(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        return ", ".join(
+            _shorten(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)) for one in listed
+        )
+    return _shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _text(one: Any) -> Any:
+def _extract_text(one: Any) -> Any:
     return one.get("text", one) if isinstance(one, dict) else one  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     shown = one_line(text)
-    return safe(shown if len(shown) <= _VALUE else f"{shown[: _VALUE - 1]}…")
+    return safe(shown if len(shown) <= _MAX_VALUE else f"{shown[: _MAX_VALUE - 1]}…")

@@ -20,7 +20,7 @@ _STEPS = {
 
 
 @contextmanager
-def incoming(screen: Screen, leave: Callable[[], None], *, above: bool) -> Generator[None]:
+def handle_input(screen: Screen, leave: Callable[[], None], *, above: bool) -> Generator[None]:
     """Take what comes on standard input, in a thread of its own, while the block runs.
 
     Args:
@@ -29,25 +29,27 @@ def incoming(screen: Screen, leave: Callable[[], None], *, above: bool) -> Gener
         above: Print lines that come in a pipe above the view, as they are; no keys.
     """
     if above and not sys.stdin.isatty():
-        _aside(_lines, screen, leave)
+        _start_thread(_print_piped_lines, screen, leave)
         yield
     elif above or not sys.stdin.isatty():
         yield
     else:
         before = termios.tcgetattr(0)
         tty.setcbreak(0)
-        _aside(_keys, screen, leave)
+        _start_thread(_handle_keys, screen, leave)
         try:
             yield
         finally:
             termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
-def _aside(work: Callable[[Screen, Callable[[], None]], None], screen: Screen, leave: Callable[[], None]) -> None:
+def _start_thread(
+    work: Callable[[Screen, Callable[[], None]], None], screen: Screen, leave: Callable[[], None]
+) -> None:
     threading.Thread(target=work, args=(screen, leave), daemon=True).start()
 
 
-def _keys(screen: Screen, leave: Callable[[], None]) -> None:
+def _handle_keys(screen: Screen, leave: Callable[[], None]) -> None:
     while keys := os.read(0, 64).decode("ascii", "replace"):
         for key in (keys,) if keys.startswith("\x1b") else keys:
             if key == "q":
@@ -57,8 +59,8 @@ def _keys(screen: Screen, leave: Callable[[], None]) -> None:
                 screen.scroll(_STEPS[key])
 
 
-def _lines(screen: Screen, leave: Callable[[], None]) -> None:
+def _print_piped_lines(screen: Screen, leave: Callable[[], None]) -> None:
     with open(0, encoding="utf-8", errors="replace", closefd=False) as lines:
         for line in lines:
-            screen.above(line if line.endswith("\n") else f"{line}\n")
+            screen.write_above(line if line.endswith("\n") else f"{line}\n")
     leave()

@@ -10,10 +10,10 @@ from punchlist.base.text import clip, one_line, safe
 from punchlist.base.tree import find_open_parents, titles_above, with_path
 from punchlist_apps.common.terminal.render import FINISHED, nothing_left
 
-_TITLE = 50
+_MAX_TITLE = 50
 
 
-def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], owner: str, now: int = 0) -> str:
+def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], owner: str, now: int = 0) -> str:
     """The line for this person: the command to type, and why.
 
     Args:
@@ -32,31 +32,36 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     if mine:
         first = min(mine, key=lambda task: bool(task.get("open_blockers")))
         waits = ", ".join(f"#{safe(one)}" for one in first.get("open_blockers", ()))
-        step = f"pause {_named(first, tasks)}, which waits for {waits}" if waits else f"done {_named(first, tasks)}"
+        step = (
+            f"pause {_format_task(first, tasks)}, which waits for {waits}"
+            if waits
+            else f"done {_format_task(first, tasks)}"
+        )
         return f"next: punch {step}"
     if explained["ready"]:
-        return f"next: punch start {_named(explained['next'], tasks)}"
+        return f"next: punch start {_format_task(explained['next'], tasks)}"
     if gone := next((task for task in tasks if is_gone(task)), None):
-        return f"next: punch start {_named(gone, tasks)} takes it over ({departure(gone, now)})"
+        return f"next: punch start {_format_task(gone, tasks)} takes it over ({departure(gone, now)})"
     failed = [task["id"] for task in tasks if task["status"] == "failed"]
     if not unfinished:
         finished = "all tasks are finished; punch add TITLE adds another"
         return f"next: {nothing_left(len(failed), failed[:1]) if failed else finished}"
     first = safe(unfinished[0]["id"])
-    return f"next: {rejected(explained) or f'no task is ready; punch why {first} tells what keeps #{first}'}"
+    otherwise = f"no task is ready; punch why {first} tells what keeps #{first}"
+    return f"next: {advise_rejected_heading(explained) or otherwise}"
 
 
-def rejected(explained: Mapping[str, Any]) -> str:
+def advise_rejected_heading(explained: Mapping[str, Any]) -> str:
     """Return advice about a rejected heading, which keeps a list unfinished; empty without one."""
     for reason in explained.get("reasons", ()):
         if reason["kind"] == "heading" and reason.get("fail_reason"):
-            task, why = safe(reason["by"]), safe(clip(one_line(reason["fail_reason"]), _TITLE))
-            title = safe(clip(reason["title"], _TITLE))
+            task, why = safe(reason["by"]), safe(clip(one_line(reason["fail_reason"]), _MAX_TITLE))
+            title = safe(clip(reason["title"], _MAX_TITLE))
             return f"#{task} {title} was rejected: {why}; punch add TITLE --parent {task} adds work below it"
     return ""
 
 
-def _named(task: dict[str, Any], tasks: Sequence[dict[str, Any]]) -> str:
+def _format_task(task: dict[str, Any], tasks: Sequence[dict[str, Any]]) -> str:
     by_id = {one["id"]: one for one in tasks}
     above = titles_above(by_id.get(task["id"], task), by_id)
-    return f"{safe(task['id'])}  ({safe(with_path(clip(task['title'], _TITLE), above))})"
+    return f"{safe(task['id'])}  ({safe(with_path(clip(task['title'], _MAX_TITLE), above))})"

@@ -20,13 +20,13 @@ Handler = Callable[[int, FrameType | None], Any] | int | None
 """What `signal.signal` takes and gives back."""
 
 
-def frame(lines: Sequence[str], drawn: int) -> str:
+def build_frame(lines: Sequence[str], drawn: int) -> str:
     """What to send to replace `drawn` lines above the cursor by `lines`."""
     up = f"\x1b[{drawn}A" if drawn else ""
     return f"{up}\r" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J"
 
 
-def turn(lines: Sequence[str], spinner: str) -> str:
+def build_spinner_update(lines: Sequence[str], spinner: str) -> str:
     """Return the text that redraws the spinner in the lines above the cursor; empty if none has one."""
     turned: list[str] = []
     for up, line in zip(range(len(lines), 0, -1), lines, strict=True):
@@ -56,15 +56,15 @@ class Screen:
         most: Draw at most so many lines, below what others print; by default as many as the window has.
     """
 
-    def __init__(self, style: Style, content: Callable[[int], Sequence[str]], most: int | None = None) -> None:
+    def __init__(self, style: Style, content: Callable[[int], Sequence[str]], max_lines: int | None = None) -> None:
         self._style = style
         self._content = content
-        self._most = most
+        self._max_lines = max_lines
         self._drawn: list[str] = []
         self._offset = 0
         self._lock = threading.RLock()
-        self._spins = threading.Event()
-        self._is_over = False
+        self._has_spinner = threading.Event()
+        self._is_closed = False
         self._busy = False
         self._resized = False
         self._spinner: threading.Thread | None = None
@@ -73,11 +73,11 @@ class Screen:
     def draw(self) -> None:
         with self._lock:
             self._busy = True
-            room = min(_height() - 1, self._most or _height())
+            room = min(_height() - 1, self._max_lines or _height())
             lines = list(self._content(room))
             self._offset = max(0, min(self._offset, len(lines) - room))
             lines = crop([*lines[:1], *lines[1 + self._offset :]], room, self._style)
-            write(frame([line.replace(SPIN, _spinner()) for line in lines], len(self._drawn)))
+            write(build_frame([line.replace(SPIN, _spinner_frame()) for line in lines], len(self._drawn)))
             self._drawn = lines
             self._set_spinning()
             self._busy = False
@@ -90,7 +90,7 @@ class Screen:
             self._offset += by
             self.draw()
 
-    def above(self, text: str) -> None:
+    def write_above(self, text: str) -> None:
         """Write whole lines above what is drawn."""
         with self._lock:
             up = f"\x1b[{len(self._drawn)}A" if self._drawn else ""
@@ -100,22 +100,22 @@ class Screen:
 
     def _set_spinning(self) -> None:
         if not any(SPIN in line for line in self._drawn):
-            self._spins.clear()
-        elif not self._spins.is_set():
-            self._spins.set()
+            self._has_spinner.clear()
+        elif not self._has_spinner.is_set():
+            self._has_spinner.set()
             if self._spinner is None:
                 self._spinner = threading.Thread(target=self._spin, name="punchlist-spinner", daemon=True)
                 self._spinner.start()
 
     def _spin(self) -> None:
         with suppress(OSError):  # the terminal is gone
-            while self._spins.wait():
+            while self._has_spinner.wait():
                 time.sleep(FRAME_S)
                 with self._lock:
-                    if self._is_over:
+                    if self._is_closed:
                         return
                     self._busy = True
-                    write(turn(self._drawn, _spinner()))
+                    write(build_spinner_update(self._drawn, _spinner_frame()))
                     self._busy = False
                     if self._resized:
                         self._redraw_all()
@@ -123,8 +123,8 @@ class Screen:
     def _redraw_all(self) -> None:
         self._resized = False
         self._style.width = terminal_width({}, 1)
-        if self._most is not None:
-            self.above("")
+        if self._max_lines is not None:
+            self.write_above("")
             return
         # Lines that were wrapped by a narrower window can't be counted any more: begin at the top.
         self._drawn = []
@@ -157,13 +157,13 @@ class Screen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._is_over = True
+            self._is_closed = True
         _show_cursor()  # first: by the handlers from before, a signal may end the process at once
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
 
-def _spinner() -> str:
+def _spinner_frame() -> str:
     return FRAMES[int(time.monotonic() / FRAME_S) % len(FRAMES)]
 
 

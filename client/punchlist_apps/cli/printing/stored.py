@@ -11,10 +11,10 @@ CHANGING = frozenset(
 )
 """Methods that change something although the method table lists them as reads or session calls."""
 
-_PERHAPS = {"task.claim": "task", "space.repair": "removed"}
+_MAY_CHANGE_NOTHING = {"task.claim": "task", "space.repair": "removed"}
 """Methods that may change nothing, and the member of their result that is empty then."""
 
-_OF_LIST = {
+_LIST_CHANGES = {
     "conversation.attach": "the session of",
     "conversation.configure": "the settings of",
     "conversation.delete": "the deletion of",
@@ -34,14 +34,14 @@ _OF_LIST = {
 }
 """Method that names no task → the change to its list."""
 
-_OF_OTHERS = {
+_OTHER_CHANGES = {
     "daemon.backup": ("the backup", "path"),
     "space.add": ("the space", "space"),
     "space.remove": ("the removal of the space", "space"),
 }
 """Method that concerns no list → the change, and the member that names its object."""
 
-_NAMED = 20
+_MAX_NAMES = 20
 """Upper limit for the ids of a list, and for the other changes, in a message."""
 
 
@@ -55,12 +55,12 @@ def record_tasks(conversation: str, ids: Iterable[str]) -> None:
     wire.completed.append(("list.apply", {"conversation": conversation}, {"tasks": [{"id": one} for one in ids]}))
 
 
-def advice() -> str:
+def advise_stored() -> str:
     tasks: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}
     for method, params, result in wire.completed:
         if _is_change(method, params, result):
-            if ids := _ids(result):
+            if ids := _task_ids(result):
                 tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{one}" for one in ids))
             else:
                 others[_describe(method, result | params)] = None
@@ -71,18 +71,18 @@ def advice() -> str:
 
 
 def _is_change(method: str, params: dict[str, Any], result: dict[str, Any]) -> bool:
-    if params.get("preview") or (method in _PERHAPS and not result.get(_PERHAPS[method])):
+    if params.get("preview") or (method in _MAY_CHANGE_NOTHING and not result.get(_MAY_CHANGE_NOTHING[method])):
         return False
     return method in CHANGING or (method in METHODS and METHODS[method].kind == "write")
 
 
 def _describe(method: str, members: dict[str, Any]) -> str:
     """Name a change that concerns no task."""
-    words, member = _OF_OTHERS.get(method, (_OF_LIST.get(method, method), "conversation"))
+    words, member = _OTHER_CHANGES.get(method, (_LIST_CHANGES.get(method, method), "conversation"))
     return f"{words} {members[member]}"
 
 
-def _ids(result: dict[str, Any]) -> list[str]:
+def _task_ids(result: dict[str, Any]) -> list[str]:
     """The ids of the tasks in the result of a change."""
     tasks = [task["id"] for task in (result.get("task"), *result.get("tasks", ())) if task]
     deleted = result.get("deleted", ())
@@ -90,4 +90,4 @@ def _ids(result: dict[str, Any]) -> list[str]:
 
 
 def _shorten(names: list[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")

@@ -8,9 +8,9 @@ from punchlist.clients.aio import AsyncConversation
 from punchlist.errors import NotFound, RequestRefused
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.failure import StateError
-from punchlist_apps.cli.running.child import Child, environment
-from punchlist_apps.cli.running.command import Command, Unfit
-from punchlist_apps.cli.running.display import Show
+from punchlist_apps.cli.running.child import Child, build_environment
+from punchlist_apps.cli.running.command import Command, UnusableText
+from punchlist_apps.cli.running.display import Display
 from punchlist_schemas.things import Task
 
 
@@ -25,7 +25,7 @@ class Checks:
         command: What decides.
         env: The environment of the command, without the task.
         timeout_ms: A command that takes longer is killed with all that it started, and the check has failed.
-        show: Where lines go.
+        display: Where lines go.
 
     Attributes:
         passed: How many tasks have passed.
@@ -40,14 +40,14 @@ class Checks:
         *,
         env: dict[str, str],
         timeout_ms: int,
-        show: Show,
+        display: Display,
     ) -> None:
         self._conversation = conversation
         self._check = check
         self._command = command
         self._env = env
         self._timeout_ms = timeout_ms
-        self._show = show
+        self._display = display
         self._child: Child | None = None
         self._running: asyncio.Task[None] | None = None
         self._stopped = False
@@ -63,13 +63,13 @@ class Checks:
         self._running = asyncio.current_task()
         try:
             if once:
-                await self._round(
+                await self._check_tasks(
                     [task for task in await self._conversation.list(waits_for="check") if self._is_mine(task)]
                 )
                 return
             async with self._conversation.watch(view="list") as lists:
                 async for tasks in lists:
-                    await self._round([task for task in tasks if self._is_mine(task)])
+                    await self._check_tasks([task for task in tasks if self._is_mine(task)])
         except asyncio.CancelledError:
             if not self._stopped:
                 raise
@@ -85,12 +85,12 @@ class Checks:
     def _is_mine(self, task: Task) -> bool:
         return task.waits_for == "check" and task.gate is not None and task.gate.check == self._check
 
-    async def _round(self, waiting: list[Task]) -> None:
+    async def _check_tasks(self, waiting: list[Task]) -> None:
         for known in waiting:
             try:
                 task = await self._conversation.get(known.id)
                 while self._is_mine(task) and not self._stopped:
-                    if await self._answered(task):
+                    if await self._check_task(task):
                         break
                     task = await self._conversation.get(task.id)
             except NotFound:
@@ -98,10 +98,10 @@ class Checks:
         if self._stopped and self._running is not None:
             self._running.cancel()
 
-    async def _answered(self, task: Task) -> bool:
+    async def _check_task(self, task: Task) -> bool:
         """Check a task and tell; False if it has changed meanwhile."""
-        self._show.started(task)
-        reason = await self._reason(task)
+        self._display.show_start(task)
+        reason = await self._run_check(task)
         if reason is None:
             return True
         try:
@@ -110,23 +110,26 @@ class Checks:
             else:
                 await self._conversation.approve(task.id, waits_for="check", version=task.version)
         except RequestRefused:
-            self._show.note(f"#{task.id} has changed meanwhile")
+            self._display.note(f"#{task.id} has changed meanwhile")
             return False
         stored.record_tasks(self._conversation.id, [task.id])
         self.failed += bool(reason)
         self.passed += not reason
-        self._show.ended(task, "failed" if reason else "completed", reason or f"{self._check} passed")
+        self._display.show_end(task, "failed" if reason else "completed", reason or f"{self._check} passed")
         return True
 
-    async def _reason(self, task: Task) -> str | None:
+    async def _run_check(self, task: Task) -> str | None:
         """Why the task does not pass, "" if it does; None: the check was given up."""
-        env = {**self._env, **environment(task, PUNCHLIST_CHECK=self._check)}
+        env = {**self._env, **build_environment(task, PUNCHLIST_CHECK=self._check)}
         try:
-            words = self._command.for_task(task)
+            words = self._command.build_words(task)
             self._child = Child(
-                words, env, msgspec.json.encode(task) + b"\n", lambda _stream, text: self._show.output(task, text)
+                words,
+                env,
+                msgspec.json.encode(task) + b"\n",
+                lambda _stream, text: self._display.show_output(task, text),
             )
-        except (Unfit, ValueError) as error:
+        except (UnusableText, ValueError) as error:
             return f"{self._check}: {error}"
         except OSError as error:
             raise StateError(f"can't start {self._command.words[0]}: {error.strerror}; no task was touched") from error
@@ -137,4 +140,4 @@ class Checks:
         if self._stopped:
             return None
         passed = ending.code == 0 and not ending.timed_out
-        return "" if passed else f"{self._check}: {ending.reason(self._timeout_ms)}"
+        return "" if passed else f"{self._check}: {ending.format_reason(self._timeout_ms)}"

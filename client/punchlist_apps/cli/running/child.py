@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from punchlist_apps.cli.running import guard, orphans
-from punchlist_apps.cli.running.guard import KILL_AFTER_S, LOOK_S
+from punchlist_apps.cli.running.guard import KILL_AFTER_S, POLL_S
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.things import Task
 
@@ -33,7 +33,7 @@ _MAX_ENV = 100_000
 """Longest value for the environment, in bytes: Linux takes 128 KiB for a name with its value."""
 
 
-def environment(task: Task, **more: str) -> dict[str, str]:
+def build_environment(task: Task, **more: str) -> dict[str, str]:
     """What the environment tells of a task; what does not fit in there is on standard input."""
     told = {
         "PUNCHLIST_TASK": task.id,
@@ -53,7 +53,7 @@ class Ending(msgspec.Struct, frozen=True):
     err: str
     timed_out: bool = False
 
-    def reason(self, timeout_ms: int | None) -> str:
+    def format_reason(self, timeout_ms: int | None) -> str:
         if self.timed_out:
             head = f"timed out after {(timeout_ms or 0) / 1000:g} s"
         elif self.code < 0:
@@ -90,13 +90,13 @@ class Child:
         try:
             os.write(given, stdin)
             os.lseek(given, 0, os.SEEK_SET)
-            guard.tell(f"+{self._mark}")
+            guard.send(f"+{self._mark}")
             self._process = subprocess.Popen(
                 words, env=env, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
-            guard.tell(f"={self._mark} {self._process.pid}")
+            guard.send(f"={self._mark} {self._process.pid}")
         except BaseException:
-            guard.tell(f"-{self._mark}")
+            guard.send(f"-{self._mark}")
             raise
         finally:
             os.close(given)
@@ -111,7 +111,7 @@ class Child:
         os_calls.when_ended(self._process, loop, self._on_end)
 
     def _on_end(self) -> None:
-        self._kill_after()
+        self._schedule_kill()
         self._signal(signal.SIGTERM)  # where the leader is not reaped yet, its group's number is surely still its own
         self._process.wait()
         if not self._ended.done():
@@ -126,8 +126,8 @@ class Child:
             timed_out = True
             self.stop()
             await self._ended
-        await self._left_gone()
-        guard.tell(f"-{self._mark}")
+        await self._wait_for_descendants()
+        guard.send(f"-{self._mark}")
         await asyncio.wait([output.ended for output in self._outputs.values()], timeout=_DRAIN_S)
         for output in self._outputs.values():
             output.close()
@@ -140,7 +140,7 @@ class Child:
 
     def stop(self) -> None:
         """Ask it, and what it has started, to end. `wait` kills what still runs after that."""
-        if self._kill_after():
+        if self._schedule_kill():
             loop = asyncio.get_running_loop()
             loop.call_later(KILL_AFTER_S, self._kill)  # the leader, for whose end `wait` waits first
         self._signal(signal.SIGTERM)
@@ -149,26 +149,26 @@ class Child:
         if not self._ended.done():
             self._signal(signal.SIGKILL)
 
-    def _kill_after(self) -> bool:
+    def _schedule_kill(self) -> bool:
         """Set the time at which what is left is killed; False if it was set before."""
         if self._kill_at is not None:
             return False
         self._kill_at = asyncio.get_running_loop().time() + KILL_AFTER_S
         return True
 
-    async def _left_gone(self) -> None:
+    async def _wait_for_descendants(self) -> None:
         """Wait until nothing is left of the group nor of what has left it; kill it at the deadline."""
         loop = asyncio.get_running_loop()
         asked: set[int] = set()
         while True:
             is_late = self._kill_at is not None and loop.time() >= self._kill_at
-            left = set(orphans.left_by(self._mark))
-            orphans.end(left if is_late else left - asked, signal.SIGKILL if is_late else signal.SIGTERM)
+            left = set(orphans.find_orphans(self._mark))
+            orphans.send_signal(left if is_late else left - asked, signal.SIGKILL if is_late else signal.SIGTERM)
             asked |= left
-            orphans.bury(self._process.pid, asked)
+            orphans.reap(self._process.pid, asked)
             if not self._signal(signal.SIGKILL if is_late else 0) and not left:
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the group; False when nothing is left of it. Its number is not given out before that."""

@@ -21,11 +21,11 @@ class LogFile:
 
     def __init__(self, directory: str, task: Task) -> None:
         make_directories(directory)
-        self.path, descriptor = _fresh(os.path.join(directory, f"{task.id}.{task.attempts}"))
+        self.path, descriptor = _create_log(os.path.join(directory, f"{task.id}.{task.attempts}"))
         self._file: TextIO = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")
         self._left = MAX_LOG_BYTES
 
-    def line(self, text: str) -> None:
+    def write(self, text: str) -> None:
         if self._left <= 0:
             return
         self._left -= len(text) + 1
@@ -36,7 +36,7 @@ class LogFile:
         self._file.close()
 
 
-def _fresh(stem: str) -> tuple[str, int]:
+def _create_log(stem: str) -> tuple[str, int]:
     """Make a file that is not there yet, since attempts count from one again after a reopening; its path, and open."""
     path, again = f"{stem}.log", 1
     while True:
@@ -47,7 +47,7 @@ def _fresh(stem: str) -> tuple[str, int]:
             path = f"{stem}-{again}.log"
 
 
-class Show:
+class Display:
     """Prints lines, and keeps one line of progress below them where there is a terminal.
 
     Attributes:
@@ -56,8 +56,8 @@ class Show:
     """
 
     def __init__(self, style: Style) -> None:
-        self.lost: OSError | None = None
-        self.on_lost: Callable[[], object] = lambda: None
+        self.write_error: OSError | None = None
+        self.on_write_error: Callable[[], object] = lambda: None
         self._style = style
         self._bar = ""
         self._running: dict[str, Task] = {}
@@ -68,15 +68,15 @@ class Show:
         """Whether there is a terminal to keep a line of progress on."""
         return self._style.terminal
 
-    def output(self, task: Task, text: str) -> None:
+    def show_output(self, task: Task, text: str) -> None:
         self._line(self._style.paint("dim", f"#{safe(task.id)} ") + safe(text, "\t"))
 
-    def started(self, task: Task, name: str = "") -> None:
+    def show_start(self, task: Task, name: str = "") -> None:
         """A command was started for a task; `name` is its title with those of its parents, if it has any."""
         self._running[task.id] = task
         self._names[task.id] = name or task.title
 
-    def ended(self, task: Task, status: str, note: str = "") -> None:
+    def show_end(self, task: Task, status: str, note: str = "") -> None:
         self._running.pop(task.id, None)
         style = self._style
         mark = style.paint(status, style.glyphs.get(status, style.glyphs["dot"]))
@@ -86,7 +86,7 @@ class Show:
     def note(self, text: str) -> None:
         self._line(self._style.paint("dim", text))
 
-    def progress(self, counts: Counts) -> None:
+    def show_progress(self, counts: Counts) -> None:
         total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
         done = counts.completed + counts.failed
         filled = _BAR * done // total if total else _BAR
@@ -108,13 +108,13 @@ class Show:
         self._draw(bar)
 
     def _write(self, text: str) -> None:
-        if self.lost is not None:
+        if self.write_error is not None:
             return
         try:
             write(text)
         except OSError as error:
-            self.lost = error
-            self.on_lost()
+            self.write_error = error
+            self.on_write_error()
 
     def _draw(self, bar: str) -> None:
         if not self._style.terminal:

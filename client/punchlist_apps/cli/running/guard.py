@@ -19,10 +19,10 @@ from punchlist_apps.cli.running import orphans
 KILL_AFTER_S = 5.0
 """Grace period between SIGTERM and SIGKILL, in seconds, for a command and its descendants."""
 
-LOOK_S = 0.05
+POLL_S = 0.05
 """Seconds between checks for processes that were asked to end: the kernel reports the end of children alone."""
 
-_LAST_S = 1.0
+_REAP_TIMEOUT_S = 1.0
 """Longest wait for killed processes, in seconds: a zombie whose parent does not reap it never ends."""
 
 _input: int | None = None
@@ -30,7 +30,7 @@ _input: int | None = None
 
 
 @contextmanager
-def guarded() -> Generator[None]:
+def start_guard() -> Generator[None]:
     """Have a guard end the commands that this process leaves running, even if it is killed."""
     global _input  # noqa: PLW0603 - a process has one guard
     # Drop the mark of a runner around this one: that runner would end the guard with its command.
@@ -55,7 +55,7 @@ def guarded() -> Generator[None]:
         guard.wait()  # it ends commands that an exception here has left running
 
 
-def tell(line: str) -> None:
+def send(line: str) -> None:
     """Send the guard a line without waiting, if there is a guard."""
     if _input is not None:
         with suppress(BrokenPipeError, BlockingIOError):
@@ -71,22 +71,22 @@ def main() -> None:
             commands.pop(mark, None)
         else:
             commands[mark] = int(group) if group else None
-    _end(commands.keys(), {group for group in commands.values() if group is not None})
+    _end_commands(commands.keys(), {group for group in commands.values() if group is not None})
 
 
-def _end(marks: Iterable[str], groups: set[int]) -> None:
+def _end_commands(marks: Iterable[str], groups: set[int]) -> None:
     kill_at = time.monotonic() + KILL_AFTER_S
     asked: set[int] = set()
-    while time.monotonic() < kill_at + _LAST_S:
+    while time.monotonic() < kill_at + _REAP_TIMEOUT_S:
         number = signal.SIGTERM if time.monotonic() < kill_at else signal.SIGKILL
-        left = {-group for group in groups if _is_left(group)}
+        left = {-group for group in groups if _is_alive(group)}
         # Ask each process once: a second SIGTERM makes some programs end without cleaning up.
-        left |= {pid for mark in marks for pid in orphans.marked(mark) if _group_of(pid) not in groups}
+        left |= {pid for mark in marks for pid in orphans.find_marked(mark) if _group_of(pid) not in groups}
         if not left:
             return
-        orphans.end(left - asked if number == signal.SIGTERM else left, number)
+        orphans.send_signal(left - asked if number == signal.SIGTERM else left, number)
         asked |= left
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
 def _group_of(pid: int) -> int:
@@ -96,7 +96,7 @@ def _group_of(pid: int) -> int:
         return 0
 
 
-def _is_left(group: int) -> bool:
+def _is_alive(group: int) -> bool:
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):  # processes of another user can't be ended

@@ -16,22 +16,22 @@ from punchlist.clients.work import FOLLOW_MS, AsyncWork, Terms
 from punchlist.errors import IllegalTransition, LeaseHeld, LeaseLost, RequestRefused
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.failure import StateError
-from punchlist_apps.cli.running.child import Child, Ending, environment
-from punchlist_apps.cli.running.command import Command, Unfit
-from punchlist_apps.cli.running.display import LogFile, Show
+from punchlist_apps.cli.running.child import Child, Ending, build_environment
+from punchlist_apps.cli.running.command import Command, UnusableText
+from punchlist_apps.cli.running.display import Display, LogFile
 from punchlist_apps.cli.running.notify import Notifier
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import PRIORITIES, Task, is_heading
 
 LEASE_MS = 60_000
 
-LONGEST_DELAY_MS = 3_600_000
+MAX_DELAY_MS = 3_600_000
 """The delay before a task is tried again does not grow beyond this."""
 
-_SLACK_S = 2.0
+_CLOCK_SLACK_S = 2.0
 """How much longer than that a lane waits: the daemon goes by the wall clock, and we by the monotonic one."""
 
-_NAMED = 5
+_MAX_NAMES = 5
 
 _PROGRESS_S = 0.2
 """How long a state of the progress line stands at least."""
@@ -70,18 +70,18 @@ class Lanes:
     """
 
     def __init__(
-        self, conversation: AsyncConversation, plan: Plan, show: Show, notifier: Notifier | None = None
+        self, conversation: AsyncConversation, plan: Plan, display: Display, notifier: Notifier | None = None
     ) -> None:
-        self._notifier = notifier or Notifier(None, None, {}, show)
+        self._notifier = notifier or Notifier(None, None, {}, display)
         self._retry_at = 0.0
         """When the last of the tasks to be tried again becomes ready, by the monotonic clock."""
         self._conversation = conversation
         self._plan = plan
-        self._show = show
+        self._display = display
         self._children: set[Child] = set()
         self._claiming: set[asyncio.Task[Any]] = set()
         self._busy = 0
-        self._turned = asyncio.Event()
+        self._changed = asyncio.Event()
         self._finishing = False
         self._stopped = False
         self.failed: set[str] = set()
@@ -92,19 +92,19 @@ class Lanes:
         """Work until there is nothing more to be had, or until told to stop."""
         if self._plan.restart_failed:
             await self._restart_failed()
-        beside = [asyncio.create_task(self._watch())] if self._show.has_progress else []
+        beside = [asyncio.create_task(self._update_progress())] if self._display.has_progress else []
         if self._plan.groups:
-            beside.append(asyncio.create_task(self._turn_with_changes()))
+            beside.append(asyncio.create_task(self._wake_on_changes()))
         try:
             async with asyncio.TaskGroup() as lanes:
                 for label, jobs in {"": self._plan.jobs, **self._plan.groups}.items():
                     for _ in range(jobs):
-                        lanes.create_task(self._lane(label))
+                        lanes.create_task(self._run_lane(label))
         finally:
             for task in beside:
                 task.cancel()
-            await self._stopped_children()
-        await self._close()
+            await self._stop_children()
+        await self._report()
 
     async def _restart_failed(self) -> None:
         restarted = 0
@@ -112,9 +112,9 @@ class Lanes:
             with suppress(IllegalTransition):  # it failed because tasks below it did, and comes back with them
                 await self._conversation.reopen(task.id)
                 restarted += not is_heading(task.metadata)
-        self._show.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
+        self._display.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
 
-    async def _close(self) -> None:
+    async def _report(self) -> None:
         info = await self._conversation.info()
         counts = info.counts
         left = counts.pending + counts.in_progress + counts.paused - self.waiting
@@ -124,21 +124,23 @@ class Lanes:
         parts = [f"{self.done} done", f"{len(self.failed)} failed" if self.failed else ""]
         parts += [f"{self.waiting} waiting for approval" if self.waiting else "", f"{left} left" if left > 0 else ""]
         said = ", ".join(part for part in parts if part)
-        why = await self._why() if left > 0 and not self._stopped else ""
-        self._show.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{said}{why}")
+        why = await self._explain_rest() if left > 0 and not self._stopped else ""
+        self._display.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{said}{why}")
         facts = {"conversation": self._conversation.id, "done": self.done, "failed": len(self.failed)}
-        self._notifier.deliver("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
-        await self._notifier.drained()
+        self._notifier.send("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
+        await self._notifier.drain()
 
-    async def _why(self) -> str:
+    async def _explain_rest(self) -> str:
         told = await self._conversation.explain(owner=self._plan.owner)
         failed = [reason for reason in told.reasons if reason.kind in ("stopped", "failed")]
         if not failed:
             return " (punch why ID says why)" if not told.ready else ""
-        names = ", ".join(f"#{reason.by}" for reason in failed[:_NAMED]) + (", …" if len(failed) > _NAMED else "")
+        names = ", ".join(f"#{reason.by}" for reason in failed[:_MAX_NAMES]) + (
+            ", …" if len(failed) > _MAX_NAMES else ""
+        )
         return f" behind {names}, which failed (punch run --restart-failed tries again)"
 
-    async def _stopped_children(self) -> None:
+    async def _stop_children(self) -> None:
         """Stop what still runs, and wait until nothing of it is left: the loop that would kill it ends with this."""
         for child in self._children:
             child.stop()
@@ -148,7 +150,7 @@ class Lanes:
         self._finishing = True
         for claiming in self._claiming:
             claiming.cancel()
-        self._turn()
+        self._wake_lanes()
 
     def stop(self) -> None:
         self._stopped = True
@@ -157,43 +159,43 @@ class Lanes:
             child.stop()
 
     @property
-    def was_stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         return self._stopped
 
-    async def _watch(self) -> None:
+    async def _update_progress(self) -> None:
         """Keep the progress line current: after what happens here, and not more often than somebody can read."""
         while True:
-            turned = self._turned
-            self._show.progress((await self._conversation.info()).counts)
+            changed = self._changed
+            self._display.show_progress((await self._conversation.info()).counts)
             await asyncio.sleep(_PROGRESS_S)
-            await turned.wait()
+            await changed.wait()
 
-    def _turn(self) -> None:
-        self._turned.set()
-        self._turned = asyncio.Event()
+    def _wake_lanes(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
-    async def _turn_with_changes(self) -> None:
+    async def _wake_on_changes(self) -> None:
         """Lanes that choose tasks by their labels look again when the list has changed."""
         async with self._conversation.watch() as changes:
             async for _ in changes:
-                self._turn()
+                self._wake_lanes()
 
-    async def _lane(self, label: str) -> None:
+    async def _run_lane(self, label: str) -> None:
         waits = self._plan.follow and not self._plan.groups
         terms = Terms(self._plan.owner, None, LEASE_MS, FOLLOW_MS if waits else 0)
         work = AsyncWork(self._conversation.client, self._conversation.calls, terms)
-        task = await self._next(work, label)
+        task = await self._next_task(work, label)
         while task is not None:
             self._busy += 1
-            finish = await self._run(work, task)
+            finish = await self._run_task(work, task)
             # The end of one task and the claim of the next go out together: one commit for both.
-            finishing = asyncio.create_task(self._settled(task, finish))
+            finishing = asyncio.create_task(self._finish_task(task, finish))
             await asyncio.sleep(0)
-            task = await self._next(work, label)
+            task = await self._next_task(work, label)
             await finishing
-            self._turn()
+            self._wake_lanes()
 
-    async def _settled(self, task: Task, finish: Coroutine[Any, Any, object]) -> None:
+    async def _finish_task(self, task: Task, finish: Coroutine[Any, Any, object]) -> None:
         try:
             done = await finish
             if isinstance(done, SetStatusResult):
@@ -201,22 +203,22 @@ class Lanes:
             if isinstance(done, SetStatusResult) and done.task.waits_for is not None:
                 self.done -= 1
                 self.waiting += 1
-                self._show.note(f"#{task.id} waits for a {done.task.waits_for}")
+                self._display.note(f"#{task.id} waits for a {done.task.waits_for}")
                 self._notify("waiting", done.task)
         except (LeaseLost, LeaseHeld) as error:
-            self._show.note(f"#{task.id}: the claim was lost meanwhile: {error}")
+            self._display.note(f"#{task.id}: the claim was lost meanwhile: {error}")
         finally:
             self._busy -= 1  # not sooner: a lane that found nothing would leave before this made something ready
-            self._turn()
+            self._wake_lanes()
 
-    async def _next(self, work: AsyncWork, label: str) -> Task | None:
+    async def _next_task(self, work: AsyncWork, label: str) -> Task | None:
         while not self._finishing:
-            turned = self._turned
-            task = await self._claimed(work, label)
+            changed = self._changed
+            task = await self._claim_cancellably(work, label)
             if task is not None:
                 return task
             # What another lane finished meanwhile may have made something ready after the daemon had answered this one.
-            if not turned.is_set():
+            if not changed.is_set():
                 retry_s = self._retry_at - time.monotonic()
                 follows = self._plan.follow and bool(self._plan.groups)
                 if not (self._busy or follows or retry_s > 0):
@@ -224,11 +226,11 @@ class Lanes:
                 # The time of a task that is to be tried again makes it ready too.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(retry_s if retry_s > 0 else None):
-                        await turned.wait()
+                        await changed.wait()
         return None
 
-    async def _claimed(self, work: AsyncWork, label: str) -> Task | None:
-        claiming = asyncio.create_task(self._take(work, label))
+    async def _claim_cancellably(self, work: AsyncWork, label: str) -> Task | None:
+        claiming = asyncio.create_task(self._claim(work, label))
         self._claiming.add(claiming)
         try:
             return await claiming
@@ -240,7 +242,7 @@ class Lanes:
         finally:
             self._claiming.discard(claiming)
 
-    async def _take(self, work: AsyncWork, label: str) -> Task | None:
+    async def _claim(self, work: AsyncWork, label: str) -> Task | None:
         groups = self._plan.groups
         if not groups:
             wait_s = self._retry_at - time.monotonic()
@@ -258,68 +260,68 @@ class Lanes:
                     return await work.take(ready.id)
         return None
 
-    async def _run(self, work: AsyncWork, task: Task) -> Coroutine[Any, Any, object]:
+    async def _run_task(self, work: AsyncWork, task: Task) -> Coroutine[Any, Any, object]:
         """Run the command for a task; what is to be told of it."""
-        self._show.started(task, _path(work, task))
-        self._turn()
+        self._display.show_start(task, _title_path(work, task))
+        self._wake_lanes()
         log = LogFile(self._plan.log_dir, task)
         try:
-            ending = await self._ending(work, task, log)
-        except (Unfit, ValueError) as error:  # ValueError: a word holds a null byte
+            ending = await self._run_command(work, task, log)
+        except (UnusableText, ValueError) as error:  # ValueError: a word holds a null byte
             said = str(error)
-            log.line(said)
+            log.write(said)
             return self._fail(work, task, said)
         except OSError as error:
             if error.errno != errno.E2BIG:  # the command is at fault, not the task: every other task would fail as well
                 await work.release()
                 raise StateError(f"can't start {self._plan.command.words[0]}: {error.strerror}") from error
             said = f"can't start {self._plan.command.words[0]}: {error.strerror}"
-            log.line(said)
+            log.write(said)
             return self._fail(work, task, said)
         finally:
             log.close()
         if self._stopped:
-            self._show.ended(task, "pending", "given back")
+            self._display.show_end(task, "pending", "given back")
             return work.release()
         if ending.code == 0 and not ending.timed_out:
             self.done += 1
             self.failed.discard(task.id)
-            self._show.ended(task, "completed", ending.out.rpartition("\n")[2])
+            self._display.show_end(task, "completed", ending.out.rpartition("\n")[2])
             return work.complete(ending.out or None)
-        reason = ending.reason(self._plan.timeout_ms)
+        reason = ending.format_reason(self._plan.timeout_ms)
         if task.attempts <= self._plan.retries:
             return self._postpone(work, task, reason)
         return self._fail(work, task, reason, log.path)
 
     def _postpone(self, work: AsyncWork, task: Task, reason: str) -> Coroutine[Any, Any, None]:
         plan = self._plan
-        delay_ms = min(plan.retry_ms << min(max(task.attempts - 1, 0), 32), LONGEST_DELAY_MS)
-        self._show.ended(task, "pending", reason)
+        delay_ms = min(plan.retry_ms << min(max(task.attempts - 1, 0), 32), MAX_DELAY_MS)
+        self._display.show_end(task, "pending", reason)
         when = f"in {delay_ms / 1000:g} s" if delay_ms else "at once"
-        self._show.note(f"  attempt {task.attempts} of {plan.retries + 1} failed; again {when}")
-        self._retry_at = max(self._retry_at, time.monotonic() + delay_ms / 1000 + _SLACK_S)
+        self._display.note(f"  attempt {task.attempts} of {plan.retries + 1} failed; again {when}")
+        self._retry_at = max(self._retry_at, time.monotonic() + delay_ms / 1000 + _CLOCK_SLACK_S)
         return work.postpone(reason, round(time.time() * 1000) + delay_ms)
 
     def _notify(self, event: str, task: Task, **facts: str) -> None:
-        self._notifier.deliver(event, {"conversation": self._conversation.id, "task": task, **facts})
+        self._notifier.send(event, {"conversation": self._conversation.id, "task": task, **facts})
 
     def _fail(self, work: AsyncWork, task: Task, reason: str, log: str = "") -> Coroutine[Any, Any, None]:
         self.failed.add(task.id)
         self._notify("failed", task, reason=reason)
-        self._show.ended(task, "failed", reason)
+        self._display.show_end(task, "failed", reason)
         if log:
-            self._show.note(f"  {log}")
+            self._display.note(f"  {log}")
         return work.fail(reason)
 
-    async def _ending(self, work: AsyncWork, task: Task, log: LogFile) -> Ending:
-        words = self._plan.command.for_task(task)
+    async def _run_command(self, work: AsyncWork, task: Task, log: LogFile) -> Ending:
+        words = self._plan.command.build_words(task)
         told = {"PUNCHLIST_OWNER": self._plan.owner, "PUNCHLIST_FENCE": str(work.fence), "PUNCHLIST_LOG": log.path}
-        told["PUNCHLIST_PATH"] = _path(work, task)
-        env = {**os.environ, **self._plan.env, **environment(task, **told)}
+        told["PUNCHLIST_PATH"] = _title_path(work, task)
+        env = {**os.environ, **self._plan.env, **build_environment(task, **told)}
 
         def on_line(stream: str, text: str) -> None:
-            log.line(text)
-            self._show.output(task, text)
+            log.write(text)
+            self._display.show_output(task, text)
 
         child = Child(words, env, msgspec.json.encode(task) + b"\n", on_line)
         self._children.add(child)
@@ -331,5 +333,5 @@ class Lanes:
             self._children.discard(child)
 
 
-def _path(work: AsyncWork, task: Task) -> str:
+def _title_path(work: AsyncWork, task: Task) -> str:
     return with_path(task.title, [one.title for one in work.path])

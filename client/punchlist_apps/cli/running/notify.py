@@ -15,9 +15,9 @@ import msgspec
 
 from punchlist_apps.cli.printing.failure import StateError, UsageError
 from punchlist_apps.cli.running.child import Child
-from punchlist_apps.cli.running.display import Show
+from punchlist_apps.cli.running.display import Display
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 """How long a notification may take; then it is given up, and its command is killed."""
 
 
@@ -28,20 +28,20 @@ class Notifier:
         command: Split into words and run without a shell; it reads the notification as JSON from standard input.
         url: Gets it by POST as JSON.
         env: The environment of the command.
-        show: Where problems are told.
+        display: Where problems are told.
 
     Raises:
         UsageError: The command is not there, or the URL is none of http or https.
     """
 
-    def __init__(self, command: str | None, url: str | None, env: Mapping[str, str], show: Show) -> None:
-        self._words = _words(command)
-        self._url = _url(url)
+    def __init__(self, command: str | None, url: str | None, env: Mapping[str, str], display: Display) -> None:
+        self._words = _parse_command(command)
+        self._url = _check_url(url)
         self._env = env
-        self._show = show
+        self._display = display
         self._underway: set[asyncio.Task[None]] = set()
 
-    def deliver(self, event: str, facts: Mapping[str, Any]) -> None:
+    def send(self, event: str, facts: Mapping[str, Any]) -> None:
         """Send a notification on its way: `failed`, `waiting` or `finished`, and what there is to say about it."""
         body = msgspec.json.encode({"event": event, **facts})
         ways: list[Coroutine[Any, Any, None]] = []
@@ -54,32 +54,32 @@ class Notifier:
             self._underway.add(task)
             task.add_done_callback(self._underway.discard)
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         await asyncio.gather(*self._underway)
 
     async def _run(self, event: str, body: bytes) -> None:
         try:
-            child = Child(self._words, {**self._env, "PUNCHLIST_EVENT": event}, body + b"\n", _unheard)
+            child = Child(self._words, {**self._env, "PUNCHLIST_EVENT": event}, body + b"\n", _ignore_output)
         except (OSError, ValueError) as error:
-            self._show.note(f"can't notify: {self._words[0]}: {error}")
+            self._display.note(f"can't notify: {self._words[0]}: {error}")
             return
-        ending = await child.wait(PATIENCE_S)
+        ending = await child.wait(TIMEOUT_S)
         if ending.code or ending.timed_out:
-            self._show.note(f"can't notify: {self._words[0]}: {ending.reason(int(PATIENCE_S * 1000))}")
+            self._display.note(f"can't notify: {self._words[0]}: {ending.format_reason(int(TIMEOUT_S * 1000))}")
 
     async def _post(self, body: bytes) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                await _in_thread(self._url, body)
+            async with asyncio.timeout(TIMEOUT_S):
+                await _post_in_thread(self._url, body)
         except (OSError, ValueError, HTTPException) as error:  # a TimeoutError is one too
-            self._show.note(f"can't notify: {urlsplit(self._url).hostname}: {error}")
+            self._display.note(f"can't notify: {urlsplit(self._url).hostname}: {error}")
 
 
-def _unheard(_stream: str, _text: str) -> None:
+def _ignore_output(_stream: str, _text: str) -> None:
     """What a notification prints is nobody's business but its reason, if it fails."""
 
 
-def _words(command: str | None) -> list[str]:
+def _parse_command(command: str | None) -> list[str]:
     if command is None:
         return []
     try:
@@ -91,7 +91,7 @@ def _words(command: str | None) -> list[str]:
     return words
 
 
-def _url(url: str | None) -> str:
+def _check_url(url: str | None) -> str:
     if url is None:
         return ""
     parts = urlsplit(url)
@@ -100,7 +100,7 @@ def _url(url: str | None) -> str:
     return url
 
 
-async def _in_thread(url: str, body: bytes) -> None:
+async def _post_in_thread(url: str, body: bytes) -> None:
     """Post in a thread that nobody waits for longer than there is patience: a slow server could keep it for ever."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
@@ -128,7 +128,7 @@ def _post(url: str, body: bytes) -> None:
 
     request = Request(url, body, {"Content-Type": "application/json", "User-Agent": f"punch-run/{os.getpid()}"})
     try:
-        urlopen(request, timeout=PATIENCE_S).close()
+        urlopen(request, timeout=TIMEOUT_S).close()
     except HTTPError as error:
         error.close()
         raise

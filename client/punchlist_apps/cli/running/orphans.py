@@ -18,24 +18,24 @@ adopt = os_calls.adopt_orphans
 """Become the parent of what commands leave behind; False where the system can't."""
 
 
-def left_by(mark: str) -> list[int]:
+def find_orphans(mark: str) -> list[int]:
     """The orphans that a command with this mark has left us."""
     return os_calls.with_variable(f"{MARK}={mark}".encode(), parent=os.getpid())
 
 
-def marked(mark: str) -> list[int]:
+def find_marked(mark: str) -> list[int]:
     """The command with this mark and its descendants, of any parent."""
     return os_calls.with_variable(f"{MARK}={mark}".encode())
 
 
-def end(pids: Iterable[int], number: int) -> None:
+def send_signal(pids: Iterable[int], number: int) -> None:
     """Send a signal to processes; a negative number is that of a group."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def bury(group: int, pids: Iterable[int]) -> None:
+def reap(group: int, pids: Iterable[int]) -> None:
     """Let go of orphans that have ended, in a process group or by their ids: as zombies they would count as running."""
     for pid in (-group, *pids):
         with contextlib.suppress(ChildProcessError):

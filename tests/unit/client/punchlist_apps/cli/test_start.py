@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from punchlist.connection.waiting import Waiting
-from punchlist_apps.cli.calling.context import person
+from punchlist_apps.cli.calling.context import default_actor
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.common import wire
 from punchlist_testing.terminal import environment
@@ -45,7 +45,7 @@ def test_starting_again_what_one_has_begun_is_no_error_and_what_another_has_is_r
     assert punch("start", "1").out == first.out
     monkeypatch.setenv("PUNCHLIST_OWNER", "eve")
     refused = punch("start", "1")
-    assert refused.code == REFUSED and f"is held by {person(os.environ)}" in refused.err
+    assert refused.code == REFUSED and f"is held by {default_actor(os.environ)}" in refused.err
 
 
 @pytest.mark.parametrize("line", ["\x1b]52;c;eA==\x07 open, 0 in progress", "1 open, 0 in progress; rm", "1 open"])

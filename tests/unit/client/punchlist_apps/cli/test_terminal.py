@@ -45,10 +45,10 @@ def words_of(example: str, home: Path) -> list[str]:
 def hostile(command: Entry, argument: Argument) -> list[str]:
     """A command line with this argument hostile, and the others as its first example has them."""
     value = FILE if argument.complete == "file" else EVIL
-    if argument.positional:
+    if argument.is_positional:
         return [command.name, *([value] if argument.options.get("nargs") != "+" else [value, "2"])]
     joined = [f"{argument.flags[-1]}={value}"] if argument.takes_value else [f"{argument.flags[-1]}={EVIL}"]
-    return [command.name, *joined, *("1" for one in command.usage.arguments if one.positional)]
+    return [command.name, *joined, *("1" for one in command.usage.arguments if one.is_positional)]
 
 
 def fill(client: Client, name: str) -> None:

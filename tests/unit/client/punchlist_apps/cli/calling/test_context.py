@@ -8,7 +8,7 @@ import pytest
 
 from punchlist import connect
 from punchlist.errors import DaemonUnavailable, InvalidParams
-from punchlist_apps.cli.calling.context import Context, ids, loose_value, one_id
+from punchlist_apps.cli.calling.context import Context, parse_loose_value, parse_task_id, parse_task_ids
 from punchlist_apps.cli.parsing.parser import parse
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_testing.daemon import Running
@@ -43,22 +43,22 @@ def context(home: Path) -> Generator[Make]:
     ],
 )
 def test_tasks_are_named_as_people_write_them(texts: list[str] | None, meant: list[str] | None) -> None:
-    assert ids(texts) == meant
-    assert (one_id(" #3 "), one_id(None)) == ("3", None)
+    assert parse_task_ids(texts) == meant
+    assert (parse_task_id(" #3 "), parse_task_id(None)) == ("3", None)
 
 
 @pytest.mark.parametrize("text", ["", " ", "#", ",", "1,,2", "1,#"])
 def test_a_text_that_names_no_task_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a task id"):
-        ids(["3", text])
+        parse_task_ids(["3", text])
     with pytest.raises(UsageError, match="is not a task id"):
-        one_id(" # ")
+        parse_task_id(" # ")
 
 
 @pytest.mark.parametrize("text", ["5-3", "1-1001", "1-9999999999999999999999"])
 def test_a_range_that_is_none_or_too_long_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a range"):
-        ids([text])
+        parse_task_ids([text])
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_a_range_that_is_none_or_too_long_is_refused(text: str) -> None:
     [("7", 7), ("true", True), ('{"a": [1]}', {"a": [1]}), ("word", "word"), ('"word"', "word"), ("{1", "{1")],
 )
 def test_a_value_is_json_or_the_word_itself(text: str, value: Any) -> None:
-    assert loose_value(text) == value
+    assert parse_loose_value(text) == value
 
 
 def test_a_value_nested_without_end_is_a_word() -> None:
-    assert loose_value("[" * 100_000) == "[" * 100_000
+    assert parse_loose_value("[" * 100_000) == "[" * 100_000
 
 
 def test_nothing_is_connected_until_the_daemon_is_needed_and_then_once(context: Make, daemon: Running) -> None:
@@ -94,7 +94,7 @@ def test_a_missing_daemon_is_told_at_once(context: Make) -> None:
 
 def test_members_that_were_not_given_are_not_sent(context: Make, daemon: Running) -> None:
     one = context("list")
-    assert one.ask("task.add", title="a", owner=None)["task"]["title"] == "a"
+    assert one.read("task.add", title="a", owner=None)["task"]["title"] == "a"
     with pytest.raises(InvalidParams):
         one.client.call("task.add", {"conversation": "default", "title": "a", "owner": None})
 
@@ -123,7 +123,7 @@ def test_an_answer_is_lines_for_people_or_json_for_programs(context: Make, capfd
 
 @pytest.mark.parametrize("words", [("rm", "1"), ("rm", "1", "--yes")])
 def test_having_nobody_to_ask_counts_as_yes(context: Make, words: tuple[str, ...]) -> None:
-    assert context(*words).confirmed("Delete?")
+    assert context(*words).confirm("Delete?")
 
 
 @pytest.mark.usefixtures("home")

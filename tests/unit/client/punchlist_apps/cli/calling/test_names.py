@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from punchlist_apps.cli.calling import names
-from punchlist_apps.cli.calling.names import match
+from punchlist_apps.cli.calling.names import match_names
 from punchlist_apps.cli.printing.failure import UnknownName
 
 A, B = "claude-code/59aa02", "claude-code/7f3c1a"
@@ -26,19 +26,19 @@ KNOWN = [A, B, f"{B}/reviewer", "codex/1a2b3c", "ann", "anna"]
     ],
 )
 def test_a_name_means(given: str, meant: list[str]) -> None:
-    assert match(given, KNOWN) == meant
+    assert match_names(given, KNOWN) == meant
 
 
 @pytest.mark.parametrize("given", ["c", "an", "claude-code/", "claude-code/0", "bob", "", "Ann"])
 def test_an_unclear_name_is_an_error(given: str) -> None:
     with pytest.raises(UnknownName) as refused:
-        match(given, KNOWN)
+        match_names(given, KNOWN)
     assert refused.value.names, "it names those there are"
 
 
 def test_the_closest_name_is_first() -> None:
     with pytest.raises(UnknownName) as refused:
-        match("codx", KNOWN)
+        match_names("codx", KNOWN)
     assert refused.value.names[0] == "codex/1a2b3c"
 
 

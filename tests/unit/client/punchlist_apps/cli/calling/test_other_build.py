@@ -81,15 +81,15 @@ def test_a_daemon_of_a_lower_version_is_older_and_one_of_a_higher_is_not(
         with Caller(socket=older.socket, data_dir=older.data_dir, autostart=True) as caller:
             hello = caller.open()
             monkeypatch.setattr(other_build, "__version__", "0.0.1")
-            other_build.met(caller, hello, target, notes.append)
-            other_build.met(caller, hello, target, notes.append)
+            other_build.handle_other_build(caller, hello, target, notes.append)
+            other_build.handle_other_build(caller, hello, target, notes.append)
             assert len(notes) == 1 and "runs other code" in notes[0]
             monkeypatch.setattr(other_build, "__version__", "99.0")
-            other_build.met(caller, hello, target, notes.append)
+            other_build.handle_other_build(caller, hello, target, notes.append)
             assert len(notes) == 2 and f"replaced the daemon (process {hello.pid}" in notes[1]
             assert caller.open().pid != hello.pid
             monkeypatch.setattr(other_build, "__version__", hello.version)
-            other_build.met(caller, caller.open(), target, notes.append)
+            other_build.handle_other_build(caller, caller.open(), target, notes.append)
             assert len(notes) == 3 and "an older build" not in notes[2]
             caller.call("daemon.shutdown")
 
@@ -97,12 +97,12 @@ def test_a_daemon_of_a_lower_version_is_older_and_one_of_a_higher_is_not(
 def test_versions_are_in_the_order_of_their_releases() -> None:
     ordered = "0.1.0 0.2.0.dev0 0.2.0rc1.dev1 0.2.0rc1 0.2.0rc2 0.2.0 0.2.0.post3 0.2.1 0.10.0".split()
     stamped = [f"{version}+g58f14210.changed" for version in ordered]
-    assert sorted(reversed(stamped), key=other_build._order) == stamped  # pyright: ignore[reportPrivateUsage]
+    assert sorted(reversed(stamped), key=other_build._version_key) == stamped  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_daemon_that_was_asked_to_end_and_stays_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(other_build, "_LEAVE_S", 0.0)
+    monkeypatch.setattr(other_build, "_STOP_TIMEOUT_S", 0.0)
     with spawned_daemon(tmp_path) as stays, Caller(socket=stays.socket, data_dir=stays.data_dir) as caller:
         pid = caller.open().pid
         with pytest.raises(TimedOut, match=rf"process {pid}\) was asked to end and still answers: punch doctor"):
-            other_build._successor(caller, pid)  # pyright: ignore[reportPrivateUsage] - a real one is gone by then
+            other_build._connect_to_successor(caller, pid)  # pyright: ignore[reportPrivateUsage] - a real one is gone by then

@@ -37,7 +37,7 @@ def test_a_script_knows_every_command_and_every_option(shell: str, scripts: dict
         for argument in (*command.usage.arguments, *COMMON):
             for flag in argument.flags:
                 wanted = flag.lstrip("-") if shell == "fish" else flag
-                assert argument.positional or wanted in text, flag
+                assert argument.is_positional or wanted in text, flag
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -18,7 +18,7 @@ SHOW = "import json, os, sys; t = json.load(sys.stdin); print(sys.argv[1:], t['i
 @pytest.fixture(autouse=True)
 def slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """The daemon is in this process: it looks at the same clock as a lane that waits for the time of a retry."""
-    monkeypatch.setattr("punchlist_apps.cli.running.lanes._SLACK_S", 0.5)
+    monkeypatch.setattr("punchlist_apps.cli.running.lanes._CLOCK_SLACK_S", 0.5)
 
 
 @pytest.fixture

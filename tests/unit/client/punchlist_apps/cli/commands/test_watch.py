@@ -15,7 +15,7 @@ from punchlist.calls.cursor import Change
 from punchlist.connection.options import Options
 from punchlist.errors import ConfirmationRequired
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.events import wire_value
+from punchlist_apps.cli.calling.events import to_wire_value
 from punchlist_apps.common.terminal.style import FRAME_S, FRAMES
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Running, Spawned
@@ -286,7 +286,7 @@ def test_a_daemon_that_does_not_answer_is_not_taken_for_waiting_in_vain(
 
 def test_an_event_of_an_unknown_type_is_passed_on_as_it_is() -> None:
     raw = b'{"type":"Novelty","x":[1]}'
-    assert wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)
+    assert to_wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)
 
 
 def test_all_lists_on_a_terminal_those_that_need_somebody_first(client: Client) -> None:

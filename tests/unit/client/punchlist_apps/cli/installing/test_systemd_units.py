@@ -9,10 +9,10 @@ from punchlist_apps.cli.installing.systemd_units import (
     SOCKET,
     Places,
     UnitError,
-    program_paths,
-    quoted,
-    rendered,
-    shipped_unit,
+    find_program_paths,
+    quote,
+    read_shipped_unit,
+    render_units,
 )
 from punchlist_apps.cli.printing.failure import NotShipped
 
@@ -25,15 +25,15 @@ def setting(text: str, name: str) -> str:
 
 
 def test_only_the_paths_differ_from_what_is_shipped() -> None:
-    made = rendered(PLACES, hardened=True)
+    made = render_units(PLACES, hardened=True)
     assert set(made) == {SOCKET, SERVICE, HARDENING}
     for name, text in made.items():
-        changed = set(text.splitlines()) ^ set(shipped_unit(name).splitlines())
+        changed = set(text.splitlines()) ^ set(read_shipped_unit(name).splitlines())
         assert {line.partition("=")[0] for line in changed} <= {"ExecStart", "BindPaths", "BindReadOnlyPaths"}
 
 
 def test_the_paths_are_those_of_the_user() -> None:
-    made = rendered(PLACES._replace(programs=("/opt", "/opt", "/src")), hardened=True)
+    made = render_units(PLACES._replace(programs=("/opt", "/opt", "/src")), hardened=True)
     assert setting(made[SOCKET], "ListenStream") == "%t/punchlist/daemon.sock"
     command = "/opt/python -P -m punchlistd --data-dir /home/ann/.local/share/punchlist"
     assert setting(made[SERVICE], "ExecStart") == command
@@ -44,7 +44,7 @@ def test_the_paths_are_those_of_the_user() -> None:
 
 @pytest.mark.parametrize("runtime", ["", "/run/user/70", "/run/user/7/punchlist/daemon.sock"])
 def test_a_socket_elsewhere_is_named_in_full(runtime: str) -> None:
-    made = rendered(PLACES._replace(runtime_dir=runtime))
+    made = render_units(PLACES._replace(runtime_dir=runtime))
     assert setting(made[SOCKET], "ListenStream") == PLACES.socket
 
 
@@ -60,11 +60,11 @@ def test_a_socket_elsewhere_is_named_in_full(runtime: str) -> None:
     ],
 )
 def test_words_are_quoted_as_systemd_reads_them(word: str, text: str) -> None:
-    assert quoted(word) == text
+    assert quote(word) == text
 
 
 def test_a_dollar_in_the_command_is_no_variable() -> None:
-    made = rendered(PLACES._replace(data_dir="/home/$ann"))
+    made = render_units(PLACES._replace(data_dir="/home/$ann"))
     assert setting(made[SERVICE], "ExecStart").endswith('"/home/$$ann"')
 
 
@@ -81,13 +81,13 @@ def test_a_dollar_in_the_command_is_no_variable() -> None:
 )
 def test_a_path_that_no_unit_can_hold_is_refused(places: Places) -> None:
     with pytest.raises(UnitError):
-        rendered(places, hardened=True)
+        render_units(places, hardened=True)
 
 
 def test_an_installation_without_units_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "CHECKOUT", tmp_path)
     with pytest.raises(NotShipped, match="not part of this installation"):
-        shipped_unit("missing.service")
+        read_shipped_unit("missing.service")
 
 
 def test_a_shipped_unit_that_lost_a_line_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,8 +95,8 @@ def test_a_shipped_unit_that_lost_a_line_is_noticed(tmp_path: Path, monkeypatch:
     (tmp_path / "systemd").mkdir()
     (tmp_path / "systemd" / SOCKET).write_text("[Socket]\n")
     with pytest.raises(UnitError, match="0 lines ListenStream="):
-        rendered(PLACES)
+        render_units(PLACES)
 
 
 def test_the_program_is_where_this_module_is() -> None:
-    assert any(systemd_units.__file__.startswith(path + "/") for path in program_paths())
+    assert any(systemd_units.__file__.startswith(path + "/") for path in find_program_paths())

@@ -8,7 +8,7 @@ import pytest
 
 from punchlist_apps.cli import commands, main
 from punchlist_apps.cli.parsing.arguments import COMMON
-from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, MEANT, Entry
+from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, SUGGESTIONS, Entry
 from punchlist_apps.cli.parsing.parser import parse
 
 EVERY = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
@@ -52,11 +52,11 @@ def test_names_and_aliases_are_each_for_one_command() -> None:
         **{"ls": "list", "lists": "list all", "set": "list set"},
         **{"stop": "daemon stop", "agent setup": "setup"},
     }
-    every = [*COMMANDS, *ALIASES, *FORMER, *MEANT, "help"]
+    every = [*COMMANDS, *ALIASES, *FORMER, *SUGGESTIONS, "help"]
     assert [name for name, times in Counter(every).items() if times > 1] == []
 
 
-@pytest.mark.parametrize("meant", sorted({*MEANT.values()}))
+@pytest.mark.parametrize("meant", sorted({*SUGGESTIONS.values()}))
 def test_what_is_meant_can_be_typed(meant: str) -> None:
     if not meant.startswith("--"):
         name = " ".join(word for word in meant.split() if word.islower() and not word.startswith("-"))

@@ -2,7 +2,14 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from punchlist_apps.cli.parsing.settings import SETTINGS, TITLE, WrongSetting, changes, current, meaning
+from punchlist_apps.cli.parsing.settings import (
+    SETTINGS,
+    TITLE,
+    WrongSetting,
+    describe_setting,
+    list_settings,
+    parse_changes,
+)
 from punchlist_schemas.things import Settings
 
 
@@ -23,7 +30,7 @@ def test_the_table_has_the_settings_and_values_of_the_contract() -> None:
     ],
 )
 def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected: dict[str, Any]) -> None:
-    assert changes(words) == expected
+    assert parse_changes(words) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,16 +59,16 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
 )
 def test_what_no_setting_has_is_refused_with_what_there_is(word: str, said: str) -> None:
     with pytest.raises(WrongSetting) as refused:
-        changes([word])
+        parse_changes([word])
     assert str(refused.value) == said
 
 
 def test_a_setting_that_is_given_twice_is_refused() -> None:
     with pytest.raises(WrongSetting, match="given twice"):
-        changes(["max_attempts=1", "max_attempts=2"])
+        parse_changes(["max_attempts=1", "max_attempts=2"])
 
 
 def test_every_value_is_told_on_one_line() -> None:
-    for name, value in current("Release", Settings("serial", "stop", 2, "idle")).items():
-        assert meaning(name, value)
-        assert "\n" not in meaning(name, value)
+    for name, value in list_settings("Release", Settings("serial", "stop", 2, "idle")).items():
+        assert describe_setting(name, value)
+        assert "\n" not in describe_setting(name, value)

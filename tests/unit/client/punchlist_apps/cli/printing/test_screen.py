@@ -3,14 +3,14 @@ import signal
 import subprocess
 import sys
 
-from punchlist_apps.cli.printing.screen import crop, frame, turn
+from punchlist_apps.cli.printing.screen import build_frame, build_spinner_update, crop
 from punchlist_apps.common.terminal.style import SPIN, Style
 from punchlist_testing.unmeasured import unmeasured
 
 
 def test_a_frame_replaces_the_one_before() -> None:
-    assert frame(["a", "b"], 0) == "\ra\x1b[K\nb\x1b[K\n\x1b[J"
-    assert frame(["c"], 2) == "\x1b[2A\rc\x1b[K\n\x1b[J"
+    assert build_frame(["a", "b"], 0) == "\ra\x1b[K\nb\x1b[K\n\x1b[J"
+    assert build_frame(["c"], 2) == "\x1b[2A\rc\x1b[K\n\x1b[J"
 
 
 def test_what_does_not_fit_is_counted() -> None:
@@ -37,5 +37,5 @@ def test_a_signal_at_any_step_of_a_screen_leaves_the_cursor_shown() -> None:
 
 
 def test_only_lines_with_a_spinner_are_drawn_again() -> None:
-    assert turn(["head", f"  {SPIN} one", "two"], "⠙") == "\x1b[2A\r  ⠙ one\x1b[K\x1b[2B\r"
-    assert turn(["head", "two"], "⠙") == ""
+    assert build_spinner_update(["head", f"  {SPIN} one", "two"], "⠙") == "\x1b[2A\r  ⠙ one\x1b[K\x1b[2B\r"
+    assert build_spinner_update(["head", "two"], "⠙") == ""

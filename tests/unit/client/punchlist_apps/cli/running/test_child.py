@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from punchlist_apps.cli.running import orphans
-from punchlist_apps.cli.running.child import MAX_LINE, Child, Ending, environment
+from punchlist_apps.cli.running.child import MAX_LINE, Child, Ending, build_environment
 from punchlist_schemas.things import Task
 
 
@@ -25,7 +25,7 @@ async def run(*words: str, stdin: bytes = b"", timeout_s: float | None = None) -
 
 
 def test_what_does_not_fit_into_the_environment_is_left_out() -> None:
-    told = environment(task(title="a\0b", description="é" * 60_000), PUNCHLIST_LOG="l")
+    told = build_environment(task(title="a\0b", description="é" * 60_000), PUNCHLIST_LOG="l")
     assert told == {"PUNCHLIST_TASK": "7", "PUNCHLIST_ATTEMPT": "0", "PUNCHLIST_LOG": "l"}
 
 
@@ -33,7 +33,7 @@ async def test_a_command_reads_its_input_and_is_heard_line_by_line() -> None:
     ending, lines = await run("sh", "-c", "cat; echo oops >&2; printf rest; exit 3", stdin=b"a\r\nb\n")
     assert sorted(lines) == ["err:oops", "out:a", "out:b", "out:rest"]
     assert (ending.code, ending.out, ending.err) == (3, "a\nb\nrest", "oops")
-    assert ending.reason(None) == "exit code 3: oops"
+    assert ending.format_reason(None) == "exit code 3: oops"
 
 
 async def test_a_line_without_end_is_cut_and_the_told_end_is_bounded() -> None:
@@ -81,7 +81,7 @@ async def test_a_process_of_ours_that_no_command_started_is_left_alone() -> None
 async def test_a_command_and_what_it_started_are_stopped_together(tmp_path: Path) -> None:
     ending, _ = await run("sh", "-c", "sleep 60; echo never", timeout_s=0.1)
     assert ending.timed_out
-    assert ending.reason(100) == "timed out after 0.1 s"
+    assert ending.format_reason(100) == "timed out after 0.1 s"
 
 
 async def test_what_can_not_be_started_says_so() -> None:

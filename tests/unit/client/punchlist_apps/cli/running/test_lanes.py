@@ -16,7 +16,7 @@ import pytest
 from punchlist import Client, connect_async
 from punchlist.clients.work import AsyncWork
 from punchlist_apps.cli.running.command import Command
-from punchlist_apps.cli.running.display import Show
+from punchlist_apps.cli.running.display import Display
 from punchlist_apps.cli.running.lanes import Lanes, Plan
 from punchlist_apps.common.terminal.style import Style
 from punchlist_schemas.things import Task
@@ -96,7 +96,7 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
 ) -> None:
     """That end may make something ready: here two tasks that have to meet, so both lanes are needed."""
     ended = anyio.Event()
-    complete, claimed = AsyncWork.complete, Lanes._claimed  # pyright: ignore[reportPrivateUsage]
+    complete, claimed = AsyncWork.complete, Lanes._claim_cancellably  # pyright: ignore[reportPrivateUsage]
 
     async def telling(work: AsyncWork, result: str | None = None) -> Any:
         ended.set()
@@ -110,7 +110,7 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
         return task
 
     monkeypatch.setattr(AsyncWork, "complete", telling)
-    monkeypatch.setattr(Lanes, "_claimed", style)
+    monkeypatch.setattr(Lanes, "_claim_cancellably", style)
     meet = 'test "$1" = 1 && exit; cd "$0"; touch "$1"; '
     meet += "for i in $(seq 100); do test $(ls | wc -l) = 2 && exit; sleep 0.05; done; exit 1"
     place = tmp_path / "met"
@@ -122,6 +122,6 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
         await conversation.add("first")
         for title in "xy":
             await conversation.add(title, blocked_by=["1"])
-        lanes = Lanes(conversation, plan, Show(Style()))
+        lanes = Lanes(conversation, plan, Display(Style()))
         await lanes.run()
     assert (lanes.done, lanes.failed) == (3, set())
