@@ -1,4 +1,4 @@
-"""Parses a command line, runs its command by the table, and turns whatever goes wrong into an exit code."""
+"""Parses a command line, runs its command from the table, and turns errors into exit codes."""
 
 import sys
 from argparse import Namespace
@@ -13,7 +13,7 @@ from punchlist_apps.common.terminal.style import write
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code. A traceback is for faults of ours alone."""
+    """Run one command line and return its exit code. Only a bug prints a traceback."""
     command = ""
     failure.set_json_errors(_wants_json(argv))
     try:
@@ -37,7 +37,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _wants_json(argv: Sequence[str]) -> bool:
-    """Whether errors are for a program, also those of a command line that can't be understood."""
+    """Return whether errors are printed as JSON. Parse errors need this too, so it doesn't use the parser."""
     words = argv[: argv.index("--")] if "--" in argv else argv
     return "--json" in words
 

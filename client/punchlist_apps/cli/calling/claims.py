@@ -1,4 +1,7 @@
-"""Claims of people and scripts: a run of the command line is a connection of its own, so their time alone counts."""
+"""Claims of people and scripts.
+
+Each command is a connection of its own, so these claims end by time, not with the connection.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,23 @@ from punchlist_apps.cli.printing.next_step import advise_rejected_heading
 from punchlist_apps.common.terminal.render import task_lines
 
 MAX_LEASE_MS = 86_400_000
-"""How long a task that a person has begun stays theirs: the longest time of a claim."""
+"""Lease of a task that a person has started: the longest that the daemon accepts."""
 
 DEFAULT_LEASE_MS = 3_600_000
-"""How long a claim lasts by default: nobody renews it."""
+"""Default lease of `punch queue claim` and `punch next`, which don't renew it."""
 
 
 def claim_tasks(context: Context, *, lease_ms: int | None = None, wait_ms: int | None = None, **members: Any) -> Any:
-    """Take tasks for this owner; the result of `task.claim`."""
+    """Claim tasks for this owner and return the result of `task.claim`."""
+    # A claim doesn't create a list, so it would find nothing under a mistyped name.
     if context.args.conversation and not wait_ms:
-        context.check_list(context.args.conversation)  # a claim makes no list, so nothing would ever be had
-    how = {"owner": context.owner, "lease_ms": lease_ms or DEFAULT_LEASE_MS, "wait_ms": wait_ms, "keep": True}
-    return context.change("task.claim", **how, **members)
-
-
-_LOOK = "punch list shows what there is, punch why ID what keeps it"
+        context.check_list(context.args.conversation)
+    terms = {"owner": context.owner, "lease_ms": lease_ms or DEFAULT_LEASE_MS, "wait_ms": wait_ms, "keep": True}
+    return context.change("task.claim", **terms, **members)
 
 
 def advise_takeover(context: Context) -> str:
-    """Return a line that offers a task whose owner has left; empty without such a task."""
+    """Return advice to take over a task whose owner has left; empty without such a task."""
     unfinished = context.read("task.list", status=["in_progress", "pending"])["tasks"]
     now = int(time() * 1000)
     gone = next((task for task in unfinished if is_gone(task)), None)
@@ -43,15 +44,16 @@ def advise_takeover(context: Context) -> str:
 
 
 def show_claim(context: Context, result: Any) -> int:
-    """Print what was claimed; the exit code is REFUSED if there was nothing."""
+    """Print the claimed tasks and return the exit code, REFUSED without a task."""
     tasks = result.get("tasks") or [task for task in [result.get("task")] if task]
     if context.args.json:
         context.print_json(result)
     elif not tasks:
+        advice = advise_takeover(context) or advise_rejected_heading(context.read("task.explain"))
         show_error(
             "nothing_ready",
             "no task is ready",
-            advise_takeover(context) or advise_rejected_heading(context.read("task.explain")) or _LOOK,
+            advice or "punch list shows what there is, punch why ID what keeps it",
         )
     paths = result.get("paths") or [result.get("path", ()), *((),) * len(tasks)]
     for task, path in () if context.args.json else zip(tasks, paths, strict=False):

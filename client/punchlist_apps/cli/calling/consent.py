@@ -1,4 +1,7 @@
-"""Asks a person before a change that can't be undone. To erase a list on every machine, its name has to be typed."""
+"""Asks a person before a change that can't be undone.
+
+To erase a shared list on every machine, the person must type its name.
+"""
 
 import sys
 
@@ -13,17 +16,17 @@ EVERYWHERE = value(
 
 
 def has_consent(context: Context, summary: str, name: str, space: str | None, *, is_final: bool) -> bool:
-    """Return whether the person agrees, by an option or an answer at the terminal.
+    """Return whether the person agrees, by an option or at the terminal.
 
     Args:
         context: The command, which has `--yes` and `--everywhere`.
-        summary: The daemon's words for what would be done.
+        summary: The daemon's description of the change.
         name: The list.
         space: The space of a shared list that would be erased everywhere.
-        is_final: Whether no undo brings it back.
+        is_final: Whether undo can't restore the list.
 
     Raises:
-        UsageError: The options do not agree, and there is no terminal for the question.
+        UsageError: `--everywhere` names another list, or consent is missing and no terminal can ask for it.
     """
     args = context.args
     if args.everywhere is not None and args.everywhere != name:

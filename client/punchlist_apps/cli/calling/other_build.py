@@ -1,4 +1,4 @@
-"""A daemon that runs other code than this command: replaced if it is older and idle, else named once."""
+"""Handles a daemon of another build than this command: replaces it if it is older and idle, else prints a note."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 
 
 def handle_other_build(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
-    """Replace this daemon by one of this installation, or say what to do about it, once a day for each daemon."""
+    """Replace the daemon by one of this installation, or print advice once a day for each daemon."""
     theirs, own = safe(hello.build or hello.version), build_stamp(__version__)
     older = target.autostart and _is_older(caller, hello)
     if older and _stop_if_idle(caller):
@@ -40,7 +40,7 @@ def handle_other_build(caller: Caller, hello: HelloResult, target: Target, note:
 
 
 def _is_older(caller: Caller, hello: HelloResult) -> bool:
-    """Whether it runs code from before this installation: of a lower version, or begun before our files came here."""
+    """Return whether the daemon's version is lower, or it started before this version's files were installed."""
     if hello.version != __version__:
         return _version_key(hello.version) < _version_key(__version__)
     changed = os.stat(punchlist_schemas.__file__).st_ctime
@@ -56,7 +56,7 @@ def _version_key(version: str) -> list[int]:
 def _stop_if_idle(caller: Caller) -> bool:
     try:
         stopping: bool = caller.call("daemon.shutdown", {"if_idle": True})["stopping"]
-    except InvalidParams:  # so old that it can't tell whether it is idle
+    except InvalidParams:  # a version without `if_idle`
         return False
     return stopping
 

@@ -1,6 +1,6 @@
-"""Calls one after the other over a blocking connection, without asyncio: what one command of the command line needs.
+"""Makes calls one by one over a blocking connection, without asyncio, for a single command.
 
-A program that stays, or that has threads, uses `punchlist.Client`.
+Long-running or threaded programs use `punchlist.Client`.
 """
 
 import time
@@ -25,11 +25,11 @@ T = TypeVar("T")
 _CHUNK = 1 << 18
 
 _REASON_S = 1.0
-"""How long to wait for the reason of a daemon that hung up, in seconds."""
+"""Longest wait for the daemon's error after it closed the connection, in seconds."""
 
 
 class Link:
-    """One connection, introduced. Deadlines are on the clock of `time.monotonic`."""
+    """One connection after its handshake. Deadlines use `time.monotonic`."""
 
     def __init__(self, profile: Profile, deadline: float) -> None:
         self._target = profile.target
@@ -51,7 +51,7 @@ class Link:
             with _convert_socket_errors():
                 waiting.send(self._socket, data)
         except ConnectionLost:
-            # The daemon may have said why before it hung up; then this raises its refusal.
+            # The daemon may have sent an error before it closed the connection. Then raise that one.
             with suppress(ConnectionLost, TimedOut):
                 self._receive_reply(request_id, Waiting(self._target, min(deadline, time.monotonic() + _REASON_S)))
             raise
@@ -82,10 +82,10 @@ def _convert_socket_errors() -> Generator[None]:
 
 
 class Caller:
-    """Makes calls from one thread, one after the other, and repeats them as `punchlist.Client` does.
+    """Makes calls from one thread, one by one, with the retries of `punchlist.Client`.
 
     Args:
-        target: Where the daemon is, and how long to wait for it; by default as the options say.
+        target: The daemon's address and timeouts; by default those of the options.
         **options: See `Options`.
     """
 
@@ -99,7 +99,7 @@ class Caller:
         return self._connect(self._profile.target.deadline(self._profile.timeout_s)).hello
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
+        """Call any method by its wire name and return the plain JSON result. Mutations get an idempotency key."""
         return self._send(Request.raw(method, params or {}), object)
 
     def run(self, call: "Call[T]") -> T:
@@ -134,7 +134,8 @@ class Caller:
     def _exchange(self, request: Request, deadline: float) -> Reply:
         try:
             reply = self._connect(deadline).exchange(request, deadline)
-        except BaseException:  # also on Ctrl-C: an answer that comes late must not be taken for the next call's
+        # On Ctrl-C too: a late reply must not be taken for the next call's.
+        except BaseException:
             self.close()
             raise
         if (error := error_of(reply)) and is_transient(error):
