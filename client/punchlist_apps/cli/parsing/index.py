@@ -1,6 +1,6 @@
-"""All commands by name, in the groups and the order of `punch --help`. What each accepts stands in its own module.
+"""All commands by name, in the groups and the order of `punch --help`. Each module declares its commands' arguments.
 
-A command of a group is named by two words, such as `daemon stop`. `list` is a command and a group.
+The name of a command in a group has two words, such as `daemon stop`. `list` is both a command and a group.
 """
 
 from importlib import import_module
@@ -10,9 +10,11 @@ from punchlist_apps.cli.parsing.arguments import Usage
 
 
 class Entry(NamedTuple):
-    """One command; `punchlist_apps.cli.commands.MODULE` holds its row of `COMMANDS` and its function `run_WORD`.
+    """A command. `punchlist_apps.cli.commands.MODULE` has its row of `COMMANDS` and its function `run_WORD`.
 
-    `aliases` are further names that stay; `former` are names of the version before, which work once more with a hint.
+    Attributes:
+        aliases: Other names of the command.
+        former: Names in the previous version, which still work and print a hint.
     """
 
     name: str
@@ -27,7 +29,7 @@ class Entry(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        """Its arguments and examples: loads its module."""
+        """The arguments and examples of the command. Loads its module."""
         usage: Usage = import_module(f"punchlist_apps.cli.commands.{self.module}").COMMANDS[self.word]
         return usage
 
@@ -92,7 +94,7 @@ SECTIONS = {
         Entry("completion", "completion", "Print the completion script of a shell."),
     ),
 }
-"""Title of the section → its commands."""
+"""Title of a section → its commands."""
 
 GROUPS = {
     "list": (
@@ -186,7 +188,7 @@ GROUPS = {
         ),
     ),
 }
-"""First word → what its commands are about, and them."""
+"""First word of a group → its subject and its commands."""
 
 
 COMMANDS = {
@@ -231,4 +233,4 @@ SUGGESTIONS = {
     **dict.fromkeys(("dump", "save"), "export"),
     **dict.fromkeys(("check-install", "health"), "doctor"),
 }
-"""Words of other programs → what does that here: named when somebody types one."""
+"""Command of other programs → the command to suggest for it."""

@@ -1,4 +1,4 @@
-"""The argument parser of one command, made from what its module declares, and the help of all of them."""
+"""Builds argument parsers and help texts from the declarations of commands."""
 
 import argparse
 import os
@@ -8,13 +8,12 @@ from typing import Any, NoReturn
 
 from punchlist_apps.cli.parsing.arguments import COMMON, Argument, flag
 from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, GROUPS, SECTIONS, SUGGESTIONS, Entry
-from punchlist_apps.cli.printing.exit_codes import MEANINGS, USAGE
+from punchlist_apps.cli.printing import exit_codes
 from punchlist_apps.cli.printing.failure import format_error
 from punchlist_apps.common.terminal.style import terminal_width, write
 
-_CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"""exit codes:
-{_CODES}
+{exit_codes.TABLE}
 
 environment: PUNCHLIST_CONVERSATION, PUNCHLIST_ACTOR, PUNCHLIST_SOCKET, PUNCHLIST_DATA_DIR, PUNCHLIST_AUTOSTART,
   NO_COLOR
@@ -31,24 +30,26 @@ VERSION = flag("--version", text="print the version")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Given its width, it does not load shutil and the archive formats behind it, at each argument's declaration."""
+    """A formatter with a fixed width: argparse would import shutil, and with it the archive formats, to find one."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=terminal_width(os.environ, 1) - 2)
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong on one line, with the nearest word there is, and where help is."""
+    """A parser whose errors have one line each for the problem, with the nearest valid word, and for the help."""
 
     def error(self, message: str) -> NoReturn:
         if message.startswith(_REQUIRED):
             missing = message.removeprefix(_REQUIRED)
-            choices = next((one.choices for one in self._actions if one.dest == missing and one.choices), ())
+            choices = next(
+                (action.choices for action in self._actions if action.dest == missing and action.choices), ()
+            )
             message = f"missing: {missing}" + (f"; choose from {', '.join(map(str, choices))}" if choices else "")
-        self.exit(USAGE, format_error("usage", message, f"see: {self.prog} --help"))
+        self.exit(exit_codes.USAGE, format_error("usage", message, f"see: {self.prog} --help"))
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # Not through the buffer of sys.stdout: it would find a reader that has left only at exit (code 120).
+        # Bypass the buffer of sys.stdout: it would notice a closed pipe only at exit, and turn it into exit code 120.
         if file is sys.stderr:
             sys.stderr.write(message)
         elif message:
@@ -62,10 +63,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_main_parser() -> Parser:
-    width = max(len(one.name) for entries in SECTIONS.values() for one in entries)
+    width = _name_width(entry for entries in SECTIONS.values() for entry in entries)
     sections = (_format_table(f"{title}:", entries, width) for title, entries in SECTIONS.items())
     groups = (
-        f"  {f'{group} …':<{width}}  {about}: {', '.join(one.word for one in entries)}"
+        f"  {f'{group} …':<{width}}  {about}: {', '.join(entry.word for entry in entries)}"
         for group, (about, entries) in GROUPS.items()
     )
     text = ("Task lists for AI agents and the people who work with them.", *sections, "\n".join(["groups:", *groups]))
@@ -104,11 +105,11 @@ def _new_parser(prog: str, **how: Any) -> Parser:
 
 
 def _name_width(entries: Iterable[Entry]) -> int:
-    return max(len(one.name) for one in entries)
+    return max(len(entry.name) for entry in entries)
 
 
 def _format_table(title: str, entries: Iterable[Entry], width: int) -> str:
-    return "\n".join([title, *(f"  {one.name:<{width}}  {one.summary}" for one in entries)])
+    return "\n".join([title, *(f"  {entry.name:<{width}}  {entry.summary}" for entry in entries)])
 
 
 def add_arguments(parser: Any, arguments: Iterable[Argument]) -> None:
@@ -117,18 +118,18 @@ def add_arguments(parser: Any, arguments: Iterable[Argument]) -> None:
 
 
 def _add_common_arguments(parser: Parser) -> None:
-    """Add the common options. The help of each command would be half of them, so `punch --help` alone shows them."""
+    """Add the common options without help: they would fill half of each command's help. `punch --help` shows them."""
     for argument in COMMON:
         parser.add_argument(*argument.flags, help=argparse.SUPPRESS, **argument.options)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; `command` is the name of the command, None where there is none.
+    """Parse a command line.
 
-    `former` is what was typed where that is the command's name of the version before, else empty.
+    `command` of the result is the name of the command or None, and `former` its former name if that was typed.
 
     Raises:
-        SystemExit: Help was asked for, or the arguments make no sense (code 2).
+        SystemExit: Help was printed, or the arguments are wrong (code 2).
     """
     place = _find_command(argv)
     front, rest = [word for word in argv[:place] if word != "--"], list(argv[place:])
@@ -139,17 +140,17 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         _print_topic(rest[1:])
         parser, front, rest = _build_help_parser(rest[1:]), ["--help"], []
     else:
-        typed, found, rest = _split_command(rest)
-        if isinstance(found, Entry):
-            parser, command, former = build_command_parser(found), found.name, typed if typed in FORMER else ""
+        typed, target, rest = _split_command(rest)
+        if isinstance(target, Entry):
+            parser, command, former = build_command_parser(target), target.name, typed if typed in FORMER else ""
         else:
-            parser, rest = build_group_parser(found), ["--help"]
+            parser, rest = build_group_parser(target), ["--help"]
     args, unknown = parser.parse_known_args(front + rest)
     if unknown and not any(word.startswith("-") for word in unknown) and _accepts_words(parser):
-        # argparse ends a list of words at the first option: punch add Buy -p high milk
+        # parse_known_args ends a list of words at the first option: punch add Buy -p high milk
         args, unknown = parser.parse_known_intermixed_args(front + rest)
     if unknown:
-        options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse tells them nowhere else
+        options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse has no public way
         near = next((_suggest(word.partition("=")[0], options, "") for word in unknown if word.startswith("--")), "")
         if len(unknown) == 1 and not unknown[0].startswith("-") and getattr(args, "space", "") is None:
             near = f"did you mean '--space {unknown[0]}'?"
@@ -159,7 +160,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _accepts_words(parser: Parser) -> bool:
-    """Return True if the command takes a list of words, other than a program with options of its own."""
+    """Return whether the command takes a list of words that is not a program with options of its own."""
     return any(
         action.nargs in ("+", "*") and not action.option_strings and action.metavar != "COMMAND"
         for action in parser._actions  # noqa: SLF001 - as above
@@ -167,7 +168,7 @@ def _accepts_words(parser: Parser) -> bool:
 
 
 def _print_topic(words: Sequence[str]) -> None:
-    """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them."""
+    """Print the page of a topic and exit, if these words name one."""
     from punchlist_apps.cli.parsing.topics import find_topic
 
     if (text := find_topic(" ".join(words))) is not None:
@@ -178,14 +179,14 @@ def _print_topic(words: Sequence[str]) -> None:
 def _build_help_parser(words: Sequence[str]) -> Parser:
     if not words:
         return build_main_parser()
-    _, found, _ = _split_command(words)
-    return build_command_parser(found) if isinstance(found, Entry) else build_group_parser(found)
+    _, target, _ = _split_command(words)
+    return build_command_parser(target) if isinstance(target, Entry) else build_group_parser(target)
 
 
 def _split_command(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
-    """What the words begin with: the name as it was typed, its command (or the name of a bare group), and the rest.
+    """Split words into the typed name, its command (or the name of a group without command), and the other words.
 
-    Common options may stand between the two words of a command, but for `list`, which has options of its own.
+    Common options may come between the two words of a command, except after `list`, which has options of its own.
     """
     first = words[0]
     if first not in GROUPS:
@@ -201,11 +202,12 @@ def _split_command(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
 
 
 def _find_command(argv: Sequence[str]) -> int:
-    """Where the command stands behind common options. An unknown one is refused: its value would be the command."""
-    known = {name: one.takes_value for one in (*COMMON, VERSION) for name in one.flags} | {
-        "-h": False,
-        "--help": False,
-    }
+    """Return the index of the command after common options.
+
+    An unknown option is rejected, since its value would be taken for the command.
+    """
+    known = {name: option.takes_value for option in (*COMMON, VERSION) for name in option.flags}
+    known |= {"-h": False, "--help": False}
     place = 0
     while place < len(argv) and argv[place].startswith("-"):
         word = argv[place]
@@ -223,18 +225,19 @@ def _find_entry(name: str) -> Entry:
     if (entry := COMMANDS.get(ALIASES.get(name, FORMER.get(name, name)))) is not None:
         return entry
     group, _, word = name.rpartition(" ")
-    near = [one.name for one in COMMANDS.values() if word == one.word]
-    meant = SUGGESTIONS.get(word) or (near[0] if near else None)
-    known = [one.word for one in GROUPS[group][1]] if group else [*COMMANDS, *ALIASES, *GROUPS]
-    place = f"punch {group}".rstrip()
-    hint = (
-        f"did you mean 'punch {meant}'?" if meant else _suggest(word, known, f"{place} --help lists them", f"{place} ")
-    )
-    Parser(prog=place).error(f"there is no command {name!r}; {hint}")
+    same_word = next((entry.name for entry in COMMANDS.values() if entry.word == word), None)
+    suggestion = SUGGESTIONS.get(word) or same_word
+    known = [entry.word for entry in GROUPS[group][1]] if group else [*COMMANDS, *ALIASES, *GROUPS]
+    prog = f"punch {group}".rstrip()
+    if suggestion:
+        hint = f"did you mean 'punch {suggestion}'?"
+    else:
+        hint = _suggest(word, known, f"{prog} --help lists them", f"{prog} ")
+    Parser(prog=prog).error(f"there is no command {name!r}; {hint}")
 
 
-def _suggest(word: str, words: Iterable[str], otherwise: str, before: str = "") -> str:
+def _suggest(word: str, words: Iterable[str], otherwise: str, prefix: str = "") -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(words), n=1)
-    return f"did you mean '{before}{near[0]}'?" if near else otherwise
+    return f"did you mean '{prefix}{near[0]}'?" if near else otherwise

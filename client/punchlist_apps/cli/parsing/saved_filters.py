@@ -1,4 +1,4 @@
-"""Filters of `punch list` that a project keeps in its project file, by name.
+"""Named filters of `punch list` in a project file.
 
 [filters.soon]
 label = ["ops"]
@@ -16,7 +16,7 @@ from punchlist_schemas import directory, project_file
 from punchlist_schemas.vocabulary import STATUSES
 
 SORTS = ("due", "priority", "created", "updated", "title")
-"""What a list can be sorted by."""
+"""Members by which a list can be sorted."""
 
 
 def _parse_texts(value: Any) -> list[str]:
@@ -33,13 +33,13 @@ def _parse_statuses(value: Any) -> list[str]:
     return words
 
 
-def _make_check(kind: type, said: str) -> Callable[[Any], Any]:
-    def checked(value: Any) -> Any:
+def _make_check(kind: type, expected: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
         if type(value) is not kind:
-            raise ArgumentTypeError(said)
+            raise ArgumentTypeError(expected)
         return value
 
-    return checked
+    return check
 
 
 def _parse_sort(value: Any) -> str:
@@ -59,14 +59,14 @@ _MEMBERS: dict[str, Callable[[Any], Any]] = {
     "limit": _make_check(int, "a number"),
     "sort": _parse_sort,
 }
-"""What a filter may say, in the words of the options of `punch list`."""
+"""Member of a filter, named like the option of `punch list` → its parser."""
 
 
 def load_filter(name: str) -> dict[str, Any]:
-    """The options that the present directory's project file keeps under a name.
+    """Return the options of a named filter in the current directory's project file.
 
     Raises:
-        UsageError: There is no such file or name, or it says something else.
+        UsageError: No project file or filter of this name, or an invalid one.
         DirectoryError: The file must not be read.
     """
     import tomllib
@@ -78,12 +78,12 @@ def load_filter(name: str) -> dict[str, Any]:
         filters = tomllib.loads(project_file.small_file(meant.file).decode("utf-8")).get("filters", {})
     except (OSError, ValueError, RecursionError) as error:
         raise StateError(f"{meant.file}: {error}") from None
-    found = filters.get(name) if isinstance(filters, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if not isinstance(found, dict):
+    members = filters.get(name) if isinstance(filters, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not isinstance(members, dict):
         known = ", ".join(map(str, filters)) if isinstance(filters, dict) else ""  # pyright: ignore[reportUnknownArgumentType]
         raise StateError(f"{meant.file} has no filter {name!r}" + (f"; it has {known}" if known else ""))
     options: dict[str, Any] = {}
-    for key, value in found.items():  # pyright: ignore[reportUnknownVariableType]
+    for key, value in members.items():  # pyright: ignore[reportUnknownVariableType]
         if key not in _MEMBERS:
             raise UsageError(f"{meant.file}: filters.{name}.{key}: there are {', '.join(_MEMBERS)}")
         try:

@@ -1,8 +1,4 @@
-"""The settings of a list for people and models: their names, values and meanings as one table, and how they are read.
-
-Tool dialects and `punch set` go by it: `parse_changes` turns words such as `execution=serial` into what
-`conversation.configure` takes.
-"""
+"""Table of a list's settings with their values and meanings, and the parser of words such as `execution=serial`."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -18,7 +14,12 @@ _MAX_LEAVE_GRACE = 86_400
 
 
 class Setting(NamedTuple):
-    """One setting. `values` and what each means; none: the value is a number up to `max_value`, or a text."""
+    """A setting.
+
+    Attributes:
+        values: Value → its meaning; empty if the value is a number or a text.
+        max_value: Upper limit of a number.
+    """
 
     name: str
     meaning: str
@@ -68,40 +69,40 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 class WrongSetting(ValueError):
-    """A name or value that no setting has; the message says which ones there are."""
+    """Unknown name or value of a setting. The message lists the valid ones."""
 
 
 def list_settings(title: str, settings: Settings) -> dict[str, Any]:
-    """The value of each setting of a list, in the table's order."""
+    """Return the settings of a list by name, in the order of the table."""
     values = {setting.name: getattr(settings, setting.name) for setting in SETTINGS if setting.name != TITLE}
     return {TITLE: title, **values}
 
 
 def describe_setting(name: str, value: Any) -> str:
     setting = _BY_NAME[name]
-    told = setting.values.get(str(value))
-    return f"{setting.meaning}: {told}" if told else setting.meaning
+    value_meaning = setting.values.get(str(value))
+    return f"{setting.meaning}: {value_meaning}" if value_meaning else setting.meaning
 
 
 def parse_changes(words: Iterable[str]) -> dict[str, Any]:
-    """Words NAME=VALUE as parameters of `conversation.configure`: `title` and `settings`, as far as they were named.
+    """Parse words NAME=VALUE into parameters of `conversation.configure`.
 
     Raises:
-        WrongSetting: A name or value is wrong, or a name stands there twice.
+        WrongSetting: A name or value is wrong, or a name occurs twice.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            known = f"; write {name}=VALUE" if name in _BY_NAME else _suggest(name)
-            raise WrongSetting(f"{word!r} is not NAME=VALUE{known}")
+            advice = f"; write {name}=VALUE" if name in _BY_NAME else _suggest(name)
+            raise WrongSetting(f"{word!r} is not NAME=VALUE{advice}")
         if name not in _BY_NAME:
             raise WrongSetting(f"there is no setting {name!r}{_suggest(name)}")
-        if name in found:
+        if name in values:
             raise WrongSetting(f"{name} is given twice")
-        found[name] = _parse_value(_BY_NAME[name], value)
-    title = {TITLE: found.pop(TITLE)} if TITLE in found else {}
-    return {**title, **({"settings": found} if found else {})}
+        values[name] = _parse_value(_BY_NAME[name], value)
+    title = {TITLE: values.pop(TITLE)} if TITLE in values else {}
+    return {**title, **({"settings": values} if values else {})}
 
 
 def _parse_value(setting: Setting, text: str) -> str | int:
@@ -115,8 +116,8 @@ def _parse_value(setting: Setting, text: str) -> str | int:
         raise WrongSetting(f"{setting.name} is a number from 0 to {setting.max_value}, not {text!r}")
     if text not in setting.values:
         near = get_close_matches(text, setting.values, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise WrongSetting(f"{setting.name} is one of {', '.join(setting.values)}, not {text!r}{meant}")
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise WrongSetting(f"{setting.name} is one of {', '.join(setting.values)}, not {text!r}{hint}")
     return text
 
 

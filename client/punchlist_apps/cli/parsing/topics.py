@@ -1,8 +1,6 @@
-"""The pages of `punch help TOPIC`: what no single command's help can tell."""
+"""The pages of `punch help TOPIC`, for subjects that concern several commands."""
 
-from punchlist_apps.cli.printing.exit_codes import MEANINGS
-
-_CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
+from punchlist_apps.cli.printing import exit_codes
 
 TOPICS = {
     "lists": """Which list is meant, the first that applies:
@@ -67,14 +65,14 @@ Units: ms, s, m or min, h, d, w, mo, y, and their English words.
 
 exit codes:
 """
-    + _CODES
+    + exit_codes.TABLE
     + "\n",
 }
 """Name of the topic → its page."""
 
 
 def find_topic(name: str) -> str | None:
-    """The page of a topic, or the list of them for `topics`; None: there is no such topic."""
+    """Return the page of a topic, or the list of topics for `topics`; None for an unknown topic."""
     if name == "topics":
         return "topics: " + ", ".join(TOPICS) + "\n  punch help TOPIC shows one\n"
     return TOPICS.get(name)

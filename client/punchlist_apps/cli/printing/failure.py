@@ -1,4 +1,4 @@
-"""Refusals and faults as a line that says what failed, a line that says what to do, and an exit code."""
+"""Prints errors as a line about what failed and a line of advice, and chooses the exit code."""
 
 import sys
 from collections.abc import Callable
@@ -12,23 +12,23 @@ from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, LOST_RACE, NO_
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.project_file import DirectoryError
 
-Facts = dict[str, Any]
-
+Data = dict[str, Any]
+"""The `data` member of an error response."""
 
 _MAX_NAMES = 8
 """Maximum number of names or tasks in an error."""
 
 
 class UsageError(Exception):
-    """The arguments make no sense together."""
+    """Invalid combination of arguments."""
 
 
 class StateError(UsageError):
-    """The arguments make sense, but not as things are now: the help of the command would not help."""
+    """Arguments that are valid, but not in the current state. The error doesn't point to the command's help."""
 
 
 class NotShipped(Exception):
-    """A file that goes with the packages is not part of this installation; `advice` says how to get it."""
+    """A file of the packages is missing from this installation. `advice` says how to get it."""
 
     def __init__(self, message: str, advice: str) -> None:
         super().__init__(message)
@@ -36,7 +36,11 @@ class NotShipped(Exception):
 
 
 class UnknownList(Exception):
-    """`-c` names an unknown list; `near` has lists of similar names, or those that share this short name."""
+    """`-c` names an unknown or ambiguous list.
+
+    Attributes:
+        near: Lists of similar names, or the lists that share this short name.
+    """
 
     def __init__(self, name: str, near: list[str], *, is_ambiguous: bool = False) -> None:
         super().__init__(_describe_ambiguity(name, near) if is_ambiguous else f"there is no list {name}")
@@ -49,11 +53,15 @@ def _describe_ambiguity(name: str, lists: list[str]) -> str:
 
 
 def _advise_full_name(lists: list[str]) -> str:
-    return f"use {' or '.join(f'-c {one}' for one in lists[:_MAX_NAMES])}"
+    return f"use {' or '.join(f'-c {name}' for name in lists[:_MAX_NAMES])}"
 
 
 class UnknownName(Exception):
-    """No agent or person of the list has this name, or several have; `names` are those there are, the closest first."""
+    """A name that no agent or person of the list has, or several.
+
+    Attributes:
+        names: The names in the list, the most similar first.
+    """
 
     def __init__(self, message: str, names: list[str], *, is_ambiguous: bool = False) -> None:
         super().__init__(message)
@@ -61,34 +69,33 @@ class UnknownName(Exception):
         self.is_ambiguous = is_ambiguous
 
 
-def _advise_blocked(data: Facts) -> str:
-    if parts := _open_child_ids(data):
-        return f"begin with one of them: punch start {parts[0]}"
-    blockers = [str(one.get("id", "")) for one in data.get("blockers", ())]
-    return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
+def _advise_blocked(data: Data) -> str:
+    if children := _open_child_ids(data):
+        return f"begin with one of them: punch start {children[0]}"
+    blockers = [str(blocker.get("id", "")) for blocker in data.get("blockers", ())]
+    return f"finish {', '.join(f'#{task}' for task in blockers)} first: punch done {' '.join(blockers)}"
 
 
-def _advise_undo_conflict(data: Facts) -> str:
+def _advise_undo_conflict(data: Data) -> str:
     first = f"punch undo {data['newer']} undoes that first; " if data.get("newer") else ""
     before = int(data.get("call") or 1) - 1
     all_of_it = f"; punch revert --at {before} undoes that call and everything after it" if before else ""
     return f"{first}--force undoes what still can be undone and leaves the rest{all_of_it}"
 
 
-def _advise_nearest(data: Facts) -> str:
+def _advise_nearest(data: Data) -> str:
     return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
 
 
-def _open_child_ids(data: Facts) -> list[str]:
-    return [str(one.get("id", "")) for one in data.get("open_children", ())]
+def _open_child_ids(data: Data) -> list[str]:
+    return [str(child.get("id", "")) for child in data.get("open_children", ())]
 
 
-def _advise_transition(data: Facts) -> str:
+def _advise_transition(data: Data) -> str:
     task = data.get("task")
-    if parts := _open_child_ids(data):
-        return (
-            f"complete all: punch done {' '.join(parts[:_MAX_NAMES])} {task}; without them: punch done {task} --force"
-        )
+    if children := _open_child_ids(data):
+        ids = " ".join(children[:_MAX_NAMES])
+        return f"complete all: punch done {ids} {task}; without them: punch done {task} --force"
     if data.get("heading"):
         return f"see what is below it: punch list --parent {task}"
     if data.get("running"):
@@ -100,7 +107,7 @@ def _advise_transition(data: Facts) -> str:
     )
 
 
-def _advise_not_found(data: Facts) -> str:
+def _advise_not_found(data: Data) -> str:
     if data.get("names"):
         return _advise_full_name(data["names"])
     if data.get("what") == "confirmation":
@@ -111,7 +118,7 @@ def _advise_not_found(data: Facts) -> str:
     return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
 
 
-_ADVICE: dict[str, Callable[[Facts], str]] = {
+_ADVICE: dict[str, Callable[[Data], str]] = {
     "not_found": _advise_not_found,
     "blocked": _advise_blocked,
     "illegal_transition": _advise_transition,
@@ -139,22 +146,21 @@ _ADVICE: dict[str, Callable[[Facts], str]] = {
 }
 
 _ADVISED_IN_MESSAGE = frozenset(("not_found", "version_conflict", "blocked"))
-"""Kinds whose message ends in what to do, which the advice here says with the command to type."""
-
+"""Kinds whose message ends with advice. The advice above replaces it, since it names the command."""
 
 _as_json = False
 
 
-def set_json_errors(wanted: bool) -> None:
-    """Whether errors are written as JSON from here on, for programs."""
+def set_json_errors(enabled: bool) -> None:
+    """Print errors as JSON from now on, or as text."""
     global _as_json  # noqa: PLW0603 - a process runs one command
-    _as_json = wanted
+    _as_json = enabled
 
 
 def show_error(kind: str, message: str, advice: str = "") -> None:
-    """Write an error and advice to standard error, safe for a terminal, or as a line of JSON.
+    """Print an error and advice to standard error, escaped for a terminal, or as a line of JSON.
 
-    The kind is for programs, so that JSON alone has it.
+    Only the JSON has the kind, which is for programs.
     """
     sys.stderr.write(format_error(kind, message, advice))
     sys.stderr.flush()
@@ -164,46 +170,47 @@ def format_error(kind: str, message: str, advice: str = "") -> str:
     if _as_json:
         import json
 
-        found = {"kind": kind, "message": message, **({"advice": advice} if advice else {})}
-        return safe_json(json.dumps({"error": found}, ensure_ascii=False)) + "\n"
+        error = {"kind": kind, "message": message, **({"advice": advice} if advice else {})}
+        return safe_json(json.dumps({"error": error}, ensure_ascii=False)) + "\n"
     return f"error: {safe(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
 
 
 def show_refusal(error: RequestRefused, command: str = "") -> int:
-    """Show a refusal of the daemon. `command` is the one that was refused, so that its help can be named."""
-    advice = _ADVICE.get(error.kind)
-    text = advice(error.data) if advice else ""
-    if error.kind == "invalid_params" and not text:
-        text = _advise_help(command)
+    """Print a rejection by the daemon and return the exit code. The advice may point to the help of `command`."""
+    advise = _ADVICE.get(error.kind)
+    advice = advise(error.data) if advise else ""
+    if error.kind == "invalid_params" and not advice:
+        advice = _advise_help(command)
     names = error.data.get("names", [])
+    # The daemon's message calls a list a conversation.
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
     message = str(UnknownList(error.data["id"], names, is_ambiguous=bool(names))) if is_list else error.message
-    what_failed, semicolon, _ = message.partition(";")
-    if text and semicolon and not _as_json and error.kind in _ADVISED_IN_MESSAGE:
-        message = f"{what_failed}."
-    show_error(error.kind, message, text)
+    problem, semicolon, _ = message.partition(";")
+    if advice and semicolon and not _as_json and error.kind in _ADVISED_IN_MESSAGE:
+        message = f"{problem}."
+    show_error(error.kind, message, advice)
     return REFUSED
 
 
-def show_lease_held(error: LeaseHeld, way: str) -> None:
-    """Name a task's owner, and `way` to get the task. If the owner has left, give the advice of `punch why`."""
+def show_lease_held(error: LeaseHeld, advice: str) -> None:
+    """Print that a task has another owner, with advice. If the owner has left, advise to take the task over."""
     now = int(time() * 1000)
     if gone := departure({**error.data, "lease_expires_at": error.data.get("expires_at")}, now):
         task = error.data["task"]
         show_error(error.kind, f"#{task} belongs to {error.owner}, {gone}", f"punch start {task} takes it")
     else:
-        show_error(error.kind, error.message, way)
+        show_error(error.kind, error.message, advice)
 
 
 def show_gap(gap: Gap) -> int:
-    """Show what is missing among all events; returns the position to go on from."""
+    """Print which events are missing and return the position after them."""
     show_error(gap.kind, gap.message)
     return gap.behind
 
 
 def show_exception(error: Exception, command: str = "") -> int | None:
-    """Show what went wrong in `command` and return the exit code; None for what is a fault of ours."""
-    return next((show_it(error, command) for kind, show_it in _PRINTERS if isinstance(error, kind)), None)
+    """Print an expected error of `command` and return the exit code; None for a bug."""
+    return next((show(error, command) for kind, show in _PRINTERS if isinstance(error, kind)), None)
 
 
 def _advise_help(command: str) -> str:
@@ -211,11 +218,11 @@ def _advise_help(command: str) -> str:
 
 
 def _make_printer(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
-    def show_it(error: Exception, _command: str) -> int:
+    def show(error: Exception, _command: str) -> int:
         show_error(kind, str(error) or "the time is up", advice)
         return code
 
-    return show_it
+    return show
 
 
 def _show_usage(error: UsageError, command: str) -> int:
@@ -232,8 +239,8 @@ def _show_unknown_list(error: UnknownList, _command: str) -> int:
 
 def _show_unknown_name(error: UnknownName, _command: str) -> int:
     more = f" and {len(error.names) - _MAX_NAMES} more" if len(error.names) > _MAX_NAMES else ""
-    there = f"there are: {', '.join(error.names[:_MAX_NAMES])}{more}"
-    show_error("not_found", str(error), there if error.names else "no agent or person has used the list yet")
+    names = f"there are: {', '.join(error.names[:_MAX_NAMES])}{more}"
+    show_error("not_found", str(error), names if error.names else "no agent or person has used the list yet")
     return REFUSED
 
 
@@ -251,9 +258,9 @@ def _show_file(error: OSError, _command: str) -> int:
 
 
 def _show_unavailable(error: DaemonUnavailable, _command: str) -> int:
-    known = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
-    code = error.exit_code if error.exit_code in known else NO_DAEMON
-    show_error(known.get(code, "no_daemon"), str(error), "punch doctor shows why")
+    kinds = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
+    code = error.exit_code if error.exit_code in kinds else NO_DAEMON
+    show_error(kinds.get(code, "no_daemon"), str(error), "punch doctor shows why")
     return code
 
 
@@ -271,4 +278,4 @@ _PRINTERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (PunchlistError, _make_printer("protocol", "punch doctor", REFUSED)),
     (OSError, _show_file),
 )
-"""The first class that fits decides."""
+"""Exception class → its printer. The first match wins, so subclasses come before their bases."""

@@ -1,4 +1,4 @@
-"""What to do next on a list, as one line: for `punch` alone. Which task is next is the daemon's word. Pure."""
+"""The line of `punch` that advises the next step on a list. The daemon decides which task is next."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _MAX_TITLE = 50
 
 
 def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], owner: str, now: int = 0) -> str:
-    """The line for this person: the command to type, and why.
+    """Return the command to type next, and why.
 
     Args:
         tasks: All tasks of the list.
-        explained: The answer of `task.explain` for the list.
-        owner: Whose tasks in progress come first.
-        now: In milliseconds; 0 for times of day alone.
+        explained: The result of `task.explain` for the list.
+        owner: The person, whose tasks in progress come first.
+        now: The time in milliseconds; 0 to show only times of day.
     """
     if not tasks:
         return "next: punch add TITLE adds the first task; punch help lists the commands"
@@ -28,24 +28,22 @@ def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, An
     parents = find_open_parents(tasks, lambda task, name: task.get(name))
     own = (owner, None, "")
     mine = [task for task in unfinished if task["status"] == "in_progress" and task.get("owner") in own]
-    mine = [task for task in mine if task["id"] not in parents]  # what holds open tasks goes on with those
+    mine = [task for task in mine if task["id"] not in parents]  # parents continue with their open children
     if mine:
         first = min(mine, key=lambda task: bool(task.get("open_blockers")))
-        waits = ", ".join(f"#{safe(one)}" for one in first.get("open_blockers", ()))
-        step = (
-            f"pause {_format_task(first, tasks)}, which waits for {waits}"
-            if waits
-            else f"done {_format_task(first, tasks)}"
-        )
-        return f"next: punch {step}"
+        name = _format_task(first, tasks)
+        blockers = ", ".join(f"#{safe(blocker)}" for blocker in first.get("open_blockers", ()))
+        return f"next: punch pause {name}, which waits for {blockers}" if blockers else f"next: punch done {name}"
     if explained["ready"]:
         return f"next: punch start {_format_task(explained['next'], tasks)}"
     if gone := next((task for task in tasks if is_gone(task)), None):
         return f"next: punch start {_format_task(gone, tasks)} takes it over ({departure(gone, now)})"
     failed = [task["id"] for task in tasks if task["status"] == "failed"]
     if not unfinished:
-        finished = "all tasks are finished; punch add TITLE adds another"
-        return f"next: {nothing_left(len(failed), failed[:1]) if failed else finished}"
+        step = (
+            nothing_left(len(failed), failed[:1]) if failed else "all tasks are finished; punch add TITLE adds another"
+        )
+        return f"next: {step}"
     first = safe(unfinished[0]["id"])
     otherwise = f"no task is ready; punch why {first} tells what keeps #{first}"
     return f"next: {advise_rejected_heading(explained) or otherwise}"
@@ -62,6 +60,6 @@ def advise_rejected_heading(explained: Mapping[str, Any]) -> str:
 
 
 def _format_task(task: dict[str, Any], tasks: Sequence[dict[str, Any]]) -> str:
-    by_id = {one["id"]: one for one in tasks}
-    above = titles_above(by_id.get(task["id"], task), by_id)
-    return f"{safe(task['id'])}  ({safe(with_path(clip(task['title'], _MAX_TITLE), above))})"
+    by_id = {task["id"]: task for task in tasks}
+    parents = titles_above(by_id.get(task["id"], task), by_id)
+    return f"{safe(task['id'])}  ({safe(with_path(clip(task['title'], _MAX_TITLE), parents))})"

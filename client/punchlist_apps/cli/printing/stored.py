@@ -1,4 +1,4 @@
-"""Names the changes of this command in an error that follows them: a full disk loses its output, not its changes."""
+"""Names the changes that a command has made in an error after them, such as a full disk that loses its output."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,10 +9,10 @@ from punchlist_schemas.methods import METHODS
 CHANGING = frozenset(
     {"daemon.backup", "space.add", "space.remove", "space.repair", "list.share", "list.join", "list.leave"}
 )
-"""Methods that change something although the method table lists them as reads or session calls."""
+"""Methods that change something although the method table has them as reads or session calls."""
 
 _MAY_CHANGE_NOTHING = {"task.claim": "task", "space.repair": "removed"}
-"""Methods that may change nothing, and the member of their result that is empty then."""
+"""Method that may change nothing → the member of its result that is empty then."""
 
 _LIST_CHANGES = {
     "conversation.attach": "the session of",
@@ -32,17 +32,17 @@ _LIST_CHANGES = {
     "space.repair": "the repair of",
     "turn.end": "the end of a turn in",
 }
-"""Method that names no task → the change to its list."""
+"""Method whose result has no tasks → its change, followed by the list."""
 
 _OTHER_CHANGES = {
     "daemon.backup": ("the backup", "path"),
     "space.add": ("the space", "space"),
     "space.remove": ("the removal of the space", "space"),
 }
-"""Method that concerns no list → the change, and the member that names its object."""
+"""Method without a list → its change, and the member that names the object."""
 
 _MAX_NAMES = 20
-"""Upper limit for the ids of a list, and for the other changes, in a message."""
+"""Maximum number of ids of a list, and of other changes, in a message."""
 
 
 def record(change: str) -> None:
@@ -51,8 +51,8 @@ def record(change: str) -> None:
 
 
 def record_tasks(conversation: str, ids: Iterable[str]) -> None:
-    """Record changes of a list, and of these tasks, that another connection of this command made."""
-    wire.completed.append(("list.apply", {"conversation": conversation}, {"tasks": [{"id": one} for one in ids]}))
+    """Record changes of these tasks that another connection of this command made."""
+    wire.completed.append(("list.apply", {"conversation": conversation}, {"tasks": [{"id": task} for task in ids]}))
 
 
 def advise_stored() -> str:
@@ -61,13 +61,13 @@ def advise_stored() -> str:
     for method, params, result in wire.completed:
         if _is_change(method, params, result):
             if ids := _task_ids(result):
-                tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{one}" for one in ids))
+                tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{task}" for task in ids))
             else:
                 others[_describe(method, result | params)] = None
     others |= dict.fromkeys(wire.written)
     changes = [f"{_shorten(list(ids))} of {place}" for place, ids in tasks.items()]
-    named = "; ".join([*changes, *([_shorten(list(others))] if others else [])])
-    return f"the change is stored ({named}), so don't repeat it" if named else ""
+    summary = "; ".join([*changes, *([_shorten(list(others))] if others else [])])
+    return f"the change is stored ({summary}), so don't repeat it" if summary else ""
 
 
 def _is_change(method: str, params: dict[str, Any], result: dict[str, Any]) -> bool:
@@ -77,13 +77,11 @@ def _is_change(method: str, params: dict[str, Any], result: dict[str, Any]) -> b
 
 
 def _describe(method: str, members: dict[str, Any]) -> str:
-    """Name a change that concerns no task."""
     words, member = _OTHER_CHANGES.get(method, (_LIST_CHANGES.get(method, method), "conversation"))
     return f"{words} {members[member]}"
 
 
 def _task_ids(result: dict[str, Any]) -> list[str]:
-    """The ids of the tasks in the result of a change."""
     tasks = [task["id"] for task in (result.get("task"), *result.get("tasks", ())) if task]
     deleted = result.get("deleted", ())
     return [*tasks, *result.get("added", ()), *(() if isinstance(deleted, str) else deleted)]  # str: a conversation
