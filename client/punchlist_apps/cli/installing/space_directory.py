@@ -1,7 +1,7 @@
-"""The directory of a space's server: reads its members from the configuration, and adds and removes some.
+"""Reads and changes the members of a space in the directory of its server's configuration.
 
-The configuration names each member in a comment. Only the lines of these members change, so that edits by hand stay.
-All files change or none.
+The configuration names each member in a comment. Only the lines of added and removed members change, so that edits by
+hand stay. Either all files change or none.
 """
 
 import os
@@ -26,10 +26,10 @@ class Request(NamedTuple):
 
     Attributes:
         space: The space.
-        hosts: The names by which members reach its servers; empty: those that the directory names.
-        database: Its database in PostgreSQL, None for NATS or for what the directory holds.
-        roles: Members to let in, with the role of each.
-        without: Members to take out, before others are let in.
+        hosts: Host names of its servers; empty for those in the directory.
+        database: Its database in PostgreSQL; None for NATS or for the database in the directory.
+        roles: Members to add, with the role of each.
+        without: Members to remove, before others are added.
     """
 
     space: str
@@ -45,9 +45,9 @@ class Outcome(NamedTuple):
     Attributes:
         members: The members now, with the role of each.
         added: Members with new creds.
-        removed: Members that were taken out.
+        removed: Members that were removed.
         files: The files that were written.
-        steps: What the person has to do next.
+        steps: The next steps for the user.
     """
 
     members: dict[str, str]
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 class _Engine(ABC):
-    """Makes and changes the files of a space for the server that orders its posts."""
+    """Makes and changes a space's files for one kind of server."""
 
     def __init__(self, request: Request, hosts: list[str]) -> None:
         self.request = request
@@ -70,27 +70,27 @@ class _Engine(ABC):
 
     @abstractmethod
     def find_members(self, text: str) -> dict[str, str]:
-        """Return the members that a configuration names, with the role of each."""
+        """Return the members in a configuration, with the role of each."""
 
     @abstractmethod
     def create_logins(self, names: list[str]) -> None:
-        """Make new creds for these members."""
+        """Create credentials for these members."""
 
     @abstractmethod
     def format_creds(self) -> dict[str, str]:
-        """Return the texts of the new creds, by member."""
+        """Return the texts of the new creds files, by member."""
 
     @abstractmethod
     def edit(self, text: str, without: Collection[str]) -> str:
-        """Return a configuration without some members, and with those that have new creds."""
+        """Return a configuration without some members, and with the members of the new creds."""
 
     @abstractmethod
     def format_urls(self, name: str) -> str:
-        """Return the addresses that a member gives to `punch space add`."""
+        """Return the addresses for a member's `punch space add`."""
 
     @abstractmethod
     def describe_rollout(self, files: list[str], *, is_new: bool) -> str:
-        """Return the step that brings the configuration to the servers."""
+        """Return the user's next step, which puts the configuration on the servers."""
 
 
 class _Nats(_Engine):
@@ -99,17 +99,17 @@ class _Nats(_Engine):
         self._logins: list[space_server.Login] = []
 
     def build_configuration(self) -> dict[str, str]:
-        if len(self.hosts) == 2:  # noqa: PLR2004 - two servers agree on nothing while one is away
+        if len(self.hosts) == 2:  # noqa: PLR2004 - without one of two there is no majority
             raise UsageError("two servers are down as soon as one is: give one --host, or three")
         if len(self.hosts) > _MAX_SERVERS:
             raise UsageError(f"{len(self.hosts)} servers are too many: give one --host, or three")
         servers = [space_server.Server(host) for host in self.hosts]
         secret = space_server.create_secret()
         names = _NATS[:1] if len(servers) == 1 else _NATS[1:]
-        texts = (
-            space_server.build_configuration(self.request.space, [], servers, at, secret) for at in range(len(servers))
-        )
-        return dict(zip(names, texts, strict=False))
+        return {
+            name: space_server.build_configuration(self.request.space, [], servers, number, secret)
+            for number, name in zip(range(len(servers)), names, strict=False)
+        }
 
     def find_members(self, text: str) -> dict[str, str]:
         return {user.name: user.role for user in space_server.find_users(text, self.request.space)[0]}
@@ -120,7 +120,7 @@ class _Nats(_Engine):
         self._logins = [space_server.create_login(name, self.request.roles[name]) for name in names]
 
     def format_creds(self) -> dict[str, str]:
-        return {one.name: one.creds for one in self._logins}
+        return {login.name: login.creds for login in self._logins}
 
     def edit(self, text: str, without: Collection[str]) -> str:
         return space_server.edit(text, self.request.space, self._logins, without)
@@ -154,7 +154,7 @@ class _Postgres(_Engine):
         self._logins = [space_postgres.create_login(name, self.request.roles[name]) for name in names]
 
     def format_creds(self) -> dict[str, str]:
-        return {one.name: one.format_creds(self.hosts, self._database) for one in self._logins}
+        return {login.name: login.format_creds(self.hosts, self._database) for login in self._logins}
 
     def edit(self, text: str, without: Collection[str]) -> str:
         return space_postgres.edit(text, self.request.space, self._logins, without)
@@ -163,46 +163,44 @@ class _Postgres(_Engine):
         return " ".join(f"postgres://{name}@{_bracket_ipv6(host)}/{self._database}" for host in self.hosts)
 
     def describe_rollout(self, files: list[str], *, is_new: bool) -> str:
-        made = f"createdb {self._database}; " if is_new else ""
-        return f"as the database's owner: {made}psql --dbname {self._database} --file {_POSTGRES}"
+        create = f"createdb {self._database}; " if is_new else ""
+        return f"as the database's owner: {create}psql --dbname {self._database} --file {_POSTGRES}"
 
 
 def update(folder: str, request: Request) -> Outcome:
-    """Make or change the files of a directory, or leave it untouched.
+    """Make or change the files of a directory. On an error none is changed.
 
     Raises:
         UsageError: The request does not fit the directory, or a file can't be written.
     """
     try:
-        kept = {
-            name: data.decode()
-            for name in _config_names(folder, request)
-            if (data := read(_path(folder, name))) is not None
-        }
+        files = ((name, read(_path(folder, name))) for name in _config_names(folder, request))
+        existing = {name: data.decode() for name, data in files if data is not None}
     except (FileError, UnicodeDecodeError) as error:
         raise StateError(f"{folder} can't be used: {error}") from None
-    engine = _choose_engine(folder, request, kept)
-    members = _read_members(folder, engine, kept)
+    engine = _choose_engine(folder, request, existing)
+    members = _read_members(folder, engine, existing)
     new = _select_new_members(folder, request, members)
-    if kept and not new and not request.without:
+    if existing and not new and not request.without:
         return Outcome(members, [], [], [], [])
     engine.create_logins(new)
-    texts = {name: engine.edit(text, request.without) for name, text in (kept or engine.build_configuration()).items()}
+    texts = {
+        name: engine.edit(text, request.without) for name, text in (existing or engine.build_configuration()).items()
+    }
     creds = {f"{name}.creds": text for name, text in engine.format_creds().items()}
     removed = [name for name in request.without if name not in new]
-    _write_files(folder, kept, texts, creds, [f"{name}.creds" for name in removed])
-    steps = [engine.describe_rollout(list(texts), is_new=not kept)]
+    _write_files(folder, existing, texts, creds, [f"{name}.creds" for name in removed])
+    steps = [engine.describe_rollout(list(texts), is_new=not existing)]
     if new:
-        given = "each member their creds" if len(new) > 1 else f"{new[0]} their creds"
-        steps.append(
-            f"give {given}; then: punch space add {request.space} {engine.format_urls(new[0])} --creds {new[0]}.creds"
-        )
+        receivers = "each member" if len(new) > 1 else new[0]
+        command = f"punch space add {request.space} {engine.format_urls(new[0])} --creds {new[0]}.creds"
+        steps.append(f"give {receivers} their creds; then: {command}")
     rest = {name: role for name, role in members.items() if name not in request.without}
     return Outcome(rest | {name: request.roles[name] for name in new}, new, removed, [*creds, *texts], steps)
 
 
 def _config_names(folder: str, request: Request) -> tuple[str, ...]:
-    """Return the names of the configuration: the directory decides where the command names no engine."""
+    """Return the possible names of configuration files, for the kind of server in the request or the directory."""
     has_nats = any(os.path.lexists(_path(folder, name)) for name in _NATS)
     if request.database is None and (has_nats or not os.path.lexists(_path(folder, _POSTGRES))):
         return _NATS
@@ -211,21 +209,23 @@ def _config_names(folder: str, request: Request) -> tuple[str, ...]:
     return (_POSTGRES,)
 
 
-def _choose_engine(folder: str, request: Request, kept: dict[str, str]) -> _Engine:
-    found = next((one for text in kept.values() if (one := _HOSTS.search(text)) is not None), None)
-    named = found[1].split() if found is not None else []
-    if named and request.hosts and named != request.hosts:
-        raise UsageError(f"{folder} is for {', '.join(named)}: leave out --host, or choose another directory with --to")
-    hosts = request.hosts or named
-    if not kept and not hosts:
+def _choose_engine(folder: str, request: Request, existing: dict[str, str]) -> _Engine:
+    comment = next((match for text in existing.values() if (match := _HOSTS.search(text)) is not None), None)
+    recorded = comment[1].split() if comment is not None else []
+    if recorded and request.hosts and recorded != request.hosts:
+        raise UsageError(
+            f"{folder} is for {', '.join(recorded)}: leave out --host, or choose another directory with --to"
+        )
+    hosts = request.hosts or recorded
+    if not existing and not hosts:
         raise UsageError(
             f"{folder} holds no space: choose its directory with --to, or for a new one give the name by which members"
             " reach it: --host lists.example.org"
         )
-    if request.database is None and _POSTGRES not in kept:
+    if request.database is None and _POSTGRES not in existing:
         return _Nats(request, hosts)
-    written = re.search(r"psql --dbname (\S+)", kept.get(_POSTGRES, ""))
-    database = written[1] if written is not None and written[1] != "DATABASE" else request.database
+    command = re.search(r"psql --dbname (\S+)", existing.get(_POSTGRES, ""))
+    database = command[1] if command is not None and command[1] != "DATABASE" else request.database
     if database is None:
         raise UsageError(f"{_path(folder, _POSTGRES)} does not name its database: add --postgres DATABASE")
     if request.database not in (None, database):
@@ -233,28 +233,28 @@ def _choose_engine(folder: str, request: Request, kept: dict[str, str]) -> _Engi
     return _Postgres(request, hosts, database)
 
 
-def _read_members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, str]:
+def _read_members(folder: str, engine: _Engine, existing: dict[str, str]) -> dict[str, str]:
     members: dict[str, str] | None = None
-    for name, text in kept.items():
+    for name, text in existing.items():
         try:
-            found = engine.find_members(text)
+            own = engine.find_members(text)
         except ValueError as error:
             raise UsageError(
                 f"{_path(folder, name)} is not of the space {engine.request.space} ({error}): choose another directory"
                 " with --to"
             ) from None
-        if members is not None and found != members:
-            raise StateError(f"{_path(folder, name)} lets in others than {next(iter(kept))}: make them alike first")
-        members = found
+        if members is not None and own != members:
+            raise StateError(f"{_path(folder, name)} lets in others than {next(iter(existing))}: make them alike first")
+        members = own
     return members or {}
 
 
 def _select_new_members(folder: str, request: Request, members: dict[str, str]) -> list[str]:
-    """Return the members that get new creds."""
-    there = ", ".join(f"{name} ({role})" for name, role in members.items())
+    """Check a request and return the members that get new creds."""
+    names = ", ".join(f"{name} ({role})" for name, role in members.items())
     for name in request.without:
         if name not in members:
-            raise UsageError(f"{name} is not a member in {folder}: " + (f"it has {there}" if there else "it has none"))
+            raise UsageError(f"{name} is not a member in {folder}: it has {names or 'none'}")
     for name, role in request.roles.items():
         if name in request.without:
             continue
@@ -272,11 +272,13 @@ def _select_new_members(folder: str, request: Request, members: dict[str, str]) 
 
 
 def _write_files(
-    folder: str, kept: dict[str, str], texts: dict[str, str], creds: dict[str, str], gone: Sequence[str]
+    folder: str, existing: dict[str, str], texts: dict[str, str], creds: dict[str, str], removed: Sequence[str]
 ) -> None:
-    changes = [Replacement(_path(folder, name), _encode(kept.get(name)), _encode(text)) for name, text in texts.items()]
+    changes = [
+        Replacement(_path(folder, name), _encode(existing.get(name)), _encode(text)) for name, text in texts.items()
+    ]
     try:
-        for name in (*creds, *gone):
+        for name in (*creds, *removed):
             before = read(path := _path(folder, name))
             if before is not None or name in creds:
                 changes.append(Replacement(path, before, _encode(creds.get(name))))

@@ -1,4 +1,4 @@
-"""Ending and starting the daemon for good, whoever looks after it: the service manager, or nobody."""
+"""Stops and starts the daemon, with or without a service manager."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ _PROPERTIES = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "
 
 
 class Manager:
-    """The user manager, if one answers."""
+    """systemd's user manager. `error` says why it can't be used; empty if it can."""
 
     def __init__(self) -> None:
         self.error = ""
@@ -31,7 +31,7 @@ class Manager:
 
     def _run(self, *words: str) -> tuple[str, str]:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 ["systemctl", "--user", "--no-pager", *words],
                 capture_output=True,
                 text=True,
@@ -42,9 +42,11 @@ class Manager:
             return "", "there is no systemctl on this machine"
         except subprocess.TimeoutExpired:
             return "", f"systemctl did not answer within {_SYSTEMCTL_TIMEOUT_S} s"
-        return done.stdout, "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+        error = "" if process.returncode == 0 else process.stderr.strip() or f"exit code {process.returncode}"
+        return process.stdout, error
 
     def run(self, *words: str) -> str:
+        """Run systemctl and return its error; empty on success."""
         return self.error or self._run(*words)[1]
 
     def show(self, unit: str) -> dict[str, str]:
@@ -53,23 +55,23 @@ class Manager:
 
 
 def holds_socket(manager: Manager, socket: str) -> bool:
-    """Whether the manager holds this socket, so that every connection has it start the daemon."""
-    shown = manager.show(SOCKET)
-    return shown.get("ActiveState") == "active" and shown.get("Listen", "").startswith(f"{socket} ")
+    """Return whether the manager listens on this socket, and so starts the daemon at each connection."""
+    properties = manager.show(SOCKET)
+    return properties.get("ActiveState") == "active" and properties.get("Listen", "").startswith(f"{socket} ")
 
 
 def stop(target: Target, options: Options) -> int | None:
-    """Have the daemon answer what it was asked and end, and see that it does. It stays away.
+    """Stop the daemon after its accepted calls, and wait until it has ended.
 
-    A suspended daemon is continued for that. Programs that were connected to it wait; a new command starts it again
+    A suspended daemon is resumed first. Connected programs don't start the daemon again, but new commands do
     (`Target.dial`).
 
     Returns:
-        Its process id; None if none ran.
+        The daemon's process id; None if none ran.
 
     Raises:
-        DaemonUnavailable: Somebody else listens there: another user, or a daemon of another data directory.
-        TimedOut: It still works on what it was asked.
+        DaemonUnavailable: Another user's daemon, or one of another data directory, has the socket.
+        TimedOut: The daemon hasn't finished its calls in time.
     """
     manager = Manager()
     if (suspended := find_lock_holder(target.data_dir)) and os_calls.is_suspended(suspended):
@@ -98,7 +100,7 @@ def stop(target: Target, options: Options) -> int | None:
 
 
 def start(target: Target, options: Options) -> HelloResult:
-    """See that a daemon runs, whoever stopped the one before, and tell which."""
+    """Start a daemon if none runs, even after `stop`, and return its `daemon.hello` result."""
     allow_start(target.socket)
     with Caller(target.with_autostart(True), **options) as caller:
         return caller.open()

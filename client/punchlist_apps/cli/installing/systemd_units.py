@@ -1,4 +1,4 @@
-"""The systemd user units as shipped, with the paths of this user put in."""
+"""The shipped systemd user units, with the paths of this user filled in."""
 
 import os
 import re
@@ -19,28 +19,27 @@ _PLAIN = re.compile(r"[\w@%+=:,./~-]+", re.ASCII)
 
 
 class UnitError(Exception):
-    """A unit can't be made; the message says why."""
+    """A unit can't be built."""
 
 
 class Places(NamedTuple):
-    """What the units of one user differ in: absolute paths, and the python that has punchlistd."""
+    """The absolute paths that differ between users, and the Python interpreter that has punchlistd."""
 
     socket: str
     data_dir: str
     runtime_dir: str = ""
-    """XDG_RUNTIME_DIR, which the manager knows as %t."""
+    """XDG_RUNTIME_DIR, which units call %t."""
     python: str = sys.executable
     programs: tuple[str, ...] = ()
-    """Directories that the program is read from, where the home directory is hidden."""
+    """Directories that the program is read from, made visible in units that hide the home directory."""
 
 
 def read_shipped_unit(name: str) -> str:
-    """The text of a unit file as it was shipped."""
     return read_shipped(f"systemd/{name}")
 
 
 def render_units(places: Places, *, hardened: bool = False, web: bool = False) -> dict[str, str]:
-    """File name below the directory of user units → text.
+    """Return the texts of the units, by file name in the directory of user units.
 
     Raises:
         UnitError: A path can't be written into a unit.
@@ -67,7 +66,7 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
 
 
 def quote(word: str) -> str:
-    """One word of a systemd setting (systemd.syntax(7))."""
+    """Quote one word of a systemd setting (systemd.syntax(7))."""
     if _CONTROL.search(word):
         raise UnitError(f"{word!r} has control characters, which no unit should hold")
     text = word.replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')
@@ -75,26 +74,26 @@ def quote(word: str) -> str:
 
 
 def _quote_program(path: str) -> str:
-    """The first word of a command line, in which `$` has no meaning and some characters are not allowed."""
+    """Quote the first word of a command line, where `$` has no meaning and some characters are not allowed."""
     if any(character in path for character in "\"'\\"):
         raise UnitError(f"{path} has quotes or backslashes, which systemd does not take in the name of a program")
     return quote(path)
 
 
 def _quote_argument(word: str) -> str:
-    """One word of a command line, in which `$` has a meaning."""
+    """Quote another word of a command line, where `$` has a meaning."""
     return quote(word).replace("$", "$$")
 
 
 def _quote_mount(path: str) -> str:
-    """One path of a setting in which a colon has a meaning."""
+    """Quote a path of a setting in which a colon has a meaning."""
     if ":" in path:
         raise UnitError(f"{path} has a colon, which the hardened unit can't hold")
     return quote(path)
 
 
 def _listen_address(places: Places) -> str:
-    """The socket's path; as %t where it lies in the runtime directory, since that may change."""
+    """Return the socket's path for the unit, relative to %t if possible, since the runtime directory may change."""
     if _CONTROL.search(places.socket):
         raise UnitError(f"{places.socket!r} has control characters, which no unit should hold")
     inside = places.runtime_dir and places.socket.startswith(places.runtime_dir.rstrip("/") + "/")
@@ -110,7 +109,7 @@ def _replace_setting(text: str, setting: str, value: str) -> str:
 
 
 def find_program_paths() -> tuple[str, ...]:
-    """Directories that the program of this very interpreter is read from."""
+    """Return the directories that this interpreter reads the program from."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     daemon = Path(package).with_name("daemon")
     sources = (str(Path(package).parent),) if daemon.is_dir() else (package,)

@@ -1,4 +1,4 @@
-"""Checks: runs a command for each task that waits for it at its gate, and answers by how the command ended."""
+"""Runs a check for each task that waits at its gate, and approves or rejects the task by the command's exit code."""
 
 import asyncio
 
@@ -15,24 +15,25 @@ from punchlist_schemas.things import Task
 
 
 class Checks:
-    """One check, for the tasks of a list one after the other.
+    """One check, run for the tasks of a list one by one.
 
-    A task that changes while its check runs is checked once more: what passed would not be what is there.
+    A task that changes while its check runs is checked again, since the result is for an older version.
 
     Args:
         conversation: The list.
         check: The name of the check.
-        command: What decides.
-        env: The environment of the command, without the task.
-        timeout_ms: A command that takes longer is killed with all that it started, and the check has failed.
-        display: Where lines go.
+        command: The command that decides.
+        env: The environment of the command, without the task's variables.
+        timeout_ms: Upper limit for one command. After it the command and its descendants are killed, and the check
+            has failed.
+        display: Prints the output.
 
     Attributes:
-        passed: How many tasks have passed.
-        failed: How many have not.
+        passed: Number of tasks that have passed.
+        failed: Number of tasks that have not.
     """
 
-    def __init__(  # noqa: PLR0913 - what a check is made of
+    def __init__(  # noqa: PLR0913 - the parts of a check
         self,
         conversation: AsyncConversation,
         check: str,
@@ -55,10 +56,10 @@ class Checks:
         self.failed = 0
 
     async def run(self, *, once: bool) -> None:
-        """Check what waits, and unless `once`, what comes to wait, until stopped.
+        """Check the waiting tasks. Unless `once`, continue with later ones until stopped.
 
         Raises:
-            UsageError: The command can't be started. No task was touched.
+            StateError: The command can't be started. No task was touched.
         """
         self._running = asyncio.current_task()
         try:
@@ -75,7 +76,7 @@ class Checks:
                 raise
 
     def stop(self) -> None:
-        """Give up: what is being checked goes on waiting."""
+        """Stop without a result. The task of a running check stays waiting."""
         self._stopped = True
         if self._child is not None:
             self._child.stop()
@@ -86,20 +87,20 @@ class Checks:
         return task.waits_for == "check" and task.gate is not None and task.gate.check == self._check
 
     async def _check_tasks(self, waiting: list[Task]) -> None:
-        for known in waiting:
+        for listed in waiting:
             try:
-                task = await self._conversation.get(known.id)
+                task = await self._conversation.get(listed.id)
                 while self._is_mine(task) and not self._stopped:
                     if await self._check_task(task):
                         break
                     task = await self._conversation.get(task.id)
             except NotFound:
-                continue  # it was deleted meanwhile
+                continue  # the task was deleted
         if self._stopped and self._running is not None:
             self._running.cancel()
 
     async def _check_task(self, task: Task) -> bool:
-        """Check a task and tell; False if it has changed meanwhile."""
+        """Check a task and report the result; return False if the task has changed since."""
         self._display.show_start(task)
         reason = await self._run_check(task)
         if reason is None:
@@ -119,7 +120,7 @@ class Checks:
         return True
 
     async def _run_check(self, task: Task) -> str | None:
-        """Why the task does not pass, "" if it does; None: the check was given up."""
+        """Run the command and return why the task doesn't pass: empty if it does, None if the check was stopped."""
         env = {**self._env, **build_environment(task, PUNCHLIST_CHECK=self._check)}
         try:
             words = self._command.build_words(task)

@@ -1,4 +1,4 @@
-"""What `punch run` shows: each line of output with its task, and on a terminal how far the list is, below."""
+"""Output of `punch run`: the lines of commands with their tasks, and on a terminal a progress line below them."""
 
 import os
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.things import Counts, Task
 
 MAX_LOG_BYTES = 10 << 20
-"""A task's log file ends here."""
+"""Maximum size of a task's log file in bytes."""
 
 _BAR = 20
 
 
 class LogFile:
-    """Everything that one run of a task said, up to a bound. What an earlier run has left is never written over."""
+    """The output of one run of a task, up to `MAX_LOG_BYTES`. Files of earlier runs are never overwritten."""
 
     def __init__(self, directory: str, task: Task) -> None:
         make_directories(directory)
@@ -37,22 +37,23 @@ class LogFile:
 
 
 def _create_log(stem: str) -> tuple[str, int]:
-    """Make a file that is not there yet, since attempts count from one again after a reopening; its path, and open."""
-    path, again = f"{stem}.log", 1
+    """Create and open a log file with a new name, and return its path and descriptor."""
+    path, number = f"{stem}.log", 1
     while True:
         try:
             return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            again += 1
-            path = f"{stem}-{again}.log"
+        except FileExistsError:  # a reopened task counts its attempts from one again
+            number += 1
+            path = f"{stem}-{number}.log"
 
 
 class Display:
-    """Prints lines, and keeps one line of progress below them where there is a terminal.
+    """Prints lines, and on a terminal one progress line below them.
 
     Attributes:
-        lost: Why nothing can be printed any more; the results of commands must not be lost with their output.
-        on_lost: Called once when that happens.
+        write_error: The error that ended the output. It isn't raised immediately, so that the results of running
+            commands are still recorded.
+        on_write_error: Called once for this error.
     """
 
     def __init__(self, style: Style) -> None:
@@ -65,14 +66,13 @@ class Display:
 
     @property
     def has_progress(self) -> bool:
-        """Whether there is a terminal to keep a line of progress on."""
         return self._style.terminal
 
     def show_output(self, task: Task, text: str) -> None:
         self._line(self._style.paint("dim", f"#{safe(task.id)} ") + safe(text, "\t"))
 
     def show_start(self, task: Task, name: str = "") -> None:
-        """A command was started for a task; `name` is its title with those of its parents, if it has any."""
+        """Record that a command runs for a task. `name` is the title, with those of the parents."""
         self._running[task.id] = task
         self._names[task.id] = name or task.title
 

@@ -20,7 +20,7 @@ KILL_AFTER_S = 5.0
 """Grace period between SIGTERM and SIGKILL, in seconds, for a command and its descendants."""
 
 POLL_S = 0.05
-"""Seconds between checks for processes that were asked to end: the kernel reports the end of children alone."""
+"""Seconds between checks whether processes have ended. The kernel reports only the end of children."""
 
 _REAP_TIMEOUT_S = 1.0
 """Longest wait for killed processes, in seconds: a zombie whose parent does not reap it never ends."""
@@ -31,7 +31,7 @@ _input: int | None = None
 
 @contextmanager
 def start_guard() -> Generator[None]:
-    """Have a guard end the commands that this process leaves running, even if it is killed."""
+    """Start a guard that ends the commands this process leaves running, even if it is killed."""
     global _input  # noqa: PLW0603 - a process has one guard
     # Drop the mark of a runner around this one: that runner would end the guard with its command.
     env = {name: value for name, value in os.environ.items() if name != orphans.MARK}
@@ -44,7 +44,7 @@ def start_guard() -> Generator[None]:
         env=env,
         start_new_session=True,
     )
-    assert guard.stdin is not None, "asked for"
+    assert guard.stdin is not None, "it is a pipe"
     _input = guard.stdin.fileno()
     os.set_blocking(_input, False)
     try:
@@ -56,14 +56,14 @@ def start_guard() -> Generator[None]:
 
 
 def send(line: str) -> None:
-    """Send the guard a line without waiting, if there is a guard."""
+    """Send a line to the guard without waiting. Does nothing without a guard."""
     if _input is not None:
         with suppress(BrokenPipeError, BlockingIOError):
             os.write(_input, f"{line}\n".encode())
 
 
 def main() -> None:
-    """Read which commands run until their runner has ended, then end them."""
+    """Track the runner's commands until the runner has ended, then end them."""
     commands: dict[str, int | None] = {}
     for line in sys.stdin:
         mark, _, group = line[1:-1].partition(" ")
@@ -76,20 +76,20 @@ def main() -> None:
 
 def _end_commands(marks: Iterable[str], groups: set[int]) -> None:
     kill_at = time.monotonic() + KILL_AFTER_S
-    asked: set[int] = set()
+    signalled: set[int] = set()
     while time.monotonic() < kill_at + _REAP_TIMEOUT_S:
         number = signal.SIGTERM if time.monotonic() < kill_at else signal.SIGKILL
-        left = {-group for group in groups if _is_alive(group)}
-        # Ask each process once: a second SIGTERM makes some programs end without cleaning up.
-        left |= {pid for mark in marks for pid in orphans.find_marked(mark) if _group_of(pid) not in groups}
-        if not left:
+        pids = {-group for group in groups if _is_alive(group)}
+        pids |= {pid for mark in marks for pid in orphans.find_marked(mark) if _find_group(pid) not in groups}
+        if not pids:
             return
-        orphans.send_signal(left - asked if number == signal.SIGTERM else left, number)
-        asked |= left
+        # Send SIGTERM to each process once: a second one makes some programs exit without cleaning up.
+        orphans.send_signal(pids - signalled if number == signal.SIGTERM else pids, number)
+        signalled |= pids
         time.sleep(POLL_S)
 
 
-def _group_of(pid: int) -> int:
+def _find_group(pid: int) -> int:
     try:
         return os.getpgid(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Lanes: each claims one task after the other and runs the command for it, until there is nothing more to do."""
+"""Lanes that work in parallel: each claims a task, runs the command for it, and repeats until no task is left."""
 
 import asyncio
 import errno
@@ -26,24 +26,30 @@ from punchlist_schemas.things import PRIORITIES, Task, is_heading
 LEASE_MS = 60_000
 
 MAX_DELAY_MS = 3_600_000
-"""The delay before a task is tried again does not grow beyond this."""
+"""Maximum delay before a retry, in milliseconds."""
 
 _CLOCK_SLACK_S = 2.0
-"""How much longer than that a lane waits: the daemon goes by the wall clock, and we by the monotonic one."""
+"""Seconds that a lane waits longer than a retry's delay: the daemon uses the wall clock, lanes the monotonic one."""
 
 _MAX_NAMES = 5
 
 _PROGRESS_S = 0.2
-"""How long a state of the progress line stands at least."""
+"""Minimum interval between updates of the progress line, in seconds."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to run and how.
+    """The command to run, and its terms.
 
-    `env` is what every command is given besides its task; `log_dir` where the logs of the tasks are. `groups` are
-    labels whose tasks have so many lanes of their own; `jobs` are the lanes of all other tasks. A task whose command
-    fails is tried again `retries` times, after `retry_ms` and twice as long each time. `restart_failed` begins with
-    those that have failed.
+    Attributes:
+        log_dir: The directory of the tasks' log files.
+        env: Variables for every command, in addition to those of its task.
+        jobs: Number of lanes for tasks of no group.
+        keep_going: Whether to continue on a list that has stopped at a failure.
+        follow: Whether to wait for new tasks.
+        groups: Label → number of lanes for its tasks.
+        retries: Maximum number of retries of a task.
+        retry_ms: Delay before the first retry; doubles with each retry.
+        restart_failed: Whether to reopen failed tasks first.
     """
 
     command: Command
@@ -61,12 +67,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Lanes:
-    """A run of the command over a list.
+    """One run of `punch run` on a list.
 
     Attributes:
-        failed: The tasks whose last try failed.
-        done: How many were completed.
-        waiting: How many were completed and wait at their gate.
+        failed: The tasks whose last attempt failed.
+        done: Number of completed tasks.
+        waiting: Number of tasks that are done and wait at their gate.
     """
 
     def __init__(
@@ -74,7 +80,7 @@ class Lanes:
     ) -> None:
         self._notifier = notifier or Notifier(None, None, {}, display)
         self._retry_at = 0.0
-        """When the last of the tasks to be tried again becomes ready, by the monotonic clock."""
+        """Monotonic time at which all postponed tasks are ready."""
         self._conversation = conversation
         self._plan = plan
         self._display = display
@@ -89,27 +95,28 @@ class Lanes:
         self.waiting = 0
 
     async def run(self) -> None:
-        """Work until there is nothing more to be had, or until told to stop."""
+        """Run tasks until none is left, or until `finish` or `stop`."""
         if self._plan.restart_failed:
             await self._restart_failed()
-        beside = [asyncio.create_task(self._update_progress())] if self._display.has_progress else []
+        helpers = [asyncio.create_task(self._update_progress())] if self._display.has_progress else []
         if self._plan.groups:
-            beside.append(asyncio.create_task(self._wake_on_changes()))
+            helpers.append(asyncio.create_task(self._wake_on_changes()))
         try:
             async with asyncio.TaskGroup() as lanes:
                 for label, jobs in {"": self._plan.jobs, **self._plan.groups}.items():
                     for _ in range(jobs):
                         lanes.create_task(self._run_lane(label))
         finally:
-            for task in beside:
-                task.cancel()
+            for helper in helpers:
+                helper.cancel()
             await self._stop_children()
         await self._report()
 
     async def _restart_failed(self) -> None:
         restarted = 0
         for task in await self._conversation.list(status="failed"):
-            with suppress(IllegalTransition):  # it failed because tasks below it did, and comes back with them
+            # A parent that failed because of its children is reopened with them.
+            with suppress(IllegalTransition):
                 await self._conversation.reopen(task.id)
                 restarted += not is_heading(task.metadata)
         self._display.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
@@ -118,41 +125,42 @@ class Lanes:
         info = await self._conversation.info()
         counts = info.counts
         left = counts.pending + counts.in_progress + counts.paused - self.waiting
-        if left > 0:  # headings are no work
+        if left > 0:  # don't count headings
             unfinished = await self._conversation.list(status=("pending", "in_progress", "paused"))
             left -= sum(is_heading(task.metadata) for task in unfinished)
         parts = [f"{self.done} done", f"{len(self.failed)} failed" if self.failed else ""]
         parts += [f"{self.waiting} waiting for approval" if self.waiting else "", f"{left} left" if left > 0 else ""]
-        said = ", ".join(part for part in parts if part)
-        why = await self._explain_rest() if left > 0 and not self._stopped else ""
-        self._display.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{said}{why}")
+        summary = ", ".join(part for part in parts if part)
+        reason = await self._explain_rest() if left > 0 and not self._stopped else ""
+        self._display.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{summary}{reason}")
         facts = {"conversation": self._conversation.id, "done": self.done, "failed": len(self.failed)}
         self._notifier.send("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
         await self._notifier.drain()
 
     async def _explain_rest(self) -> str:
-        told = await self._conversation.explain(owner=self._plan.owner)
-        failed = [reason for reason in told.reasons if reason.kind in ("stopped", "failed")]
+        explained = await self._conversation.explain(owner=self._plan.owner)
+        failed = [reason for reason in explained.reasons if reason.kind in ("stopped", "failed")]
         if not failed:
-            return " (punch why ID says why)" if not told.ready else ""
-        names = ", ".join(f"#{reason.by}" for reason in failed[:_MAX_NAMES]) + (
-            ", …" if len(failed) > _MAX_NAMES else ""
-        )
+            return " (punch why ID says why)" if not explained.ready else ""
+        names = ", ".join(f"#{reason.by}" for reason in failed[:_MAX_NAMES])
+        names += ", …" if len(failed) > _MAX_NAMES else ""
         return f" behind {names}, which failed (punch run --restart-failed tries again)"
 
     async def _stop_children(self) -> None:
-        """Stop what still runs, and wait until nothing of it is left: the loop that would kill it ends with this."""
+        """Stop the running commands and wait for their end, since only a running event loop can kill them."""
         for child in self._children:
             child.stop()
         await asyncio.gather(*(child.wait(None) for child in self._children))
 
     def finish(self) -> None:
+        """Claim no more tasks, but let running commands end."""
         self._finishing = True
         for claiming in self._claiming:
             claiming.cancel()
         self._wake_lanes()
 
     def stop(self) -> None:
+        """Claim no more tasks, stop the running commands and release their tasks."""
         self._stopped = True
         self.finish()
         for child in self._children:
@@ -163,7 +171,7 @@ class Lanes:
         return self._stopped
 
     async def _update_progress(self) -> None:
-        """Keep the progress line current: after what happens here, and not more often than somebody can read."""
+        """Update the progress line after each change by a lane, at most every `_PROGRESS_S` seconds."""
         while True:
             changed = self._changed
             self._display.show_progress((await self._conversation.info()).counts)
@@ -175,7 +183,7 @@ class Lanes:
         self._changed = asyncio.Event()
 
     async def _wake_on_changes(self) -> None:
-        """Lanes that choose tasks by their labels look again when the list has changed."""
+        """Wake the lanes after each change of the list: with groups they choose tasks themselves."""
         async with self._conversation.watch() as changes:
             async for _ in changes:
                 self._wake_lanes()
@@ -188,7 +196,7 @@ class Lanes:
         while task is not None:
             self._busy += 1
             finish = await self._run_task(work, task)
-            # The end of one task and the claim of the next go out together: one commit for both.
+            # Send the end of one task and the claim of the next together, so that they share a commit.
             finishing = asyncio.create_task(self._finish_task(task, finish))
             await asyncio.sleep(0)
             task = await self._next_task(work, label)
@@ -197,18 +205,19 @@ class Lanes:
 
     async def _finish_task(self, task: Task, finish: Coroutine[Any, Any, object]) -> None:
         try:
-            done = await finish
-            if isinstance(done, SetStatusResult):
+            result = await finish
+            if isinstance(result, SetStatusResult):
                 stored.record_tasks(self._conversation.id, [task.id])
-            if isinstance(done, SetStatusResult) and done.task.waits_for is not None:
-                self.done -= 1
-                self.waiting += 1
-                self._display.note(f"#{task.id} waits for a {done.task.waits_for}")
-                self._notify("waiting", done.task)
+                if result.task.waits_for is not None:
+                    self.done -= 1
+                    self.waiting += 1
+                    self._display.note(f"#{task.id} waits for a {result.task.waits_for}")
+                    self._notify("waiting", result.task)
         except (LeaseLost, LeaseHeld) as error:
             self._display.note(f"#{task.id}: the claim was lost meanwhile: {error}")
         finally:
-            self._busy -= 1  # not sooner: a lane that found nothing would leave before this made something ready
+            # Only now: an idle lane must not leave before the end of this task has made others ready.
+            self._busy -= 1
             self._wake_lanes()
 
     async def _next_task(self, work: AsyncWork, label: str) -> Task | None:
@@ -217,13 +226,13 @@ class Lanes:
             task = await self._claim_cancellably(work, label)
             if task is not None:
                 return task
-            # What another lane finished meanwhile may have made something ready after the daemon had answered this one.
+            # If another lane has finished a task since, that may have made others ready after the daemon's response.
             if not changed.is_set():
                 retry_s = self._retry_at - time.monotonic()
                 follows = self._plan.follow and bool(self._plan.groups)
                 if not (self._busy or follows or retry_s > 0):
                     return None
-                # The time of a task that is to be tried again makes it ready too.
+                # A postponed task becomes ready by time, without a change.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(retry_s if retry_s > 0 else None):
                         await changed.wait()
@@ -256,28 +265,28 @@ class Lanes:
         )
         for ready in urgent_first:
             if label in ready.labels or (not label and groups.keys().isdisjoint(ready.labels)):
-                with suppress(RequestRefused):  # another was faster
+                with suppress(RequestRefused):  # another worker was faster
                     return await work.take(ready.id)
         return None
 
     async def _run_task(self, work: AsyncWork, task: Task) -> Coroutine[Any, Any, object]:
-        """Run the command for a task; what is to be told of it."""
+        """Run the command for a task and return the call that reports its outcome to the daemon."""
         self._display.show_start(task, _title_path(work, task))
         self._wake_lanes()
         log = LogFile(self._plan.log_dir, task)
         try:
             ending = await self._run_command(work, task, log)
         except (UnusableText, ValueError) as error:  # ValueError: a word holds a null byte
-            said = str(error)
-            log.write(said)
-            return self._fail(work, task, said)
+            log.write(str(error))
+            return self._fail(work, task, str(error))
         except OSError as error:
-            if error.errno != errno.E2BIG:  # the command is at fault, not the task: every other task would fail as well
+            problem = f"can't start {self._plan.command.words[0]}: {error.strerror}"
+            # E2BIG is the task's fault. Any other error is the command's, and all tasks would fail: end the run.
+            if error.errno != errno.E2BIG:
                 await work.release()
-                raise StateError(f"can't start {self._plan.command.words[0]}: {error.strerror}") from error
-            said = f"can't start {self._plan.command.words[0]}: {error.strerror}"
-            log.write(said)
-            return self._fail(work, task, said)
+                raise StateError(problem) from error
+            log.write(problem)
+            return self._fail(work, task, problem)
         finally:
             log.close()
         if self._stopped:
@@ -315,9 +324,13 @@ class Lanes:
 
     async def _run_command(self, work: AsyncWork, task: Task, log: LogFile) -> Ending:
         words = self._plan.command.build_words(task)
-        told = {"PUNCHLIST_OWNER": self._plan.owner, "PUNCHLIST_FENCE": str(work.fence), "PUNCHLIST_LOG": log.path}
-        told["PUNCHLIST_PATH"] = _title_path(work, task)
-        env = {**os.environ, **self._plan.env, **build_environment(task, **told)}
+        claim = {
+            "PUNCHLIST_OWNER": self._plan.owner,
+            "PUNCHLIST_FENCE": str(work.fence),
+            "PUNCHLIST_LOG": log.path,
+            "PUNCHLIST_PATH": _title_path(work, task),
+        }
+        env = {**os.environ, **self._plan.env, **build_environment(task, **claim)}
 
         def on_line(stream: str, text: str) -> None:
             log.write(text)
@@ -334,4 +347,4 @@ class Lanes:
 
 
 def _title_path(work: AsyncWork, task: Task) -> str:
-    return with_path(task.title, [one.title for one in work.path])
+    return with_path(task.title, [parent.title for parent in work.path])

@@ -1,4 +1,4 @@
-"""Tells a command or a webhook what becomes of tasks: that one has failed, waits for a person, or all are finished."""
+"""Notifies a command or a webhook when a task has failed, a task waits for a person, or all are finished."""
 
 import asyncio
 import contextlib
@@ -18,20 +18,20 @@ from punchlist_apps.cli.running.child import Child
 from punchlist_apps.cli.running.display import Display
 
 TIMEOUT_S = 30.0
-"""How long a notification may take; then it is given up, and its command is killed."""
+"""Upper limit for one notification, in seconds. After it the command is killed."""
 
 
 class Notifier:
-    """Where notifications go. What goes wrong with one is told and stops nothing.
+    """Sends notifications. A failed one is reported and doesn't stop the run.
 
     Args:
-        command: Split into words and run without a shell; it reads the notification as JSON from standard input.
-        url: Gets it by POST as JSON.
+        command: Split into words and run without a shell. Standard input has the notification as JSON.
+        url: Receives the notification as JSON by POST.
         env: The environment of the command.
-        display: Where problems are told.
+        display: Prints problems.
 
     Raises:
-        UsageError: The command is not there, or the URL is none of http or https.
+        UsageError: The command is not found, or the URL is not http or https.
     """
 
     def __init__(self, command: str | None, url: str | None, env: Mapping[str, str], display: Display) -> None:
@@ -39,23 +39,23 @@ class Notifier:
         self._url = _check_url(url)
         self._env = env
         self._display = display
-        self._underway: set[asyncio.Task[None]] = set()
+        self._in_flight: set[asyncio.Task[None]] = set()
 
     def send(self, event: str, facts: Mapping[str, Any]) -> None:
-        """Send a notification on its way: `failed`, `waiting` or `finished`, and what there is to say about it."""
+        """Start to send a notification of an event: `failed`, `waiting` or `finished`."""
         body = msgspec.json.encode({"event": event, **facts})
-        ways: list[Coroutine[Any, Any, None]] = []
+        deliveries: list[Coroutine[Any, Any, None]] = []
         if self._words:
-            ways.append(self._run(event, body))
+            deliveries.append(self._run(event, body))
         if self._url:
-            ways.append(self._post(body))
-        for way in ways:
-            task = asyncio.create_task(way)
-            self._underway.add(task)
-            task.add_done_callback(self._underway.discard)
+            deliveries.append(self._post(body))
+        for delivery in deliveries:
+            task = asyncio.create_task(delivery)
+            self._in_flight.add(task)
+            task.add_done_callback(self._in_flight.discard)
 
     async def drain(self) -> None:
-        await asyncio.gather(*self._underway)
+        await asyncio.gather(*self._in_flight)
 
     async def _run(self, event: str, body: bytes) -> None:
         try:
@@ -76,7 +76,7 @@ class Notifier:
 
 
 def _ignore_output(_stream: str, _text: str) -> None:
-    """What a notification prints is nobody's business but its reason, if it fails."""
+    """Discard the output: the reason of a failure has its last lines."""
 
 
 def _parse_command(command: str | None) -> list[str]:
@@ -101,22 +101,22 @@ def _check_url(url: str | None) -> str:
 
 
 async def _post_in_thread(url: str, body: bytes) -> None:
-    """Post in a thread that nobody waits for longer than there is patience: a slow server could keep it for ever."""
+    """Post in a daemon thread, which doesn't delay the exit: a slow server could occupy it forever."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
-    def settle(error: Exception | None) -> None:
+    def set_outcome(error: Exception | None) -> None:
         if not done.done():
             done.set_result(None) if error is None else done.set_exception(error)
 
     def post() -> None:
-        failed: Exception | None = None
+        failure: Exception | None = None
         try:
             _post(url, body)
         except Exception as error:
-            failed = error
+            failure = error
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, failed)
+            loop.call_soon_threadsafe(set_outcome, failure)
 
     threading.Thread(target=post, daemon=True).start()
     await done
