@@ -46,7 +46,7 @@ def _show_fault() -> int:
     import traceback
 
     sys.stderr.write(safe_block(traceback.format_exc()))
-    failure.show_error("internal_error", "this is a bug in punch; please report it")
+    failure.show_error("internal_error", "this is a bug in punch; report it with the traceback above")
     return exit_codes.FAULT
 
 
@@ -68,9 +68,7 @@ def _dispatch(args: Namespace) -> int:
     handler: Callable[[Context], int] = getattr(module, f"run_{entry.word}" if args.command else "run_alone")
     context = Context(args)
     if args.former:
-        context.note(
-            f"punch: `punch {args.former}` is `punch {entry.name}` now; the old name goes with the next version"
-        )
+        context.note(f"punch: `punch {args.former}` is now `punch {entry.name}`; the next version removes the old name")
     try:
         code = handler(context)
     finally:

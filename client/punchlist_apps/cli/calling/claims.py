@@ -53,7 +53,7 @@ def show_claim(context: Context, result: Any) -> int:
         show_error(
             "nothing_ready",
             "no task is ready",
-            advice or "punch list shows what there is, punch why ID what keeps it",
+            advice or "see all tasks: punch list; see why a task is not ready: punch why ID",
         )
     paths = result.get("paths") or [result.get("path", ()), *((),) * len(tasks)]
     for task, path in () if context.args.json else zip(tasks, paths, strict=False):

@@ -11,7 +11,7 @@ from punchlist_apps.cli.parsing.arguments import value
 from punchlist_apps.cli.printing.failure import UsageError
 
 EVERYWHERE = value(
-    "--everywhere", text="do not ask, and erase a shared list on every machine: its name again", metavar="LIST"
+    "--everywhere", text="erase a shared list on every machine without asking; its name again", metavar="LIST"
 )
 
 
@@ -30,14 +30,17 @@ def has_consent(context: Context, summary: str, name: str, space: str | None, *,
     """
     args = context.args
     if args.everywhere is not None and args.everywhere != name:
-        raise UsageError(f"--everywhere {args.everywhere} is not the list that would be erased: {name}")
+        raise UsageError(
+            f"--everywhere {args.everywhere} is not the list to erase; to erase it, add --everywhere {name}"
+        )
     if args.everywhere is not None or (args.yes and not space):
         return True
-    question = f"This would {safe(summary)}. {'No undo brings it back. ' if is_final else ''}"
+    warning = "It can't be undone. " if is_final else ""
+    question = f"This would {safe(summary)}. {warning}"
     if not context.can_ask:
-        raise UsageError(f"{question}To do it, add --{f'everywhere {name}' if space else 'yes'}")
+        raise UsageError(f"{question}To confirm, add --{f'everywhere {name}' if space else 'yes'}")
     if not space:
-        return context.confirm(f"{question}Do it?")
-    sys.stderr.write(f"{question}To do it, type the list's name: ")
+        return context.confirm(f"{question}Continue?")
+    sys.stderr.write(f"{question}To confirm, type the list's name: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() == name

@@ -189,8 +189,8 @@ class Context:
     def note_truncation(self, seq: int, reason: str) -> None:
         """Record that the list is shown only up to damage in the log. The command ends with this error."""
         self.truncation = (
-            f"this list ends at position {seq} ({reason}): the changes after it are missing. `punch daemon verify` "
-            "says what is damaged; to repair the log: `punch daemon stop`, then `punch daemon verify --repair`"
+            f"the list is incomplete: changes after position {seq} are missing ({reason}); see the damage: "
+            "punch daemon verify; repair the log: punch daemon stop, then punch daemon verify --repair"
         )
 
     def read(self, method: str, **params: Any) -> dict[str, Any]:

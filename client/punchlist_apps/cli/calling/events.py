@@ -46,9 +46,7 @@ def find_version(context: Context, point: tuple[int | None, int]) -> int:
             break
         newest = event["version"]
     if not newest:
-        raise StateError(
-            f"the list {context.conversation} was not there yet at that time; punch log shows when it began"
-        )
+        raise StateError(f"the list {context.conversation} did not exist at that time; see its first change: punch log")
     return newest
 
 

@@ -86,7 +86,7 @@ def match_names(text: str, names: Iterable[str]) -> list[str]:
     if text and len(agents) == 1:
         return matches
     is_ambiguous = bool(text and matches)
-    problem = f"several names begin with {text!r}" if is_ambiguous else f"nobody is called {text!r}"
+    problem = f"several names begin with {text!r}" if is_ambiguous else f"no agent or person named {text!r}"
     suggestions = matches if is_ambiguous else _sort_by_similarity(text, candidates)
     raise UnknownName(f"{problem} in this list", suggestions, is_ambiguous=is_ambiguous)
 
@@ -96,7 +96,7 @@ def find_task_owner(text: str, tasks: Iterable[dict[str, Any]]) -> str:
     owners = {task["id"]: task.get("owner", "") for task in tasks}
     if owner := owners.get(task_id(text), ""):
         return owner
-    raise UnknownName(f"nobody has task {text}", list(dict.fromkeys(filter(None, owners.values()))))
+    raise UnknownName(f"task {text} has no owner", list(dict.fromkeys(filter(None, owners.values()))))
 
 
 def _sort_by_similarity(text: str, names: list[str]) -> list[str]:

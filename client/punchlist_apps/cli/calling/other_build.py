@@ -26,16 +26,17 @@ def handle_other_build(caller: Caller, hello: HelloResult, target: Target, note:
     older = target.autostart and _is_older(caller, hello)
     if older and _stop_if_idle(caller):
         successor = _connect_to_successor(caller, hello.pid)
-        note(f"punch: replaced the daemon (process {hello.pid}, {theirs}) by {own} (process {successor.pid})")
+        note(f"punch: replaced the daemon (process {hello.pid}, {theirs}) with {own} (process {successor.pid})")
         return
     mark = f"build {hello.pid} {own}"
     if project.was_announced(target.data_dir, mark, time.time()):
         return
     project.note_announced(target.data_dir, mark)
-    which = "an older build, and is in use: it is replaced once nobody else is connected" if older else "other code"
+    which = "an older build" if older else "another build"
+    until = "is replaced when no other client is connected; to replace it now" if older else "stays; to replace it"
     note(
-        f"punch: the daemon (process {hello.pid}) runs {which} ({theirs}) than this command ({own}); "
-        "punch daemon stop ends it now, and the next command starts this one"
+        f"punch: the daemon (process {hello.pid}) runs {which} ({theirs}) than this command ({own}) and {until}: "
+        "punch daemon stop"
     )
 
 
@@ -75,5 +76,5 @@ def _connect_to_successor(caller: Caller, pid: int) -> HelloResult:
             if hello.pid != pid:
                 return hello
             if time.monotonic() > deadline:
-                raise TimedOut(f"The older daemon (process {pid}) was asked to end and still answers: punch doctor")
+                raise TimedOut(f"the older daemon (process {pid}) did not stop; find out why: punch doctor")
         time.sleep(_POLL_S)

@@ -59,7 +59,7 @@ class EditorPlugin(NamedTuple):
                 path = os.path.join(directory, name)
                 before = read(path)
                 if before is not None and before != files.get(name) and _digest(before) != installed.get(name):
-                    raise SetupError(f"{path} is not as punch setup wrote it")
+                    raise SetupError(f"{path} has changed since punch setup wrote it")
                 plan.append(Replacement(path, before, files.get(name)))
         except FileError as error:
             raise SetupError(str(error)) from error
@@ -108,7 +108,7 @@ EDITORS = {
         "Neovim",
         "editors/nvim",
         "nvim/site/pack/punchlist/start/punchlist",
-        "start nvim in a project and type :Punch; :checkhealth punchlist looks whether all is well",
+        "start nvim in a project and type :Punch; :checkhealth punchlist checks the installation",
     ),
     "emacs": EditorPlugin(
         "emacs",

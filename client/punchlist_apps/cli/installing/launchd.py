@@ -69,8 +69,8 @@ def _launchctl(*words: str) -> Outcome:
             ["launchctl", *words], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, cwd="/"
         )
     except FileNotFoundError:
-        return Outcome(False, "there is no launchctl on this machine")
+        return Outcome(False, "launchctl not found")
     except subprocess.TimeoutExpired:
-        return Outcome(False, f"launchctl did not answer within {_TIMEOUT_S} s")
+        return Outcome(False, f"launchctl did not respond within {_TIMEOUT_S} s")
     text = (process.stdout or process.stderr).strip() or f"exit code {process.returncode}"
     return Outcome(process.returncode == 0, text)

@@ -33,9 +33,9 @@ def find_shipped(source: str) -> Path:
             return path
     command = next((command for folder, command in _MADE_BY.items() if source.startswith(folder)), None)
     if command is None:
-        advice = "install punchlist again, as a wheel"
+        advice = "reinstall punchlist from a wheel"
     elif (CHECKOUT / "Makefile").exists():
-        advice = f"make it: {command}"
+        advice = f"build it: {command}"
     else:
         advice = _advise_rebuild(command)
     raise NotShipped(f"{source} is not part of this installation", advice)
@@ -47,6 +47,6 @@ def _advise_rebuild(command: str) -> str:
 
     checkout = source_directory()
     if checkout is None or not (Path(checkout) / "Makefile").exists():
-        return f"in a checkout run {command}, which brings its own Node, then install punchlist from it again"
+        return f"in a checkout run {command} (Node is included), then reinstall punchlist from it"
     command = command.replace("make", f"make -C {shlex.quote(checkout)}", 1)
-    return f"make it, which brings its own Node, and install punchlist again: {command} && {reinstall()}"
+    return f"build it (Node is included) and reinstall punchlist: {command} && {reinstall()}"

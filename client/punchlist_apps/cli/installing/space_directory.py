@@ -100,9 +100,9 @@ class _Nats(_Engine):
 
     def build_configuration(self) -> dict[str, str]:
         if len(self.hosts) == 2:  # noqa: PLR2004 - without one of two there is no majority
-            raise UsageError("two servers are down as soon as one is: give one --host, or three")
+            raise UsageError("two servers fail as soon as one does; add one --host, or three")
         if len(self.hosts) > _MAX_SERVERS:
-            raise UsageError(f"{len(self.hosts)} servers are too many: give one --host, or three")
+            raise UsageError(f"{len(self.hosts)} servers are too many; add one --host, or three")
         servers = [space_server.Server(host) for host in self.hosts]
         secret = space_server.create_secret()
         names = _NATS[:1] if len(servers) == 1 else _NATS[1:]
@@ -131,9 +131,8 @@ class _Nats(_Engine):
     def describe_rollout(self, files: list[str], *, is_new: bool) -> str:
         if is_new:
             return "give each server its nats.conf, a certificate and its key: /etc/nats/cert.pem, /etc/nats/key.pem"
-        return (
-            f"put {' '.join(files)} in place, then on each server: nats-server --signal reload (others stay connected)"
-        )
+        command = "nats-server --signal reload (others stay connected)"
+        return f"copy {' '.join(files)} to the servers, then run on each: {command}"
 
 
 class _Postgres(_Engine):
@@ -150,7 +149,7 @@ class _Postgres(_Engine):
 
     def create_logins(self, names: list[str]) -> None:
         if names and not self.hosts:
-            raise UsageError(f"{_POSTGRES} does not name the server, as creds do: add --host db.example.org")
+            raise UsageError(f"{_POSTGRES} does not name the server, which creds need; add --host db.example.org")
         self._logins = [space_postgres.create_login(name, self.request.roles[name]) for name in names]
 
     def format_creds(self) -> dict[str, str]:
@@ -205,7 +204,7 @@ def _config_names(folder: str, request: Request) -> tuple[str, ...]:
     if request.database is None and (has_nats or not os.path.lexists(_path(folder, _POSTGRES))):
         return _NATS
     if has_nats:
-        raise UsageError(f"{folder} is of a NATS server: leave out --postgres, or choose another directory with --to")
+        raise UsageError(f"{folder} is for a NATS server; leave out --postgres, or choose another directory with --to")
     return (_POSTGRES,)
 
 
@@ -214,22 +213,22 @@ def _choose_engine(folder: str, request: Request, existing: dict[str, str]) -> _
     recorded = comment[1].split() if comment is not None else []
     if recorded and request.hosts and recorded != request.hosts:
         raise UsageError(
-            f"{folder} is for {', '.join(recorded)}: leave out --host, or choose another directory with --to"
+            f"{folder} is for {', '.join(recorded)}; leave out --host, or choose another directory with --to"
         )
     hosts = request.hosts or recorded
     if not existing and not hosts:
         raise UsageError(
-            f"{folder} holds no space: choose its directory with --to, or for a new one give the name by which members"
-            " reach it: --host lists.example.org"
+            f"{folder} has no space; choose its directory with --to, or for a new space add its server's host name:"
+            " --host lists.example.org"
         )
     if request.database is None and _POSTGRES not in existing:
         return _Nats(request, hosts)
     command = re.search(r"psql --dbname (\S+)", existing.get(_POSTGRES, ""))
     database = command[1] if command is not None and command[1] != "DATABASE" else request.database
     if database is None:
-        raise UsageError(f"{_path(folder, _POSTGRES)} does not name its database: add --postgres DATABASE")
+        raise UsageError(f"{_path(folder, _POSTGRES)} does not name its database; add --postgres DATABASE")
     if request.database not in (None, database):
-        raise UsageError(f"{folder} is for the database {database}: choose another directory with --to")
+        raise UsageError(f"{folder} is for the database {database}; choose another directory with --to")
     return _Postgres(request, hosts, database)
 
 
@@ -240,11 +239,13 @@ def _read_members(folder: str, engine: _Engine, existing: dict[str, str]) -> dic
             own = engine.find_members(text)
         except ValueError as error:
             raise UsageError(
-                f"{_path(folder, name)} is not of the space {engine.request.space} ({error}): choose another directory"
+                f"{_path(folder, name)} is not of the space {engine.request.space} ({error}); choose another directory"
                 " with --to"
             ) from None
         if members is not None and own != members:
-            raise StateError(f"{_path(folder, name)} lets in others than {next(iter(existing))}: make them alike first")
+            raise StateError(
+                f"{_path(folder, name)} has other members than {next(iter(existing))}; make them the same first"
+            )
         members = own
     return members or {}
 
@@ -254,20 +255,22 @@ def _select_new_members(folder: str, request: Request, members: dict[str, str]) 
     names = ", ".join(f"{name} ({role})" for name, role in members.items())
     for name in request.without:
         if name not in members:
-            raise UsageError(f"{name} is not a member in {folder}: it has {names or 'none'}")
+            raise UsageError(f"{name} is not a member in {folder}; it has {names or 'none'}")
     for name, role in request.roles.items():
         if name in request.without:
             continue
         if members.get(name, role) != role:
             change = f"--without {name} --{role} {name}"
-            raise UsageError(f"{name} is a {members[name]} in {folder}; to make it a {role} by new creds: {change}")
+            raise UsageError(f"{name} is a {members[name]} in {folder}; to make it a {role} with new creds: {change}")
         if name not in members and os.path.lexists(path := _path(folder, f"{name}.creds")):
-            raise StateError(f"{path} is there, and no member {name}: move it away, or choose another name")
+            raise StateError(f"{path} exists, but {name} is not a member; move the file away, or choose another name")
     new = [name for name in request.roles if name not in members or name in request.without]
     if not new and set(request.without) >= set(members):
         if members:
-            raise StateError(f"{request.without[-1]} is the last one in {folder}: to close the space, end its server")
-        raise UsageError("server needs a member at least: --member ann")
+            raise StateError(
+                f"{request.without[-1]} is the last member in {folder}; to close the space, stop its server"
+            )
+        raise UsageError("a space needs a member; add --member ann")
     return new
 
 
@@ -286,7 +289,7 @@ def _write_files(
     except FileError as error:
         raise StateError(f"{error}; nothing was changed") from None
     except Raced as error:
-        raise StateError(f"{error} was changed by another program meanwhile; nothing was changed, try again") from None
+        raise StateError(f"{error} was changed by another program; nothing was written, try again") from None
 
 
 def _encode(text: str | None) -> bytes | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from punchlist_apps.cli.installing.space_server import HOSTS_COMMENT
+from punchlist_apps.cli.installing.space_server import HOSTS_COMMENT, format_creds_comment
 
 ITERATIONS = 4096
 
@@ -26,8 +26,7 @@ class Login(NamedTuple):
     def format_creds(self, hosts: list[str], database: str) -> str:
         """Return the text of the creds file, in the format of PostgreSQL's `.pgpass`."""
         lines = (f"{_escape(host)}:*:{_escape(database)}:{self.name}:{self.password}" for host in hosts)
-        about = f"# {self.name}, {self.role} of a space of punchlist. Whoever has this file is let in: keep it secret."
-        return "\n".join([about, *lines, ""])
+        return "\n".join([format_creds_comment(self.name, self.role), *lines, ""])
 
 
 def create_login(name: str, role: str) -> Login:
@@ -42,10 +41,10 @@ def build_sql(space: str, logins: list[Login], hosts: Sequence[str] = (), databa
     """
     schema = f'"punch-{space}"'
     lines = [
-        f"-- The space {space} of punchlist. As a user who may make roles, and owns the database:",
+        f"-- The space {space} of punchlist. Run it as a user who owns the database and may create roles:",
         f"--   psql --dbname {database} --file postgres.sql",
-        "-- Running it again is harmless. It stops at the first error, as where a role of another program has a",
-        "-- member's name, and then nothing was changed.",
+        "-- Running it again is safe. The first error rolls back everything, for example if another program's role has",
+        "-- a member's name.",
         *((f"-- {HOSTS_COMMENT}: {' '.join(hosts)}",) if hosts else ()),
         r"\set ON_ERROR_STOP on",
         "BEGIN;",
@@ -116,7 +115,7 @@ DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') THEN
     CREATE ROLE "{name}";
   ELSIF NOT {_membership_condition(space, name)} THEN
-    RAISE EXCEPTION 'The role {name} is there and is not of the space {space}: give the member another name.';
+    RAISE EXCEPTION 'The role {name} exists but is not of the space {space}: choose another name for the member.';
   END IF;
   EXECUTE format('GRANT CONNECT ON DATABASE %I TO "{name}"', current_database());
 END $$;

@@ -15,6 +15,10 @@ HOSTS_COMMENT = "Members reach it at"
 """Start of the comment that names the hosts."""
 
 
+def format_creds_comment(name: str, role: str) -> str:
+    return f"# {name}, {role} of a space of punchlist. Anyone with this file can access the space: keep it secret."
+
+
 class Login(NamedTuple):
     """A member with its key.
 
@@ -31,7 +35,7 @@ class Login(NamedTuple):
     @property
     def creds(self) -> str:
         return (
-            f"# {self.name}, {self.role} of a space of punchlist. Whoever has this file is let in: keep it secret.\n"
+            f"{format_creds_comment(self.name, self.role)}\n"
             f"-----BEGIN USER NKEY SEED-----\n{self.seed}\n------END USER NKEY SEED------\n"
         )
 
@@ -93,13 +97,13 @@ def build_configuration(
         f'server_name: "{space}-{number + 1}"',
         "port: 4222",
         f"# {HOSTS_COMMENT}: {' '.join(host.host for host in servers)}",
-        "# The monitor, for this machine alone: punch space add ... --monitor http://127.0.0.1:8222",
+        "# The monitor, for this machine only: punch space add ... --monitor http://127.0.0.1:8222",
         'http: "127.0.0.1:8222"',
         f"max_payload: {MAX_PAYLOAD}",
         f'tls {{ cert_file: "{server.cert}", key_file: "{server.key}" }}',
         "jetstream {",
         f'  store_dir: "{server.store}"',
-        "  # What is acknowledged is on the disk. Without this line a power cut loses two minutes of it.",
+        "  # Acknowledged posts are on the disk. Without this line a power cut loses those of two minutes.",
         "  sync_interval: always",
         "}",
     ]

@@ -39,9 +39,9 @@ class Manager:
                 check=False,
             )
         except FileNotFoundError:
-            return "", "there is no systemctl on this machine"
+            return "", "systemctl not found"
         except subprocess.TimeoutExpired:
-            return "", f"systemctl did not answer within {_SYSTEMCTL_TIMEOUT_S} s"
+            return "", f"systemctl did not respond within {_SYSTEMCTL_TIMEOUT_S} s"
         error = "" if process.returncode == 0 else process.stderr.strip() or f"exit code {process.returncode}"
         return process.stdout, error
 
@@ -94,7 +94,7 @@ def stop(target: Target, options: Options) -> int | None:
     deadline = time.monotonic() + _STOP_TIMEOUT_S
     while os.path.exists(target.socket):
         if time.monotonic() > deadline:
-            raise TimedOut(f"the daemon (process {pid}) still works on what it was asked")
+            raise TimedOut(f"the daemon (process {pid}) has not finished its calls; try again in a moment")
         time.sleep(_POLL_S)
     return pid
 

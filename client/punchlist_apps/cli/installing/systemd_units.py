@@ -52,7 +52,9 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
     if hardened:
         directory = os.path.dirname(_listen_address(places))
         if not _PLAIN.fullmatch(directory) or ":" in directory:
-            raise UnitError(f"{directory} has characters that the hardened unit can't hold; choose another socket")
+            raise UnitError(
+                f"{directory} contains characters that the hardened unit can't contain; choose another socket"
+            )
         needed = f"{directory} %t/systemd/notify {_quote_mount(places.data_dir)}"
         text = _replace_setting(read_shipped_unit(HARDENING), "BindPaths", needed)
         programs = " ".join(map(_quote_mount, dict.fromkeys(places.programs)))
@@ -68,7 +70,7 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
 def quote(word: str) -> str:
     """Quote one word of a systemd setting (systemd.syntax(7))."""
     if _CONTROL.search(word):
-        raise UnitError(f"{word!r} has control characters, which no unit should hold")
+        raise UnitError(f"{word!r} contains control characters, which units must not contain")
     text = word.replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')
     return text if _PLAIN.fullmatch(text) else f'"{text}"'
 
@@ -76,7 +78,7 @@ def quote(word: str) -> str:
 def _quote_program(path: str) -> str:
     """Quote the first word of a command line, where `$` has no meaning and some characters are not allowed."""
     if any(character in path for character in "\"'\\"):
-        raise UnitError(f"{path} has quotes or backslashes, which systemd does not take in the name of a program")
+        raise UnitError(f"{path} contains quotes or backslashes, which systemd does not accept in a program's path")
     return quote(path)
 
 
@@ -88,14 +90,14 @@ def _quote_argument(word: str) -> str:
 def _quote_mount(path: str) -> str:
     """Quote a path of a setting in which a colon has a meaning."""
     if ":" in path:
-        raise UnitError(f"{path} has a colon, which the hardened unit can't hold")
+        raise UnitError(f"{path} contains a colon, which the hardened unit can't contain")
     return quote(path)
 
 
 def _listen_address(places: Places) -> str:
     """Return the socket's path for the unit, relative to %t if possible, since the runtime directory may change."""
     if _CONTROL.search(places.socket):
-        raise UnitError(f"{places.socket!r} has control characters, which no unit should hold")
+        raise UnitError(f"{places.socket!r} contains control characters, which units must not contain")
     inside = places.runtime_dir and places.socket.startswith(places.runtime_dir.rstrip("/") + "/")
     below = places.socket[len(places.runtime_dir.rstrip("/")) :] if inside else places.socket
     return ("%t" if inside else "") + below.replace("%", "%%")

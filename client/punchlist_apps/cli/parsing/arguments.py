@@ -66,7 +66,7 @@ COMMON = (
     flag("--json", text="print JSON for programs"),
     value(
         "--actor",
-        text="who does this, as the log records it (default: PUNCHLIST_ACTOR, else the user)",
+        text="the actor to record in the log (default: PUNCHLIST_ACTOR, else the user)",
         metavar="NAME",
         complete="name",
     ),

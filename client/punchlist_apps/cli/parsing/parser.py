@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
             hint = _suggest(str(value), words, f"choose from {', '.join(words)}")
-            raise argparse.ArgumentError(None, f"there is no {action.dest} {value!r}; {hint}")
+            raise argparse.ArgumentError(None, f"unknown {action.dest} {value!r}; {hint}")
 
 
 def build_main_parser() -> Parser:
@@ -81,7 +81,7 @@ def build_group_parser(group: str) -> Parser:
         f"punch {group}",
         usage=f"punch {group} COMMAND ...",
         description=_format_table(f"{about}:", entries, _name_width(entries)),
-        epilog=f"punch {group} COMMAND --help shows the arguments and examples of one\n\n{_COMMON_ELSEWHERE}",
+        epilog=f"punch {group} COMMAND --help shows the arguments and examples of a command\n\n{_COMMON_ELSEWHERE}",
     )
     _add_common_arguments(parser)
     return parser
@@ -215,8 +215,8 @@ def _find_command(argv: Sequence[str]) -> int:
             return place + 1
         name, equals, _ = word.partition("=") if word.startswith("--") else (word[:2], "", "")
         if name not in known:
-            hint = _suggest(name, known, f"before the command there are {', '.join(known)}")
-            Parser(prog="punch").error(f"there is no option {name}; {hint}")
+            hint = _suggest(name, known, f"options before the command: {', '.join(known)}")
+            Parser(prog="punch").error(f"unknown option {name}; {hint}")
         place += 1 + (known[name] and not equals and word == name)
     return min(place, len(argv))
 
@@ -232,8 +232,8 @@ def _find_entry(name: str) -> Entry:
     if suggestion:
         hint = f"did you mean 'punch {suggestion}'?"
     else:
-        hint = _suggest(word, known, f"{prog} --help lists them", f"{prog} ")
-    Parser(prog=prog).error(f"there is no command {name!r}; {hint}")
+        hint = _suggest(word, known, f"see all commands: {prog} --help", f"{prog} ")
+    Parser(prog=prog).error(f"unknown command {name!r}; {hint}")
 
 
 def _suggest(word: str, words: Iterable[str], otherwise: str, prefix: str = "") -> str:

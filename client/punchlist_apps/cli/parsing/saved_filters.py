@@ -73,7 +73,7 @@ def load_filter(name: str) -> dict[str, Any]:
 
     meant = directory.meant(None)
     if meant is None or meant.file is None:
-        raise StateError(f"no {project_file.NAME} here keeps filters: punch init writes one")
+        raise StateError(f"no {project_file.NAME} found; write one: punch init")
     try:
         filters = tomllib.loads(project_file.small_file(meant.file).decode("utf-8")).get("filters", {})
     except (OSError, ValueError, RecursionError) as error:
@@ -81,11 +81,11 @@ def load_filter(name: str) -> dict[str, Any]:
     members = filters.get(name) if isinstance(filters, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(members, dict):
         known = ", ".join(map(str, filters)) if isinstance(filters, dict) else ""  # pyright: ignore[reportUnknownArgumentType]
-        raise StateError(f"{meant.file} has no filter {name!r}" + (f"; it has {known}" if known else ""))
+        raise StateError(f"{meant.file} has no filter {name!r}" + (f"; choose from {known}" if known else ""))
     options: dict[str, Any] = {}
     for key, value in members.items():  # pyright: ignore[reportUnknownVariableType]
         if key not in _MEMBERS:
-            raise UsageError(f"{meant.file}: filters.{name}.{key}: there are {', '.join(_MEMBERS)}")
+            raise UsageError(f"{meant.file}: filters.{name}.{key}: unknown member; choose from {', '.join(_MEMBERS)}")
         try:
             options[str(key)] = _MEMBERS[str(key)](value)  # pyright: ignore[reportUnknownArgumentType]
         except ArgumentTypeError as error:

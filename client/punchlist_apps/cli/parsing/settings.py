@@ -28,19 +28,19 @@ class Setting(NamedTuple):
 
 
 SETTINGS = (
-    Setting(TITLE, "what the list is called", {}),
+    Setting(TITLE, "name of the list", {}),
     Setting(
         "execution",
         "how tasks are worked on",
-        {"manual": "whoever works starts them", "serial": "one at a time; each end starts the next one"},
+        {"manual": "workers start them", "serial": "one at a time; the end of a task starts the next"},
     ),
     Setting(
         "on_failure",
-        "what a failed task does to the others",
+        "what happens to the others when a task fails",
         {"continue": "nothing", "stop": "no task is started until the failed one is reopened, completed or deleted"},
     ),
     Setting(
-        *("max_attempts", f"how often a task is tried before its failure counts, 0 to {_MAX_ATTEMPTS}"),
+        *("max_attempts", f"attempts before a task counts as failed, 0 to {_MAX_ATTEMPTS}"),
         values={},
         max_value=_MAX_ATTEMPTS,
     ),
@@ -48,7 +48,7 @@ SETTINGS = (
         "auto_clear",
         "when a finished list is emptied",
         {
-            "never": "by hand alone",
+            "never": "only by hand",
             "when_done": "with its last completion",
             "idle": "10 s after its last change, or at the end of a turn",
         },
@@ -62,8 +62,8 @@ SETTINGS = (
             "never": "none; headings are completed by hand, and others become ready",
         },
     ),
-    Setting("rate_limit", "how many changes each actor may make per minute, 0 for any number", {}, _MAX_RATE),
-    Setting("leave_grace", "how many seconds a session's claims last after it has left", {}, _MAX_LEAVE_GRACE),
+    Setting("rate_limit", "maximum number of changes per minute for each actor, 0 for no limit", {}, _MAX_RATE),
+    Setting("leave_grace", "seconds that a session's claims last after it has left", {}, _MAX_LEAVE_GRACE),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
@@ -97,7 +97,7 @@ def parse_changes(words: Iterable[str]) -> dict[str, Any]:
             advice = f"; write {name}=VALUE" if name in _BY_NAME else _suggest(name)
             raise WrongSetting(f"{word!r} is not NAME=VALUE{advice}")
         if name not in _BY_NAME:
-            raise WrongSetting(f"there is no setting {name!r}{_suggest(name)}")
+            raise WrongSetting(f"unknown setting {name!r}{_suggest(name)}")
         if name in values:
             raise WrongSetting(f"{name} is given twice")
         values[name] = _parse_value(_BY_NAME[name], value)
@@ -123,4 +123,4 @@ def _parse_value(setting: Setting, text: str) -> str | int:
 
 def _suggest(name: str) -> str:
     near = get_close_matches(name, _BY_NAME, n=1)
-    return f"; did you mean {near[0]}?" if near else f": there are {', '.join(_BY_NAME)}"
+    return f"; did you mean {near[0]}?" if near else f"; choose from {', '.join(_BY_NAME)}"

@@ -15,12 +15,12 @@ MEANINGS = {
     OK: "done",
     REFUSED: "refused",
     USAGE: "usage",
-    NO_DAEMON: "no daemon that answers",
+    NO_DAEMON: "no daemon responds",
     FAULT: "internal error",
     74: "a file could not be read or written",
     LOST_RACE: "another daemon runs",
     CONFIGURATION: "configuration, or an unusable log",
-    TIME_UP: "wait: the time is up",
+    TIME_UP: "wait: timed out",
     INTERRUPTED: "interrupted",
 }
 """Only the daemon's program returns 74; `punch daemon verify` and `punch daemon restore` run it."""

@@ -43,13 +43,13 @@ class UnknownList(Exception):
     """
 
     def __init__(self, name: str, near: list[str], *, is_ambiguous: bool = False) -> None:
-        super().__init__(_describe_ambiguity(name, near) if is_ambiguous else f"there is no list {name}")
+        super().__init__(_describe_ambiguity(name, near) if is_ambiguous else f"no list named {name}")
         self.near = near
         self.is_ambiguous = is_ambiguous
 
 
 def _describe_ambiguity(name: str, lists: list[str]) -> str:
-    return f"{name} is the name of {len(lists)} lists"
+    return f"{len(lists)} lists are named {name}"
 
 
 def _advise_full_name(lists: list[str]) -> str:
@@ -71,20 +71,20 @@ class UnknownName(Exception):
 
 def _advise_blocked(data: Data) -> str:
     if children := _open_child_ids(data):
-        return f"begin with one of them: punch start {children[0]}"
+        return f"start one of them first: punch start {children[0]}"
     blockers = [str(blocker.get("id", "")) for blocker in data.get("blockers", ())]
     return f"finish {', '.join(f'#{task}' for task in blockers)} first: punch done {' '.join(blockers)}"
 
 
 def _advise_undo_conflict(data: Data) -> str:
-    first = f"punch undo {data['newer']} undoes that first; " if data.get("newer") else ""
+    first = f"undo the newer call first: punch undo {data['newer']}; " if data.get("newer") else ""
     before = int(data.get("call") or 1) - 1
-    all_of_it = f"; punch revert --at {before} undoes that call and everything after it" if before else ""
-    return f"{first}--force undoes what still can be undone and leaves the rest{all_of_it}"
+    all_of_it = f"; to undo that call and everything after it: punch revert --at {before}" if before else ""
+    return f"{first}to undo as much as possible, add --force{all_of_it}"
 
 
 def _advise_nearest(data: Data) -> str:
-    return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
+    return f"did you mean {data['nearest']}?" if data.get("nearest") else "see all methods: punch daemon call --list"
 
 
 def _open_child_ids(data: Data) -> list[str]:
@@ -99,11 +99,9 @@ def _advise_transition(data: Data) -> str:
     if data.get("heading"):
         return f"see what is below it: punch list --parent {task}"
     if data.get("running"):
-        return f"punch pause {data['running']} makes room for it"
+        return f"pause the current task first: punch pause {data['running']}"
     return (
-        f"from here it can go to: {', '.join(data['allowed'])}"
-        if data.get("allowed")
-        else "punch show ID shows its state"
+        f"allowed from here: {', '.join(data['allowed'])}" if data.get("allowed") else "see its status: punch show ID"
     )
 
 
@@ -111,37 +109,41 @@ def _advise_not_found(data: Data) -> str:
     if data.get("names"):
         return _advise_full_name(data["names"])
     if data.get("what") == "confirmation":
-        return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
+        return "nothing was changed; the agent gets a new token when it calls its tool again"
     if data.get("deleted"):
-        return f"punch log --task {data.get('id')} names the call that deleted it; punch undo CALL brings it back"
-    shows = {"task": "punch list --all", "conversation": "punch list all", "space": "punch space list"}
-    return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
+        return f"find the deletion: punch log --task {data.get('id')}; restore the task: punch undo CALL"
+    advice = {
+        "task": "see all tasks: punch list --all",
+        "conversation": "see all lists: punch list all",
+        "space": "see all spaces: punch space list",
+    }
+    return advice.get(str(data.get("what")), "see the list: punch list")
 
 
 _ADVICE: dict[str, Callable[[Data], str]] = {
     "not_found": _advise_not_found,
     "blocked": _advise_blocked,
     "illegal_transition": _advise_transition,
-    "dependency_cycle": lambda data: "punch show ID lists what a task waits for and what it belongs to",
-    "version_conflict": lambda data: "the list has changed since; read it again: punch list",
+    "dependency_cycle": lambda data: "see a task's dependencies and parent: punch show ID",
+    "version_conflict": lambda data: "the list has changed; read it again: punch list",
     "method_not_found": _advise_nearest,
     "invalid_params": lambda data: _advise_nearest(data) if data.get("nearest") else "",
-    "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
+    "confirmation_required": lambda data: f"to confirm, repeat the call with confirm={data.get('token', 'TOKEN')}",
     "undo_conflict": _advise_undo_conflict,
     "unreachable": lambda data: (
         "nothing was changed" if "reason" in data else "check the connection: punch space list; reading still works"
     ),
-    "diverged": lambda data: "punch doctor shows what differs and how to go on",
-    "upgrade_needed": lambda data: "install the newest punchlist, then: punch daemon stop",
-    "storage_full": lambda data: "free some disk space, then try again; reading still works",
+    "diverged": lambda data: "see what differs and how to continue: punch doctor",
+    "upgrade_needed": lambda data: "install the latest punchlist, then run: punch daemon stop",
+    "storage_full": lambda data: "free some disk space and try again; reading still works",
     "outcome_unknown": lambda data: (
-        "see whether it was done once it is up again: punch space list, punch log -n 5"
+        "once the space is reachable, check whether it was done: punch space list, punch log -n 5"
         if "space" in data
         else "check whether it was done: punch log -n 5"
     ),
-    "damaged": lambda data: "to end the daemon: punch daemon stop",
-    "gap": lambda data: "punch daemon verify shows what is damaged or missing",
-    "internal_error": lambda data: "the daemon's log has the details: punch daemon status names its directory",
+    "damaged": lambda data: "stop the daemon: punch daemon stop",
+    "gap": lambda data: "see what is damaged or missing: punch daemon verify",
+    "internal_error": lambda data: "details are in the daemon's log; see its directory: punch daemon status",
     "shutting_down": lambda data: "try again in a moment",
 }
 
@@ -219,7 +221,7 @@ def _advise_help(command: str) -> str:
 
 def _make_printer(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
     def show(error: Exception, _command: str) -> int:
-        show_error(kind, str(error) or "the time is up", advice)
+        show_error(kind, str(error) or "timed out", advice)
         return code
 
     return show
@@ -232,14 +234,14 @@ def _show_usage(error: UsageError, command: str) -> int:
 
 def _show_unknown_list(error: UnknownList, _command: str) -> int:
     hint = f"did you mean {' or '.join(error.near)}? " if error.near else ""
-    advice = _advise_full_name(error.near) if error.is_ambiguous else f"{hint}punch list all shows what there is"
+    advice = _advise_full_name(error.near) if error.is_ambiguous else f"{hint}see all lists: punch list all"
     show_error("not_found", str(error), advice)
     return REFUSED
 
 
 def _show_unknown_name(error: UnknownName, _command: str) -> int:
     more = f" and {len(error.names) - _MAX_NAMES} more" if len(error.names) > _MAX_NAMES else ""
-    names = f"there are: {', '.join(error.names[:_MAX_NAMES])}{more}"
+    names = f"names in this list: {', '.join(error.names[:_MAX_NAMES])}{more}"
     show_error("not_found", str(error), names if error.names else "no agent or person has used the list yet")
     return REFUSED
 
@@ -260,14 +262,14 @@ def _show_file(error: OSError, _command: str) -> int:
 def _show_unavailable(error: DaemonUnavailable, _command: str) -> int:
     kinds = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
     code = error.exit_code if error.exit_code in kinds else NO_DAEMON
-    show_error(kinds.get(code, "no_daemon"), str(error), "punch doctor shows why")
+    show_error(kinds.get(code, "no_daemon"), str(error), "find out why: punch doctor")
     return code
 
 
 _PRINTERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (RequestRefused, show_refusal),
     (DaemonUnavailable, _show_unavailable),
-    (ConnectionLost, _make_printer("connection_lost", "the daemon went away; punch doctor shows why", NO_DAEMON)),
+    (ConnectionLost, _make_printer("connection_lost", "find out why: punch doctor", NO_DAEMON)),
     (TimeoutError, _make_printer("timed_out", "", NO_DAEMON)),
     (FormatError, _make_printer("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _show_usage),
@@ -275,7 +277,7 @@ _PRINTERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (UnknownName, _show_unknown_name),
     (NotShipped, _show_configuration),
     (DirectoryError, _show_configuration),
-    (PunchlistError, _make_printer("protocol", "punch doctor", REFUSED)),
+    (PunchlistError, _make_printer("protocol", "check the installation: punch doctor", REFUSED)),
     (OSError, _show_file),
 )
 """Exception class → its printer. The first match wins, so subclasses come before their bases."""

@@ -16,9 +16,9 @@ _MAX_VALUE = 60
 
 def format_summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -> str:
     added, updated, removed = map(len, (comparison.added, comparison.updates, comparison.removed))
-    parts = [f"{updated} brought up to date"] if updated else []
+    parts = [f"{updated} updated"] if updated else []
     parts += [f"{comparison.unchanged} unchanged"] if comparison.unchanged else []
-    parts += [f"{comparison.kept} kept as changed here since"] if comparison.kept else []
+    parts += [f"{comparison.kept} kept with local changes"] if comparison.kept else []
     parts += [f"{removed} removed"] if removed else []
     head = f"{'would import' if dry else 'imported'} {added:,} task{'s' if added != 1 else ''}"
     return f"{', '.join([head, *parts])} ({draft.source})"
@@ -26,10 +26,10 @@ def format_summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -
 
 def format_remarks(draft: Draft, style: Style) -> list[str]:
     lines: list[str] = []
-    for head, table in (("passed over", draft.passed), ("read otherwise", draft.changed)):
+    for head, table in (("skipped", draft.passed), ("converted", draft.changed)):
         members = [f"{remark.text.strip('`')} {remark.count:,}" for remark in table.values() if _is_member(remark)]
         if members:
-            lines.append(style.paint("dim", f"  {head}: members without a place here: {safe(', '.join(members))}"))
+            lines.append(style.paint("dim", f"  {head}: unsupported members: {safe(', '.join(members))}"))
         for remark in table.values():
             if not _is_member(remark):
                 lines.append(style.paint("dim", cut(f"  {head}: {_format_remark(remark)}", style.width)))

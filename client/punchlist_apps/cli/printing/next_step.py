@@ -45,7 +45,7 @@ def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, An
         )
         return f"next: {step}"
     first = safe(unfinished[0]["id"])
-    otherwise = f"no task is ready; punch why {first} tells what keeps #{first}"
+    otherwise = f"no task is ready; punch why {first} shows why #{first} is not"
     return f"next: {advise_rejected_heading(explained) or otherwise}"
 
 

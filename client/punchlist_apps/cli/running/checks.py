@@ -111,7 +111,7 @@ class Checks:
             else:
                 await self._conversation.approve(task.id, waits_for="check", version=task.version)
         except RequestRefused:
-            self._display.note(f"#{task.id} has changed meanwhile")
+            self._display.note(f"#{task.id} changed during the check")
             return False
         stored.record_tasks(self._conversation.id, [task.id])
         self.failed += bool(reason)

@@ -73,7 +73,7 @@ class Command:
                     f"$PUNCHLIST_DESCRIPTION, in double quotes, in place of {text}; no task was touched"
                 )
         if not _PLACEHOLDER.search(self.words[0]) and shutil.which(self.words[0]) is None:
-            raise StateError(f"there is no command {self.words[0]!r}; no task was touched")
+            raise StateError(f"command not found: {self.words[0]!r}; no task was touched")
 
     def _find_runner(self, index: int) -> str | None:
         """Return the program that would run the word at an index, or take it for a program's name; None if unknown."""

@@ -141,10 +141,10 @@ class Lanes:
         explained = await self._conversation.explain(owner=self._plan.owner)
         failed = [reason for reason in explained.reasons if reason.kind in ("stopped", "failed")]
         if not failed:
-            return " (punch why ID says why)" if not explained.ready else ""
+            return " (see why: punch why ID)" if not explained.ready else ""
         names = ", ".join(f"#{reason.by}" for reason in failed[:_MAX_NAMES])
         names += ", …" if len(failed) > _MAX_NAMES else ""
-        return f" behind {names}, which failed (punch run --restart-failed tries again)"
+        return f" behind {names}, which failed (to retry: punch run --restart-failed)"
 
     async def _stop_children(self) -> None:
         """Stop the running commands and wait for their end, since only a running event loop can kill them."""
@@ -214,7 +214,7 @@ class Lanes:
                     self._display.note(f"#{task.id} waits for a {result.task.waits_for}")
                     self._notify("waiting", result.task)
         except (LeaseLost, LeaseHeld) as error:
-            self._display.note(f"#{task.id}: the claim was lost meanwhile: {error}")
+            self._display.note(f"#{task.id}: the claim was lost: {error}")
         finally:
             # Only now: an idle lane must not leave before the end of this task has made others ready.
             self._busy -= 1
@@ -290,7 +290,7 @@ class Lanes:
         finally:
             log.close()
         if self._stopped:
-            self._display.show_end(task, "pending", "given back")
+            self._display.show_end(task, "pending", "released")
             return work.release()
         if ending.code == 0 and not ending.timed_out:
             self.done += 1
@@ -306,8 +306,8 @@ class Lanes:
         plan = self._plan
         delay_ms = min(plan.retry_ms << min(max(task.attempts - 1, 0), 32), MAX_DELAY_MS)
         self._display.show_end(task, "pending", reason)
-        when = f"in {delay_ms / 1000:g} s" if delay_ms else "at once"
-        self._display.note(f"  attempt {task.attempts} of {plan.retries + 1} failed; again {when}")
+        when = f"in {delay_ms / 1000:g} s" if delay_ms else "now"
+        self._display.note(f"  attempt {task.attempts} of {plan.retries + 1} failed; retry {when}")
         self._retry_at = max(self._retry_at, time.monotonic() + delay_ms / 1000 + _CLOCK_SLACK_S)
         return work.postpone(reason, round(time.time() * 1000) + delay_ms)
 

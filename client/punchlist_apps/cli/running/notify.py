@@ -87,7 +87,7 @@ def _parse_command(command: str | None) -> list[str]:
     except ValueError as error:
         raise UsageError(f"--notify: {error}") from None
     if not words or shutil.which(words[0]) is None:
-        raise StateError(f"--notify: there is no command {command!r}; no task was touched")
+        raise StateError(f"--notify: command not found: {command!r}; no task was touched")
     return words
 
 

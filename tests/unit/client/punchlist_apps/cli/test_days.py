@@ -178,9 +178,9 @@ def test_an_old_file_leaves_what_was_changed_here(punch: Any, home: Path) -> Non
     punch("import", "i.jsonl")
     punch("edit", "1", "--title", "Alpha, better")
     again = punch("import", "i.jsonl")
-    assert again.lines[0] == "imported 0 tasks, 1 unchanged, 1 kept as changed here since (beads)"
+    assert again.lines[0] == "imported 0 tasks, 1 unchanged, 1 kept with local changes (beads)"
     assert "Alpha, better" in punch("list").out
     assert "imported" not in punch("show", "1").out
     (home / "i.jsonl").write_text('{"id":"x-1","title":"Beta","status":"open","issue_type":"task","priority":0}\n')
-    assert punch("import", "i.jsonl").lines[0].startswith("imported 0 tasks, 1 brought up to date, 1 kept")
+    assert punch("import", "i.jsonl").lines[0].startswith("imported 0 tasks, 1 updated, 1 kept")
     assert "‼ Alpha, better" in punch("list").out

@@ -55,7 +55,7 @@ def test_a_bug_is_not_hidden_and_has_an_exit_code_of_its_own(capfd: Any, monkeyp
     assert dispatch.run(["completion", "bash"]) == 70
     told = capfd.readouterr().err
     assert "ZeroDivisionError" in told
-    assert "please report it" in told
+    assert "report it with the traceback" in told
 
 
 @pytest.mark.parametrize("words", [("add", "x", "--meta", "novalue"), ("add", "")])
@@ -103,7 +103,7 @@ def test_without_a_command_the_list_is_shown_with_what_to_do_next(
     punch("start", "1", "-o", "ann", "--actor", "ann")
     punch("queue", "release", "1")
     punch("start", "1", "-o", "ann")
-    assert punch().lines[-1] == "next: no task is ready; punch why 1 tells what keeps #1"
+    assert punch().lines[-1] == "next: no task is ready; punch why 1 shows why #1 is not"
     punch("done", "1", "--force")
     assert punch("-c", "default").lines[-1] == "next: punch start 2  (b)"
     punch("done", "2")
@@ -122,7 +122,7 @@ def test_what_to_do_next_is_what_a_claim_would_give_out(punch: Punch, monkeypatc
     punch("set", "on_failure=stop")
     punch("fail", "3")
     punch("add", "last")
-    assert punch().lines[-1] == "next: no task is ready; punch why 1 tells what keeps #1"
+    assert punch().lines[-1] == "next: no task is ready; punch why 1 shows why #1 is not"
     assert punch("next").code == 1
 
 
@@ -154,7 +154,7 @@ def test_a_daemon_that_runs_other_code_is_named_with_what_to_do(
     monkeypatch.setattr(wire, "build_stamp", lambda version: f"{version}+newer")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     done = punch("add", "b")
     assert (done.code, done.err.count("\n")) == (0, 1)
-    assert "runs other code" in done.err and "punch daemon stop" in done.err
+    assert "runs another build" in done.err and "punch daemon stop" in done.err
     assert punch("list", "--json").err == ""
 
 

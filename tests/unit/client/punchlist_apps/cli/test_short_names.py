@@ -49,7 +49,7 @@ def test_two_repositories_of_one_name_are_told_apart(
     for words in (("list",), ("add", "test"), ("next",), ("done", "1")):
         wrong = punch(*words, "-c", "website")
         assert wrong.code == 1, words
-        assert "website is the name of 2 lists" in wrong.err, words
+        assert "2 lists are named website" in wrong.err, words
         assert f"-c {website}" in wrong.err and f"-c {other}" in wrong.err, words
     near = punch("list", "-c", "websit").err
     assert website in near and other in near

@@ -93,8 +93,8 @@ def test_a_named_data_directory_that_is_none_is_an_error(tmp_path: Path) -> None
 def test_a_date_that_does_not_exist_is_told_as_a_sentence_of_its_own(punch: Any, home: Path) -> None:
     (home / "issues.jsonl").write_text('{"id":"a","title":"A","status":"open","due_at":"2026-02-30","creator":"x"}\n')
     lines = punch("import", "issues.jsonl").lines
-    assert "  passed over: members without a place here: creator 1" in lines
-    assert "  passed over: 1 × `due_at` that is no date (“2026-02-30”) (line 1)" in lines
+    assert "  skipped: unsupported members: creator 1" in lines
+    assert "  skipped: 1 × `due_at` that is no date (“2026-02-30”) (line 1)" in lines
 
 
 def test_the_log_shows_dates_labels_and_estimates_as_show_does(punch: Any) -> None:
@@ -127,7 +127,7 @@ def test_a_serial_list_that_is_busy_says_what_makes_room(punch: Any) -> None:
     punch("set", "execution=serial")
     for title in "ab":
         punch("add", title)
-    assert "punch pause 1 makes room for it" in punch("start", "2").err
+    assert "pause the current task first: punch pause 1" in punch("start", "2").err
 
 
 def test_what_a_task_waits_for_is_said_once_and_when_it_was_made(punch: Any) -> None:

@@ -47,7 +47,7 @@ READS = [
 
 def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(punch: Any) -> None:
     punch("add", "a", "-c", "website")
-    message, advice = "there is no list web-site", "did you mean website? punch list all shows what there is"
+    message, advice = "no list named web-site", "did you mean website? see all lists: punch list all"
     for words in READS:
         refused = punch(*words.split(), "-c", "web-site")
         assert (refused.code, refused.out) == (1, ""), words
@@ -62,7 +62,7 @@ def test_a_name_that_no_list_has_is_refused_by_what_reads_with_the_nearest_ones(
 def test_a_repositorys_list_is_found_by_its_directorys_name(punch: Any, name: str) -> None:
     punch("add", "a", "-c", "website-3f9a2c41d07e")
     punch("add", "a", "-c", "nothing-alike")
-    assert "  did you mean website-3f9a2c41d07e? punch" in punch("list", "-c", name).err
+    assert "  did you mean website-3f9a2c41d07e? see all lists" in punch("list", "-c", name).err
 
 
 def test_a_list_that_is_empty_is_a_list(punch: Any) -> None:

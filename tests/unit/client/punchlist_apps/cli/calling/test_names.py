@@ -63,8 +63,8 @@ def test_list_accepts_a_hosts_name_and_a_prefix(two: Any) -> None:
     assert shown(two, "-o", "#1") == ["1"]
     wrong = two("list", "-o", "claud-code/59")
     assert (wrong.code, wrong.out) == (1, "")
-    assert wrong.err.splitlines()[0] == "error: nobody is called 'claud-code/59' in this list"
-    assert wrong.err.splitlines()[1].startswith(f"  there are: {A}, {B}")
+    assert wrong.err.splitlines()[0] == "error: no agent or person named 'claud-code/59' in this list"
+    assert wrong.err.splitlines()[1].startswith(f"  names in this list: {A}, {B}")
 
 
 def test_log_and_undo_accept_a_hosts_name(two: Any) -> None:

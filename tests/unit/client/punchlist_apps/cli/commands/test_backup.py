@@ -85,7 +85,7 @@ def test_damage_in_a_log_in_use_is_told_with_its_place(damaged: Path, punch: Any
 def test_a_hook_shows_a_damaged_list_as_far_as_it_is_whole_and_says_so(punch: Any) -> None:
     told = punch("agent", "prime", "--hook", "-c", "a", stdin="{}")
     assert told.code == 0
-    assert "punchlist: this list ends at position 3" in told.err
+    assert "changes after position 3 are missing" in told.err
     assert punch("agent", "prime", "-c", "a").code == 1
 
 

@@ -57,7 +57,7 @@ def test_a_script_that_was_not_made_is_an_error_with_the_command(
     refused = run("completion", "bash")
     assert (refused.code, refused.err) == (
         78,
-        "error: completions/bash/punch is not part of this installation\n  make it: make setup\n",
+        "error: completions/bash/punch is not part of this installation\n  build it: make setup\n",
     )
 
 

@@ -29,5 +29,5 @@ def test_a_person_answers_the_question_of_a_tool(punch: Any, daemon: Running) ->
 def test_a_token_that_is_none_says_how_to_get_another(punch: Any) -> None:
     told = punch("confirm", "deadbeef", "--yes")
     assert told.code == 1
-    advice = "nothing was changed; the agent that asked gets a new token when it calls its tool again"
+    advice = "nothing was changed; the agent gets a new token when it calls its tool again"
     assert told.err.splitlines()[1].strip() == advice

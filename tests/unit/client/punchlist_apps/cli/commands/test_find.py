@@ -47,9 +47,9 @@ def test_a_list_is_sorted_and_filtered_as_the_project_file_says(
     assert order("-c", "default", "--filter", "soon") == ["soon", "late"]
     assert order("-c", "default", "--filter", "soon", "--sort", "title") == ["late", "soon"]
     for name, said in (
-        ("none", "has no filter 'none'; it has soon, bad, worse"),
+        ("none", "has no filter 'none'; choose from soon, bad, worse"),
         ("bad", "expected some of"),
-        ("worse", "there are"),
+        ("worse", "unknown member; choose from status"),
     ):
         refused = punch("list", "-c", "default", "--filter", name)
         assert refused.code == 2

@@ -77,7 +77,7 @@ def test_a_task_that_changes_while_its_check_runs_is_checked_once_more(gated: An
     runs = home / "runs"
     script = f'echo run >> {runs}; test "$(wc -l < {runs})" = 2 || {sys.executable} -m punchlist edit 1 -d changed'
     told = gated("gate", "tests", "--once", "--", "sh", "-c", script)
-    assert told.code == 0 and "#1 has changed meanwhile" in told.out
+    assert told.code == 0 and "#1 changed during the check" in told.out
     assert runs.read_text() == "run\nrun\n"
     assert task(gated)["waits_for"] == "yes"
 

@@ -17,7 +17,7 @@ def test_a_check_list_is_imported_in_one_call(punch: Any, tmp_path: Path) -> Non
     done = punch("import", str(tmp_path / "plan.md"))
     assert done.lines == [
         "imported 3 tasks (markdown)",
-        "  passed over: 1 × the document's title (line 1)",
+        "  skipped: 1 × the document's title (line 1)",
         "  take it back: punch undo",
     ]
     assert punch("list").lines == ["default  1/3  1 in progress", "  ✓ #1 a", "  ☐ #2 b", "    ● #3 c"]
@@ -43,7 +43,7 @@ def test_an_import_that_is_repeated_changes_nothing_and_keeps_what_was_done(punc
     assert again.lines == ["imported 0 tasks, 3 unchanged (markdown)"]
     assert punch("list", "--json").json["version"] == version
     more = punch("import", "-", stdin=plan.replace("] b", "] b\n  More.\n- [?] c"))
-    assert more.lines[0] == "imported 1 task, 1 brought up to date, 2 unchanged (markdown)"
+    assert more.lines[0] == "imported 1 task, 1 updated, 2 unchanged (markdown)"
     done, changed = punch("list", "--json").json["tasks"][1:3]
     assert (done["status"], done["result_summary"]) == ("completed", "did it")
     assert (changed["description"], changed["labels"]) == ("More.", ["mine"])
@@ -91,7 +91,7 @@ def test_the_statuses_of_a_file_count_where_they_are_asked_for(punch: Any) -> No
     punch("import", "-", stdin="- [ ] a\n- [ ] b\n")
     shown = punch("import", "-", "--take-status", "--dry-run", stdin="- [x] a\n- [ ] b\n")
     assert shown.lines == [
-        "would import 0 tasks, 1 brought up to date, 1 unchanged (markdown)",
+        "would import 0 tasks, 1 updated, 1 unchanged (markdown)",
         "  ~ #1 a",
         "      status: pending → completed",
     ]
@@ -101,7 +101,7 @@ def test_the_statuses_of_a_file_count_where_they_are_asked_for(punch: Any) -> No
 
 def test_a_file_that_cannot_be_read_names_its_line_and_nothing_is_imported(punch: Any, tmp_path: Path) -> None:
     for content, told in (
-        ("words\n", "plan.md: no tasks found (markdown): passed over 1 × lines of text"),
+        ("words\n", "plan.md: no tasks found (markdown): skipped 1 × lines of text"),
         ("- [ ] a\n- \0\n", "plan.md:2: no text"),
         ("", "plan.md: the file is empty"),
     ):
@@ -125,7 +125,7 @@ def test_a_dry_run_shows_just_what_the_import_then_does(punch: Any) -> None:
     plan = "## P\n- [x] a\n- [!] b\n  Text.\n  - [/] c\n\nProse.\n"
     shown = punch("import", "-", "--dry-run", stdin=plan)
     assert shown.lines == [
-        "would import 3 tasks, 1 brought up to date (markdown)",
+        "would import 3 tasks, 1 updated (markdown)",
         "  + ☐ P",
         "  + ✓ a  · part of “P”",
         "  + ● c  · part of “b”",
@@ -133,8 +133,8 @@ def test_a_dry_run_shows_just_what_the_import_then_does(punch: Any) -> None:
         "      description: none → Text.",
         "      priority: normal → high",
         "      part of “P”",
-        "  passed over: 1 × lines of text that belong to no task",
-        "  read otherwise: 1 × box [!], which is high here (line 3)",
+        "  skipped: 1 × lines of text that belong to no task",
+        "  converted: 1 × box [!], which is high here (line 3)",
     ]
     before = punch("list", "--json").json["version"]
     as_json = punch("import", "-", "--dry-run", "--json", stdin=plan).json

@@ -28,7 +28,7 @@ def test_on_a_terminal_the_person_is_asked_and_may_say_no(punch: Any, daemon: Ru
     punch("-c", "old", "add", "Milk")
     for answer, code in (("n", 1), ("y", 0)):
         with terminal("--socket", daemon.socket, "list", "rm", "old") as shown:
-            shown.wait_for("Do it? [y/N]")
+            shown.wait_for("Continue? [y/N]")
             shown.type(f"{answer}\n")
             assert shown.finish() == code
         assert ("old" in names(punch)) == (answer == "n")

@@ -70,6 +70,6 @@ def test_a_log_that_holds_nothing_of_what_was_asked_for_says_so(punch: Any) -> N
     assert (told.code, told.out) == (0, "")
     assert told.err == "nothing of this kind happened in the list; punch log alone shows everything\n"
     for everywhere in ((), ("--all-conversations",)):
-        assert "nobody is called 'unknown'" in punch("log", "--actor", "unknown", *everywhere).err
+        assert "no agent or person named 'unknown'" in punch("log", "--actor", "unknown", *everywhere).err
     assert punch("log", "--task", "1").err == ""
     assert punch("log", "--task", "99", "-n", "0").err == ""

@@ -58,7 +58,7 @@ def test_a_failing_command_fails_its_task_with_the_end_of_its_errors(plan: Any, 
 def test_a_mistyped_command_ends_the_runner_and_touches_no_task(plan: Any, tmp_path: Path) -> None:
     before = plan("log", "--json").out
     done = plan("run", "--", "mkae", "{title}")
-    assert (done.code, done.err.splitlines()[0]) == (2, "error: there is no command 'mkae'; no task was touched")
+    assert (done.code, done.err.splitlines()[0]) == (2, "error: command not found: 'mkae'; no task was touched")
     assert plan("log", "--json").out == before
     broken = tmp_path / "broken"
     broken.write_text("#!/no/such/interpreter\n")
@@ -157,8 +157,8 @@ def test_a_failing_task_is_tried_again_later_and_later_and_says_why_meanwhile(pu
     done = punch("run", "--retries", "2", "--retry-delay", "50ms", "--", "sh", "-c", script)
     assert done.code == 0, done.out
     assert [line for line in done.lines if "attempt" in line] == [
-        "  attempt 1 of 3 failed; again in 0.05 s",
-        "  attempt 2 of 3 failed; again in 0.1 s",
+        "  attempt 1 of 3 failed; retry in 0.05 s",
+        "  attempt 2 of 3 failed; retry in 0.1 s",
     ]
     assert done.lines[-1] == "2 done"
     assert (task(punch, 1)["attempts"], task(punch, 1)["owner"][:9]) == (3, "punch-run")
@@ -169,7 +169,7 @@ def test_when_all_retries_are_spent_it_has_failed_and_the_last_line_says_what_is
     punch("add", "b", "--blocked-by", "1")
     done = punch("run", "--retries", "1", "--retry-delay", "0", "--", "false")
     assert done.code == 1
-    assert done.lines[-1] == "0 done, 1 failed, 1 left behind #1, which failed (punch run --restart-failed tries again)"
+    assert done.lines[-1] == "0 done, 1 failed, 1 left behind #1, which failed (to retry: punch run --restart-failed)"
     again = punch("run", "--restart-failed", "--retries", "1", "--retry-delay", "0", "--", "true")
     assert again.lines[0] == "restarted 1 failed task"
     assert (again.code, again.lines[-1]) == (0, "2 done")

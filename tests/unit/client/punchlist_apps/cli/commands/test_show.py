@@ -95,7 +95,7 @@ def test_a_list_that_is_cut_at_damage_is_printed_and_the_command_says_so_and_fai
         shown = punch(*words.split(), "-c", "a")
         assert shown.code == 1 and "whole" in shown.out, words
         told = json.loads(shown.err)["error"] if "--json" in words else {"message": shown.err, "kind": "damaged"}
-        assert told["kind"] == "damaged" and "this list ends at position 3 " in told["message"], words
+        assert told["kind"] == "damaged" and "changes after position 3 are missing" in told["message"], words
         assert "punch daemon verify --repair" in shown.err and shown.err.count("\n") == 1, words
         if "--follow" not in words:
             whole = punch(*words.split(), "-c", "b")
@@ -108,7 +108,7 @@ def test_what_damage_does_not_allow_is_refused_with_one_way_out(punch: Any) -> N
         refused = punch(*words.split(), "-c", "a")
         assert refused.code == 1 and refused.err.startswith("error: The log of a is damaged at position 3 "), words
         assert refused.err.count("punch daemon verify --repair") == 1, words
-        assert refused.err.endswith("\n  to end the daemon: punch daemon stop\n"), words
+        assert refused.err.endswith("\n  stop the daemon: punch daemon stop\n"), words
 
 
 @pytest.mark.parametrize(

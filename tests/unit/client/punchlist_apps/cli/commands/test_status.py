@@ -175,7 +175,7 @@ def test_a_parent_is_not_started_but_its_tasks_can_be_held_and_let_go(punch: Any
     punch("add", "a", "--parent", "1")
     refused = punch("start", "1")
     assert refused.err == (
-        "error: Task #1 has 1 open task: #2. Work on those.\n  begin with one of them: punch start 2\n"
+        "error: Task #1 has 1 open task: #2. Work on those.\n  start one of them first: punch start 2\n"
     )
     assert punch("pause", "1").code == 0
     assert punch("start", "2").code == 1

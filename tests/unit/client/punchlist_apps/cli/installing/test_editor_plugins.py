@@ -45,7 +45,7 @@ def test_a_file_that_somebody_changed_is_named_and_nothing_is_written_or_removed
     for option in ((), ("--remove",)):
         refused = run("setup", "neovim", *option)
         assert refused.code == 1
-        assert f"{changed} is not as punch setup wrote it" in refused.err
+        assert f"{changed} has changed since punch setup wrote it" in refused.err
         assert tree(home) == before
 
 

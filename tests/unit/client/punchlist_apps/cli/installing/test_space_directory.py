@@ -145,7 +145,7 @@ def test_three_servers_get_the_same_new_member(server: Punch, run: Punch, home: 
     assert all("# kim, keeper" in text for text in texts)
     last = home / "team-server" / "nats-3.conf"
     last.write_text(texts[2].replace("# kim, keeper", "# tim, keeper"))
-    assert "make them alike first" in run("space", "server", "team", "--member", "bob").err
+    assert "make them the same first" in run("space", "server", "team", "--member", "bob").err
 
 
 def test_asking_for_what_is_there_changes_nothing(server: Punch, home: Path) -> None:
@@ -180,12 +180,12 @@ def test_without_and_again_gives_new_creds_and_another_role(server: Punch, home:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--without", "carol"), "carol is not a member in team-server: it has ann (member), bob (reader)"),
+        (("--without", "carol"), "carol is not a member in team-server; it has ann (member), bob (reader)"),
         (("--member", "dan", "--without", "carol"), "carol is not a member"),
-        (("--without", "ann", "--without", "bob"), "is the last one"),
+        (("--without", "ann", "--without", "bob"), "is the last member"),
         (("--member", "bob"), "--without bob --member bob"),
-        (("--member", "eve"), "eve.creds is there, and no member eve"),
-        (("--member", "dan", "--member", "eve"), "eve.creds is there"),
+        (("--member", "eve"), "eve.creds exists, but eve is not a member"),
+        (("--member", "dan", "--member", "eve"), "eve.creds exists"),
         (("--member", "dan", "--host", "b.example.org"), "is for lists.example.org"),
         (("--member", "dan", "--member", "a b"), "of letters, digits"),
         (("--member", "dan", "--host", 'a"'), "is not a host"),
@@ -206,13 +206,13 @@ def test_a_refused_call_leaves_every_file_as_it_was(
     ("words", "told"),
     [
         (("other", "--to", "team-server", "--member", "x"), "is not of the space other"),
-        (("team", "--postgres", "punchlist", "--member", "x"), "is of a NATS server"),
+        (("team", "--postgres", "punchlist", "--member", "x"), "is for a NATS server"),
         (("new", "--host", "a", "--without", "x"), "it has none"),
         (("new", "--host", "a"), "--member ann"),
         (("new", "--member", "ann"), "--host lists.example.org"),
         (
             ("team", "--to", "tema-server", "--member", "ann"),
-            "tema-server holds no space: choose its directory with --to",
+            "tema-server has no space; choose its directory with --to",
         ),
         (("../new", "--host", "a", "--member", "ann"), "can't be a space"),
     ],
@@ -294,7 +294,7 @@ def test_a_role_of_another_program_stops_the_sql(server: Punch, home: Path) -> N
         running.sql("CREATE ROLE carol LOGIN PASSWORD 'theirs'")
         server("--postgres", DATABASE, "--host", running.host, "--member", "ann", "--member", "carol")
         place = Postgres(running, home / "team-server")
-        with pytest.raises(RuntimeError, match="carol is there and is not of the space team"):
+        with pytest.raises(RuntimeError, match="carol exists but is not of the space team"):
             place.run()
         assert running.sql("SELECT count(*) FROM pg_roles WHERE rolname = 'ann'") == "0"
         server("--without", "carol")

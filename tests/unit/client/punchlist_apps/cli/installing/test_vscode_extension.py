@@ -88,7 +88,7 @@ def test_an_installation_without_the_extension_names_the_command_that_makes_it(
     refused = run("setup", "vscode-extension")
     assert refused.code == 78
     missing = f"{PACKAGE} is not part of this installation"
-    then = "in a checkout run make vscode, which brings its own Node, then install punchlist from it again"
+    then = "in a checkout run make vscode (Node is included), then reinstall punchlist from it"
     assert f"{missing}\n  {then}" in refused.err
 
 

@@ -13,20 +13,20 @@ from punchlist_apps.cli.printing.exit_codes import MEANINGS
     ("words", "message"),
     [
         (["lst"], "did you mean 'punch list'?"),
-        (["frobnicate"], "punch --help lists them"),
+        (["frobnicate"], "see all commands: punch --help"),
         (["create"], "did you mean 'punch add'?"),
         (["ready"], "did you mean 'punch list --ready'?"),
         (["daemon", "sotp"], "did you mean 'punch daemon stop'?"),
         (["queue", "stop"], "did you mean 'punch daemon stop'?"),
-        (["list", "foo"], "punch list --help lists them"),
-        (["daemon", "frobnicate"], "punch daemon --help lists them"),
-        (["daemon", "--user", "x", "stop"], "there is no option --user"),
+        (["list", "foo"], "see all commands: punch list --help"),
+        (["daemon", "frobnicate"], "see all commands: punch daemon --help"),
+        (["daemon", "--user", "x", "stop"], "unknown option --user"),
         (["list", "--status", "complete"], "did you mean 'completed'?"),
         (["list", "--nonsense"], "--nonsense"),
         (["list", "--\x1b]52;c;eA==\x07\x9b\u202e"], r"unknown arguments: --\x1b]52;c;eA==\x07\x9b\u202e"),
-        (["--user", "bob", "list"], "there is no option --user; before the command there are -c, "),
-        (["-c", "site", "--jso", "list"], "there is no option --jso; did you mean '--json'?"),
-        (["-xsite", "list"], "there is no option -x"),
+        (["--user", "bob", "list"], "unknown option --user; options before the command: -c, "),
+        (["-c", "site", "--jso", "list"], "unknown option --jso; did you mean '--json'?"),
+        (["-xsite", "list"], "unknown option -x"),
         (["show"], "missing: ID\n"),
         (["revert"], "missing: --at\n"),
         (["completion"], "missing: shell; choose from bash, zsh, fish\n"),
@@ -147,7 +147,7 @@ def test_common_options_may_stand_between_the_words_of_a_command() -> None:
 def test_a_former_name_works_once_more_and_says_the_new_one(punch: Any) -> None:
     done = punch("conversations")
     assert (done.code, done.out) == (0, "no lists\n")
-    assert "`punch list all` now" in done.err
+    assert "is now `punch list all`" in done.err
     assert punch("lists").err == ""
 
 

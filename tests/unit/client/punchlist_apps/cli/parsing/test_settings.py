@@ -36,11 +36,11 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("excution=serial", "there is no setting 'excution'; did you mean execution?"),
+        ("excution=serial", "unknown setting 'excution'; did you mean execution?"),
         (
             "colour=red",
-            "there is no setting 'colour': "
-            "there are title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
+            "unknown setting 'colour'; "
+            "choose from title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
             "leave_grace",
         ),
         ("execution=seral", "execution is one of manual, serial, not 'seral'; did you mean serial?"),
@@ -50,8 +50,8 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
         ("max_attempts=²", "max_attempts is a number from 0 to 1000, not '²'"),
         (
             "serial",
-            "'serial' is not NAME=VALUE: "
-            "there are title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
+            "'serial' is not NAME=VALUE; "
+            "choose from title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
             "leave_grace",
         ),
         (f"title={'x' * 501}", "title is at most 500 characters"),

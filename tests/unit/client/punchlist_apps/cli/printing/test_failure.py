@@ -32,32 +32,32 @@ def test_every_refusal_is_told_by_its_sentence_and_as_json_whole(
 def test_what_to_do_is_said_once(capsys: Told) -> None:
     message = "There is no task '77'; list the tasks for their ids."
     show_exception(RequestRefused("not_found", ERRORS["not_found"].code, message, {"what": "task"}))
-    assert capsys.readouterr().err == "error: There is no task '77'.\n  punch list --all shows what there is\n"
+    assert capsys.readouterr().err == "error: There is no task '77'.\n  see all tasks: punch list --all\n"
 
 
 def test_an_error_of_the_state_names_no_help(capsys: Told) -> None:
-    assert show_exception(StateError("the list was not there yet"), "revert") == 2
-    assert capsys.readouterr().err == "error: the list was not there yet\n"
+    assert show_exception(StateError("the list did not exist"), "revert") == 2
+    assert capsys.readouterr().err == "error: the list did not exist\n"
 
 
 @pytest.mark.parametrize(
     ("kind", "facts", "advice"),
     [
         ("blocked", {"blockers": [{"id": "2"}, {"id": "3"}]}, "finish #2, #3 first: punch done 2 3"),
-        ("not_found", {"what": "task"}, "punch list --all shows what there is"),
-        ("not_found", {"what": "conversation"}, "punch list all shows what there is"),
-        ("not_found", {"what": "message"}, "punch list shows what there is"),
-        ("illegal_transition", {"allowed": ["pending", "completed"]}, "from here it can go to: pending, completed"),
+        ("not_found", {"what": "task"}, "see all tasks: punch list --all"),
+        ("not_found", {"what": "conversation"}, "see all lists: punch list all"),
+        ("not_found", {"what": "message"}, "see the list: punch list"),
+        ("illegal_transition", {"allowed": ["pending", "completed"]}, "allowed from here: pending, completed"),
         (
             "dependency_cycle",
             {"path": ["1", "2", "1"]},
-            "punch show ID lists what a task waits for and what it belongs to",
+            "see a task's dependencies and parent: punch show ID",
         ),
         ("method_not_found", {"nearest": "task.list"}, "did you mean task.list?"),
-        ("method_not_found", {}, "punch daemon call --list shows the methods"),
+        ("method_not_found", {}, "see all methods: punch daemon call --list"),
         ("invalid_params", {"nearest": "title"}, "did you mean title?"),
         ("invalid_params", {}, "see: punch --help"),
-        ("confirmation_required", {"token": "t-1"}, "repeat with confirm=t-1"),
+        ("confirmation_required", {"token": "t-1"}, "to confirm, repeat the call with confirm=t-1"),
         ("outcome_unknown", {}, "check whether it was done: punch log -n 5"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_file_is_named_and_time_that_is_up_is_said_in_words(capsys: Told) -> N
     show_exception(PermissionError(13, "Permission denied", "/x"))
     assert capsys.readouterr().err == "error: /x: Permission denied\n"
     show_exception(TimeoutError())
-    assert capsys.readouterr().err == "error: the time is up\n"
+    assert capsys.readouterr().err == "error: timed out\n"
 
 
 @pytest.mark.parametrize(

@@ -122,5 +122,5 @@ def test_an_unknown_placeholder_is_rejected_before_any_task() -> None:
 
 
 def test_a_command_that_does_not_exist_is_rejected_before_any_task() -> None:
-    with pytest.raises(UsageError, match="there is no command 'mkae'; no task was touched"):
+    with pytest.raises(UsageError, match="command not found: 'mkae'; no task was touched"):
         Command(["mkae", "{title}"])
