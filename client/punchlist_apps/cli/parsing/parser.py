@@ -229,11 +229,8 @@ def _find_entry(name: str) -> Entry:
     suggestion = SUGGESTIONS.get(word) or same_word
     known = [entry.word for entry in GROUPS[group][1]] if group else [*COMMANDS, *ALIASES, *GROUPS]
     prog = f"punch {group}".rstrip()
-    if suggestion:
-        hint = f"did you mean 'punch {suggestion}'?"
-    else:
-        hint = _suggest(word, known, f"see all commands: {prog} --help", f"{prog} ")
-    Parser(prog=prog).error(f"unknown command {name!r}; {hint}")
+    hint = f"did you mean 'punch {suggestion}'?" if suggestion else _suggest(word, known, "", f"{prog} ")
+    Parser(prog=prog).error(f"unknown command {name!r}{hint and '; ' + hint}")
 
 
 def _suggest(word: str, words: Iterable[str], otherwise: str, prefix: str = "") -> str:

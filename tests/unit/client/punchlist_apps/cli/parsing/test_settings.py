@@ -13,7 +13,7 @@ from punchlist_apps.cli.parsing.settings import (
 from punchlist_schemas.things import Settings
 
 
-def test_the_table_has_the_settings_and_values_of_the_contract() -> None:
+def test_the_table_matches_the_schema() -> None:
     hints = get_type_hints(Settings)
     assert {setting.name for setting in SETTINGS} == {TITLE, *hints}
     for setting in SETTINGS:
@@ -29,12 +29,12 @@ def test_the_table_has_the_settings_and_values_of_the_contract() -> None:
         (("title=", "auto_clear=idle"), {"title": "", "settings": {"auto_clear": "idle"}}),
     ],
 )
-def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected: dict[str, Any]) -> None:
+def test_words_become_call_parameters(words: tuple[str, ...], expected: dict[str, Any]) -> None:
     assert parse_changes(words) == expected
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "message"),
     [
         ("excution=serial", "unknown setting 'excution'; did you mean execution?"),
         (
@@ -57,18 +57,18 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
         (f"title={'x' * 501}", "title is at most 500 characters"),
     ],
 )
-def test_what_no_setting_has_is_refused_with_what_there_is(word: str, said: str) -> None:
-    with pytest.raises(WrongSetting) as refused:
+def test_unknown_settings_and_values_are_rejected_with_choices(word: str, message: str) -> None:
+    with pytest.raises(WrongSetting) as caught:
         parse_changes([word])
-    assert str(refused.value) == said
+    assert str(caught.value) == message
 
 
-def test_a_setting_that_is_given_twice_is_refused() -> None:
+def test_a_repeated_setting_is_rejected() -> None:
     with pytest.raises(WrongSetting, match="given twice"):
         parse_changes(["max_attempts=1", "max_attempts=2"])
 
 
-def test_every_value_is_told_on_one_line() -> None:
+def test_every_meaning_fits_on_one_line() -> None:
     for name, value in list_settings("Release", Settings("serial", "stop", 2, "idle")).items():
         assert describe_setting(name, value)
         assert "\n" not in describe_setting(name, value)
