@@ -60,7 +60,7 @@ def _check_text(argv: Sequence[str]) -> None:
 
 def _dispatch(args: Namespace) -> int:
     if args.command is None and args.version:
-        return _version()
+        return _print_version()
     from punchlist_apps.cli.calling.context import Context
 
     entry = COMMANDS[args.command or "list"]
@@ -78,7 +78,7 @@ def _dispatch(args: Namespace) -> int:
     return exit_codes.REFUSED if context.truncation and code == exit_codes.OK else code
 
 
-def _version() -> int:
+def _print_version() -> int:
     from punchlist import __version__
     from punchlist_schemas.build import build_stamp
 

@@ -183,7 +183,7 @@ class Context:
         from punchlist_apps.cli.printing import deletions
 
         return deletions.find_deletion(
-            self.send("event.read", deletions.first_event_params(self.conversation)), result["version"]
+            self.send("event.read", deletions.build_first_event_params(self.conversation)), result["version"]
         )
 
     def note_truncation(self, seq: int, reason: str) -> None:
@@ -208,7 +208,7 @@ class Context:
         if method == "task.add" and wire.may_restart(result):
             from punchlist_apps.cli.printing import deletions
 
-            page = self.send("event.read", deletions.first_event_params(self.conversation))
+            page = self.send("event.read", deletions.build_first_event_params(self.conversation))
             if note := deletions.describe_restart(page, result, self.conversation):
                 self.note(note)
         if may_be_new and self.find_list_id(named):

@@ -22,33 +22,33 @@ _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 
 def handle_other_build(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
     """Replace the daemon by one of this installation, or print advice once a day for each daemon."""
-    theirs, own = safe(hello.build or hello.version), build_stamp(__version__)
+    running, own = safe(hello.build or hello.version), build_stamp(__version__)
     older = target.autostart and _is_older(caller, hello)
     if older and _stop_if_idle(caller):
         successor = _connect_to_successor(caller, hello.pid)
-        note(f"punch: replaced the daemon (process {hello.pid}, {theirs}) with {own} (process {successor.pid})")
+        note(f"punch: replaced the daemon (process {hello.pid}, {running}) with {own} (process {successor.pid})")
         return
     mark = f"build {hello.pid} {own}"
     if project.was_announced(target.data_dir, mark, time.time()):
         return
     project.note_announced(target.data_dir, mark)
     which = "an older build" if older else "another build"
-    until = "is replaced when no other client is connected; to replace it now" if older else "stays; to replace it"
+    until = ", and is replaced when no other client is connected" if older else ""
     note(
-        f"punch: the daemon (process {hello.pid}) runs {which} ({theirs}) than this command ({own}) and {until}: "
-        "punch daemon stop"
+        f"punch: the daemon (process {hello.pid}) runs {which} ({running}) than this command ({own}){until}; "
+        "to replace it now: punch daemon stop"
     )
 
 
 def _is_older(caller: Caller, hello: HelloResult) -> bool:
     """Return whether the daemon's version is lower, or it started before this version's files were installed."""
     if hello.version != __version__:
-        return _version_key(hello.version) < _version_key(__version__)
+        return _build_sort_key(hello.version) < _build_sort_key(__version__)
     changed = os.stat(punchlist_schemas.__file__).st_ctime
     return caller.call("daemon.status")["started_at"] / 1000 < changed
 
 
-def _version_key(version: str) -> list[int]:
+def _build_sort_key(version: str) -> list[int]:
     """Return a sort key: development versions and pre-releases come before their release, post-releases after it."""
     parts: list[str] = re.findall(r"\d+|[a-z]+", version.partition("+")[0])
     return [*(int(part) if part.isdecimal() else _PHASES.get(part, 0) for part in parts), 0]

@@ -48,18 +48,18 @@ def build_agent(socket: str, data_dir: str) -> bytes:
 
 
 def load() -> Outcome:
-    return _launchctl("bootstrap", _user_domain(), agent_path())
+    return _launchctl("bootstrap", _build_domain(), agent_path())
 
 
 def unload() -> Outcome:
-    return _launchctl("bootout", f"{_user_domain()}/{LABEL}")
+    return _launchctl("bootout", f"{_build_domain()}/{LABEL}")
 
 
 def query_status() -> Outcome:
-    return _launchctl("print", f"{_user_domain()}/{LABEL}")
+    return _launchctl("print", f"{_build_domain()}/{LABEL}")
 
 
-def _user_domain() -> str:
+def _build_domain() -> str:
     return f"gui/{os.getuid()}"
 
 

@@ -173,7 +173,7 @@ def update(folder: str, request: Request) -> Outcome:
         UsageError: The request does not fit the directory, or a file can't be written.
     """
     try:
-        files = ((name, read(_path(folder, name))) for name in _config_names(folder, request))
+        files = ((name, read(_join_path(folder, name))) for name in _choose_config_names(folder, request))
         existing = {name: data.decode() for name, data in files if data is not None}
     except (FileError, UnicodeDecodeError) as error:
         raise StateError(f"{folder} can't be used: {error}") from None
@@ -198,10 +198,10 @@ def update(folder: str, request: Request) -> Outcome:
     return Outcome(rest | {name: request.roles[name] for name in new}, new, removed, [*creds, *texts], steps)
 
 
-def _config_names(folder: str, request: Request) -> tuple[str, ...]:
+def _choose_config_names(folder: str, request: Request) -> tuple[str, ...]:
     """Return the possible names of configuration files, for the kind of server in the request or the directory."""
-    has_nats = any(os.path.lexists(_path(folder, name)) for name in _NATS)
-    if request.database is None and (has_nats or not os.path.lexists(_path(folder, _POSTGRES))):
+    has_nats = any(os.path.lexists(_join_path(folder, name)) for name in _NATS)
+    if request.database is None and (has_nats or not os.path.lexists(_join_path(folder, _POSTGRES))):
         return _NATS
     if has_nats:
         raise UsageError(f"{folder} is for a NATS server; leave out --postgres, or choose another directory with --to")
@@ -226,7 +226,7 @@ def _choose_engine(folder: str, request: Request, existing: dict[str, str]) -> _
     command = re.search(r"psql --dbname (\S+)", existing.get(_POSTGRES, ""))
     database = command[1] if command is not None and command[1] != "DATABASE" else request.database
     if database is None:
-        raise UsageError(f"{_path(folder, _POSTGRES)} does not name its database; add --postgres DATABASE")
+        raise UsageError(f"{_join_path(folder, _POSTGRES)} does not name its database; add --postgres DATABASE")
     if request.database not in (None, database):
         raise UsageError(f"{folder} is for the database {database}; choose another directory with --to")
     return _Postgres(request, hosts, database)
@@ -238,13 +238,11 @@ def _read_members(folder: str, engine: _Engine, existing: dict[str, str]) -> dic
         try:
             own = engine.find_members(text)
         except ValueError as error:
-            raise UsageError(
-                f"{_path(folder, name)} is not of the space {engine.request.space} ({error}); choose another directory"
-                " with --to"
-            ) from None
+            problem = f"{_join_path(folder, name)} is not of the space {engine.request.space} ({error})"
+            raise UsageError(f"{problem}; choose another directory with --to") from None
         if members is not None and own != members:
             raise StateError(
-                f"{_path(folder, name)} has other members than {next(iter(existing))}; make them the same first"
+                f"{_join_path(folder, name)} has other members than {next(iter(existing))}; make them the same first"
             )
         members = own
     return members or {}
@@ -262,7 +260,7 @@ def _select_new_members(folder: str, request: Request, members: dict[str, str]) 
         if members.get(name, role) != role:
             change = f"--without {name} --{role} {name}"
             raise UsageError(f"{name} is a {members[name]} in {folder}; to make it a {role} with new creds: {change}")
-        if name not in members and os.path.lexists(path := _path(folder, f"{name}.creds")):
+        if name not in members and os.path.lexists(path := _join_path(folder, f"{name}.creds")):
             raise StateError(f"{path} exists, but {name} is not a member; move the file away, or choose another name")
     new = [name for name in request.roles if name not in members or name in request.without]
     if not new and set(request.without) >= set(members):
@@ -278,11 +276,12 @@ def _write_files(
     folder: str, existing: dict[str, str], texts: dict[str, str], creds: dict[str, str], removed: Sequence[str]
 ) -> None:
     changes = [
-        Replacement(_path(folder, name), _encode(existing.get(name)), _encode(text)) for name, text in texts.items()
+        Replacement(_join_path(folder, name), _encode(existing.get(name)), _encode(text))
+        for name, text in texts.items()
     ]
     try:
         for name in (*creds, *removed):
-            before = read(path := _path(folder, name))
+            before = read(path := _join_path(folder, name))
             if before is not None or name in creds:
                 changes.append(Replacement(path, before, _encode(creds.get(name))))
         replace_all(changes)
@@ -296,7 +295,7 @@ def _encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def _path(folder: str, name: str) -> str:
+def _join_path(folder: str, name: str) -> str:
     return os.path.join(folder, name)
 
 

@@ -100,7 +100,7 @@ def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str
     return "".join([before, *grants, commit, after])
 
 
-def _membership_condition(space: str, name: str) -> str:
+def _build_membership_condition(space: str, name: str) -> str:
     """Return the SQL condition that a role has rights in the space and isn't its owner."""
     return (
         "EXISTS (SELECT FROM pg_namespace s, aclexplode(s.nspacl) a, pg_roles r"
@@ -114,7 +114,7 @@ def _build_grants(space: str, name: str, role: str, verifier: str) -> str:
 DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') THEN
     CREATE ROLE "{name}";
-  ELSIF NOT {_membership_condition(space, name)} THEN
+  ELSIF NOT {_build_membership_condition(space, name)} THEN
     RAISE EXCEPTION 'The role {name} exists but is not of the space {space}: choose another name for the member.';
   END IF;
   EXECUTE format('GRANT CONNECT ON DATABASE %I TO "{name}"', current_database());
@@ -130,7 +130,7 @@ def _build_removal(space: str, name: str) -> str:
     schema = f'"punch-{space}"'
     return f"""-- {name}, removed
 DO $$ BEGIN
-  IF {_membership_condition(space, name)} THEN
+  IF {_build_membership_condition(space, name)} THEN
     REVOKE ALL ON {schema}.post FROM "{name}";
     REVOKE ALL ON SCHEMA {schema} FROM "{name}";
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM "{name}"', current_database());

@@ -118,7 +118,7 @@ def build_configuration(
             f"  routes: [{routes}]",
             "}",
         ]
-    lines += ["accounts {", f"  {_account_name(space)} {{", "    jetstream: enabled", "    users: ["]
+    lines += ["accounts {", f"  {_build_account_name(space)} {{", "    jetstream: enabled", "    users: ["]
     text = "\n".join([*lines, "    ]", "  }", "}", ""])
     return edit(text, space, logins) if logins else text
 
@@ -141,7 +141,7 @@ _NAMED = re.compile(rf"(?:#|//)+\s*([\w-]+), ({'|'.join(ROLES)})\s*")
 
 def find_users(text: str, space: str) -> tuple[list[User], int]:
     """Return the named users of a space, and the index in the text where its list of users ends."""
-    users_path = ["accounts", _account_name(space), "users"]
+    users_path = ["accounts", _build_account_name(space), "users"]
     users: list[User] = []
     path: list[str] = []
     key, start, end = "", 0, -1
@@ -165,7 +165,7 @@ def find_users(text: str, space: str) -> tuple[list[User], int]:
             del path[-1:]
             key = ""
     if end < 0:
-        raise ValueError(f"no users of the account {_account_name(space)}")
+        raise ValueError(f"no users of the account {_build_account_name(space)}")
     return users, end
 
 
@@ -197,7 +197,7 @@ def create_secret() -> str:
     return base64.urlsafe_b64encode(os.urandom(24)).decode().strip("=").replace("-", "x").replace("_", "y")
 
 
-def _account_name(space: str) -> str:
+def _build_account_name(space: str) -> str:
     return "SPACE_" + space.replace("-", "_").upper()
 
 

@@ -46,11 +46,11 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
     """
     command = [_quote_program(places.python), "-P", "-m", "punchlistd", "--data-dir", _quote_argument(places.data_dir)]
     units = {
-        SOCKET: _replace_setting(read_shipped_unit(SOCKET), "ListenStream", _listen_address(places)),
+        SOCKET: _replace_setting(read_shipped_unit(SOCKET), "ListenStream", _build_listen_address(places)),
         SERVICE: _replace_setting(read_shipped_unit(SERVICE), "ExecStart", " ".join(command)),
     }
     if hardened:
-        directory = os.path.dirname(_listen_address(places))
+        directory = os.path.dirname(_build_listen_address(places))
         if not _PLAIN.fullmatch(directory) or ":" in directory:
             raise UnitError(
                 f"{directory} contains characters that the hardened unit can't contain; choose another socket"
@@ -94,7 +94,7 @@ def _quote_mount(path: str) -> str:
     return quote(path)
 
 
-def _listen_address(places: Places) -> str:
+def _build_listen_address(places: Places) -> str:
     """Return the socket's path for the unit, relative to %t if possible, since the runtime directory may change."""
     if _CONTROL.search(places.socket):
         raise UnitError(f"{places.socket!r} contains control characters, which units must not contain")

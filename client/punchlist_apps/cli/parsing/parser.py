@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_main_parser() -> Parser:
-    width = _name_width(entry for entries in SECTIONS.values() for entry in entries)
+    width = _measure_names(entry for entries in SECTIONS.values() for entry in entries)
     sections = (_format_table(f"{title}:", entries, width) for title, entries in SECTIONS.items())
     groups = (
         f"  {f'{group} …':<{width}}  {about}: {', '.join(entry.word for entry in entries)}"
@@ -80,7 +80,7 @@ def build_group_parser(group: str) -> Parser:
     parser = _new_parser(
         f"punch {group}",
         usage=f"punch {group} COMMAND ...",
-        description=_format_table(f"{about}:", entries, _name_width(entries)),
+        description=_format_table(f"{about}:", entries, _measure_names(entries)),
         epilog=f"punch {group} COMMAND --help shows the arguments and examples of a command\n\n{_COMMON_ELSEWHERE}",
     )
     _add_common_arguments(parser)
@@ -89,7 +89,10 @@ def build_group_parser(group: str) -> Parser:
 
 def build_command_parser(entry: Entry) -> Parser:
     _, further = GROUPS.get(entry.name, ("", ()))
-    parts = [entry.summary, *([_format_table("further commands:", further, _name_width(further))] if further else [])]
+    parts = [
+        entry.summary,
+        *([_format_table("further commands:", further, _measure_names(further))] if further else []),
+    ]
     parser = _new_parser(
         f"punch {entry.name}",
         description="\n\n".join(parts),
@@ -104,7 +107,7 @@ def _new_parser(prog: str, **how: Any) -> Parser:
     return Parser(prog=prog, formatter_class=_Formatter, allow_abbrev=False, **how)
 
 
-def _name_width(entries: Iterable[Entry]) -> int:
+def _measure_names(entries: Iterable[Entry]) -> int:
     return max(len(entry.name) for entry in entries)
 
 

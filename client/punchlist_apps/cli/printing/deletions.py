@@ -12,7 +12,7 @@ def describe_deletion(deleted: Any) -> str:
     return f"deleted{by} on {moment(deleted['at'])}"
 
 
-def first_event_params(name: str) -> dict[str, Any]:
+def build_first_event_params(name: str) -> dict[str, Any]:
     """Return the parameters of `event.read` for the first event of a list."""
     return {"conversation": name, "after": 0, "limit": 1}
 

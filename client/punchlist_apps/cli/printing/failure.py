@@ -70,7 +70,7 @@ class UnknownName(Exception):
 
 
 def _advise_blocked(data: Data) -> str:
-    if children := _open_child_ids(data):
+    if children := _list_open_children(data):
         return f"start one of them first: punch start {children[0]}"
     blockers = [str(blocker.get("id", "")) for blocker in data.get("blockers", ())]
     return f"finish {', '.join(f'#{task}' for task in blockers)} first: punch done {' '.join(blockers)}"
@@ -87,13 +87,13 @@ def _advise_nearest(data: Data) -> str:
     return f"did you mean {data['nearest']}?" if data.get("nearest") else "see all methods: punch daemon call --list"
 
 
-def _open_child_ids(data: Data) -> list[str]:
+def _list_open_children(data: Data) -> list[str]:
     return [str(child.get("id", "")) for child in data.get("open_children", ())]
 
 
 def _advise_transition(data: Data) -> str:
     task = data.get("task")
-    if children := _open_child_ids(data):
+    if children := _list_open_children(data):
         ids = " ".join(children[:_MAX_NAMES])
         return f"complete all: punch done {ids} {task}; without them: punch done {task} --force"
     if data.get("heading"):

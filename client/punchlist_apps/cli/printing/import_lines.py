@@ -99,7 +99,7 @@ def _format_added(draft: Draft, item: Item, style: Style) -> str:
 def _format_member(name: str, value: Any) -> str:
     if name in ("description", "result_summary", "fail_reason"):
         return f"{name.replace('_', ' ')} of {len(value):,} characters"
-    return f"{_display_name(name)} {_format_value(name, value)}"
+    return f"{_strip_unit(name)} {_format_value(name, value)}"
 
 
 def _format_difference(difference: Difference, titles: dict[str, str]) -> str:
@@ -111,10 +111,10 @@ def _format_difference(difference: Difference, titles: dict[str, str]) -> str:
     if member in ("labels", "links", "notes"):
         more = [_extract_text(value) for value in new if value not in (old or ())]
         return f"{member}: + {_format_value(member, more)}"
-    return f"{_display_name(member)}: {_format_value(member, old)} → {_format_value(member, new)}"
+    return f"{_strip_unit(member)}: {_format_value(member, old)} → {_format_value(member, new)}"
 
 
-def _display_name(member: str) -> str:
+def _strip_unit(member: str) -> str:
     return member.removesuffix("_ms").removesuffix("_day")
 
 

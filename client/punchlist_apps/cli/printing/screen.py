@@ -73,11 +73,11 @@ class Screen:
     def draw(self) -> None:
         with self._lock:
             self._busy = True
-            room = min(_window_height() - 1, self._max_lines or _window_height())
+            room = min(_read_window_height() - 1, self._max_lines or _read_window_height())
             lines = list(self._content(room))
             self._offset = max(0, min(self._offset, len(lines) - room))
             lines = crop([*lines[:1], *lines[1 + self._offset :]], room, self._style)
-            write(build_frame([line.replace(SPIN, _spinner_frame()) for line in lines], len(self._drawn)))
+            write(build_frame([line.replace(SPIN, _choose_spinner_frame()) for line in lines], len(self._drawn)))
             self._drawn = lines
             self._set_spinning()
             self._busy = False
@@ -115,7 +115,7 @@ class Screen:
                     if self._is_closed:
                         return
                     self._busy = True
-                    write(build_spinner_update(self._drawn, _spinner_frame()))
+                    write(build_spinner_update(self._drawn, _choose_spinner_frame()))
                     self._busy = False
                     if self._resized:
                         self._redraw_all()
@@ -163,7 +163,7 @@ class Screen:
             signal.signal(number, handler)
 
 
-def _spinner_frame() -> str:
+def _choose_spinner_frame() -> str:
     return FRAMES[int(time.monotonic() / FRAME_S) % len(FRAMES)]
 
 
@@ -172,7 +172,7 @@ def _show_cursor() -> None:
         write(_SHOW)
 
 
-def _window_height() -> int:
+def _read_window_height() -> int:
     try:
         return os.get_terminal_size(1).lines or _FALLBACK_HEIGHT
     except OSError:

@@ -60,7 +60,7 @@ def advise_stored() -> str:
     others: dict[str, None] = {}
     for method, params, result in wire.completed:
         if _is_change(method, params, result):
-            if ids := _task_ids(result):
+            if ids := _collect_task_ids(result):
                 tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{task}" for task in ids))
             else:
                 others[_describe(method, result | params)] = None
@@ -81,7 +81,7 @@ def _describe(method: str, members: dict[str, Any]) -> str:
     return f"{words} {members[member]}"
 
 
-def _task_ids(result: dict[str, Any]) -> list[str]:
+def _collect_task_ids(result: dict[str, Any]) -> list[str]:
     tasks = [task["id"] for task in (result.get("task"), *result.get("tasks", ())) if task]
     deleted = result.get("deleted", ())
     return [*tasks, *result.get("added", ()), *(() if isinstance(deleted, str) else deleted)]  # str: a conversation

@@ -57,11 +57,11 @@ class Ending(msgspec.Struct, frozen=True):
         if self.timed_out:
             head = f"timed out after {(timeout_ms or 0) / 1000:g} s"
         elif self.code < 0:
-            head = f"killed by {_signal_name(-self.code)}"
+            head = f"killed by {_name_signal(-self.code)}"
         else:
             head = f"exit code {self.code}"
-        last_lines = self.err or self.out
-        return f"{head}: {last_lines}" if last_lines else head
+        tail = self.err or self.out
+        return f"{head}: {tail}" if tail else head
 
 
 class Child:
@@ -136,7 +136,7 @@ class Child:
             if pipe is not None:
                 pipe.close()
         return Ending(
-            self._process.returncode, self._outputs["out"].last_lines(), self._outputs["err"].last_lines(), timed_out
+            self._process.returncode, self._outputs["out"].join_tail(), self._outputs["err"].join_tail(), timed_out
         )
 
     def stop(self) -> None:
@@ -212,7 +212,7 @@ class _Output:
                 self._tail.append(text[:TAIL_CHARS])
             self._on_line(text)
 
-    def last_lines(self) -> str:
+    def join_tail(self) -> str:
         return "\n".join(self._tail)[-TAIL_CHARS:]
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ class _Output:
                 self._deliver([self._rest])
 
 
-def _signal_name(number: int) -> str:
+def _name_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

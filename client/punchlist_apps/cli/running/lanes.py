@@ -271,7 +271,7 @@ class Lanes:
 
     async def _run_task(self, work: AsyncWork, task: Task) -> Coroutine[Any, Any, object]:
         """Run the command for a task and return the call that reports its outcome to the daemon."""
-        self._display.show_start(task, _title_path(work, task))
+        self._display.show_start(task, _build_title_path(work, task))
         self._wake_lanes()
         log = LogFile(self._plan.log_dir, task)
         try:
@@ -328,7 +328,7 @@ class Lanes:
             "PUNCHLIST_OWNER": self._plan.owner,
             "PUNCHLIST_FENCE": str(work.fence),
             "PUNCHLIST_LOG": log.path,
-            "PUNCHLIST_PATH": _title_path(work, task),
+            "PUNCHLIST_PATH": _build_title_path(work, task),
         }
         env = {**os.environ, **self._plan.env, **build_environment(task, **claim)}
 
@@ -346,5 +346,5 @@ class Lanes:
             self._children.discard(child)
 
 
-def _title_path(work: AsyncWork, task: Task) -> str:
+def _build_title_path(work: AsyncWork, task: Task) -> str:
     return with_path(task.title, [parent.title for parent in work.path])

@@ -95,7 +95,7 @@ def test_only_a_daemon_of_a_lower_version_is_older(tmp_path: Path, monkeypatch: 
 def test_versions_sort_by_release() -> None:
     ordered = "0.1.0 0.2.0.dev0 0.2.0rc1.dev1 0.2.0rc1 0.2.0rc2 0.2.0 0.2.0.post3 0.2.1 0.10.0".split()
     stamped = [f"{version}+g58f14210.changed" for version in ordered]
-    assert sorted(reversed(stamped), key=other_build._version_key) == stamped  # pyright: ignore[reportPrivateUsage]
+    assert sorted(reversed(stamped), key=other_build._build_sort_key) == stamped  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_daemon_that_does_not_stop_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
