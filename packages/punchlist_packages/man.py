@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterator
 
 from punchlist_apps.cli.parsing.index import COMMANDS, GROUPS
-from punchlist_apps.cli.parsing.parser import everything, of_command, of_group
+from punchlist_apps.cli.parsing.parser import build_command_parser, build_group_parser, build_main_parser
 from punchlistd.__main__ import parser as of_daemon
 
 
 def pages(version: str) -> dict[str, str]:
     """Name of the page → its source."""
-    parsers = {"punch": everything(), "punchlistd": of_daemon()}
-    parsers |= {f"punch-{group}": of_group(group) for group in GROUPS}
-    parsers |= {f"punch-{name.replace(' ', '-')}": of_command(entry) for name, entry in COMMANDS.items()}
+    parsers = {"punch": build_main_parser(), "punchlistd": of_daemon()}
+    parsers |= {f"punch-{group}": build_group_parser(group) for group in GROUPS}
+    parsers |= {f"punch-{name.replace(' ', '-')}": build_command_parser(entry) for name, entry in COMMANDS.items()}
     return {name: "\n".join(_page(name, one, version)) + "\n" for name, one in parsers.items()}
 
 

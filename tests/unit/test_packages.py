@@ -81,7 +81,7 @@ def test_manual_pages_cover_all_options() -> None:
         assert f".SH NAME\n{man.escaped(name)} \\- " in page
     for name, entry in COMMANDS.items():
         shown = pages[named[name]].replace("\\-", "-")
-        options = [flag for one in entry.usage.arguments if not one.positional for flag in one.flags]
+        options = [flag for one in entry.usage.arguments if not one.is_positional for flag in one.flags]
         assert [flag for flag in options if flag not in shown] == []
         assert [line for line in entry.usage.examples if man.escaped(line) not in pages[named[name]]] == []
 

@@ -18,11 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _reserve_standard_numbers() -> None:
-    """A stream that the shell has closed must not hand its number to the daemon's socket, which then got our output."""
+    """Occupy the standard descriptors that the shell has closed: a socket that got one would receive our output."""
     while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= _STDERR:  # read-only: writing there still fails
         pass
     os.close(descriptor)
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for as long as we run
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - open until exit
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as we run
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until exit

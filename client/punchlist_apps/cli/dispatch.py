@@ -1,4 +1,4 @@
-"""Parses a command line, runs its command by the table, and turns whatever goes wrong into an exit code."""
+"""Parses a command line, runs its command from the table, and turns errors into exit codes."""
 
 import sys
 from argparse import Namespace
@@ -13,15 +13,15 @@ from punchlist_apps.common.terminal.style import write
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code. A traceback is for faults of ours alone."""
+    """Run one command line and return its exit code. Only a bug prints a traceback."""
     command = ""
-    failure.write_json(_wants_json(argv))
+    failure.set_json_errors(_wants_json(argv))
     try:
         _check_text(argv)
         if argv and argv[0] == "complete":
-            from punchlist_apps.cli.calling.completions import offer
+            from punchlist_apps.cli.calling.completions import print_completions
 
-            return offer(argv[1:])
+            return print_completions(argv[1:])
         args = parse(argv)
         command = args.command or ""
         return _dispatch(args)
@@ -37,7 +37,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _wants_json(argv: Sequence[str]) -> bool:
-    """Whether errors are for a program, also those of a command line that can't be understood."""
+    """Return whether errors are printed as JSON. Parse errors need this too, so it doesn't use the parser."""
     words = argv[: argv.index("--")] if "--" in argv else argv
     return "--json" in words
 
@@ -46,7 +46,7 @@ def _show_fault() -> int:
     import traceback
 
     sys.stderr.write(safe_block(traceback.format_exc()))
-    failure.show_error("internal_error", "this is a bug in punch; please report it")
+    failure.show_error("internal_error", "this is a bug in punch; report it with the traceback above")
     return exit_codes.FAULT
 
 
@@ -60,7 +60,7 @@ def _check_text(argv: Sequence[str]) -> None:
 
 def _dispatch(args: Namespace) -> int:
     if args.command is None and args.version:
-        return _version()
+        return _print_version()
     from punchlist_apps.cli.calling.context import Context
 
     entry = COMMANDS[args.command or "list"]
@@ -68,19 +68,17 @@ def _dispatch(args: Namespace) -> int:
     handler: Callable[[Context], int] = getattr(module, f"run_{entry.word}" if args.command else "run_alone")
     context = Context(args)
     if args.former:
-        context.note(
-            f"punch: `punch {args.former}` is `punch {entry.name}` now; the old name goes with the next version"
-        )
+        context.note(f"punch: `punch {args.former}` is now `punch {entry.name}`; the next version removes the old name")
     try:
         code = handler(context)
     finally:
         context.close()
-        if context.cut:
-            failure.show_error("damaged", context.cut)
-    return exit_codes.REFUSED if context.cut and code == exit_codes.OK else code
+        if context.truncation:
+            failure.show_error("damaged", context.truncation)
+    return exit_codes.REFUSED if context.truncation and code == exit_codes.OK else code
 
 
-def _version() -> int:
+def _print_version() -> int:
     from punchlist import __version__
     from punchlist_schemas.build import build_stamp
 

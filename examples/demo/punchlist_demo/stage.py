@@ -105,7 +105,7 @@ class Stage:
 
     def _print(self, lines: Sequence[str]) -> None:
         cut = (cut_painted(line, self.style.width, self.style.glyphs["cut"]) for line in lines)
-        print_text = self._screen.above if self._is_redrawn and self._is_live else write
+        print_text = self._screen.write_above if self._is_redrawn and self._is_live else write
         print_text("".join(f"{line}\n" for line in cut))
         self._pause(_LINE_S * len(lines))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from punchlist_apps.cli.installing.space_postgres import login
+from punchlist_apps.cli.installing.space_postgres import create_login
 from punchlist_faults.apart_hosts import Hosts
 from punchlist_faults.apart_world import MACHINES, SPACE, World
 from punchlist_faults.mounts import Disk
@@ -42,11 +42,11 @@ class PostgresWorld(World):
             os.chown(there, self.server.data.stat().st_uid, self.server.data.stat().st_gid)
         self._disks[SERVER].flush()
         self.ca, self.creds = str(authority.certificate), dict[str, str]()
-        self._logins = [login(name, "member") for name in (*MACHINES, "judge")]
+        self._logins = [create_login(name, "member") for name in (*MACHINES, "judge")]
         for one in self._logins:
             path = place / f"{one.name}.creds"
             path.touch(0o600)
-            path.write_text(one.creds([address], DATABASE))
+            path.write_text(one.format_creds([address], DATABASE))
             self.creds[one.name] = str(path)
         self.daemons = self._make_daemons(bug)
         self._urls = {one.name: self.server.url(one.name) for one in self._logins}

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from punchlist_apps.cli.installing.space_server import Server, configuration, login, new_secret
+from punchlist_apps.cli.installing.space_server import Server, build_configuration, create_login, create_secret
 from punchlist_faults.apart_hosts import Hosts
 from punchlist_faults.apart_work import LIST
 from punchlist_faults.mounts import Disk
@@ -46,7 +46,7 @@ class World:
         for name in MACHINES:
             self.hosts.add(name)
         authority = Authority(place / "ca")
-        logins = {name: login(name, "member") for name in (*MACHINES, "judge")}
+        logins = {name: create_login(name, "member") for name in (*MACHINES, "judge")}
         self._disks: dict[str, Disk] = {}
         servers: list[Server] = []
         for name, address in zip(SERVERS, addresses, strict=True):
@@ -56,10 +56,10 @@ class World:
             cert, key = authority.sign(name, address)
             ca, store = str(authority.certificate), str(self._disks[name].place / "js")
             servers.append(Server(address, str(cert), str(key), ca, store))
-        secret = new_secret()
+        secret = create_secret()
         self.servers: dict[str, Any] = {}
         for number, (name, address) in enumerate(zip(SERVERS, addresses, strict=True)):
-            text = configuration(SPACE, list(logins.values()), servers, number, secret)
+            text = build_configuration(SPACE, list(logins.values()), servers, number, secret)
             text = text.replace('http: "127.0.0.1:8222"', f'http: "{address}:8222"')
             self.servers[name] = NatsServer(
                 place / name / "nats", text, host=address, whole=True, wrap=self.hosts.command(name)

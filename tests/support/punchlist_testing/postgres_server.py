@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from punchlist_apps.cli.installing.space_postgres import Login, login, sql
+from punchlist_apps.cli.installing.space_postgres import Login, build_sql, create_login
 from punchlist_testing.nats_server import own_address
 from punchlist_testing.optional import needs
 
@@ -180,7 +180,7 @@ class PostgresServer:
         """Make a space as people do, and let members in."""
         if self.sql(f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'", "postgres") == "":
             self.sql(f"CREATE DATABASE {DATABASE}", "postgres")
-        self.sql(sql(space, list(logins)))
+        self.sql(build_sql(space, list(logins)))
 
     def kill(self) -> None:
         """SIGKILL to the server and all its processes, and wait for their end."""
@@ -245,13 +245,13 @@ class Members:
         directory.mkdir(exist_ok=True)
         self.server = server
         self.space = space
-        self._logins = {name: login(f"{name}-{space}", role) for name, role in names.items()}
+        self._logins = {name: create_login(f"{name}-{space}", role) for name, role in names.items()}
         self._directory = directory
         server.add(space, *self._logins.values())
         for one in self._logins.values():
             path = directory / one.name
             path.touch(0o600)
-            path.write_text(one.creds([server.host], DATABASE))
+            path.write_text(one.format_creds([server.host], DATABASE))
 
     def url(self, name: str) -> str:
         return self.server.url(self._logins[name].name)

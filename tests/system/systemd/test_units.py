@@ -15,7 +15,7 @@ from punchlist_apps.cli.installing.systemd_units import (
     WEB_SERVICE,
     WEB_SOCKET,
     Places,
-    rendered,
+    render_units,
 )
 from punchlist_testing.optional import needs
 
@@ -65,7 +65,7 @@ def test_units_with_any_paths_verify_without_warnings(tmp_path: Path, name: str)
     python.symlink_to("/bin/true")
     units = tmp_path / "units"
     places = Places(str(tmp_path / name / "s"), str(tmp_path / name), str(tmp_path / "run"), python=str(python))
-    for unit, text in rendered(places, web=True).items():
+    for unit, text in render_units(places, web=True).items():
         (units / unit).parent.mkdir(exist_ok=True)
         (units / unit).write_text(text)
     done = analyze(units, "--man=no", "verify", str(units / SOCKET), str(units / SERVICE))

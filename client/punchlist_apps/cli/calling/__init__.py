@@ -1,1 +1,1 @@
-"""The daemon as commands reach it: one call, many calls, pages of events."""
+"""How commands reach the daemon: single calls, clients, pages of events."""

@@ -1,4 +1,7 @@
-"""Claims of people and scripts: a run of the command line is a connection of its own, so their time alone counts."""
+"""Claims of people and scripts.
+
+Each command is a connection of its own, so these claims end by time, not with the connection.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,28 @@ from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import show_error
-from punchlist_apps.cli.printing.next_step import rejected
+from punchlist_apps.cli.printing.next_step import advise_rejected_heading
 from punchlist_apps.common.terminal.render import task_lines
 
-STARTED_MS = 86_400_000
-"""How long a task that a person has begun stays theirs: the longest time of a claim."""
+MAX_LEASE_MS = 86_400_000
+"""Lease of a task that a person has started: the longest that the daemon accepts."""
 
-KEPT_MS = 3_600_000
-"""How long a claim lasts by default: nobody renews it."""
+DEFAULT_LEASE_MS = 3_600_000
+"""Default lease of `punch queue claim` and `punch next`, which don't renew it."""
 
 
-def claim(context: Context, *, lease_ms: int | None = None, wait_ms: int | None = None, **members: Any) -> Any:
-    """Take tasks for this owner; the result of `task.claim`."""
+def claim_tasks(context: Context, *, lease_ms: int | None = None, wait_ms: int | None = None, **members: Any) -> Any:
+    """Claim tasks for this owner and return the result of `task.claim`."""
+    # A claim doesn't create a list, so it would find nothing under a mistyped name.
     if context.args.conversation and not wait_ms:
-        context.check_list(context.args.conversation)  # a claim makes no list, so nothing would ever be had
-    how = {"owner": context.owner, "lease_ms": lease_ms or KEPT_MS, "wait_ms": wait_ms, "keep": True}
-    return context.change("task.claim", **how, **members)
+        context.check_list(context.args.conversation)
+    terms = {"owner": context.owner, "lease_ms": lease_ms or DEFAULT_LEASE_MS, "wait_ms": wait_ms, "keep": True}
+    return context.change("task.claim", **terms, **members)
 
 
-_LOOK = "punch list shows what there is, punch why ID what keeps it"
-
-
-def offer(context: Context) -> str:
-    """Return a line that offers a task whose owner has left; empty without such a task."""
-    unfinished = context.ask("task.list", status=["in_progress", "pending"])["tasks"]
+def advise_takeover(context: Context) -> str:
+    """Return advice to take over a task whose owner has left; empty without such a task."""
+    unfinished = context.read("task.list", status=["in_progress", "pending"])["tasks"]
     now = int(time() * 1000)
     gone = next((task for task in unfinished if is_gone(task)), None)
     if gone is None:
@@ -43,15 +44,18 @@ def offer(context: Context) -> str:
 
 
 def show_claim(context: Context, result: Any) -> int:
-    """Print what was claimed; the exit code is REFUSED if there was nothing."""
+    """Print the claimed tasks and return the exit code, REFUSED without a task."""
     tasks = result.get("tasks") or [task for task in [result.get("task")] if task]
     if context.args.json:
-        context.json(result)
+        context.print_json(result)
     elif not tasks:
+        advice = advise_takeover(context) or advise_rejected_heading(context.read("task.explain"))
         show_error(
-            "nothing_ready", "no task is ready", offer(context) or rejected(context.ask("task.explain")) or _LOOK
+            "nothing_ready",
+            "no task is ready",
+            advice or "see all tasks: punch list; see why a task is not ready: punch why ID",
         )
     paths = result.get("paths") or [result.get("path", ()), *((),) * len(tasks)]
     for task, path in () if context.args.json else zip(tasks, paths, strict=False):
-        context.lines(task_lines(task, context.style, path=path))
+        context.print_lines(task_lines(task, context.style, path=path))
     return 0 if tasks else REFUSED

@@ -1,4 +1,7 @@
-"""Asks a person before a change that can't be undone. To erase a list on every machine, its name has to be typed."""
+"""Asks a person before a change that can't be undone.
+
+To erase a shared list on every machine, the person must type its name.
+"""
 
 import sys
 
@@ -8,33 +11,36 @@ from punchlist_apps.cli.parsing.arguments import value
 from punchlist_apps.cli.printing.failure import UsageError
 
 EVERYWHERE = value(
-    "--everywhere", text="do not ask, and erase a shared list on every machine: its name again", metavar="LIST"
+    "--everywhere", text="erase a shared list on every machine without asking; its name again", metavar="LIST"
 )
 
 
 def has_consent(context: Context, summary: str, name: str, space: str | None, *, is_final: bool) -> bool:
-    """Return whether the person agrees, by an option or an answer at the terminal.
+    """Return whether the person agrees, by an option or at the terminal.
 
     Args:
         context: The command, which has `--yes` and `--everywhere`.
-        summary: The daemon's words for what would be done.
+        summary: The daemon's description of the change.
         name: The list.
         space: The space of a shared list that would be erased everywhere.
-        is_final: Whether no undo brings it back.
+        is_final: Whether undo can't restore the list.
 
     Raises:
-        UsageError: The options do not agree, and there is no terminal for the question.
+        UsageError: `--everywhere` names another list, or consent is missing and no terminal can ask for it.
     """
     args = context.args
     if args.everywhere is not None and args.everywhere != name:
-        raise UsageError(f"--everywhere {args.everywhere} is not the list that would be erased: {name}")
+        raise UsageError(
+            f"--everywhere {args.everywhere} is not the list to erase; to erase it, add --everywhere {name}"
+        )
     if args.everywhere is not None or (args.yes and not space):
         return True
-    question = f"This would {safe(summary)}. {'No undo brings it back. ' if is_final else ''}"
+    warning = "It can't be undone. " if is_final else ""
+    question = f"This would {safe(summary)}. {warning}"
     if not context.can_ask:
-        raise UsageError(f"{question}To do it, add --{f'everywhere {name}' if space else 'yes'}")
+        raise UsageError(f"{question}To confirm, add --{f'everywhere {name}' if space else 'yes'}")
     if not space:
-        return context.confirmed(f"{question}Do it?")
-    sys.stderr.write(f"{question}To do it, type the list's name: ")
+        return context.confirm(f"{question}Continue?")
+    sys.stderr.write(f"{question}To confirm, type the list's name: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() == name

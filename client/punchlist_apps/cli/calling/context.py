@@ -1,4 +1,4 @@
-"""What a command works with: its arguments, the style of the output, and the daemon once it is needed."""
+"""The context of one command: its arguments, the style of its output, and the connection to the daemon."""
 
 import json
 import os
@@ -30,8 +30,8 @@ _READS = frozenset(
     ("task.list", "task.get", "task.explain", "conversation.get", "conversation.list", "event.read", "daemon.status")
 )
 _PAGE = 10_000
-_NEAR = 3
-_MOST_SPANNED = 1_000
+_MAX_SUGGESTIONS = 3
+_MAX_RANGE = 1_000
 
 
 class Context:
@@ -40,22 +40,22 @@ class Context:
     def __init__(self, args: Namespace) -> None:
         self.args = args
         self.style: Style = style_of(os.environ, now=int(time.time() * 1000))
-        self.cut = ""
-        """Why what was printed is not a whole list: told at the end."""
+        self.truncation = ""
+        """Why the printed list is incomplete; reported when the command ends."""
         self.target = Target(args.socket, args.data_dir, autostart=False if args.no_autostart else None)
-        """Where the daemon is met, and whether one may be started."""
+        """The daemon's address, and whether a missing daemon may be started."""
         self.target.report_delays(self.note)
         self._conversation: str | None = None
         self._name: str | None = None
-        self._known = False
+        self._is_checked = False
         self._caller: Caller | None = None
         self._client: Client | None = None
 
     @property
     def conversation(self) -> str:
-        """The list that is meant: the option, PUNCHLIST_CONVERSATION, what the directory means, or `default`.
+        """The id of the list: from the option, PUNCHLIST_CONVERSATION, the directory, or `default`.
 
-        Whoever is at the terminal is asked, or told, what there is to say about it.
+        The first use may ask the person whether the project file may name this list, or print a note.
 
         Raises:
             DirectoryError: The directory's project file or repository can't be used, or may not name this list.
@@ -63,12 +63,12 @@ class Context:
         if self._conversation is not None:
             return self._conversation
         if self.args.conversation is not None:
-            name = str(self.args.conversation)  # also "": a variable that is not set must not mean another list
+            name = str(self.args.conversation)  # even if empty: an unset shell variable must not mean another list
         else:
             name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
             if meant is not None:
-                self._allow(meant)
-                self._announce_once(meant)
+                self._check_allowed(meant)
+                self._announce_repository(meant)
         self._conversation = name
         return name
 
@@ -80,57 +80,57 @@ class Context:
         return name if meant is None or meant.is_allowed(self.target.data_dir) else ""
 
     @property
-    def known(self) -> str:
-        """The list that is meant, for what only reads.
+    def existing_conversation(self) -> str:
+        """The id of the list, for commands that only read.
 
         Raises:
-            UnknownList: It was named by an option, and there is no such list.
+            UnknownList: The option names a list that doesn't exist.
         """
-        if self.args.conversation and not self._known:
+        if self.args.conversation and not self._is_checked:
             self.check_list(self.args.conversation)
-            self._known = True
+            self._is_checked = True
         return self.conversation
 
     @property
     def name(self) -> str:
-        """The name by which people call the list: short where no other list could be meant."""
+        """The display name of the list: short if it is unambiguous."""
         if self._name is None:
-            found = self.call("conversation.get", conversation=self.conversation)
-            self._name = str(found.get("name", self.conversation))
+            result = self.call("conversation.get", conversation=self.conversation)
+            self._name = str(result.get("name", self.conversation))
         return self._name
 
     @property
     def actor(self) -> str:
-        """Who does this, as the log records it: the option, PUNCHLIST_ACTOR, or whoever is logged in."""
-        return self.args.actor or person(os.environ)
+        """The actor that the log records: the option, PUNCHLIST_ACTOR, or the user who is logged in."""
+        return self.args.actor or default_actor(os.environ)
 
     @property
     def owner(self) -> str:
-        """Who claims: the option, PUNCHLIST_OWNER, or the actor."""
+        """The owner of claimed tasks: the option, PUNCHLIST_OWNER, or the actor."""
         return getattr(self.args, "owner", None) or os.environ.get("PUNCHLIST_OWNER") or self.actor
 
     @property
     def caller(self) -> "Caller":
-        """Makes calls one after the other; connects, and starts a daemon if need be, at the first use.
+        """The connection for single calls. The first use connects, and starts a daemon if necessary.
 
-        A command with a client of its own uses this first: it says within seconds what keeps a daemon from replying.
+        A command with a client of its own uses this first, since it reports within seconds why a daemon doesn't reply.
         """
         if self._caller is None:
             from punchlist_apps.cli.calling.sync_link import Caller
 
             wire.keep_mirrors(self.target)
             self._caller = Caller(self.target, **self.options)
-            # At the first connect a missing daemon is an answer, not an interruption to be waited out.
+            # Connect now: `open` reports a missing daemon, while a call would retry until its deadline.
             hello = self._caller.open()
             if not is_same_code(hello.build, build_stamp(__version__)):
-                from punchlist_apps.cli.calling.other_build import met
+                from punchlist_apps.cli.calling.other_build import handle_other_build
 
-                met(self._caller, hello, self.target, self.note)
+                handle_other_build(self._caller, hello, self.target, self.note)
         return self._caller
 
     @property
     def client(self) -> "Client":
-        """The whole library's client, for what a command watches or waits for: it costs the import of asyncio."""
+        """The library's client, for watches and waits. It costs the import of asyncio."""
         if self._client is None:
             from punchlist.clients.sync import Client
 
@@ -143,7 +143,7 @@ class Context:
         return self.options_of("punch")
 
     def options_of(self, name: str) -> "Options":
-        """Return how a client of this name connects to the daemon."""
+        """Return the connection options for a client of this name."""
         options: Options = {"name": name, "autostart": self.target.autostart}
         return options | self.target.options
 
@@ -154,14 +154,14 @@ class Context:
             self._client.close()
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Call a method; parameters that are None are left out. The result is plain JSON values."""
+        """Call a method without the parameters that are None, and return plain JSON values."""
         return self.send(method, {name: value for name, value in params.items() if value is not None})
 
     def send(self, method: str, params: dict[str, Any], *, writes: bool = False) -> dict[str, Any]:
-        """Call a method with just these parameters. The result is plain JSON values.
+        """Call a method with exactly these parameters, and return plain JSON values.
 
-        The full client, which costs several times a bare interpreter, is loaded only where the call alone won't do: no
-        daemon runs, another build of it, a refusal, or a wait.
+        The full client costs several times a bare interpreter. It is loaded only if no daemon runs, if the daemon is of
+        another build, and for errors and waits.
         """
         result: dict[str, Any] | None = None
         key = wire.taken_key()
@@ -172,99 +172,101 @@ class Context:
             result = self.caller.call(method, params | ({"key": key} if key else {}))
             wire.completed.append((method, params, result))
         assert result is not None, "a caller returns a result or raises"
-        if damaged := result.get("damaged"):
-            self.note_cut(damaged["seq"], damaged["reason"])
+        if damage := result.get("damaged"):
+            self.note_truncation(damage["seq"], damage["reason"])
         return result
 
     def find_deletion(self, result: dict[str, Any]) -> str:
-        """Return who deleted the list of a `task.list` result and when; nothing if it was not deleted."""
+        """Return who deleted the list of a `task.list` result and when; empty if it was not deleted."""
         if result["tasks"] or not result["version"] or "damaged" in result:
             return ""
         from punchlist_apps.cli.printing import deletions
 
         return deletions.find_deletion(
-            self.send("event.read", deletions.first_event(self.conversation)), result["version"]
+            self.send("event.read", deletions.build_first_event_params(self.conversation)), result["version"]
         )
 
-    def note_cut(self, seq: int, reason: str) -> None:
-        """What the daemon shows of the list ends at damage: the command says so at its end, and fails."""
-        self.cut = (
-            f"this list ends at position {seq} ({reason}): the changes after it are missing. `punch daemon verify` "
-            "says what is damaged; to repair the log: `punch daemon stop`, then `punch daemon verify --repair`"
+    def note_truncation(self, seq: int, reason: str) -> None:
+        """Record that the list is shown only up to damage in the log. The command ends with this error."""
+        self.truncation = (
+            f"the list is incomplete: changes after position {seq} are missing ({reason}); see the damage: "
+            "punch daemon verify; repair the log: punch daemon stop, then punch daemon verify --repair"
         )
 
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """`call` with the conversation of this run: for what only reads."""
-        return self.call(method, conversation=self.known, **params)
+    def read(self, method: str, **params: Any) -> dict[str, Any]:
+        """Make a call that only reads, with the list of this command."""
+        return self.call(method, conversation=self.existing_conversation, **params)
 
     def change(self, method: str, **params: Any) -> dict[str, Any]:
-        """`call` with the conversation and the actor of this run: for mutations."""
+        """Make a call that changes something, with the list and the actor of this command."""
         params |= {"actor": self.actor, "conversation": self.conversation}
-        given = {name: value for name, value in params.items() if value is not None}
+        members = {name: value for name, value in params.items() if value is not None}
         named = self.args.conversation
-        may_be_a_slip = bool(named) and sys.stderr.isatty() and not self.find_used(named)
-        result = self.send(method, given, writes=True)
+        # A person may have mistyped the name of a list, so tell them when the change creates one.
+        may_be_new = bool(named) and sys.stderr.isatty() and not self.find_list_id(named)
+        result = self.send(method, members, writes=True)
         if method == "task.add" and wire.may_restart(result):
             from punchlist_apps.cli.printing import deletions
 
-            read = self.send("event.read", deletions.first_event(self.conversation))
-            if note := deletions.describe_restart(read, result, self.conversation):
+            page = self.send("event.read", deletions.build_first_event_params(self.conversation))
+            if note := deletions.describe_restart(page, result, self.conversation):
                 self.note(note)
-        if may_be_a_slip and self.find_used(named):
+        if may_be_new and self.find_list_id(named):
             self.note(f"new list {safe(named)}")
         return result
 
     def check_list(self, name: str) -> None:
-        """See that somebody has used this list; `default` is always there.
+        """Check that this list has been used. `default` always passes.
 
         Raises:
-            UnknownList: Nobody has.
+            UnknownList: The list has not been used.
         """
-        if name == OUTSIDE or self.find_used(name):
+        if name == OUTSIDE or self.find_list_id(name):
             return
-        names: list[str] = []
+        lists: list[str] = []
         cursor: str | None = None
         while True:
             page = self.call("conversation.list", limit=_PAGE, cursor=cursor)
-            names += [one["conversation"] for one in page["conversations"]]
+            lists += [row["conversation"] for row in page["conversations"]]
             cursor = page.get("next_cursor")
             if not cursor:
-                from difflib import get_close_matches
+                break
+        from difflib import get_close_matches
 
-                if alike := [one for one in names if stem_of(one) == name]:
-                    raise UnknownList(name, alike, is_ambiguous=len(alike) > 1)
-                # A repository's list is also known by its directory's name alone.
-                known: dict[str, list[str]] = {}
-                for one in names:
-                    for part in {one.rpartition("-")[0], one}:
-                        known.setdefault(part, []).append(one)
-                near = [one for part in get_close_matches(name, known, n=_NEAR) for one in known[part]]
-                raise UnknownList(name, list(dict.fromkeys(near)))
+        if matches := [list_ for list_ in lists if stem_of(list_) == name]:
+            raise UnknownList(name, matches, is_ambiguous=len(matches) > 1)
+        # A repository's list is also known by its directory's name alone.
+        by_name: dict[str, list[str]] = {}
+        for list_ in lists:
+            for part in {list_.rpartition("-")[0], list_}:
+                by_name.setdefault(part, []).append(list_)
+        near = [list_ for part in get_close_matches(name, by_name, n=_MAX_SUGGESTIONS) for list_ in by_name[part]]
+        raise UnknownList(name, list(dict.fromkeys(near)))
 
-    def find_used(self, name: str) -> str | None:
-        """Return the id of the list that a name leads to; None: nobody used it."""
-        found = self.call("conversation.get", conversation=name)["conversation"]
-        return str(found["conversation"]) if found["version"] else None
+    def find_list_id(self, name: str) -> str | None:
+        """Return the id of the list with this name; None if it has not been used."""
+        info = self.call("conversation.get", conversation=name)["conversation"]
+        return str(info["conversation"]) if info["version"] else None
 
-    def lines(self, lines: Iterable[str]) -> None:
-        """Print lines for people. What came from others must have been made safe."""
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Print lines for people. Text of others in them must be escaped already."""
         text = "".join(f"{line}\n" for line in lines)
         if text:
             write(text)
 
-    def json(self, value: Any) -> None:
-        write(safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)) + "\n")
+    def print_json(self, value: Any) -> None:
+        write(safe_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_to_builtins)) + "\n")
 
     def answer(self, value: Any, lines: Iterable[str]) -> int:
-        """Print a result as JSON or as lines, as asked for; returns exit code 0."""
+        """Print a result as JSON or as lines, and return exit code 0."""
         if self.args.json:
-            self.json(value)
+            self.print_json(value)
         else:
-            self.lines(lines)
+            self.print_lines(lines)
         return 0
 
     def note(self, text: str) -> None:
-        """Tell something beside the output, on standard error, harmless for a terminal."""
+        """Print a note on standard error, escaped for a terminal."""
         print(safe_block(text), file=sys.stderr)
 
     @property
@@ -272,29 +274,29 @@ class Context:
         """Whether standard input and output are terminals, so that a person can answer a question."""
         return sys.stdin.isatty() and os.isatty(1)
 
-    def confirmed(self, question: str) -> bool:
-        """Whether the person at the terminal agrees. `--yes` counts as yes, and so does `can_ask` being False."""
+    def confirm(self, question: str) -> bool:
+        """Ask the person at the terminal and return whether they agree; True with `--yes` or without a terminal."""
         if self.args.yes or not self.can_ask:
             return True
         sys.stderr.write(f"{safe(question)} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
-    def _allow(self, meant: DirectoryList) -> None:
+    def _check_allowed(self, meant: DirectoryList) -> None:
         data_dir = self.target.data_dir
-        if meant.is_allowed(data_dir) or project.may_be_taken(meant, data_dir, self.find_used(meant.conversation)):
+        if meant.is_allowed(data_dir) or project.may_be_taken(meant, data_dir, self.find_list_id(meant.conversation)):
             return
-        refusal = project.not_allowed(meant)
+        error = project.not_allowed(meant)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise refusal
-        sys.stderr.write(f"{safe(str(refusal))}.\nWork on it from here? [y/N] ")
+            raise error
+        sys.stderr.write(f"{safe(str(error))}.\nWork on it from here? [y/N] ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise refusal
+            raise error
         meant.allow(data_dir)
 
-    def _announce_once(self, meant: DirectoryList) -> None:
-        """Once a day and list: nobody has named it, and `default` may be where somebody looks for his tasks."""
+    def _announce_repository(self, meant: DirectoryList) -> None:
+        """Tell once a day that a repository's list is used: the user didn't name it and may expect `default`."""
         data_dir, name = self.target.data_dir, meant.conversation
         if meant.file is None and not project.was_announced(data_dir, name, time.time()):
             self.note(
@@ -303,60 +305,62 @@ class Context:
             project.note_announced(data_dir, name)
 
 
-def person(env: Mapping[str, str]) -> str:
-    """The actor of what is typed here: PUNCHLIST_ACTOR, or whoever is logged in."""
-    if named := env.get("PUNCHLIST_ACTOR") or env.get("USER") or env.get("LOGNAME"):
-        return named
+def default_actor(env: Mapping[str, str]) -> str:
+    """Return the actor of this user's commands: PUNCHLIST_ACTOR, or the user who is logged in."""
+    if name := env.get("PUNCHLIST_ACTOR") or env.get("USER") or env.get("LOGNAME"):
+        return name
     try:
         return pwd.getpwuid(os.getuid()).pw_name  # cron, services and containers set no variables
     except KeyError:
-        return "punch"  # a container's user need not have a name
+        return "punch"  # in a container the user may have no name
 
 
-def _plain(value: Any) -> Any:
+def _to_builtins(value: Any) -> Any:
     import msgspec
 
     return msgspec.to_builtins(value)
 
 
-def ids(texts: Iterable[str] | None) -> list[str] | None:
-    """Tasks as people write them (`3`, `#3`, `1,2`, `3-7`), as the wire wants them; None when none were given.
+def parse_task_ids(texts: Iterable[str] | None) -> list[str] | None:
+    """Return the ids of tasks as people write them (`3`, `#3`, `1,2`, `3-7`); None without texts.
 
     Raises:
-        UsageError: A text names no task: a variable that is not set must not mean "nothing to do".
+        UsageError: A text names no task. An empty one is an error too: it may come from an unset shell variable.
     """
-    return [one for text in texts or () for part in text.rstrip(", ").split(",") for one in _span(part)] or None
+    return [
+        task for text in texts or () for part in text.rstrip(", ").split(",") for task in _parse_range(part)
+    ] or None
 
 
-def _span(text: str) -> list[str]:
-    """The tasks of `3-7`, or the one that is named."""
+def _parse_range(text: str) -> list[str]:
+    """Return the ids of a range such as `3-7`, or of a single task."""
     first, dash, last = (part.strip().removeprefix("#") for part in text.partition("-"))
     if not (dash and first.isascii() and first.isdecimal() and last.isascii() and last.isdecimal()):
-        return [one_id(text)]
-    if not 0 <= int(last[:9]) - int(first[:9]) < _MOST_SPANNED:
-        raise UsageError(f"{text!r} is not a range: write 3-7, of at most {_MOST_SPANNED:,} tasks")
+        return [parse_task_id(text)]
+    if not 0 <= int(last[:9]) - int(first[:9]) < _MAX_RANGE:
+        raise UsageError(f"{text!r} is not a range: write 3-7, of at most {_MAX_RANGE:,} tasks")
     return [str(number) for number in range(int(first), int(last) + 1)]
 
 
 if TYPE_CHECKING:
 
     @overload
-    def one_id(text: str) -> str: ...
+    def parse_task_id(text: str) -> str: ...
     @overload
-    def one_id(text: str | None) -> str | None: ...
+    def parse_task_id(text: str | None) -> str | None: ...
 
 
-def one_id(text: str | None) -> str | None:
-    """A task as people write it; None when none was given."""
+def parse_task_id(text: str | None) -> str | None:
+    """Return the id of a task as people write it (`3` or `#3`); None without a text."""
     if text is None:
         return None
-    if not (found := task_id(text.strip())):
+    if not (task := task_id(text.strip())):
         raise UsageError(f"{text!r} is not a task id: write 3 or #3")
-    return found
+    return task
 
 
-def loose_value(text: str) -> Any:
-    """A value given on the command line: JSON, or else the word itself."""
+def parse_loose_value(text: str) -> Any:
+    """Parse a word of the command line as JSON; a word that is not JSON stands for itself."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Events for commands to print: those in the log, page by page, and those to come, by push."""
+"""Events for commands to print: read from the log in pages, or pushed as they happen."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 _PAGE = 10_000
 
 
-def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
-    """All events of the conversation (or of all), from the first, page by page.
+def read_events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield all events of the list, or of all lists, from the first.
 
-    They end before damage in the log of one conversation; the context notes where.
+    At damage in the log of the list the iteration ends, and the context records the position.
     """
     after = 0
-    conversation = None if everywhere else context.known
+    conversation = None if everywhere else context.existing_conversation
     while True:
         try:
             page = context.call("event.read", conversation=conversation, after=after, limit=_PAGE)
         except Gap as gap:
             after = show_gap(gap)
             continue
-        except Damaged as damaged:
-            context.note_cut(damaged.data["seq"], "its log is damaged there")
+        except Damaged as damage:
+            context.note_truncation(damage.data["seq"], "its log is damaged there")
             return
         yield from page["events"]
         if not page["events"] or page["next"] <= after:
@@ -35,44 +35,42 @@ def events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, 
         after = page["next"]
 
 
-def version_at(context: Context, point: tuple[int | None, int]) -> int:
-    """The version that a list was at: a version, or the newest one at a time in milliseconds since 1970 UTC."""
+def find_version(context: Context, point: tuple[int | None, int]) -> int:
+    """Return the list's version at a point: the version itself, or a time in milliseconds since 1970 UTC."""
     version, at = point
     if version is not None:
         return version
-    found = 0
-    for event in events(context):
+    newest = 0
+    for event in read_events(context):
         if event["at"] > at:
             break
-        found = event["version"]
-    if not found:
-        raise StateError(
-            f"the list {context.conversation} was not there yet at that time; punch log shows when it began"
-        )
-    return found
+        newest = event["version"]
+    if not newest:
+        raise StateError(f"the list {context.conversation} did not exist at that time; see its first change: punch log")
+    return newest
 
 
-def stream(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
-    """Events as they happen, as values of the wire; for ever."""
+def stream_events(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield events as they happen, as wire values, without end."""
     client = context.client
     while True:
-        one = None if everywhere else client.conversation(context.known)
+        source = client if everywhere else client.conversation(context.existing_conversation)
         try:
-            with client.watch(after=after) if one is None else one.watch(after=after) as changes:
+            with source.watch(after=after) as changes:
                 for change in changes:
-                    yield wire_value(change)
+                    yield to_wire_value(change)
             return
         except Gap as gap:
             after = show_gap(gap)
 
 
-def wire_value(change: "Change") -> dict[str, Any]:
-    """An event as it stands on the wire, also one of a type that this version does not know."""
+def to_wire_value(change: "Change") -> dict[str, Any]:
+    """Return an event as plain JSON values, unknown types included."""
     import msgspec
 
     from punchlist_schemas.events import UnknownEvent
 
     event = change.event
-    shown: Any = msgspec.json.decode(event.raw) if isinstance(event, UnknownEvent) else msgspec.to_builtins(event)
+    body: Any = msgspec.json.decode(event.raw) if isinstance(event, UnknownEvent) else msgspec.to_builtins(event)
     head = {name: getattr(change, name) for name in ("seq", "conversation", "version", "at", "actor")}
-    return {**head, "event": shown}
+    return {**head, "event": body}

@@ -1,7 +1,7 @@
-"""Which agents and people a name means, as people write it.
+"""Resolves names of agents and people, as people write them, into exact names for calls.
 
-`ann` and `claude-code/7f3c1a` are exact. `claude-code` is all sessions of this host, `claude-code/7f` the only one with
-this prefix, and `#3` the agent that has task 3. The wire gets exact names.
+`ann` and `claude-code/7f3c1a` are exact. `claude-code` means all sessions of this host, `claude-code/7f` the only one
+with this prefix, and `#3` the owner of task 3.
 """
 
 import os
@@ -9,97 +9,100 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from punchlist.base.text import task_id
-from punchlist_apps.cli.calling.context import Context, person
+from punchlist_apps.cli.calling.context import Context, default_actor
 from punchlist_apps.cli.printing.failure import UnknownList, UnknownName
 
-Ask = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+Call = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+"""Calls a method and returns its result; None without a daemon."""
 
 
 RECENT = 5_000
 """Number of newest events whose actors count as known names."""
 
 
-def resolve(context: Context, given: str) -> list[str]:
-    """Return the exact names that a text means in the list of this run."""
-    if given.startswith("#"):
-        return [match_task(given, context.ask("task.list", fields=["owner"])["tasks"])]
-    known = [person(os.environ), *find(context.send, context.known)]
+def resolve_names(context: Context, text: str) -> list[str]:
+    """Return the exact names that a text means in the list of this command."""
+    if text.startswith("#"):
+        return [find_task_owner(text, context.read("task.list", fields=["owner"])["tasks"])]
+    names = [default_actor(os.environ), *find_names(context.send, context.existing_conversation)]
     try:
-        return match(given, known)
+        return match_names(text, names)
     except UnknownName as error:
         if error.is_ambiguous:
             raise
-        from punchlist_apps.cli.calling.events import events
+        from punchlist_apps.cli.calling.events import read_events
 
-        return match(given, [*known, *(recorded["actor"] for recorded in events(context))])
+        return match_names(text, [*names, *(event["actor"] for event in read_events(context))])
 
 
-def resolve_new(context: Context, given: str) -> str:
-    """Return the name that a text means, which may be one that the list has not seen yet."""
-    if "#" not in given[:1] and "/" not in given:
-        return given
+def resolve_new_name(context: Context, text: str) -> str:
+    """Return the exact name that a text means, or the text itself if the list has no such name yet."""
+    if "#" not in text[:1] and "/" not in text:
+        return text
     try:
-        return min(resolve(context, given), key=len)  # an agent rather than one of its sub-agents
+        return min(resolve_names(context, text), key=len)  # an agent rather than one of its sub-agents
     except UnknownList:
-        return given
+        return text
     except UnknownName as error:
-        if given.startswith("#") or error.is_ambiguous:
+        if text.startswith("#") or error.is_ambiguous:
             raise
-        return given
+        return text
 
 
-def is_known(context: Context, name: str) -> bool:
-    """Return whether the list knows an actor of this name or host."""
-    known = [person(os.environ), *find(context.send, context.known)]
-    return any(one == name or one.startswith(f"{name}/") for one in known)
+def is_known_name(context: Context, name: str) -> bool:
+    """Return whether the list has an actor of this name or host."""
+    names = [default_actor(os.environ), *find_names(context.send, context.existing_conversation)]
+    return any(actor == name or actor.startswith(f"{name}/") for actor in names)
 
 
-def find(ask: Ask, conversation: str) -> list[str]:
-    """Return the names in a list: owners of tasks, who watches it, connected agents, and actors of recent events."""
-    listed = ask("task.list", {"conversation": conversation, "fields": ["owner"]}) or {}
-    names = [task.get("owner", "") for task in listed.get("tasks", ())]
-    present = ask("conversation.presence", {"conversation": conversation}) or {}
-    names += [one.get("actor", "") for one in present.get("present", ())]
-    agents = ask("agent.list", {}) or {}
-    names += [one["name"] for one in agents.get("agents", ()) if one.get("host")]
-    after = max(0, listed.get("seq", 0) - RECENT)
-    events = ask("event.read", {"conversation": conversation, "after": after, "limit": RECENT}) or {}
-    names += [recorded.get("actor", "") for recorded in reversed(events.get("events", ()))]
+def find_names(call: Call, conversation: str) -> list[str]:
+    """Return the names in a list: task owners, watchers, connected agents, and actors of recent events."""
+    listing = call("task.list", {"conversation": conversation, "fields": ["owner"]}) or {}
+    names = [task.get("owner", "") for task in listing.get("tasks", ())]
+    presence = call("conversation.presence", {"conversation": conversation}) or {}
+    names += [watcher.get("actor", "") for watcher in presence.get("present", ())]
+    agents = call("agent.list", {}) or {}
+    names += [agent["name"] for agent in agents.get("agents", ()) if agent.get("host")]
+    after = max(0, listing.get("seq", 0) - RECENT)
+    page = call("event.read", {"conversation": conversation, "after": after, "limit": RECENT}) or {}
+    names += [event.get("actor", "") for event in reversed(page.get("events", ()))]
     return [name for name in dict.fromkeys(names) if name]
 
 
-def match(given: str, names: Iterable[str]) -> list[str]:
-    """Return the names that are meant; several only where they are all of one host's sessions."""
-    known = list(dict.fromkeys(names))
-    if "/" in given:
-        found = [given] if given in known else [name for name in known if name.startswith(given)]
-        agents = {"/".join(name.split("/")[:2]) for name in found}
+def match_names(text: str, names: Iterable[str]) -> list[str]:
+    """Return the names that a text means. Several are returned only if they are sessions of one host.
+
+    Raises:
+        UnknownName: No name matches, or names of several agents do.
+    """
+    candidates = list(dict.fromkeys(names))
+    if "/" in text:
+        matches = [text] if text in candidates else [name for name in candidates if name.startswith(text)]
+        agents = {"/".join(name.split("/")[:2]) for name in matches}
     else:
-        found = [name for name in known if name == given or name.startswith(f"{given}/")]
-        found = found or [name for name in known if name.startswith(given)]
-        agents = {name.split("/")[0] for name in found}
-    if given and len(agents) == 1:
-        return found
-    is_ambiguous = bool(given and found)
-    what = f"several names begin with {given!r}" if is_ambiguous else f"nobody is called {given!r}"
-    names = found if is_ambiguous else _closest(given, known)
-    raise UnknownName(f"{what} in this list", names, is_ambiguous=is_ambiguous)
+        matches = [name for name in candidates if name == text or name.startswith(f"{text}/")]
+        matches = matches or [name for name in candidates if name.startswith(text)]
+        agents = {name.split("/")[0] for name in matches}
+    if text and len(agents) == 1:
+        return matches
+    is_ambiguous = bool(text and matches)
+    problem = f"several names begin with {text!r}" if is_ambiguous else f"no agent or person named {text!r}"
+    suggestions = matches if is_ambiguous else _sort_by_similarity(text, candidates)
+    raise UnknownName(f"{problem} in this list", suggestions, is_ambiguous=is_ambiguous)
 
 
-def match_task(given: str, tasks: Iterable[dict[str, Any]]) -> str:
+def find_task_owner(text: str, tasks: Iterable[dict[str, Any]]) -> str:
     """Return the owner of the task that a text such as `#3` names."""
-    by_id = {task["id"]: task.get("owner", "") for task in tasks}
-    if owner := by_id.get(task_id(given), ""):
+    owners = {task["id"]: task.get("owner", "") for task in tasks}
+    if owner := owners.get(task_id(text), ""):
         return owner
-    raise UnknownName(f"nobody has task {given}", list(dict.fromkeys(filter(None, by_id.values()))))
+    raise UnknownName(f"task {text} has no owner", list(dict.fromkeys(filter(None, owners.values()))))
 
 
-def _closest(given: str, names: list[str]) -> list[str]:
+def _sort_by_similarity(text: str, names: list[str]) -> list[str]:
     from difflib import SequenceMatcher
 
-    def likeness(name: str) -> float:
-        return max(
-            SequenceMatcher(None, given.casefold(), part.casefold()).ratio() for part in (name, *name.split("/"))
-        )
+    def similarity(name: str) -> float:
+        return max(SequenceMatcher(None, text.casefold(), part.casefold()).ratio() for part in (name, *name.split("/")))
 
-    return sorted(names, key=likeness, reverse=True)
+    return sorted(names, key=similarity, reverse=True)

@@ -1,4 +1,4 @@
-"""A daemon that runs other code than this command: replaced if it is older and idle, else named once."""
+"""Handles a daemon of another build than this command: replaces it if it is older and idle, else prints a note."""
 
 import os
 import re
@@ -15,54 +15,55 @@ from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_schemas.build import build_stamp
 from punchlist_schemas.results import HelloResult
 
-_LEAVE_S = 10.0
-_PAUSE_S = 0.02
+_STOP_TIMEOUT_S = 10.0
+_POLL_S = 0.02
 _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 
 
-def met(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
-    """Replace this daemon by one of this installation, or say what to do about it, once a day for each daemon."""
-    theirs, own = safe(hello.build or hello.version), build_stamp(__version__)
+def handle_other_build(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
+    """Replace the daemon by one of this installation, or print advice once a day for each daemon."""
+    running, own = safe(hello.build or hello.version), build_stamp(__version__)
     older = target.autostart and _is_older(caller, hello)
-    if older and _left(caller):
-        successor = _successor(caller, hello.pid)
-        note(f"punch: replaced the daemon (process {hello.pid}, {theirs}) by {own} (process {successor.pid})")
+    if older and _stop_if_idle(caller):
+        successor = _connect_to_successor(caller, hello.pid)
+        note(f"punch: replaced the daemon (process {hello.pid}, {running}) with {own} (process {successor.pid})")
         return
     mark = f"build {hello.pid} {own}"
     if project.was_announced(target.data_dir, mark, time.time()):
         return
     project.note_announced(target.data_dir, mark)
-    which = "an older build, and is in use: it is replaced once nobody else is connected" if older else "other code"
+    which = "an older build" if older else "another build"
+    until = ", and is replaced when no other client is connected" if older else ""
     note(
-        f"punch: the daemon (process {hello.pid}) runs {which} ({theirs}) than this command ({own}); "
-        "punch daemon stop ends it now, and the next command starts this one"
+        f"punch: the daemon (process {hello.pid}) runs {which} ({running}) than this command ({own}){until}; "
+        "to replace it now: punch daemon stop"
     )
 
 
 def _is_older(caller: Caller, hello: HelloResult) -> bool:
-    """Whether it runs code from before this installation: of a lower version, or begun before our files came here."""
+    """Return whether the daemon's version is lower, or it started before this version's files were installed."""
     if hello.version != __version__:
-        return _order(hello.version) < _order(__version__)
+        return _build_sort_key(hello.version) < _build_sort_key(__version__)
     changed = os.stat(punchlist_schemas.__file__).st_ctime
     return caller.call("daemon.status")["started_at"] / 1000 < changed
 
 
-def _order(version: str) -> list[int]:
+def _build_sort_key(version: str) -> list[int]:
     """Return a sort key: development versions and pre-releases come before their release, post-releases after it."""
     parts: list[str] = re.findall(r"\d+|[a-z]+", version.partition("+")[0])
     return [*(int(part) if part.isdecimal() else _PHASES.get(part, 0) for part in parts), 0]
 
 
-def _left(caller: Caller) -> bool:
+def _stop_if_idle(caller: Caller) -> bool:
     try:
         stopping: bool = caller.call("daemon.shutdown", {"if_idle": True})["stopping"]
-    except InvalidParams:  # so old that it can't tell whether it is idle
+    except InvalidParams:  # a version without `if_idle`
         return False
     return stopping
 
 
-def _successor(caller: Caller, pid: int) -> HelloResult:
-    deadline = time.monotonic() + _LEAVE_S
+def _connect_to_successor(caller: Caller, pid: int) -> HelloResult:
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
     while True:
         caller.close()
         try:
@@ -75,5 +76,5 @@ def _successor(caller: Caller, pid: int) -> HelloResult:
             if hello.pid != pid:
                 return hello
             if time.monotonic() > deadline:
-                raise TimedOut(f"The older daemon (process {pid}) was asked to end and still answers: punch doctor")
-        time.sleep(_PAUSE_S)
+                raise TimedOut(f"the older daemon (process {pid}) did not stop; find out why: punch doctor")
+        time.sleep(_POLL_S)

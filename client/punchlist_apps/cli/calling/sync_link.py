@@ -1,6 +1,6 @@
-"""Calls one after the other over a blocking connection, without asyncio: what one command of the command line needs.
+"""Makes calls one by one over a blocking connection, without asyncio, for a single command.
 
-A program that stays, or that has threads, uses `punchlist.Client`.
+Long-running or threaded programs use `punchlist.Client`.
 """
 
 import time
@@ -25,11 +25,11 @@ T = TypeVar("T")
 _CHUNK = 1 << 18
 
 _REASON_S = 1.0
-"""How long to wait for the reason of a daemon that hung up, in seconds."""
+"""Longest wait for the daemon's error after it closed the connection, in seconds."""
 
 
 class Link:
-    """One connection, introduced. Deadlines are on the clock of `time.monotonic`."""
+    """One connection after its handshake. Deadlines use `time.monotonic`."""
 
     def __init__(self, profile: Profile, deadline: float) -> None:
         self._target = profile.target
@@ -48,21 +48,21 @@ class Link:
         on_purpose = request.patience_s > 0
         waiting = Waiting(self._target, deadline, greeted=self._greeted, on_purpose=on_purpose)
         try:
-            with _as_loss():
+            with _convert_socket_errors():
                 waiting.send(self._socket, data)
         except ConnectionLost:
-            # The daemon may have said why before it hung up; then this raises its refusal.
+            # The daemon may have sent an error before it closed the connection. Then raise that one.
             with suppress(ConnectionLost, TimedOut):
-                self._answer(request_id, Waiting(self._target, min(deadline, time.monotonic() + _REASON_S)))
+                self._receive_reply(request_id, Waiting(self._target, min(deadline, time.monotonic() + _REASON_S)))
             raise
-        return self._answer(request_id, waiting)
+        return self._receive_reply(request_id, waiting)
 
     def close(self) -> None:
         self._socket.close()
 
-    def _answer(self, request_id: int, waiting: Waiting) -> Reply:
+    def _receive_reply(self, request_id: int, waiting: Waiting) -> Reply:
         while True:
-            with _as_loss():
+            with _convert_socket_errors():
                 data = waiting.run(self._socket, self._socket.recv, _CHUNK)
             if not data:
                 raise ConnectionLost("The daemon closed the connection.")
@@ -72,7 +72,7 @@ class Link:
 
 
 @contextmanager
-def _as_loss() -> Generator[None]:
+def _convert_socket_errors() -> Generator[None]:
     try:
         yield
     except TimedOut:
@@ -82,10 +82,10 @@ def _as_loss() -> Generator[None]:
 
 
 class Caller:
-    """Makes calls from one thread, one after the other, and repeats them as `punchlist.Client` does.
+    """Makes calls from one thread, one by one, with the retries of `punchlist.Client`.
 
     Args:
-        target: Where the daemon is, and how long to wait for it; by default as the options say.
+        target: The daemon's address and timeouts; by default those of the options.
         **options: See `Options`.
     """
 
@@ -96,10 +96,10 @@ class Caller:
 
     def open(self) -> HelloResult:
         """Connect now instead of at the first call, and return the result of `daemon.hello`."""
-        return self._connected(self._profile.target.deadline(self._profile.timeout_s)).hello
+        return self._connect(self._profile.target.deadline(self._profile.timeout_s)).hello
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Make any call by its wire name and get the plain JSON result. Mutations get a key here too."""
+        """Call any method by its wire name and return the plain JSON result. Mutations get an idempotency key."""
         return self._send(Request.raw(method, params or {}), object)
 
     def run(self, call: "Call[T]") -> T:
@@ -126,15 +126,16 @@ class Caller:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _connected(self, deadline: float) -> Link:
+    def _connect(self, deadline: float) -> Link:
         if self._link is None:
             self._link = Link(self._profile, min(deadline, time.monotonic() + self._profile.timeout_s))
         return self._link
 
     def _exchange(self, request: Request, deadline: float) -> Reply:
         try:
-            reply = self._connected(deadline).exchange(request, deadline)
-        except BaseException:  # also on Ctrl-C: an answer that comes late must not be taken for the next call's
+            reply = self._connect(deadline).exchange(request, deadline)
+        # On Ctrl-C too: a late reply must not be taken for the next call's.
+        except BaseException:
             self.close()
             raise
         if (error := error_of(reply)) and is_transient(error):

@@ -198,7 +198,7 @@ def run_restore(context: Context) -> int:
     if context.args.dry_run:
         plan = {"stops": pid, "sets_aside": aside or None, "restores": backup, "head": contents["head"]}
         return context.answer(plan, ["would", *(f"  {step}" for step in steps)])
-    if has_log and not context.confirmed(f"Move {log} aside, and put the backup in its place?"):
+    if has_log and not context.confirm(f"Move {log} aside, and put the backup in its place?"):
         raise StateError("nothing was changed")
     if pid:
         stop(context.target, context.options)

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from punchlist.base.text import safe_block
-from punchlist_apps.cli.calling.context import Context, loose_value
+from punchlist_apps.cli.calling.context import Context, parse_loose_value
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_apps.common import wire
@@ -50,15 +50,15 @@ def run_call(context: Context) -> int:
     result = context.caller.call(row.name, params)
     wire.completed.append((row.name, params, result))
     if args.json or not context.style.terminal:
-        context.json(result)
+        context.print_json(result)
     else:
-        context.lines([safe_block(msgspec.json.format(msgspec.json.encode(result)).decode())])
+        context.print_lines([safe_block(msgspec.json.format(msgspec.json.encode(result)).decode())])
     return 0
 
 
 def _parse_params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
     if len(words) == 1 and words[0].lstrip().startswith("{"):
-        value = loose_value(words[0])
+        value = parse_loose_value(words[0])
         if not isinstance(value, dict):
             raise UsageError("invalid parameters; give NAME=VALUE or one JSON object")
         return cast("dict[str, Any]", value)
@@ -73,7 +73,7 @@ def _parse_params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
 
 def _parse_value(word: str, type_: Any) -> Any:
     """Parse a word as JSON, unless only the word itself has the type. A task's id such as 3 is text."""
-    value = loose_value(word)
+    value = parse_loose_value(word)
     return word if _has_type(word, type_) and not _has_type(value, type_) else value
 
 

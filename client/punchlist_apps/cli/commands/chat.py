@@ -184,7 +184,7 @@ class _Chat:
         if self._context.args.text:
             return await self._send(" ".join(self._context.args.text))
         if self._tty:
-            self._context.lines([_HELLO])
+            self._context.print_lines([_HELLO])
         code = 0
         while (line := await self._read_line()) is not None:
             code = await self._handle_line(line)
@@ -207,11 +207,13 @@ class _Chat:
             self._thread = None
             return 0
         if line == "/why":
-            self._context.lines(_format_receipts(self._answer) or ["the last answer changed nothing"])
+            self._context.print_lines(_format_receipts(self._answer) or ["the last answer changed nothing"])
             return 0
         if _SLASH_COMMAND.fullmatch(line) and line != "/undo":
             help_lines = [f"  {name:<6}  {text}" for name, text in _SLASH_COMMANDS.items()]
-            self._context.lines(help_lines if line == "/help" else [f"Unknown command {line}. Commands:", *help_lines])
+            self._context.print_lines(
+                help_lines if line == "/help" else [f"Unknown command {line}. Commands:", *help_lines]
+            )
             return 0 if line == "/help" else REFUSED
         return await self._send("undo that" if line == "/undo" else line)
 
@@ -241,15 +243,17 @@ class _Chat:
         context = self._context
         if context.args.json:
             assert self._thread is not None
-            context.json({"thread": self._thread.id, "turn": self._turn, **answer})
+            context.print_json({"thread": self._thread.id, "turn": self._turn, **answer})
             return
         for note in answer.get("notes", ()):
             context.note(f"({note})")
         proof = _format_receipts(answer) if context.style.terminal else ()
-        context.lines(context.style.paint("dim", f"  {line}") for line in (*map(safe, answer.get("about", ())), *proof))
-        context.lines(safe_block(str(answer.get("text", ""))).splitlines())
+        context.print_lines(
+            context.style.paint("dim", f"  {line}") for line in (*map(safe, answer.get("about", ())), *proof)
+        )
+        context.print_lines(safe_block(str(answer.get("text", ""))).splitlines())
         if mark := answer.get("mark"):
-            context.lines([context.style.paint("dim", f"  {mark}")])
+            context.print_lines([context.style.paint("dim", f"  {mark}")])
 
     def _on_interrupt(self) -> None:
         """Stop the turn on the first Ctrl-C. On the second, leave it to the next process."""

@@ -3,9 +3,9 @@
 Each run is a connection of its own, so these claims outlive the connection and end only when they expire.
 """
 
-from punchlist_apps.cli.calling.claims import claim, show_claim
-from punchlist_apps.cli.calling.context import Context, ids
-from punchlist_apps.cli.calling.names import resolve
+from punchlist_apps.cli.calling.claims import claim_tasks, show_claim
+from punchlist_apps.cli.calling.context import Context, parse_task_ids
+from punchlist_apps.cli.calling.names import resolve_names
 from punchlist_apps.cli.parsing.arguments import TASKS, Argument, Usage, owner_option, value
 from punchlist_apps.common.terminal.argument_types import lease, milliseconds, positive, whole
 from punchlist_apps.common.terminal.render import task_lines
@@ -54,17 +54,17 @@ COMMANDS = {
 
 def run_claim(context: Context) -> int:
     args = context.args
-    tasks = ids(args.tasks)
+    tasks = parse_task_ids(args.tasks)
     if tasks is None:
-        return show_claim(context, claim(context, count=args.count, wait_ms=args.wait, lease_ms=args.lease))
+        return show_claim(context, claim_tasks(context, count=args.count, wait_ms=args.wait, lease_ms=args.lease))
     code = 0
     for task in tasks:
-        code = show_claim(context, claim(context, task=task, wait_ms=args.wait, lease_ms=args.lease)) or code
+        code = show_claim(context, claim_tasks(context, task=task, wait_ms=args.wait, lease_ms=args.lease)) or code
     return code
 
 
 def run_release(context: Context) -> int:
-    for task in ids(context.args.tasks) or ():
+    for task in parse_task_ids(context.args.tasks) or ():
         owner = _resolve_holder(context, task)
         result = context.change("task.release", task=task, owner=owner, fence=context.args.fence)
         context.answer(result, task_lines(result["task"], context.style))
@@ -75,14 +75,14 @@ def _resolve_holder(context: Context, task: str) -> str:
     """Return the owner of the claim. If the name matches several sessions of a host, that is the one with the task."""
     if not context.args.owner:
         return context.owner
-    owners = resolve(context, context.args.owner)
-    holder = context.ask("task.get", task=task)["task"].get("owner") if len(owners) > 1 else None
+    owners = resolve_names(context, context.args.owner)
+    holder = context.read("task.get", task=task)["task"].get("owner") if len(owners) > 1 else None
     return holder if holder in owners else owners[0]
 
 
 def run_renew(context: Context) -> int:
     args = context.args
-    for task in ids(args.tasks) or ():
+    for task in parse_task_ids(args.tasks) or ():
         members = {"owner": _resolve_holder(context, task), "lease_ms": args.lease, "fence": args.fence}
         result = context.change("task.renew", task=task, **members)
         context.answer(result, task_lines(result["task"], context.style))

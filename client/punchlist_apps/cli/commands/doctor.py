@@ -15,7 +15,7 @@ from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, Request
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_apps.cli.parsing.arguments import Usage
-from punchlist_apps.cli.printing.summaries import product, with_counts
+from punchlist_apps.cli.printing.summaries import count_errors, format_server
 from punchlist_schemas.directory import DirectoryList
 from punchlist_schemas.rendezvous import status_path
 from punchlist_schemas.system import os_calls
@@ -61,9 +61,9 @@ def run_doctor(context: Context) -> int:
         if not context.args.json:
             state = context.style.paint(finding.state, f"{finding.state:>4}")
             advice = [f"      {context.style.glyphs['to']} {safe(finding.advice)}"] if finding.advice else []
-            context.lines([f"{state}  {finding.check}: {safe(finding.found)}", *advice])
+            context.print_lines([f"{state}  {finding.check}: {safe(finding.found)}", *advice])
     if context.args.json:
-        context.json([finding._asdict() for finding in findings])
+        context.print_json([finding._asdict() for finding in findings])
     return int(any(finding.state == "fail" for finding in findings))
 
 
@@ -295,7 +295,7 @@ def _check_spaces(client: Caller) -> Iterator[Finding]:
     for space in spaces:
         check = f"space {space['space']}"
         if space["state"] == "up":
-            yield Finding(check, "ok", f"{space['server']}, {product(space)}")
+            yield Finding(check, "ok", f"{space['server']}, {format_server(space)}")
         else:
             state = "fail" if space["state"] == "refused" else "warn"
             yield Finding(check, state, space.get("reason") or "not connected yet", "see details: punch space status")
@@ -337,7 +337,7 @@ def _check_sizes(status: dict[str, Any]) -> Iterator[Finding]:
         size = int(status[member])
         is_large = size > limit
         yield Finding(check, "warn" if is_large else "ok", f"{size / _MIB:.1f} MiB", advice if is_large else "")
-    for error in with_counts(status.get("last_errors", ())):
+    for error in count_errors(status.get("last_errors", ())):
         yield Finding("last error", "warn", error, f"see the log in {status['data_dir']}")
 
 

@@ -37,7 +37,7 @@ def run_find(context: Context) -> int:
     # The shell removes quotes: an argument with a space was quoted and is searched as a phrase.
     words = (f'"{word}"' if " " in word and '"' not in word else word for word in args.words)
     query = {"query": " ".join(words), "status": args.status, "limit": min(args.limit or 50, _MAX_HITS)}
-    result = context.call("task.search", conversation=None if args.all else context.known, **query)
+    result = context.call("task.search", conversation=None if args.all else context.existing_conversation, **query)
     for name in result.get("damaged", ()):
         context.note(f"punch: {name} is damaged; only tasks from before the damage were searched")
     return context.answer(result, _format_hits(context, result))

@@ -7,7 +7,7 @@ from typing import Any
 
 from punchlist.base.text import safe
 from punchlist.errors import RequestRefused
-from punchlist_apps.cli.calling.context import Context, ids
+from punchlist_apps.cli.calling.context import Context, parse_task_ids
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_refusal
@@ -55,15 +55,15 @@ COMMANDS = {
 def run_approve(context: Context) -> int:
     """Approve or reject tasks; without tasks, list those that wait for approval."""
     args = context.args
-    tasks = ids(args.tasks)
+    tasks = parse_task_ids(args.tasks)
     if tasks is None:
-        result = context.ask("task.list", waits_for="yes")
+        result = context.read("task.list", waits_for="yes")
         lines = [line for task in result["tasks"] for line in task_lines(task, context.style)]
         return context.answer(result, lines or ["no task waits for approval"])
     code = 0
     for id in tasks:
         try:
-            task = context.ask("task.get", task=id)["task"]
+            task = context.read("task.get", task=id)["task"]
             if not _confirm_approval(context, task):
                 context.note(f"#{safe(id)} still waits for approval")
                 code = REFUSED
@@ -85,16 +85,16 @@ def _confirm_approval(context: Context, task: dict[str, Any]) -> bool:
         return True
     if not context.can_ask:
         raise UsageError("approve needs a person at a terminal; if you are one, add --yes")
-    context.lines(detail_lines(task, context.style))
-    return context.confirmed(f"Does #{safe(task['id'])} count as completed?")
+    context.print_lines(detail_lines(task, context.style))
+    return context.confirm(f"Does #{safe(task['id'])} count as completed?")
 
 
 def run_gate(context: Context) -> int:
     """Run a check for each task that waits for it; with `--once`, exit code 1 if one failed."""
-    from punchlist_apps.cli.running.guard import guarded
+    from punchlist_apps.cli.running.guard import start_guard
 
     _ = context.caller
-    with guarded():
+    with start_guard():
         return asyncio.run(_run_gate(context))
 
 
@@ -103,18 +103,18 @@ async def _run_gate(context: Context) -> int:
     from punchlist_apps.cli.running import orphans
     from punchlist_apps.cli.running.checks import Checks
     from punchlist_apps.cli.running.command import Command
-    from punchlist_apps.cli.running.display import Show
+    from punchlist_apps.cli.running.display import Display
 
     args = context.args
-    show = Show(context.style)
+    show = Display(context.style)
     command = Command(args.argv)
     actor = args.actor or f"check:{args.check}"
     orphans.adopt()
     async with connect_async(**context.options_of("punch gate")) as client:
         conversation = client.conversation(context.conversation, actor=actor)
         env = {**os.environ, "PUNCHLIST_CONVERSATION": context.conversation}
-        checks = Checks(conversation, args.check, command, env=env, timeout_ms=args.timeout, show=show)
-        show.on_lost = checks.stop
+        checks = Checks(conversation, args.check, command, env=env, timeout_ms=args.timeout, display=show)
+        show.on_write_error = checks.stop
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, checks.stop)
@@ -122,8 +122,8 @@ async def _run_gate(context: Context) -> int:
             await checks.run(once=args.once)
         finally:
             show.close()
-    if show.lost is not None:
-        raise show.lost
+    if show.write_error is not None:
+        raise show.write_error
     if args.json:
-        context.json({"passed": checks.passed, "failed": checks.failed})
+        context.print_json({"passed": checks.passed, "failed": checks.failed})
     return REFUSED if checks.failed and args.once else 0

@@ -12,9 +12,9 @@ from punchlist.base.text import safe_block, safe_json
 from punchlist.base.tree import as_tree
 from punchlist.errors import RequestRefused
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.events import events
+from punchlist_apps.cli.calling.events import read_events
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag
-from punchlist_apps.cli.printing.import_lines import as_json, change_lines, remark_lines, summary
+from punchlist_apps.cli.printing.import_lines import format_changes, format_remarks, format_summary, to_json
 from punchlist_apps.common.terminal.style import write
 from punchlist_apps.files.importers import export, formats, markdown
 from punchlist_apps.files.importers.draft import Draft
@@ -87,15 +87,15 @@ def run_import(context: Context) -> int:
         _reject_losses(draft)
     if args.dry_run:
         comparison, _ = _compare(context, draft)
-        heading = summary(draft, comparison, dry=True)
-        lines = [heading, *change_lines(draft, comparison, context.style), *remark_lines(draft, context.style)]
-        return context.answer({**as_json(draft, comparison), "tasks": comparison.call}, lines)
+        heading = format_summary(draft, comparison, dry=True)
+        lines = [heading, *format_changes(draft, comparison, context.style), *format_remarks(draft, context.style)]
+        return context.answer({**to_json(draft, comparison), "tasks": comparison.call}, lines)
     comparison, calls, version = _import(context, draft)
-    lines = [summary(draft, comparison), *remark_lines(draft, context.style)]
+    lines = [format_summary(draft, comparison), *format_remarks(draft, context.style)]
     if calls:
         count = f" -n {calls}" if calls > 1 else ""
         lines.append(context.style.paint("dim", f"  to reverse this: punch undo{count}"))
-    return context.answer({**as_json(draft, comparison), "version": version}, lines)
+    return context.answer({**to_json(draft, comparison), "version": version}, lines)
 
 
 def _compare(context: Context, draft: Draft) -> tuple[Comparison, int]:
@@ -190,13 +190,13 @@ def _write(path: str, text: str, *, replace: bool) -> None:
 
 def _render(context: Context, form: str) -> Iterator[str]:
     if form == "jsonl":
-        for event in events(context):
+        for event in read_events(context):
             yield json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
         return
-    tasks: list[dict[str, Any]] = context.ask("task.list")["tasks"]
+    tasks: list[dict[str, Any]] = context.read("task.list")["tasks"]
     if form == "markdown":
         rows = as_tree(tasks)
         yield markdown.write([task for _, task in rows], [depth for depth, _ in rows])
         return
-    conversation = context.ask("conversation.get")["conversation"]
+    conversation = context.read("conversation.get")["conversation"]
     yield json.dumps(export.value(conversation, tasks), ensure_ascii=False, indent=2) + "\n"

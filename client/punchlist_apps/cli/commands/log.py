@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from punchlist_apps.cli.calling.context import Context, one_id
-from punchlist_apps.cli.calling.events import events, stream
-from punchlist_apps.cli.calling.names import match, resolve
+from punchlist_apps.cli.calling.context import Context, parse_task_id
+from punchlist_apps.cli.calling.events import read_events, stream_events
+from punchlist_apps.cli.calling.names import match_names, resolve_names
 from punchlist_apps.cli.parsing.arguments import Usage, flag, value
 from punchlist_apps.cli.printing.failure import UnknownName
 from punchlist_apps.common.terminal.argument_types import past, whole
@@ -44,10 +44,10 @@ def run_log(context: Context) -> int:
     args = context.args
     formatter = EventFormatter(context.style, name_conversations=args.all_conversations, versions=True)
     actors = None if args.actor is None else _resolve_actors(context)
-    filter_ = _Filter(args.since or 0, actors, one_id(args.task))
+    filter_ = _Filter(args.since or 0, actors, parse_task_id(args.task))
     last: deque[tuple[dict[str, Any], str]] = deque(maxlen=args.limit)
     position = 0
-    for event in events(context, everywhere=args.all_conversations):
+    for event in read_events(context, everywhere=args.all_conversations):
         line = formatter.line(event)
         if filter_.matches(event):
             last.append((event, line))
@@ -55,8 +55,8 @@ def run_log(context: Context) -> int:
     _print(context, last)
     if filter_ != _Filter(0, None, None) and not last and args.limit != 0 and not args.follow:
         context.note("no matching events; to see all: punch log")
-    if args.follow and not context.cut:
-        for event in stream(context, after=position, everywhere=args.all_conversations):
+    if args.follow and not context.truncation:
+        for event in stream_events(context, after=position, everywhere=args.all_conversations):
             line = formatter.line(event)
             if filter_.matches(event):
                 _print(context, [(event, line)])
@@ -68,8 +68,8 @@ def _resolve_actors(context: Context) -> list[str]:
     args = context.args
     try:
         if args.all_conversations:
-            return match(args.actor, (event["actor"] for event in events(context, everywhere=True)))
-        return resolve(context, args.actor)
+            return match_names(args.actor, (event["actor"] for event in read_events(context, everywhere=True)))
+        return resolve_names(context, args.actor)
     except UnknownName as error:
         if args.follow and not error.is_ambiguous:
             return [args.actor]
@@ -91,6 +91,6 @@ class _Filter(NamedTuple):
 def _print(context: Context, entries: Iterable[tuple[dict[str, Any], str]]) -> None:
     if context.args.json:
         for event, _ in entries:
-            context.json(event)
+            context.print_json(event)
     else:
-        context.lines(line for _, line in entries)
+        context.print_lines(line for _, line in entries)

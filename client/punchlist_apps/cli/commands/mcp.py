@@ -9,7 +9,7 @@ from punchlist.base.project import host_directory
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, names, value
+from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, parse_names, value
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import extras, wire
@@ -27,7 +27,7 @@ COMMANDS = {
                 metavar="DIALECT",
                 action="append",
             ),
-            value("--tools", text="serve only these tools (default: all)", metavar="NAME,NAME", type=names),
+            value("--tools", text="serve only these tools (default: all)", metavar="NAME,NAME", type=parse_names),
             value("--user", text="serve only this user's lists (default: calls name the user)", metavar="NAME"),
             flag("--http", text="serve HTTP on this machine instead of standard input and output"),
             value(

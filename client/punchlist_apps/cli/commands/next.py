@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from punchlist_apps.cli.calling.claims import claim, show_claim
-from punchlist_apps.cli.calling.context import Context, one_id
+from punchlist_apps.cli.calling.claims import claim_tasks, show_claim
+from punchlist_apps.cli.calling.context import Context, parse_task_id
 from punchlist_apps.cli.parsing.arguments import Usage, flag, owner_option, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
@@ -42,7 +42,7 @@ def run_next(context: Context) -> int:
     takes = args.take or completes
     if not takes and (args.wait is not None or args.lease is not None):
         raise UsageError("--wait and --lease need --take; add it")
-    mine = context.ask("task.list", owner=context.owner, status="in_progress")["tasks"]
+    mine = context.read("task.list", owner=context.owner, status="in_progress")["tasks"]
     if args.done in (True, None):  # no task named
         mine = [task for task in mine if not _has_open_children(context, task["id"])]
     if completes:
@@ -53,23 +53,23 @@ def run_next(context: Context) -> int:
             context, mine, f"{context.owner} has this in progress; to complete it and claim the next: punch next --done"
         )
     elif not takes:
-        explained = context.ask("task.explain", owner=context.owner)
+        explained = context.read("task.explain", owner=context.owner)
         if explained["ready"]:
             task = explained["next"]
             return _show(context, [task], f"to claim it: punch start {task['id']}, or punch next --take")
         return _report_none(context, {"task": None, "tasks": []})
-    result = claim(context, wait_ms=args.wait, lease_ms=args.lease)
+    result = claim_tasks(context, wait_ms=args.wait, lease_ms=args.lease)
     return show_claim(context, result) if result.get("task") else _report_none(context, result)
 
 
 def _has_open_children(context: Context, task: str) -> bool:
-    return any(reason["kind"] == "child" for reason in context.ask("task.explain", task=task).get("reasons", ()))
+    return any(reason["kind"] == "child" for reason in context.read("task.explain", task=task).get("reasons", ()))
 
 
 def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
     """Complete the task in progress; return an exit code if there is none, or more than one."""
     args = context.args
-    target = None if args.done in (True, None) else one_id(args.done)
+    target = None if args.done in (True, None) else parse_task_id(args.done)
     tasks = [task for task in mine if target is None or task["id"] == target]
     if target is not None and not tasks:
         show_error("not_found", f"{context.owner} does not have #{target} in progress", "see all tasks: punch list")
@@ -85,7 +85,7 @@ def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
     members = {"task": tasks[0]["id"], "fence": tasks[0].get("fence"), "result_summary": args.result}
     result = context.change("task.set_status", status="completed", **members)
     if not args.json:
-        context.lines(task_lines(result["task"], context.style))
+        context.print_lines(task_lines(result["task"], context.style))
     return None
 
 
@@ -93,7 +93,7 @@ def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
     """Show tasks with their parents, after a note."""
     if not context.args.json:
         context.note(note)
-    results = [context.ask("task.get", task=task["id"]) for task in tasks]
+    results = [context.read("task.get", task=task["id"]) for task in tasks]
     lines: list[str] = []
     for result in results:
         lines += task_lines(result["task"], context.style, path=result.get("path", ()))
@@ -103,14 +103,14 @@ def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
 
 def _report_none(context: Context, result: dict[str, Any]) -> int:
     """Report that no task is ready. A finished list is not an error, so that a script's loop ends normally."""
-    counts = context.ask("task.list", limit=1)["counts"]
+    counts = context.read("task.list", limit=1)["counts"]
     if any(counts[status] for status in _UNFINISHED):
         return show_claim(context, result)
     if any(counts.values()):
         failed = counts["failed"]
         return context.answer(result, [nothing_left(failed) if failed else "all tasks are finished"])
     if context.args.json:
-        context.json(result)
+        context.print_json(result)
     else:
         show_error("nothing_ready", f"the list {context.name} is empty", "add a task: punch add TITLE")
     return REFUSED

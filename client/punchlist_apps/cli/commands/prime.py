@@ -75,9 +75,9 @@ def run_prime(context: Context) -> int:
             context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
             return 0
         finally:
-            if context.cut:
-                context.note(f"punchlist: {context.cut}")
-                context.cut = ""
+            if context.truncation:
+                context.note(f"punchlist: {context.truncation}")
+                context.truncation = ""
     return _prime(context, context.args.session or "", context.args.actor or "", "", briefing)
 
 
@@ -119,7 +119,7 @@ def _prime(  # noqa: PLR0913 - agent, place and text are independent
     others = [change for change in changes if not belongs_to_agent(change["actor"], own)]
     text = brief(result.get("name", name), result["tasks"], others)
     if text:
-        context.lines([text])
+        context.print_lines([text])
     # Save the end of the changes read, so that later ones and those beyond the page are reported next time.
     if session and (position.epoch, position.seq) != (epoch, seq):
         positions.save(session, name, ReadPosition(epoch, seq, position.reminded))
@@ -158,7 +158,7 @@ def _stop(context: Context, session: str, own: str, event: HookInput) -> int:
         return 0
     reminded = tuple(_build_stamp(task) for task in own_tasks)
     positions.save(session, name, ReadPosition(position.epoch, position.seq, reminded))
-    context.json({"decision": "block", "reason": reminder(result.get("name", name), fresh)})
+    context.print_json({"decision": "block", "reason": reminder(result.get("name", name), fresh)})
     return 0
 
 
@@ -184,7 +184,7 @@ def _resolve_list(context: Context, session: str, cwd: str) -> str:
     if match is None:
         raise DirectoryError("No task list for this directory", "run punch init in the project's directory")
     name, meant = match
-    if not project.may_be_taken(meant, context.target.data_dir, context.find_used(name)):
+    if not project.may_be_taken(meant, context.target.data_dir, context.find_list_id(name)):
         assert meant is not None, "only lists named by a project file or repository are rejected"
         raise project.not_allowed(meant)
     return name

@@ -10,8 +10,8 @@ from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, owner_op
 from punchlist_apps.cli.printing.exit_codes import INTERRUPTED, REFUSED
 from punchlist_apps.cli.running import orphans
 from punchlist_apps.cli.running.command import Command
-from punchlist_apps.cli.running.display import Show
-from punchlist_apps.cli.running.guard import guarded
+from punchlist_apps.cli.running.display import Display
+from punchlist_apps.cli.running.guard import start_guard
 from punchlist_apps.cli.running.lanes import Lanes, Plan
 from punchlist_apps.cli.running.notify import Notifier
 from punchlist_apps.common.terminal.argument_types import group, milliseconds, positive, whole
@@ -80,20 +80,22 @@ COMMANDS = {
 def run_run(context: Context) -> int:
     """Run the command for each task; exit code 1 if one failed."""
     _ = context.caller
-    with guarded():
+    with start_guard():
         return asyncio.run(_run(context))
 
 
 async def _run(context: Context) -> int:
     args = context.args
-    show = Show(context.style)
+    show = Display(context.style)
     async with connect_async(**context.options_of("punch run")) as client:
-        conversation = client.conversation(context.conversation if args.follow else context.known, actor=args.actor)
+        conversation = client.conversation(
+            context.conversation if args.follow else context.existing_conversation, actor=args.actor
+        )
         plan = _build_plan(context)
         notifier = Notifier(args.notify, args.notify_url, {**os.environ, **plan.env}, show)
         orphans.adopt()
         lanes = Lanes(conversation, plan, show, notifier)
-        show.on_lost = lanes.finish
+        show.on_write_error = lanes.finish
         _handle_signals(lanes, show)
         try:
             await lanes.run()
@@ -101,11 +103,11 @@ async def _run(context: Context) -> int:
             raise failures.exceptions[0] from None  # the same cause has stopped all lanes
         finally:
             show.close()
-    if show.lost is not None:
-        raise show.lost
+    if show.write_error is not None:
+        raise show.write_error
     if args.json:
-        context.json({"completed": lanes.done, "failed": len(lanes.failed), "waiting": lanes.waiting})
-    if lanes.was_stopped:
+        context.print_json({"completed": lanes.done, "failed": len(lanes.failed), "waiting": lanes.waiting})
+    if lanes.is_stopped:
         return INTERRUPTED
     return REFUSED if lanes.failed else 0
 
@@ -134,7 +136,7 @@ def _build_plan(context: Context) -> Plan:
     )
 
 
-def _handle_signals(lanes: Lanes, show: Show) -> None:
+def _handle_signals(lanes: Lanes, show: Display) -> None:
     """Drain on the first interrupt. Stop on the second, or on SIGTERM."""
     interrupts = 0
 

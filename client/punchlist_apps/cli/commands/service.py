@@ -18,8 +18,8 @@ from punchlist_apps.cli.installing.systemd_units import (
     WEB_SOCKET,
     Places,
     UnitError,
-    program_paths,
-    rendered,
+    find_program_paths,
+    render_units,
 )
 from punchlist_apps.cli.parsing.arguments import Usage, choice, flag
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, REFUSED
@@ -64,7 +64,7 @@ def _manage_launchd(context: Context) -> int:
     if context.args.web or context.args.hardened:
         raise UsageError("--web and --hardened need systemd; on macOS, start punch web yourself")
     if action == "status":
-        status = launchd.status()
+        status = launchd.query_status()
         state = "installed" if os.path.exists(path) else "not installed"
         context.answer({"file": path, "state": state, "launchd": status.text}, [f"{path}: {state}", status.text])
         return 0 if status.succeeded else REFUSED
@@ -75,12 +75,12 @@ def _manage_launchd(context: Context) -> int:
             os.unlink(path)
         context.note(f"the lists stay in {target.data_dir}")
         return context.answer({"removed": exists}, [f"removed {path}" if exists else "nothing is installed"])
-    text = launchd.agent(target.socket, target.data_dir)
+    text = launchd.build_agent(target.socket, target.data_dir)
     if context.args.print:
-        context.lines([f"# {path}\n{text.decode()}"])
+        context.print_lines([f"# {path}\n{text.decode()}"])
         return 0
     make_directories(target.data_dir)
-    context.lines([f"{_write(Path(path), text.decode())} {path}"])
+    context.print_lines([f"{_write(Path(path), text.decode())} {path}"])
     if not context.args.now:
         context.note("takes effect at the next login; to start it now: punch daemon service install --now")
         return 0
@@ -90,7 +90,7 @@ def _manage_launchd(context: Context) -> int:
     if not loaded.succeeded:
         show_error("manager", f"launchctl bootstrap: {loaded.text}", "see its status: punch daemon service status")
         return REFUSED
-    context.lines(["ran launchctl bootstrap"])
+    context.print_lines(["ran launchctl bootstrap"])
     return 0
 
 
@@ -101,8 +101,8 @@ def _resolve_directory() -> Path:
 
 def _build_units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    places = Places(target.socket, target.data_dir, runtime_dir=runtime, programs=program_paths())
-    return rendered(places, hardened=hardened, web=web)
+    places = Places(target.socket, target.data_dir, runtime_dir=runtime, programs=find_program_paths())
+    return render_units(places, hardened=hardened, web=web)
 
 
 def _is_installed(name: str) -> bool:
@@ -113,31 +113,31 @@ def _install(context: Context) -> int:
     web = bool(context.args.web)
     units = _build_units(context.target, hardened=context.args.hardened, web=web)
     if context.args.print:
-        context.lines(f"# {_resolve_directory() / name}\n{text}" for name, text in units.items())
+        context.print_lines(f"# {_resolve_directory() / name}\n{text}" for name, text in units.items())
         return 0
     make_directories(context.target.data_dir)
     for name, text in units.items():
-        context.lines([f"{_write(_resolve_directory() / name, text)} {_resolve_directory() / name}"])
+        context.print_lines([f"{_write(_resolve_directory() / name, text)} {_resolve_directory() / name}"])
     sockets = [SOCKET, WEB_SOCKET] if web else [SOCKET]
     for name in sockets:
-        context.lines([f"{_enable(name)} {_resolve_directory() / _WANTS / name}"])
+        context.print_lines([f"{_enable(name)} {_resolve_directory() / _WANTS / name}"])
     manager = Manager()
-    if manager.trouble:
-        return _report_missing_manager(context, manager.trouble)
+    if manager.error:
+        return _report_missing_manager(context, manager.error)
     steps = [("daemon-reload",)]
     if context.args.now:
         if manager.show(SOCKET).get("ActiveState") != "active":
             _stop_unmanaged(context)
         steps += [("start", *sockets), ("try-restart", SERVICE, *([WEB_SERVICE] if web else []))]
     for step in steps:
-        if trouble := manager.do(*step):
+        if trouble := manager.run(*step):
             show_error(
                 "manager",
                 f"systemctl --user {' '.join(step)}: {trouble}",
                 f"see its log: journalctl --user -u {SERVICE}",
             )
             return REFUSED
-        context.lines([f"ran systemctl --user {' '.join(step)}"])
+        context.print_lines([f"ran systemctl --user {' '.join(step)}"])
     if not context.args.now:
         context.note(f"takes effect at the next login; to start it now: punch daemon service install --now; {_LINGER}")
     return 0
@@ -175,27 +175,27 @@ def _stop_unmanaged(context: Context) -> None:
     """Stop a daemon that was started by a command, so that the manager can bind its socket."""
     with suppress(PunchlistError):
         if stop(context.target, context.options) is not None:
-            context.lines(["stopped the daemon that was not started by the service"])
+            context.print_lines(["stopped the daemon that was not started by the service"])
 
 
 def _uninstall(context: Context) -> int:
     manager = Manager()
     running = [SOCKET, SERVICE, *([WEB_SOCKET, WEB_SERVICE] if _is_installed(WEB_SOCKET) else [])]
-    if context.args.now and (trouble := manager.do("stop", *running)) and not manager.trouble:
+    if context.args.now and (trouble := manager.run("stop", *running)) and not manager.error:
         context.note(f"systemctl --user stop: {trouble}")
     names = (_WANTS + SOCKET, _WANTS + WEB_SOCKET, HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET)
     paths = [path for name in names if os.path.lexists(path := _resolve_directory() / name)]
     for path in paths:
         path.unlink()
-        context.lines([f"removed {path}"])
+        context.print_lines([f"removed {path}"])
     folder = _resolve_directory() / os.path.dirname(HARDENING)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     if not paths:
-        context.lines(["nothing is installed"])
-    elif manager.trouble:
-        context.note(f"systemd's user manager is not available ({manager.trouble}), so it was not reloaded")
-    elif trouble := manager.do("daemon-reload"):
+        context.print_lines(["nothing is installed"])
+    elif manager.error:
+        context.note(f"systemd's user manager is not available ({manager.error}), so it was not reloaded")
+    elif trouble := manager.run("daemon-reload"):
         show_error("manager", f"systemctl --user daemon-reload: {trouble}")
         return REFUSED
     if not context.args.now and os.path.exists(context.target.socket):
@@ -208,10 +208,10 @@ def _status(context: Context) -> int:
     units = _build_units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
     files = {name: _describe_file(_resolve_directory() / name, text) for name, text in units.items()}
     manager = Manager()
-    value: dict[str, Any] = {"files": files, "manager": manager.trouble or "answers"}
+    value: dict[str, Any] = {"files": files, "manager": manager.error or "answers"}
     lines = [f"{_resolve_directory() / name}: {state}" for name, state in files.items()]
-    if manager.trouble:
-        lines.append(f"systemd's user manager is not available ({manager.trouble})")
+    if manager.error:
+        lines.append(f"systemd's user manager is not available ({manager.error})")
     else:
         value["units"] = {unit: manager.show(unit) for unit in units if unit != HARDENING}
         lines += [_format_unit(unit, properties) for unit, properties in value["units"].items()]

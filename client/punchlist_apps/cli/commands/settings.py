@@ -8,7 +8,7 @@ import msgspec
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage
-from punchlist_apps.cli.parsing.settings import WrongSetting, changes, current, meaning
+from punchlist_apps.cli.parsing.settings import WrongSetting, describe_setting, list_settings, parse_changes
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_apps.common.terminal.style import Style
 from punchlist_schemas.things import Conversation
@@ -34,15 +34,15 @@ COMMANDS = {
 
 def run_set(context: Context) -> int:
     try:
-        new = changes(context.args.settings)
+        new = parse_changes(context.args.settings)
     except WrongSetting as error:
         raise UsageError(str(error)) from None
     if new:
         result = context.change("conversation.configure", **new)
     else:
-        result = context.ask("conversation.get")
+        result = context.read("conversation.get")
     conversation = msgspec.convert(result["conversation"], Conversation)
-    values = current(conversation.title, conversation.settings)
+    values = list_settings(conversation.title, conversation.settings)
     changed = {*new.get("settings", ()), *({"title"} & new.keys())} or values.keys()
     lines = _format_settings({name: values[name] for name in values if name in changed}, context.style)
     return context.answer({"conversation": conversation.conversation, **values}, lines)
@@ -52,4 +52,4 @@ def _format_settings(values: dict[str, Any], style: Style) -> Iterable[str]:
     texts = {name: f"{name}={safe(str(value))}" for name, value in values.items()}
     width = max(len(text) for name, text in texts.items() if name != "title") if len(texts) > 1 else 0
     for name, text in texts.items():
-        yield f"{text:<{width}}  {style.paint('dim', meaning(name, values[name]))}"
+        yield f"{text:<{width}}  {style.paint('dim', describe_setting(name, values[name]))}"

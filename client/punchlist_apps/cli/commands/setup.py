@@ -130,7 +130,7 @@ def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
         [f"{editor.title}: removed"]
         if args.remove
         else [
-            f"{editor.title} is set up; {editor.then}",
+            f"{editor.title} is set up; {editor.next_step}",
             f"  to remove it: punch setup {editor.name} --remove",
         ]
     )
@@ -141,9 +141,9 @@ def _set_up_extension(context: Context) -> int:
     """Install or remove the extension in VS Code and each installed fork."""
     args = context.args
     _reject_options(context, "the extension")
-    editors = vscode_extension.editors()
+    editors = vscode_extension.find_editors()
     # Removal needs only the extension's name, so it also works in an installation without the package.
-    package = None if args.remove else vscode_extension.package()
+    package = None if args.remove else vscode_extension.find_package()
     if not editors:
         programs = ", ".join(vscode_extension.PROGRAMS)
         action = f"'Extensions: Install from VSIX...' and choose {package}" if package else "'Extensions: Uninstall'"
@@ -152,7 +152,7 @@ def _set_up_extension(context: Context) -> int:
     changed: list[str] = []
     lines: list[str] = []
     for editor in editors:
-        words = shlex.join(editor.words(package))
+        words = shlex.join(editor.build_command(package))
         try:
             if args.remove and not editor.has_extension():
                 lines.append(f"{editor.name}: nothing to remove")

@@ -7,11 +7,11 @@ from typing import Any
 
 from punchlist.base.text import safe
 from punchlist.connection.launch import HOOK_CHECK_AFTER_S
-from punchlist_apps.cli.calling.context import Context, one_id
+from punchlist_apps.cli.calling.context import Context, parse_task_id
 from punchlist_apps.cli.parsing.arguments import TASK, Usage, choice, flag, owner_option, value
-from punchlist_apps.cli.parsing.saved_filters import SORTS, saved
+from punchlist_apps.cli.parsing.saved_filters import SORTS, load_filter
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.cli.printing.summaries import with_counts
+from punchlist_apps.cli.printing.summaries import count_errors
 from punchlist_apps.common import wire
 from punchlist_apps.common.terminal.argument_types import point, positive, when
 from punchlist_apps.common.terminal.render import (
@@ -90,9 +90,9 @@ _MAX_STATUS = 200
 
 def run_alone(context: Context) -> int:
     """Run `punch` without a command: show the list and a line of advice."""
-    from punchlist_apps.cli.printing.next_step import next_step
+    from punchlist_apps.cli.printing.next_step import format_next_step
 
-    result = context.ask("task.list")
+    result = context.read("task.list")
     tasks, style = result["tasks"], context.style
     note = shared_note(result.get("shared")) or context.find_deletion(result)
     lines = list_lines(
@@ -104,7 +104,7 @@ def run_alone(context: Context) -> int:
             *lines,
             style.paint(
                 "dim",
-                next_step(tasks, context.ask("task.explain", owner=context.owner), context.owner, style.now),
+                format_next_step(tasks, context.read("task.explain", owner=context.owner), context.owner, style.now),
             ),
         ],
     )
@@ -118,27 +118,27 @@ def run_list(context: Context) -> int:
         return _show_prompt(context)
     owners = None
     if args.owner is not None:
-        from punchlist_apps.cli.calling.names import resolve
+        from punchlist_apps.cli.calling.names import resolve_names
 
-        owners = resolve(context, args.owner)
+        owners = resolve_names(context, args.owner)
     if args.filter is not None:
-        for name, saved_value in saved(args.filter).items():
+        for name, saved_value in load_filter(args.filter).items():
             setattr(args, name, getattr(args, name) or saved_value)
         owners = owners or args.owner
     at = None
     if args.at is not None:
-        from punchlist_apps.cli.calling.events import version_at
+        from punchlist_apps.cli.calling.events import find_version
 
-        at = version_at(context, args.at)
+        at = find_version(context, args.at)
     # Sorted here, because the daemon doesn't know the time zone in which a day ends.
     by_due = args.sort == "due"
-    result = context.ask(
+    result = context.read(
         "task.list",
         status=args.status,
         owner=owners,
         ready=args.ready or None,
         label=args.label,
-        parent=one_id(args.parent),
+        parent=parse_task_id(args.parent),
         text=args.text,
         sort=None if by_due else args.sort,
         limit=None if by_due else args.limit,
@@ -196,7 +196,7 @@ def _show_prompt(context: Context) -> int:
 
 
 def run_show(context: Context) -> int:
-    result = context.ask("task.get", task=one_id(context.args.task))
+    result = context.read("task.get", task=parse_task_id(context.args.task))
     return context.answer(result, detail_lines(result["task"], context.style, result.get("path", ())))
 
 
@@ -283,7 +283,7 @@ def _format_status(result: dict[str, Any], style: Style) -> Iterable[str]:
     for watch in result["subscriptions"]:
         where = safe(watch.get("conversation") or "all lists")
         yield f"{style.paint('dim', ' watches')}  {safe(watch['client'])}: {where}, {watch['view']}, lag {watch['lag']}"
-    for error in with_counts(result.get("last_errors", ())):
+    for error in count_errors(result.get("last_errors", ())):
         yield style.paint("fail", f"   error  {safe(error)}")
 
 

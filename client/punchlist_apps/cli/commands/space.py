@@ -13,7 +13,7 @@ from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.deletions import describe_deletion
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import StateError, UsageError, show_error
-from punchlist_apps.cli.printing.summaries import product
+from punchlist_apps.cli.printing.summaries import format_server
 from punchlist_apps.common.terminal.argument_types import positive
 from punchlist_apps.common.terminal.render import moment
 from punchlist_apps.common.terminal.style import Style
@@ -131,7 +131,7 @@ def _format_added(result: dict[str, Any]) -> Iterator[str]:
     name = safe(space["space"])
     created = "created" if result.get("made") else "found"
     encrypted = "TLS" if _is_encrypted(space) else "no TLS, this machine only"
-    yield f"added {name}: {created} at {safe(space.get('server', ''))} ({product(space)}, {encrypted})"
+    yield f"added {name}: {created} at {safe(space.get('server', ''))} ({format_server(space)}, {encrypted})"
     if "sync_interval" in space.get("unchecked", ()):
         yield "  not checked: whether the server flushes before it acknowledges; to check, add --monitor URL"
     yield f"  to share a list: punch share LIST --space {name}; to join one: punch join LIST --space {name}"
@@ -195,7 +195,7 @@ def _format_details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]
         facts = {
             "since": moment(space["since"]) if space.get("since") else "",
             "servers": " ".join(map(safe, space["urls"])),
-            "version": product(space) if space.get("server_version") else "",
+            "version": format_server(space) if space.get("server_version") else "",
             "round trip": f"{space['round_trip_ms']:g} ms"
             if space["state"] == "up" and "round_trip_ms" in space
             else "",
@@ -255,7 +255,7 @@ def run_leave(context: Context) -> int:
                 "leave stops following the list, and its copy here becomes read-only; to confirm, add --yes; to get a"
                 " copy that you can change, add --keep-as NAME"
             )
-        if not context.confirmed(
+        if not context.confirm(
             f"Stop following {safe(name)}? Its copy here becomes read-only; other machines are not affected."
         ):
             context.note("nothing was changed")

@@ -48,7 +48,7 @@ def run_repair(context: Context) -> int:
                 f"repair permanently removes {len(selected)} of these posts from {safe(args.name)};"
                 " to confirm, add --yes"
             )
-        if not context.confirmed(f"Permanently remove {len(selected)} of these posts from {safe(args.name)}?"):
+        if not context.confirm(f"Permanently remove {len(selected)} of these posts from {safe(args.name)}?"):
             context.note("nothing was changed")
             return REFUSED
     removed = 0

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from punchlist.base.text import safe
 from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
-from punchlist_apps.cli.calling.claims import STARTED_MS
-from punchlist_apps.cli.calling.context import Context, ids
+from punchlist_apps.cli.calling.claims import MAX_LEASE_MS
+from punchlist_apps.cli.calling.context import Context, parse_task_ids
 from punchlist_apps.cli.parsing.arguments import TASKS, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
-from punchlist_apps.cli.printing.failure import show_error, show_held, show_refusal
+from punchlist_apps.cli.printing.failure import show_error, show_lease_held, show_refusal
 from punchlist_apps.common.terminal.render import FINISHED, since, step_lines, task_lines
 
 _RESTARTABLE = ("paused", "completed", "failed")
@@ -85,7 +85,7 @@ def _run(context: Context) -> int:
     text = getattr(context.args, step.option) if step.option else None
     status: dict[str, Any] = {"status": step.status} | ({step.member: text} if text is not None else {})
     status |= {"force": True} if context.args.command == "done" and context.args.force else {}
-    tasks = ids(context.args.tasks) or []
+    tasks = parse_task_ids(context.args.tasks) or []
     if len(tasks) > 1 or step.only_from:
         changes, code = _build_changes(context, tasks, step, status)
         return _run_many(context, changes) or code
@@ -123,10 +123,10 @@ def _format_earlier_completion(context: Context, result: dict[str, Any], began: 
     task = result["task"]
     if task["status"] != "completed" or task["status_changed_at"] >= began - _SKEW_MS:
         return []
-    from punchlist_apps.cli.calling.events import events
+    from punchlist_apps.cli.calling.events import read_events
 
     by = ""
-    for recorded in events(context):
+    for recorded in read_events(context):
         event = recorded["event"]
         if event.get("task") == task["id"] and event.get("to") == "completed":
             by = f" by {safe(recorded['actor'])}"
@@ -136,14 +136,14 @@ def _format_earlier_completion(context: Context, result: dict[str, Any], began: 
 
 def run_start(context: Context) -> int:
     """Claim each task for this owner, several in one call. Paused and finished tasks are reopened."""
-    tasks = ids(context.args.tasks) or []
+    tasks = parse_task_ids(context.args.tasks) or []
     if len(tasks) == 1:
         try:
             result = context.change("task.claim", **_build_claim(context, tasks[0]))
             return context.answer(result, task_lines(result["task"], context.style, path=result.get("path", ())))
         except RequestRefused as error:
             if isinstance(error, LeaseHeld) and error.owner == context.owner:
-                result = context.ask("task.get", task=tasks[0])
+                result = context.read("task.get", task=tasks[0])
                 return context.answer(result, task_lines(result["task"], context.style))
             if not isinstance(error, IllegalTransition) or error.from_ not in _RESTARTABLE:
                 return _show_rejection(context, tasks[0], error)
@@ -182,14 +182,14 @@ def _build_start(context: Context, task: str) -> list[dict[str, Any]] | None:
 
 def _fetch_task(context: Context, task: str) -> dict[str, Any] | None:
     try:
-        return context.ask("task.get", task=task)["task"]
+        return context.read("task.get", task=task)["task"]
     except RequestRefused as error:
         show_refusal(error, context.args.command)
         return None
 
 
 def _build_claim(context: Context, task: str) -> dict[str, Any]:
-    return {"task": task, "owner": context.owner, "lease_ms": STARTED_MS, "keep": True}
+    return {"task": task, "owner": context.owner, "lease_ms": MAX_LEASE_MS, "keep": True}
 
 
 def _run_many(context: Context, changes: Changes) -> int:
@@ -197,17 +197,17 @@ def _run_many(context: Context, changes: Changes) -> int:
     done, code = _apply(context, changes)
     if not done:
         return code
-    counts = context.ask("conversation.get")["conversation"]["counts"]
+    counts = context.read("conversation.get")["conversation"]["counts"]
     remaining = sum(counts.get(name, 0) for name in ("pending", "in_progress", "paused"))
     if context.args.json:
         for task in done:
-            context.json({"task": task, "remaining": remaining})
+            context.print_json({"task": task, "remaining": remaining})
         return code
     rest = {"unblocked": _find_unblocked(context, done), "next_task": None, "remaining": remaining}
     if done[-1]["status"] not in ("pending", "in_progress"):
-        rest["next_task"] = context.ask("task.explain").get("next")
+        rest["next_task"] = context.read("task.explain").get("next")
     *_, closing = step_lines({"task": done[-1], **rest}, context.style)
-    context.lines([*(line for task in done for line in _format_task(context, task)), closing])
+    context.print_lines([*(line for task in done for line in _format_task(context, task)), closing])
     return code
 
 
@@ -221,7 +221,7 @@ def _format_task(context: Context, task: dict[str, Any]) -> list[str]:
 def _find_unblocked(context: Context, done: list[dict[str, Any]]) -> list[str]:
     done_ids = {task["id"] for task in done}
     blocked = dict.fromkeys(id for task in done if task["status"] == "completed" for id in task.get("blocks", ()))
-    tasks = [context.ask("task.get", task=id)["task"] for id in blocked if id not in done_ids]
+    tasks = [context.read("task.get", task=id)["task"] for id in blocked if id not in done_ids]
     return [task["id"] for task in tasks if not task.get("open_blockers") and task["status"] not in FINISHED]
 
 
@@ -245,7 +245,7 @@ def _apply(context: Context, changes: Changes) -> tuple[list[dict[str, Any]], in
             task, change = flat[int(error.data["change"])]
             if isinstance(error, LeaseHeld) and "fence" not in change and _may_finish(context, error):
                 # The fence shows the daemon that the user knows who has claimed the task.
-                change["fence"] = context.ask("task.get", task=task)["task"].get("fence")
+                change["fence"] = context.read("task.get", task=task)["task"].get("fence")
                 continue
             children = {child["id"] for child in error.data.get("open_children", ())}
             # A task with open subtasks can be in progress, but not claimed.
@@ -278,7 +278,7 @@ def _show_rejection(context: Context, task: str, error: RequestRefused) -> int:
         # In progress in the owner's name, but without a claim.
         elif not error.data.get("expires_at"):
             advice = f"take it from {error.owner}: punch pause {task}, then punch start {task}"
-    show_held(error, advice)
+    show_lease_held(error, advice)
     return REFUSED
 
 
@@ -293,8 +293,8 @@ def _set_status(context: Context, task: str, members: dict[str, Any]) -> dict[st
         if not _may_finish(context, error):
             raise
         # The fence shows the daemon that the user knows who has claimed the task.
-        fence = context.ask("task.get", task=task)["task"].get("fence")
-        return context.ask("task.set_status", task=task, fence=fence, actor=context.actor, **members)
+        fence = context.read("task.get", task=task)["task"].get("fence")
+        return context.read("task.set_status", task=task, fence=fence, actor=context.actor, **members)
 
 
 def _reject_status(command: str, task: str, status: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from punchlist.base.text import one_line, safe
-from punchlist_apps.cli.calling.context import Context, ids, loose_value, one_id
-from punchlist_apps.cli.calling.names import is_known, resolve_new
+from punchlist_apps.cli.calling.context import Context, parse_loose_value, parse_task_id, parse_task_ids
+from punchlist_apps.cli.calling.names import is_known_name, resolve_new_name
 from punchlist_apps.cli.parsing.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, owner_option, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
@@ -116,17 +116,17 @@ def run_add(context: Context) -> int:
     result = context.change(
         "task.add",
         title=" ".join(args.title),
-        parent=one_id(args.parent),
+        parent=parse_task_id(args.parent),
         metadata=_parse_metadata(args.meta),
         labels=args.label,
         links=_parse_links(args.link),
         estimate_ms=args.estimate or None,
         gate=_parse_gate(args.gate) if args.gate else None,
-        blocked_by=ids(args.blocked_by),
-        blocks=ids(args.blocks),
+        blocked_by=parse_task_ids(args.blocked_by),
+        blocks=parse_task_ids(args.blocks),
         status=args.status,
-        before=one_id(args.before),
-        after=one_id(args.after),
+        before=parse_task_id(args.before),
+        after=parse_task_id(args.after),
         **{name: getattr(args, name) for name in _TEXTS},
         **_build_times(args),
     )
@@ -142,7 +142,7 @@ def run_edit(context: Context) -> int:
             raise UsageError("the title is empty; to delete a task: punch rm ID")
         members["title"] = args.title
     if args.parent is not None:
-        members["parent"] = one_id(args.parent) if args.parent.strip() else None
+        members["parent"] = parse_task_id(args.parent) if args.parent.strip() else None
     if args.meta:
         members["metadata"] = _parse_metadata(args.meta)
     members |= _build_times(args)
@@ -155,11 +155,11 @@ def run_edit(context: Context) -> int:
     members |= {
         name: tasks
         for name, words in (("add_blocked_by", args.blocked_by), ("remove_blocked_by", args.unblock_from))
-        if (tasks := ids(words))
+        if (tasks := parse_task_ids(words))
     }
     if not members:
         raise UsageError("nothing to change; name an option, such as --title TEXT")
-    head = {"conversation": context.known, "task": one_id(args.task), "actor": context.actor}
+    head = {"conversation": context.existing_conversation, "task": parse_task_id(args.task), "actor": context.actor}
     result = context.send("task.edit", {**head, **members}, writes=True)
     return context.answer(result, task_lines(result["task"], context.style))
 
@@ -167,13 +167,13 @@ def run_edit(context: Context) -> int:
 def run_assign(context: Context) -> int:
     args = context.args
     words, name = (args.tasks, "") if args.nobody else (args.tasks[:-1], args.tasks[-1])
-    if not (tasks := ids(words)) or not (name.strip() or args.nobody):
+    if not (tasks := parse_task_ids(words)) or not (name.strip() or args.nobody):
         raise UsageError(
             "tasks or owner missing; name both: punch assign 3 ann; or clear the owner: punch assign 3 --nobody"
         )
-    owner = resolve_new(context, name) if name else None
-    is_new = owner is not None and owner == name and not is_known(context, owner)
-    head = {"conversation": context.known, "actor": context.actor}
+    owner = resolve_new_name(context, name) if name else None
+    is_new = owner is not None and owner == name and not is_known_name(context, owner)
+    head = {"conversation": context.existing_conversation, "actor": context.actor}
     done = 0
     for task in tasks:
         if error := _find_assignment_error(context, task, name):
@@ -192,7 +192,7 @@ def run_assign(context: Context) -> int:
 
 def _find_assignment_error(context: Context, task: str, name: str) -> tuple[str, str] | None:
     """Return why a task can't be reserved and what to do instead, or None if it can."""
-    current = context.ask("task.get", task=task)["task"]
+    current = context.read("task.get", task=task)["task"]
     if current["status"] == "in_progress":
         owner = f" with {current['owner']}" if current.get("owner") else ""
         return f"#{safe(task)} is in progress{owner}", f"free it first: punch reopen {safe(task)}"
@@ -200,7 +200,7 @@ def _find_assignment_error(context: Context, task: str, name: str) -> tuple[str,
         return None
     from shlex import quote
 
-    tasks = context.ask("task.list", parent=task, status=["pending", "paused", "failed"])["tasks"]
+    tasks = context.read("task.list", parent=task, status=["pending", "paused", "failed"])["tasks"]
     children = [safe(child["id"]) for child in tasks if not is_heading(child.get("metadata"))]
     names = ", ".join(f"#{id}" for id in children) or "the tasks below it"
     command = f"punch assign {' '.join(children) or 'ID'} {quote(safe(name))}"
@@ -209,12 +209,12 @@ def _find_assignment_error(context: Context, task: str, name: str) -> tuple[str,
 
 def _resolve_owner(context: Context) -> None:
     if context.args.owner:
-        context.args.owner = resolve_new(context, context.args.owner)
+        context.args.owner = resolve_new_name(context, context.args.owner)
 
 
 def run_note(context: Context) -> int:
     args = context.args
-    result = context.change("task.note", task=one_id(args.task), text=" ".join(args.text))
+    result = context.change("task.note", task=parse_task_id(args.task), text=" ".join(args.text))
     task, note = result["task"], result["task"]["notes"][-1]
     line = f"noted on #{safe(task['id'])} {safe(task['title'])}: {safe(one_line(note['text']))}"
     return context.answer(result, [cut(line, context.style.width, context.style.glyphs["cut"])])
@@ -222,16 +222,16 @@ def run_note(context: Context) -> int:
 
 def run_move(context: Context) -> int:
     args = context.args
-    places = {"before": one_id(args.before), "after": one_id(args.after), "to_end": args.to_end or None}
+    places = {"before": parse_task_id(args.before), "after": parse_task_id(args.after), "to_end": args.to_end or None}
     if sum(place is not None for place in places.values()) != 1:
         raise UsageError("name exactly one place: --before, --after or --to-end")
-    result = context.change("task.move", task=one_id(args.task), **places)
+    result = context.change("task.move", task=parse_task_id(args.task), **places)
     return context.answer(result, task_lines(result["task"], context.style))
 
 
 def run_rm(context: Context) -> int:
-    tasks = ids(context.args.tasks) or []
-    if not context.confirmed(f"Delete {', '.join(f'#{safe(task)}' for task in tasks)}?"):
+    tasks = parse_task_ids(context.args.tasks) or []
+    if not context.confirm(f"Delete {', '.join(f'#{safe(task)}' for task in tasks)}?"):
         return _report_no_change(context)
     result = context.change("task.delete", tasks=tasks)
     deleted = ", ".join(f"#{safe(task)}" for task in result["deleted"])
@@ -241,7 +241,7 @@ def run_rm(context: Context) -> int:
 def run_clear(context: Context) -> int:
     if not context.args.yes and not context.can_ask:
         raise UsageError("clear removes all tasks of the list; to confirm, add --yes")
-    if not context.confirmed(f"Remove all tasks of {safe(context.known and context.name)}?"):
+    if not context.confirm(f"Remove all tasks of {safe(context.existing_conversation and context.name)}?"):
         return _report_no_change(context)
     result = context.change("list.clear")
     lines = [f"removed {result['cleared']} tasks", _format_undo_hint(context, result)]
@@ -303,5 +303,5 @@ def _parse_metadata(pairs: list[str] | None) -> dict[str, Any] | None:
         key, equals, value = pair.partition("=")
         if not key or not equals:
             raise UsageError(f"invalid metadata {pair!r}; use KEY=VALUE")
-        metadata[key] = loose_value(value) if value else None
+        metadata[key] = parse_loose_value(value) if value else None
     return metadata

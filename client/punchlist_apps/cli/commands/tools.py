@@ -9,7 +9,7 @@ from punchlist.tools.budget import count_tokens, to_json
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag, names, value
+from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag, parse_names, value
 from punchlist_apps.cli.printing.failure import UsageError
 
 COMMANDS = {
@@ -26,7 +26,7 @@ COMMANDS = {
                 choices=("mcp", "openai", "responses", "anthropic", "python"),
                 default="mcp",
             ),
-            value("--tools", text="print only these tools", metavar="NAME,NAME", type=names),
+            value("--tools", text="print only these tools", metavar="NAME,NAME", type=parse_names),
             flag("--prompt", text="print text for the model's prompt instead"),
         ),
         (

@@ -36,7 +36,7 @@ def run_ui(context: Context) -> int:
         raise StateError(
             "punch ui needs a terminal as standard input and standard error; to see a list anywhere: punch watch"
         )
-    name = context.known if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
+    name = context.existing_conversation if args.conversation else os.environ.get("PUNCHLIST_CONVERSATION") or None
     _ = context.caller
     from punchlist_apps.ui.app import PunchApp
     from punchlist_apps.ui.keymap import BadKeys

@@ -8,8 +8,8 @@ from typing import Any
 from punchlist.base.actors import THREADS, chats_about
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.events import version_at
-from punchlist_apps.cli.calling.names import resolve
+from punchlist_apps.cli.calling.events import find_version
+from punchlist_apps.cli.calling.names import resolve_names
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError
@@ -92,7 +92,7 @@ def run_undo(context: Context) -> int:
     if args.call is not None:
         return _undo(context, "undo", {"call": args.call}, confirm=False)
     count = None if args.all else args.count or 1
-    of, *also = resolve(context, args.of) if args.of else (context.actor, *_find_own_chats(context))
+    of, *also = resolve_names(context, args.of) if args.of else (context.actor, *_find_own_chats(context))
     selection = {"of": of, "count": count, "also": also[:THREADS] or None}
     return _undo(context, "undo", selection, confirm=count != 1)
 
@@ -104,7 +104,7 @@ def run_redo(context: Context) -> int:
 
 
 def run_revert(context: Context) -> int:
-    return _undo(context, "revert", {"to_version": version_at(context, context.args.at)}, confirm=True)
+    return _undo(context, "revert", {"to_version": find_version(context, context.args.at)}, confirm=True)
 
 
 def _find_own_chats(context: Context) -> list[str]:
@@ -123,8 +123,8 @@ def _undo(context: Context, command: str, selection: dict[str, Any], *, confirm:
     params = selection | {"whole": not getattr(args, "force", False), "claims": True}
     if confirm and not args.preview and not args.yes and context.style.terminal:
         preview = context.change("list.undo", preview=True, **params)["undone"]
-        context.lines(_format_undone(preview, preview_heading, command))
-        if preview and not context.confirmed(question):
+        context.print_lines(_format_undone(preview, preview_heading, command))
+        if preview and not context.confirm(question):
             context.note("nothing was changed")
             return REFUSED
     result = context.change("list.undo", preview=args.preview or None, **params)

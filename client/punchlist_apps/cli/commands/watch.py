@@ -9,12 +9,12 @@ import msgspec
 from punchlist.calls.call import ClientCalls
 from punchlist.calls.cursor import BoardStart, BoardView, Cursor, TaskList, Until
 from punchlist.errors import TimedOut
-from punchlist_apps.cli.calling.context import Context, ids
-from punchlist_apps.cli.calling.events import stream
+from punchlist_apps.cli.calling.context import Context, parse_task_ids
+from punchlist_apps.cli.calling.events import stream_events
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED, TIME_UP
 from punchlist_apps.cli.printing.failure import show_error
-from punchlist_apps.cli.printing.incoming import incoming
+from punchlist_apps.cli.printing.incoming import handle_input
 from punchlist_apps.cli.printing.screen import Screen
 from punchlist_apps.common.terminal.argument_types import milliseconds, positive
 from punchlist_apps.common.terminal.render import FINISHED, header, list_lines, shared_note, task_lines
@@ -61,8 +61,8 @@ def run_watch(context: Context) -> int:
     """Redraw one list or all on a terminal; in a pipe or with --json, print each event as a line of JSON."""
     args = context.args
     if args.json or not context.style.terminal:
-        for event in stream(context, everywhere=args.all_conversations):
-            context.json(event)
+        for event in stream_events(context, everywhere=args.all_conversations):
+            context.print_json(event)
         return 0
     context.style.now = 0
     if args.all_conversations:
@@ -75,9 +75,9 @@ def run_watch(context: Context) -> int:
         nonlocal latest
         latest = tasks
         if tasks.damaged is not None:
-            context.note_cut(tasks.damaged.seq, tasks.damaged.reason)
+            context.note_truncation(tasks.damaged.seq, tasks.damaged.reason)
 
-    lists = context.client.conversation(context.known).watch(view="list")
+    lists = context.client.conversation(context.existing_conversation).watch(view="list")
     return _show_live(context, lists, apply, lambda height: _format_list(context, latest, height))
 
 
@@ -88,12 +88,12 @@ def _show_live(
         if not context.style.moves:
             for item in watch:
                 apply(item)
-                context.lines([*format_lines(None), ""])
+                context.print_lines([*format_lines(None), ""])
             return 0
         max_lines = context.args.inline
         context.style.spin()
         screen = Screen(context.style, format_lines, max_lines)
-        with screen, incoming(screen, watch.close, above=max_lines is not None):
+        with screen, handle_input(screen, watch.close, above=max_lines is not None):
             for item in watch:
                 apply(item)
                 screen.draw()
@@ -102,8 +102,8 @@ def _show_live(
 
 def run_wait(context: Context) -> int:
     args = context.args
-    targets = ids(args.tasks)
-    conversation = context.client.conversation(context.known)
+    targets = parse_task_ids(args.tasks)
+    conversation = context.client.conversation(context.existing_conversation)
     # Reject unknown tasks: a task that is not in the list counts as finished.
     for task in targets or ():
         conversation.get(task)

@@ -95,7 +95,7 @@ def run_web(context: Context) -> int:
     if args.revoke:
         secret.rotate()
         stored.record(f"the new secret in {secret.path}")
-        context.lines(
+        context.print_lines(
             ["all links and sign-ins are invalid now", f"the new secret for scripts is in {safe(str(secret.path))}"]
         )
         return 0
@@ -115,7 +115,7 @@ def run_web(context: Context) -> int:
         return f"http://127.0.0.1:{port}/#ticket={keys.ticket(scope, lasts_s)}"
 
     if args.link:
-        context.lines([build_link(args.port)])
+        context.print_lines([build_link(args.port)])
         if not _is_served(args.port):
             context.note(
                 f"nothing listens on port {args.port} yet; start punch web within a minute, before the link expires"
@@ -169,7 +169,7 @@ def _serve(context: Context, keys: "Keys", build_link: Callable[[int], str]) -> 
         raise
     # Sockets from systemd: don't write a ticket to the journal.
     if not inherited:
-        context.lines([f"listening on {safe(args.unix)}" if args.unix else build_link(args.port)])
+        context.print_lines([f"listening on {safe(args.unix)}" if args.unix else build_link(args.port)])
     if args.open and not args.unix:
         _open(context, build_link(args.port))
     if args.verbose:

@@ -27,7 +27,7 @@ _SILENT_MS = 60_000
 
 def run_who(context: Context) -> int:
     """Show connected and recently departed agents with their tasks; with `-c` those of this list."""
-    name = context.known if context.args.conversation else None
+    name = context.existing_conversation if context.args.conversation else None
     result = context.call("agent.list", conversation=name)
     machines = [] if name else _fetch_machines(context)
     style, now = context.style, int(time() * 1000)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from punchlist.base.text import safe
-from punchlist_apps.cli.calling.context import Context, one_id
+from punchlist_apps.cli.calling.context import Context, parse_task_id
 from punchlist_apps.cli.parsing.arguments import TASK, Usage
 from punchlist_apps.common.terminal.reasons import reasons
 from punchlist_apps.common.terminal.render import cut, path_title
@@ -16,8 +16,8 @@ _MAX_LINES = 40
 
 
 def run_why(context: Context) -> int:
-    task = one_id(str(context.args.task))
-    result: dict[str, Any] = context.ask("task.explain", task=task, owner=context.owner)
+    task = parse_task_id(str(context.args.task))
+    result: dict[str, Any] = context.read("task.explain", task=task, owner=context.owner)
     style = context.style
     tree = reasons(result, style)
     lines = [f"#{safe(task)} {path_title(result['task'], result.get('path', ()))}"]

@@ -1,1 +1,1 @@
-"""What `punch` puts on a machine: units, completions, plugins of editors, configurations of servers."""
+"""Files that `punch` installs or writes: units, completions, editor plugins, server configurations."""

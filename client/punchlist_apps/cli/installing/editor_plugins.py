@@ -1,6 +1,6 @@
-"""The plugins of editors: installed for this user where the editor finds them by itself, and removed.
+"""Installs and removes editor plugins for this user, in directories where the editors find them automatically.
 
-A manifest among the files says what we wrote, so that an upgrade or a removal touches nothing that a person changed.
+A manifest lists the installed files, so that an upgrade or removal changes none that the user has edited.
 """
 
 import hashlib
@@ -9,34 +9,34 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from punchlist_apps.cli.installing.shipped import shipped_tree
+from punchlist_apps.cli.installing.shipped import read_shipped_tree
 from punchlist_apps.hosts.configure import SetupError
 from punchlist_apps.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
 from punchlist_schemas import rendezvous
 
 MANIFEST = ".installed"
-"""The name of the file that has a line for each of ours: its SHA-256, two spaces, its path."""
+"""Name of the manifest. Its lines have the SHA-256 of an installed file, two spaces, and its path."""
 
 
 class EditorPlugin(NamedTuple):
-    """A plugin of ours.
+    """The plugin of an editor.
 
     Attributes:
-        name: What `punch setup` calls the editor.
-        title: What people call it.
-        source: Where the files are in a checkout.
-        place: Where they go, below the user's data directory, or below their Emacs directory.
-        then: What is left for the person to do.
+        name: The editor's name for `punch setup`.
+        title: The editor's display name.
+        source: The folder of the files in a checkout.
+        place: The folder to install, relative to the user's data directory, or to their Emacs directory.
+        next_step: Advice to print after the installation.
     """
 
     name: str
     title: str
     source: str
     place: str
-    then: str
+    next_step: str
 
     def directory(self, env: Mapping[str, str]) -> str:
-        """Where the files go: below XDG_DATA_HOME, or ~/.local/share; for Emacs where it keeps its packages."""
+        """Return the directory to install to: below XDG_DATA_HOME or ~/.local/share, or below the Emacs directory."""
         xdg = env.get("XDG_DATA_HOME") or ""
         home = rendezvous.home(env)
         if self.name == "emacs":
@@ -44,53 +44,53 @@ class EditorPlugin(NamedTuple):
         return os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".local/share"), self.place)
 
     def plan(self, directory: str, *, remove: bool = False) -> list[Replacement]:
-        """What each file has to become.
+        """Return the replacement of each file.
 
         Raises:
-            SetupError: A file is there that is not as we wrote it, or it can't be read.
+            SetupError: A file was edited since it was installed, or can't be read.
             NotShipped: The plugin is not part of this installation.
         """
         try:
             manifest = read(os.path.join(directory, MANIFEST))
-            wanted = {} if remove else self._files()
-            ours = _read_manifest(manifest)
+            files = {} if remove else self._read_files()
+            installed = _read_manifest(manifest)
             plan: list[Replacement] = []
-            for name in sorted({*ours, *wanted}):
+            for name in sorted({*installed, *files}):
                 path = os.path.join(directory, name)
                 before = read(path)
-                if before is not None and before != wanted.get(name) and _digest(before) != ours.get(name):
-                    raise SetupError(f"{path} is not as punch setup wrote it")
-                plan.append(Replacement(path, before, wanted.get(name)))
+                if before is not None and before != files.get(name) and _digest(before) != installed.get(name):
+                    raise SetupError(f"{path} has changed since punch setup wrote it")
+                plan.append(Replacement(path, before, files.get(name)))
         except FileError as error:
             raise SetupError(str(error)) from error
-        after = "".join(f"{_digest(data)}  {name}\n" for name, data in sorted(wanted.items())).encode()
-        if manifest is not None or wanted:
+        after = "".join(f"{_digest(data)}  {name}\n" for name, data in sorted(files.items())).encode()
+        if manifest is not None or files:
             plan.append(Replacement(os.path.join(directory, MANIFEST), manifest, after or None))
         return plan
 
     def install(self, directory: str, plan: list[Replacement]) -> None:
-        """Do what was planned, all of it or nothing, and remove the directories that are empty then.
+        """Apply a plan, all or nothing, and remove the directories that are empty afterwards.
 
         Raises:
-            SetupError: A file can't be written, or somebody else wrote to it meanwhile; every file is as it was.
+            SetupError: A file can't be written, or another program wrote to it. No file was changed.
         """
         try:
-            replace_all([one for one in plan if one.before != one.after])
+            replace_all([file for file in plan if file.before != file.after])
         except Raced as error:
             raise SetupError(f"{error}: another program writes to it") from error
         except (FileError, OSError) as error:
             raise SetupError(str(error)) from error
-        folders = {os.path.dirname(one.path) for one in plan if one.after is None}
+        folders = {os.path.dirname(file.path) for file in plan if file.after is None}
         top, below = directory.removesuffix(f"/{self.place}"), set(folders)
         while folders:
-            folders = {os.path.dirname(one) for one in folders if len(one) > len(top)}
+            folders = {os.path.dirname(folder) for folder in folders if len(folder) > len(top)}
             below |= folders - {top}
         for folder in sorted(below, key=len, reverse=True):
             remove_empty((folder,))
 
-    def _files(self) -> dict[str, bytes]:
-        """The files of the plugin but its tests, with the index of its manual, which Neovim makes only when asked."""
-        tree = {name: data for name, data in shipped_tree(self.source).items() if not name.endswith("-tests.el")}
+    def _read_files(self) -> dict[str, bytes]:
+        """Return the files of the plugin without its tests, and with the index of its manual for Neovim."""
+        tree = {name: data for name, data in read_shipped_tree(self.source).items() if not name.endswith("-tests.el")}
         if not any(name.startswith("doc/") for name in tree):
             return tree
         tags = sorted(
@@ -108,7 +108,7 @@ EDITORS = {
         "Neovim",
         "editors/nvim",
         "nvim/site/pack/punchlist/start/punchlist",
-        "start nvim in a project and type :Punch; :checkhealth punchlist looks whether all is well",
+        "start nvim in a project and type :Punch; :checkhealth punchlist checks the installation",
     ),
     "emacs": EditorPlugin(
         "emacs",
@@ -121,7 +121,7 @@ EDITORS = {
 
 
 def _emacs_directory(home: str, env: Mapping[str, str]) -> str:
-    """Emacs takes ~/.emacs.d if that is there, or else the XDG directory if that is."""
+    """Return ~/.emacs.d, or the XDG directory if only that exists, as Emacs does."""
     old = os.path.join(home, ".emacs.d")
     xdg = env.get("XDG_CONFIG_HOME") or ""
     new = os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".config"), "emacs")
@@ -129,7 +129,7 @@ def _emacs_directory(home: str, env: Mapping[str, str]) -> str:
 
 
 def _read_manifest(data: bytes | None) -> dict[str, str]:
-    """Name to SHA-256. A line that names a place outside the plugin's directory is none of ours."""
+    """Return file name → SHA-256. Lines that name a path outside of the plugin's directory are ignored."""
     lines = (line.partition("  ") for line in (data or b"").decode(errors="replace").splitlines())
     return {name: digest for digest, _, name in lines if name and ".." not in name.split("/") and name[0] != "/"}
 

@@ -1,4 +1,4 @@
-"""The daemon under macOS's launchd: an agent of the user, started at login and again after a crash."""
+"""The daemon as a launchd agent on macOS, started at login and after a crash."""
 
 import os
 import plistlib
@@ -7,13 +7,13 @@ import sys
 from typing import NamedTuple
 
 LABEL = "io.punchlist.punchlistd"
-"""The agent's name, also that of its file."""
+"""Name of the agent and of its file."""
 
 _TIMEOUT_S = 90
 
 
 class Outcome(NamedTuple):
-    """What launchctl did: whether it could, and what it wrote."""
+    """Whether launchctl succeeded, and its output."""
 
     succeeded: bool
     text: str
@@ -23,14 +23,14 @@ def agent_path() -> str:
     return os.path.expanduser(f"~/Library/LaunchAgents/{LABEL}.plist")
 
 
-def agent(socket: str, data_dir: str) -> bytes:
-    """The file's content (launchd.plist(5)).
+def build_agent(socket: str, data_dir: str) -> bytes:
+    """Return the content of the agent's file (launchd.plist(5)).
 
-    A daemon that was asked to stop stays stopped; one that failed for a reason that stays is tried again every minute.
+    launchd doesn't restart a daemon that was stopped, and restarts one that fails at most once a minute.
 
     Args:
-        socket: Where the daemon listens.
-        data_dir: Its data directory; its messages go to `daemon.log` there.
+        socket: The daemon's socket.
+        data_dir: The data directory, where `daemon.log` receives the messages.
     """
     words = [sys.executable, "-P", "-m", "punchlistd", "--socket", socket, "--data-dir", data_dir]
     return plistlib.dumps(
@@ -48,28 +48,29 @@ def agent(socket: str, data_dir: str) -> bytes:
 
 
 def load() -> Outcome:
-    return _launchctl("bootstrap", _domain(), agent_path())
+    return _launchctl("bootstrap", _build_domain(), agent_path())
 
 
 def unload() -> Outcome:
-    return _launchctl("bootout", f"{_domain()}/{LABEL}")
+    return _launchctl("bootout", f"{_build_domain()}/{LABEL}")
 
 
-def status() -> Outcome:
-    return _launchctl("print", f"{_domain()}/{LABEL}")
+def query_status() -> Outcome:
+    return _launchctl("print", f"{_build_domain()}/{LABEL}")
 
 
-def _domain() -> str:
+def _build_domain() -> str:
     return f"gui/{os.getuid()}"
 
 
 def _launchctl(*words: str) -> Outcome:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["launchctl", *words], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, cwd="/"
         )
     except FileNotFoundError:
-        return Outcome(False, "there is no launchctl on this machine")
+        return Outcome(False, "launchctl not found")
     except subprocess.TimeoutExpired:
-        return Outcome(False, f"launchctl did not answer within {_TIMEOUT_S} s")
-    return Outcome(done.returncode == 0, (done.stdout or done.stderr).strip() or f"exit code {done.returncode}")
+        return Outcome(False, f"launchctl did not respond within {_TIMEOUT_S} s")
+    text = (process.stdout or process.stderr).strip() or f"exit code {process.returncode}"
+    return Outcome(process.returncode == 0, text)

@@ -1,7 +1,7 @@
-"""The directory of a space's server: reads its members from the configuration, and adds and removes some.
+"""Reads and changes the members of a space in the directory of its server's configuration.
 
-The configuration names each member in a comment. Only the lines of these members change, so that edits by hand stay.
-All files change or none.
+The configuration names each member in a comment. Only the lines of added and removed members change, so that edits by
+hand stay. Either all files change or none.
 """
 
 import os
@@ -16,9 +16,9 @@ from punchlist_apps.common import extras
 from punchlist_apps.hosts.files import FileError, Raced, Replacement, read, replace_all
 
 _POSTGRES = "postgres.sql"
-_MOST_SERVERS = 9
-_NATS = ("nats.conf", *(f"nats-{number + 1}.conf" for number in range(_MOST_SERVERS)))
-_HOSTS = re.compile(rf"^[ \t]*(?:#|--) {space_server.REACHED}: (.+)$", re.MULTILINE)
+_MAX_SERVERS = 9
+_NATS = ("nats.conf", *(f"nats-{number + 1}.conf" for number in range(_MAX_SERVERS)))
+_HOSTS = re.compile(rf"^[ \t]*(?:#|--) {space_server.HOSTS_COMMENT}: (.+)$", re.MULTILINE)
 
 
 class Request(NamedTuple):
@@ -26,10 +26,10 @@ class Request(NamedTuple):
 
     Attributes:
         space: The space.
-        hosts: The names by which members reach its servers; empty: those that the directory names.
-        database: Its database in PostgreSQL, None for NATS or for what the directory holds.
-        roles: Members to let in, with the role of each.
-        without: Members to take out, before others are let in.
+        hosts: Host names of its servers; empty for those in the directory.
+        database: Its database in PostgreSQL; None for NATS or for the database in the directory.
+        roles: Members to add, with the role of each.
+        without: Members to remove, before others are added.
     """
 
     space: str
@@ -45,9 +45,9 @@ class Outcome(NamedTuple):
     Attributes:
         members: The members now, with the role of each.
         added: Members with new creds.
-        removed: Members that were taken out.
+        removed: Members that were removed.
         files: The files that were written.
-        steps: What the person has to do next.
+        steps: The next steps for the user.
     """
 
     members: dict[str, str]
@@ -58,39 +58,39 @@ class Outcome(NamedTuple):
 
 
 class _Engine(ABC):
-    """Makes and changes the files of a space for the server that orders its posts."""
+    """Makes and changes a space's files for one kind of server."""
 
     def __init__(self, request: Request, hosts: list[str]) -> None:
         self.request = request
         self.hosts = hosts
 
     @abstractmethod
-    def make(self) -> dict[str, str]:
+    def build_configuration(self) -> dict[str, str]:
         """Return the configuration of a new space without members, by file name."""
 
     @abstractmethod
-    def find(self, text: str) -> dict[str, str]:
-        """Return the members that a configuration names, with the role of each."""
+    def find_members(self, text: str) -> dict[str, str]:
+        """Return the members in a configuration, with the role of each."""
 
     @abstractmethod
-    def login(self, names: list[str]) -> None:
-        """Make new creds for these members."""
+    def create_logins(self, names: list[str]) -> None:
+        """Create credentials for these members."""
 
     @abstractmethod
-    def creds(self) -> dict[str, str]:
-        """Return the texts of the new creds, by member."""
+    def format_creds(self) -> dict[str, str]:
+        """Return the texts of the new creds files, by member."""
 
     @abstractmethod
     def edit(self, text: str, without: Collection[str]) -> str:
-        """Return a configuration without some members, and with those that have new creds."""
+        """Return a configuration without some members, and with the members of the new creds."""
 
     @abstractmethod
-    def urls(self, name: str) -> str:
-        """Return the addresses that a member gives to `punch space add`."""
+    def format_urls(self, name: str) -> str:
+        """Return the addresses for a member's `punch space add`."""
 
     @abstractmethod
-    def apply(self, files: list[str], *, is_new: bool) -> str:
-        """Return the step that brings the configuration to the servers."""
+    def describe_rollout(self, files: list[str], *, is_new: bool) -> str:
+        """Return the user's next step, which puts the configuration on the servers."""
 
 
 class _Nats(_Engine):
@@ -98,40 +98,41 @@ class _Nats(_Engine):
         super().__init__(request, hosts)
         self._logins: list[space_server.Login] = []
 
-    def make(self) -> dict[str, str]:
-        if len(self.hosts) == 2:  # noqa: PLR2004 - two servers agree on nothing while one is away
-            raise UsageError("two servers are down as soon as one is: give one --host, or three")
-        if len(self.hosts) > _MOST_SERVERS:
-            raise UsageError(f"{len(self.hosts)} servers are too many: give one --host, or three")
+    def build_configuration(self) -> dict[str, str]:
+        if len(self.hosts) == 2:  # noqa: PLR2004 - without one of two there is no majority
+            raise UsageError("two servers fail as soon as one does; add one --host, or three")
+        if len(self.hosts) > _MAX_SERVERS:
+            raise UsageError(f"{len(self.hosts)} servers are too many; add one --host, or three")
         servers = [space_server.Server(host) for host in self.hosts]
-        secret = space_server.new_secret()
+        secret = space_server.create_secret()
         names = _NATS[:1] if len(servers) == 1 else _NATS[1:]
-        texts = (space_server.configuration(self.request.space, [], servers, at, secret) for at in range(len(servers)))
-        return dict(zip(names, texts, strict=False))
+        return {
+            name: space_server.build_configuration(self.request.space, [], servers, number, secret)
+            for number, name in zip(range(len(servers)), names, strict=False)
+        }
 
-    def find(self, text: str) -> dict[str, str]:
+    def find_members(self, text: str) -> dict[str, str]:
         return {user.name: user.role for user in space_server.find_users(text, self.request.space)[0]}
 
-    def login(self, names: list[str]) -> None:
+    def create_logins(self, names: list[str]) -> None:
         if names and not extras.is_installed("shared"):
             raise NotShipped(extras.SHARED_MISSING, extras.install("shared"))
-        self._logins = [space_server.login(name, self.request.roles[name]) for name in names]
+        self._logins = [space_server.create_login(name, self.request.roles[name]) for name in names]
 
-    def creds(self) -> dict[str, str]:
-        return {one.name: one.creds for one in self._logins}
+    def format_creds(self) -> dict[str, str]:
+        return {login.name: login.creds for login in self._logins}
 
     def edit(self, text: str, without: Collection[str]) -> str:
         return space_server.edit(text, self.request.space, self._logins, without)
 
-    def urls(self, name: str) -> str:
-        return " ".join(f"tls://{_in_address(host)}" for host in self.hosts or ["HOST"])
+    def format_urls(self, name: str) -> str:
+        return " ".join(f"tls://{_bracket_ipv6(host)}" for host in self.hosts or ["HOST"])
 
-    def apply(self, files: list[str], *, is_new: bool) -> str:
+    def describe_rollout(self, files: list[str], *, is_new: bool) -> str:
         if is_new:
             return "give each server its nats.conf, a certificate and its key: /etc/nats/cert.pem, /etc/nats/key.pem"
-        return (
-            f"put {' '.join(files)} in place, then on each server: nats-server --signal reload (others stay connected)"
-        )
+        command = "nats-server --signal reload (others stay connected)"
+        return f"copy {' '.join(files)} to the servers, then run on each: {command}"
 
 
 class _Postgres(_Engine):
@@ -140,156 +141,163 @@ class _Postgres(_Engine):
         self._database = database
         self._logins: list[space_postgres.Login] = []
 
-    def make(self) -> dict[str, str]:
-        return {_POSTGRES: space_postgres.sql(self.request.space, [], self.hosts, self._database)}
+    def build_configuration(self) -> dict[str, str]:
+        return {_POSTGRES: space_postgres.build_sql(self.request.space, [], self.hosts, self._database)}
 
-    def find(self, text: str) -> dict[str, str]:
+    def find_members(self, text: str) -> dict[str, str]:
         return space_postgres.find_roles(text, self.request.space)
 
-    def login(self, names: list[str]) -> None:
+    def create_logins(self, names: list[str]) -> None:
         if names and not self.hosts:
-            raise UsageError(f"{_POSTGRES} does not name the server, as creds do: add --host db.example.org")
-        self._logins = [space_postgres.login(name, self.request.roles[name]) for name in names]
+            raise UsageError(f"{_POSTGRES} does not name the server, which creds need; add --host db.example.org")
+        self._logins = [space_postgres.create_login(name, self.request.roles[name]) for name in names]
 
-    def creds(self) -> dict[str, str]:
-        return {one.name: one.creds(self.hosts, self._database) for one in self._logins}
+    def format_creds(self) -> dict[str, str]:
+        return {login.name: login.format_creds(self.hosts, self._database) for login in self._logins}
 
     def edit(self, text: str, without: Collection[str]) -> str:
         return space_postgres.edit(text, self.request.space, self._logins, without)
 
-    def urls(self, name: str) -> str:
-        return " ".join(f"postgres://{name}@{_in_address(host)}/{self._database}" for host in self.hosts)
+    def format_urls(self, name: str) -> str:
+        return " ".join(f"postgres://{name}@{_bracket_ipv6(host)}/{self._database}" for host in self.hosts)
 
-    def apply(self, files: list[str], *, is_new: bool) -> str:
-        made = f"createdb {self._database}; " if is_new else ""
-        return f"as the database's owner: {made}psql --dbname {self._database} --file {_POSTGRES}"
+    def describe_rollout(self, files: list[str], *, is_new: bool) -> str:
+        create = f"createdb {self._database}; " if is_new else ""
+        return f"as the database's owner: {create}psql --dbname {self._database} --file {_POSTGRES}"
 
 
 def update(folder: str, request: Request) -> Outcome:
-    """Make or change the files of a directory, or leave it untouched.
+    """Make or change the files of a directory. On an error none is changed.
 
     Raises:
         UsageError: The request does not fit the directory, or a file can't be written.
     """
     try:
-        kept = {
-            name: data.decode() for name in _files(folder, request) if (data := read(_in(folder, name))) is not None
-        }
+        files = ((name, read(_join_path(folder, name))) for name in _choose_config_names(folder, request))
+        existing = {name: data.decode() for name, data in files if data is not None}
     except (FileError, UnicodeDecodeError) as error:
         raise StateError(f"{folder} can't be used: {error}") from None
-    engine = _engine(folder, request, kept)
-    members = _members(folder, engine, kept)
-    new = _check(folder, request, members)
-    if kept and not new and not request.without:
+    engine = _choose_engine(folder, request, existing)
+    members = _read_members(folder, engine, existing)
+    new = _select_new_members(folder, request, members)
+    if existing and not new and not request.without:
         return Outcome(members, [], [], [], [])
-    engine.login(new)
-    texts = {name: engine.edit(text, request.without) for name, text in (kept or engine.make()).items()}
-    creds = {f"{name}.creds": text for name, text in engine.creds().items()}
+    engine.create_logins(new)
+    texts = {
+        name: engine.edit(text, request.without) for name, text in (existing or engine.build_configuration()).items()
+    }
+    creds = {f"{name}.creds": text for name, text in engine.format_creds().items()}
     removed = [name for name in request.without if name not in new]
-    _replace(folder, kept, texts, creds, [f"{name}.creds" for name in removed])
-    steps = [engine.apply(list(texts), is_new=not kept)]
+    _write_files(folder, existing, texts, creds, [f"{name}.creds" for name in removed])
+    steps = [engine.describe_rollout(list(texts), is_new=not existing)]
     if new:
-        given = "each member their creds" if len(new) > 1 else f"{new[0]} their creds"
-        steps.append(
-            f"give {given}; then: punch space add {request.space} {engine.urls(new[0])} --creds {new[0]}.creds"
-        )
+        receivers = "each member" if len(new) > 1 else new[0]
+        command = f"punch space add {request.space} {engine.format_urls(new[0])} --creds {new[0]}.creds"
+        steps.append(f"give {receivers} their creds; then: {command}")
     rest = {name: role for name, role in members.items() if name not in request.without}
     return Outcome(rest | {name: request.roles[name] for name in new}, new, removed, [*creds, *texts], steps)
 
 
-def _files(folder: str, request: Request) -> tuple[str, ...]:
-    """Return the names of the configuration: the directory decides where the command names no engine."""
-    has_nats = any(os.path.lexists(_in(folder, name)) for name in _NATS)
-    if request.database is None and (has_nats or not os.path.lexists(_in(folder, _POSTGRES))):
+def _choose_config_names(folder: str, request: Request) -> tuple[str, ...]:
+    """Return the possible names of configuration files, for the kind of server in the request or the directory."""
+    has_nats = any(os.path.lexists(_join_path(folder, name)) for name in _NATS)
+    if request.database is None and (has_nats or not os.path.lexists(_join_path(folder, _POSTGRES))):
         return _NATS
     if has_nats:
-        raise UsageError(f"{folder} is of a NATS server: leave out --postgres, or choose another directory with --to")
+        raise UsageError(f"{folder} is for a NATS server; leave out --postgres, or choose another directory with --to")
     return (_POSTGRES,)
 
 
-def _engine(folder: str, request: Request, kept: dict[str, str]) -> _Engine:
-    found = next((one for text in kept.values() if (one := _HOSTS.search(text)) is not None), None)
-    named = found[1].split() if found is not None else []
-    if named and request.hosts and named != request.hosts:
-        raise UsageError(f"{folder} is for {', '.join(named)}: leave out --host, or choose another directory with --to")
-    hosts = request.hosts or named
-    if not kept and not hosts:
+def _choose_engine(folder: str, request: Request, existing: dict[str, str]) -> _Engine:
+    comment = next((match for text in existing.values() if (match := _HOSTS.search(text)) is not None), None)
+    recorded = comment[1].split() if comment is not None else []
+    if recorded and request.hosts and recorded != request.hosts:
         raise UsageError(
-            f"{folder} holds no space: choose its directory with --to, or for a new one give the name by which members"
-            " reach it: --host lists.example.org"
+            f"{folder} is for {', '.join(recorded)}; leave out --host, or choose another directory with --to"
         )
-    if request.database is None and _POSTGRES not in kept:
+    hosts = request.hosts or recorded
+    if not existing and not hosts:
+        raise UsageError(
+            f"{folder} has no space; choose its directory with --to, or for a new space add its server's host name:"
+            " --host lists.example.org"
+        )
+    if request.database is None and _POSTGRES not in existing:
         return _Nats(request, hosts)
-    written = re.search(r"psql --dbname (\S+)", kept.get(_POSTGRES, ""))
-    database = written[1] if written is not None and written[1] != "DATABASE" else request.database
+    command = re.search(r"psql --dbname (\S+)", existing.get(_POSTGRES, ""))
+    database = command[1] if command is not None and command[1] != "DATABASE" else request.database
     if database is None:
-        raise UsageError(f"{_in(folder, _POSTGRES)} does not name its database: add --postgres DATABASE")
+        raise UsageError(f"{_join_path(folder, _POSTGRES)} does not name its database; add --postgres DATABASE")
     if request.database not in (None, database):
-        raise UsageError(f"{folder} is for the database {database}: choose another directory with --to")
+        raise UsageError(f"{folder} is for the database {database}; choose another directory with --to")
     return _Postgres(request, hosts, database)
 
 
-def _members(folder: str, engine: _Engine, kept: dict[str, str]) -> dict[str, str]:
+def _read_members(folder: str, engine: _Engine, existing: dict[str, str]) -> dict[str, str]:
     members: dict[str, str] | None = None
-    for name, text in kept.items():
+    for name, text in existing.items():
         try:
-            found = engine.find(text)
+            own = engine.find_members(text)
         except ValueError as error:
-            raise UsageError(
-                f"{_in(folder, name)} is not of the space {engine.request.space} ({error}): choose another directory"
-                " with --to"
-            ) from None
-        if members is not None and found != members:
-            raise StateError(f"{_in(folder, name)} lets in others than {next(iter(kept))}: make them alike first")
-        members = found
+            problem = f"{_join_path(folder, name)} is not of the space {engine.request.space} ({error})"
+            raise UsageError(f"{problem}; choose another directory with --to") from None
+        if members is not None and own != members:
+            raise StateError(
+                f"{_join_path(folder, name)} has other members than {next(iter(existing))}; make them the same first"
+            )
+        members = own
     return members or {}
 
 
-def _check(folder: str, request: Request, members: dict[str, str]) -> list[str]:
-    """Return the members that get new creds."""
-    there = ", ".join(f"{name} ({role})" for name, role in members.items())
+def _select_new_members(folder: str, request: Request, members: dict[str, str]) -> list[str]:
+    """Check a request and return the members that get new creds."""
+    names = ", ".join(f"{name} ({role})" for name, role in members.items())
     for name in request.without:
         if name not in members:
-            raise UsageError(f"{name} is not a member in {folder}: " + (f"it has {there}" if there else "it has none"))
+            raise UsageError(f"{name} is not a member in {folder}; it has {names or 'none'}")
     for name, role in request.roles.items():
         if name in request.without:
             continue
         if members.get(name, role) != role:
             change = f"--without {name} --{role} {name}"
-            raise UsageError(f"{name} is a {members[name]} in {folder}; to make it a {role} by new creds: {change}")
-        if name not in members and os.path.lexists(path := _in(folder, f"{name}.creds")):
-            raise StateError(f"{path} is there, and no member {name}: move it away, or choose another name")
+            raise UsageError(f"{name} is a {members[name]} in {folder}; to make it a {role} with new creds: {change}")
+        if name not in members and os.path.lexists(path := _join_path(folder, f"{name}.creds")):
+            raise StateError(f"{path} exists, but {name} is not a member; move the file away, or choose another name")
     new = [name for name in request.roles if name not in members or name in request.without]
     if not new and set(request.without) >= set(members):
         if members:
-            raise StateError(f"{request.without[-1]} is the last one in {folder}: to close the space, end its server")
-        raise UsageError("server needs a member at least: --member ann")
+            raise StateError(
+                f"{request.without[-1]} is the last member in {folder}; to close the space, stop its server"
+            )
+        raise UsageError("a space needs a member; add --member ann")
     return new
 
 
-def _replace(
-    folder: str, kept: dict[str, str], texts: dict[str, str], creds: dict[str, str], gone: Sequence[str]
+def _write_files(
+    folder: str, existing: dict[str, str], texts: dict[str, str], creds: dict[str, str], removed: Sequence[str]
 ) -> None:
-    changes = [Replacement(_in(folder, name), _bytes(kept.get(name)), _bytes(text)) for name, text in texts.items()]
+    changes = [
+        Replacement(_join_path(folder, name), _encode(existing.get(name)), _encode(text))
+        for name, text in texts.items()
+    ]
     try:
-        for name in (*creds, *gone):
-            before = read(path := _in(folder, name))
+        for name in (*creds, *removed):
+            before = read(path := _join_path(folder, name))
             if before is not None or name in creds:
-                changes.append(Replacement(path, before, _bytes(creds.get(name))))
+                changes.append(Replacement(path, before, _encode(creds.get(name))))
         replace_all(changes)
     except FileError as error:
         raise StateError(f"{error}; nothing was changed") from None
     except Raced as error:
-        raise StateError(f"{error} was changed by another program meanwhile; nothing was changed, try again") from None
+        raise StateError(f"{error} was changed by another program; nothing was written, try again") from None
 
 
-def _bytes(text: str | None) -> bytes | None:
+def _encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def _in(folder: str, name: str) -> str:
+def _join_path(folder: str, name: str) -> str:
     return os.path.join(folder, name)
 
 
-def _in_address(host: str) -> str:
+def _bracket_ipv6(host: str) -> str:
     return f"[{host}]" if host.count(":") > 1 else host  # an IPv6 address, not a host with a port

@@ -1,4 +1,4 @@
-"""The SQL that makes a space in a PostgreSQL database, with the least that each member needs, and members' creds."""
+"""The SQL of a space in a PostgreSQL database, with the minimal rights of each member, and the members' creds."""
 
 import base64
 import hashlib
@@ -8,45 +8,44 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from punchlist_apps.cli.installing.space_server import REACHED
+from punchlist_apps.cli.installing.space_server import HOSTS_COMMENT, format_creds_comment
 
 ITERATIONS = 4096
 
-_MAY = {"member": "SELECT, INSERT", "reader": "SELECT", "keeper": "SELECT, INSERT, DELETE"}
-"""Role → what it may do with posts. Nobody changes one."""
+_PRIVILEGES = {"member": "SELECT, INSERT", "reader": "SELECT", "keeper": "SELECT, INSERT, DELETE"}
+"""Role → its privileges on posts. No role may update one."""
 
 
 class Login(NamedTuple):
-    """Somebody who is let in, by a password."""
+    """A member with its password."""
 
     name: str
     role: str
     password: str
 
-    def creds(self, hosts: list[str], database: str) -> str:
-        """The text of the creds file, which has the form of PostgreSQL's `.pgpass`."""
-        lines = (f"{_escaped(host)}:*:{_escaped(database)}:{self.name}:{self.password}" for host in hosts)
-        about = f"# {self.name}, {self.role} of a space of punchlist. Whoever has this file is let in: keep it secret."
-        return "\n".join([about, *lines, ""])
+    def format_creds(self, hosts: list[str], database: str) -> str:
+        """Return the text of the creds file, in the format of PostgreSQL's `.pgpass`."""
+        lines = (f"{_escape(host)}:*:{_escape(database)}:{self.name}:{self.password}" for host in hosts)
+        return "\n".join([format_creds_comment(self.name, self.role), *lines, ""])
 
 
-def login(name: str, role: str) -> Login:
-    """A member with a new password."""
+def create_login(name: str, role: str) -> Login:
+    """Return a member with a new password."""
     return Login(name, role, base64.b32encode(os.urandom(25)).decode().lower())
 
 
-def sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: str = "DATABASE") -> str:
-    """Return the SQL that the database's owner runs, as often as it changes.
+def build_sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: str = "DATABASE") -> str:
+    """Return the SQL for the database's owner to run, again after each change.
 
-    It has no password, only what proves one.
+    It contains no passwords, only their verifiers.
     """
     schema = f'"punch-{space}"'
     lines = [
-        f"-- The space {space} of punchlist. As a user who may make roles, and owns the database:",
+        f"-- The space {space} of punchlist. Run it as a user who owns the database and may create roles:",
         f"--   psql --dbname {database} --file postgres.sql",
-        "-- Running it again is harmless. It stops at the first error, as where a role of another program has a",
-        "-- member's name, and then nothing was changed.",
-        *((f"-- {REACHED}: {' '.join(hosts)}",) if hosts else ()),
+        "-- Running it again is safe. The first error rolls back everything, for example if another program's role has",
+        "-- a member's name.",
+        *((f"-- {HOSTS_COMMENT}: {' '.join(hosts)}",) if hosts else ()),
         r"\set ON_ERROR_STOP on",
         "BEGIN;",
         f"CREATE SCHEMA IF NOT EXISTS {schema};",
@@ -65,7 +64,7 @@ def sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: st
     return edit("\n".join(lines), space, logins)
 
 
-_ROLE = "|".join((*_MAY, "removed"))
+_ROLE = "|".join((*_PRIVILEGES, "removed"))
 _MEMBER = re.compile(
     rf"^-- (?P<name>[\w-]+), (?P<role>{_ROLE})\n.*?(?=^-- [\w-]+, (?:{_ROLE})$|^COMMIT;)",
     re.MULTILINE | re.DOTALL,
@@ -76,63 +75,62 @@ def find_roles(text: str, space: str) -> dict[str, str]:
     """Return the members of a space in the text of its SQL, with their roles."""
     if f'CREATE SCHEMA IF NOT EXISTS "punch-{space}";' not in text or "\nCOMMIT;" not in text:
         raise ValueError(f"no schema punch-{space}")
-    return {one["name"]: one["role"] for one in _MEMBER.finditer(text) if one["role"] != "removed"}
+    return {match["name"]: match["role"] for match in _MEMBER.finditer(text) if match["role"] != "removed"}
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return the SQL with further members, and with the removal of some; everything else stays as it is.
+    """Return the SQL with more members and the removal of others. The rest stays unchanged.
 
-    The lines of a member that stop when they are run twice, as earlier versions wrote them, are written again.
+    Earlier versions wrote statements that fail when they are run twice. These are replaced.
     """
-    added = {one.name for one in logins}
+    added = {login.name for login in logins}
 
-    def edited(found: re.Match[str]) -> str:
-        name, role = found["name"], found["role"]
+    def edit_member(match: re.Match[str]) -> str:
+        name, role = match["name"], match["role"]
         if name in added:
             return ""
         if name in without:
-            return _removal(space, name)
-        proof = re.search(r"^CREATE ROLE .* PASSWORD '([^']+)'", found[0], re.MULTILINE)
-        return found[0] if proof is None else _grants(space, name, role, proof[1])
+            return _build_removal(space, name)
+        old_password = re.search(r"^CREATE ROLE .* PASSWORD '([^']+)'", match[0], re.MULTILINE)
+        return match[0] if old_password is None else _build_grants(space, name, role, old_password[1])
 
-    text = _MEMBER.sub(edited, text)
+    text = _MEMBER.sub(edit_member, text)
     before, commit, after = text.rpartition("COMMIT;")
-    return "".join(
-        [before, *(_grants(space, one.name, one.role, verifier(one.password)) for one in logins), commit, after]
-    )
+    grants = [_build_grants(space, login.name, login.role, build_verifier(login.password)) for login in logins]
+    return "".join([before, *grants, commit, after])
 
 
-def _is_member(space: str, name: str) -> str:
-    """Return the condition that a role was let into the space, and is not its owner."""
+def _build_membership_condition(space: str, name: str) -> str:
+    """Return the SQL condition that a role has rights in the space and isn't its owner."""
     return (
         "EXISTS (SELECT FROM pg_namespace s, aclexplode(s.nspacl) a, pg_roles r"
         f" WHERE s.nspname = 'punch-{space}' AND r.rolname = '{name}' AND a.grantee = r.oid AND s.nspowner <> r.oid)"
     )
 
 
-def _grants(space: str, name: str, role: str, proof: str) -> str:
+def _build_grants(space: str, name: str, role: str, verifier: str) -> str:
     schema = f'"punch-{space}"'
     return f"""-- {name}, {role}
 DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') THEN
     CREATE ROLE "{name}";
-  ELSIF NOT {_is_member(space, name)} THEN
-    RAISE EXCEPTION 'The role {name} is there and is not of the space {space}: give the member another name.';
+  ELSIF NOT {_build_membership_condition(space, name)} THEN
+    RAISE EXCEPTION 'The role {name} exists but is not of the space {space}: choose another name for the member.';
   END IF;
   EXECUTE format('GRANT CONNECT ON DATABASE %I TO "{name}"', current_database());
 END $$;
-ALTER ROLE "{name}" LOGIN PASSWORD '{proof}';
+ALTER ROLE "{name}" LOGIN PASSWORD '{verifier}';
 GRANT USAGE ON SCHEMA {schema} TO "{name}";
 REVOKE ALL ON {schema}.post FROM "{name}";
-GRANT {_MAY[role]} ON {schema}.post TO "{name}";
+GRANT {_PRIVILEGES[role]} ON {schema}.post TO "{name}";
 """
 
 
-def _removal(space: str, name: str) -> str:
+def _build_removal(space: str, name: str) -> str:
     schema = f'"punch-{space}"'
     return f"""-- {name}, removed
 DO $$ BEGIN
-  IF {_is_member(space, name)} THEN
+  IF {_build_membership_condition(space, name)} THEN
     REVOKE ALL ON {schema}.post FROM "{name}";
     REVOKE ALL ON SCHEMA {schema} FROM "{name}";
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM "{name}"', current_database());
@@ -147,15 +145,15 @@ END $$;
 """
 
 
-def verifier(password: str) -> str:
-    """What a server keeps of a password (RFC 5803): who reads it can't log in with it."""
+def build_verifier(password: str) -> str:
+    """Return the SCRAM verifier that a server stores for a password (RFC 5803). It doesn't allow a login."""
     salt = os.urandom(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ITERATIONS)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     server = hmac.digest(salted, b"Server Key", "sha256")
-    in_text = (base64.b64encode(each).decode() for each in (salt, stored, server))
-    return "SCRAM-SHA-256${}:{}${}:{}".format(ITERATIONS, *in_text)
+    encoded = (base64.b64encode(part).decode() for part in (salt, stored, server))
+    return "SCRAM-SHA-256${}:{}${}:{}".format(ITERATIONS, *encoded)
 
 
-def _escaped(field: str) -> str:
+def _escape(field: str) -> str:
     return field.replace("\\", "\\\\").replace(":", "\\:")

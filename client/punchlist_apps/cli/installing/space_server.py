@@ -1,4 +1,4 @@
-"""The configuration of a NATS server that holds a space, with the least that each member needs, and members' creds."""
+"""The NATS server configuration of a space, with the minimal rights of each member, and the members' creds."""
 
 import base64
 import os
@@ -7,16 +7,25 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 ROLES = ("member", "reader", "keeper")
-"""Who may what: read and change; read; change, and erase for good."""
+"""Roles of members: read and change; only read; read, change and erase permanently."""
 
 MAX_PAYLOAD = "8MB"
 
-REACHED = "Members reach it at"
-"""Beginning of the comment that names the hosts."""
+HOSTS_COMMENT = "Members reach it at"
+"""Start of the comment that names the hosts."""
+
+
+def format_creds_comment(name: str, role: str) -> str:
+    return f"# {name}, {role} of a space of punchlist. Anyone with this file can access the space: keep it secret."
 
 
 class Login(NamedTuple):
-    """A member that is let in: `user` is the public key that the server knows, `seed` the secret of the creds file."""
+    """A member with its key.
+
+    Attributes:
+        user: The public key, for the server's configuration.
+        seed: The secret key, for the creds file.
+    """
 
     name: str
     role: str
@@ -26,13 +35,13 @@ class Login(NamedTuple):
     @property
     def creds(self) -> str:
         return (
-            f"# {self.name}, {self.role} of a space of punchlist. Whoever has this file is let in: keep it secret.\n"
+            f"{format_creds_comment(self.name, self.role)}\n"
             f"-----BEGIN USER NKEY SEED-----\n{self.seed}\n------END USER NKEY SEED------\n"
         )
 
 
 class Server(NamedTuple):
-    """One server: the name by which members reach it, and where its certificate and its data are on its machine."""
+    """A server: its host name, and the paths of its certificate and data on its machine."""
 
     host: str
     cert: str = "/etc/nats/cert.pem"
@@ -41,8 +50,8 @@ class Server(NamedTuple):
     store: str = "/var/lib/nats"
 
 
-def login(name: str, role: str) -> Login:
-    """A member with a new key."""
+def create_login(name: str, role: str) -> Login:
+    """Return a member with a new key."""
     from typing import Any, cast
 
     import nkeys  # pyright: ignore[reportMissingTypeStubs]
@@ -52,52 +61,54 @@ def login(name: str, role: str) -> Login:
     return Login(name, role, bytes(keys.from_seed(bytearray(seed)).public_key).decode(), seed.decode())
 
 
-def permissions(space: str, one: Login) -> tuple[list[str], list[str]]:
-    """The subjects to which somebody may publish, and those that he may hear: what his role needs, and nothing more."""
+def list_permissions(space: str, login: Login) -> tuple[list[str], list[str]]:
+    """Return the subjects that a member may publish to, and those it may subscribe to: the minimum for its role."""
     stream, at = f"punch-{space}", f"pl.{space}"
     publish = [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.STREAM.MSG.GET.{stream}", f"$JS.API.DIRECT.GET.{stream}"]
-    hear = [f"{at}.new.>", f"{at}.alive.>", f"{at}.want.>", f"_INBOX_{one.user}.>"]
-    if one.role != "reader":
+    subscribe = [f"{at}.new.>", f"{at}.alive.>", f"{at}.want.>", f"_INBOX_{login.user}.>"]
+    if login.role != "reader":
         publish += [
             f"{at}.log.>",
-            f"{at}.bar.{one.user}.>",
-            f"{at}.alive.{one.user}.>",
+            f"{at}.bar.{login.user}.>",
+            f"{at}.alive.{login.user}.>",
             f"{at}.want.>",
             f"$JS.API.STREAM.CREATE.{stream}",
         ]
-    if one.role == "keeper":
+    if login.role == "keeper":
         publish.append(f"$JS.API.STREAM.MSG.DELETE.{stream}")
-    return publish, hear
+    return publish, subscribe
 
 
-def configuration(space: str, logins: list[Login], servers: list[Server], number: int = 0, secret: str = "") -> str:
-    """The text of one server's `nats.conf`.
+def build_configuration(
+    space: str, logins: list[Login], servers: list[Server], number: int = 0, secret: str = ""
+) -> str:
+    """Return the text of one server's `nats.conf`.
 
     Args:
-        space: Its name.
-        logins: All who are let in.
-        servers: All servers of the space; three keep it up while one is away.
-        number: Which of them this is for.
-        secret: What servers tell each other, where there are several.
+        space: The name of the space.
+        logins: All members.
+        servers: All servers of the space. Three tolerate the loss of one.
+        number: The index of the server to configure.
+        secret: The password between servers, if there are several.
     """
     server = servers[number]
     lines = [
         f"# A NATS server (2.14 or newer) for the space {space} of punchlist, made by `punch space server`.",
         f'server_name: "{space}-{number + 1}"',
         "port: 4222",
-        f"# {REACHED}: {' '.join(one.host for one in servers)}",
-        "# The monitor, for this machine alone: punch space add ... --monitor http://127.0.0.1:8222",
+        f"# {HOSTS_COMMENT}: {' '.join(host.host for host in servers)}",
+        "# The monitor, for this machine only: punch space add ... --monitor http://127.0.0.1:8222",
         'http: "127.0.0.1:8222"',
         f"max_payload: {MAX_PAYLOAD}",
         f'tls {{ cert_file: "{server.cert}", key_file: "{server.key}" }}',
         "jetstream {",
         f'  store_dir: "{server.store}"',
-        "  # What is acknowledged is on the disk. Without this line a power cut loses two minutes of it.",
+        "  # Acknowledged posts are on the disk. Without this line a power cut loses those of two minutes.",
         "  sync_interval: always",
         "}",
     ]
     if len(servers) > 1:
-        routes = ", ".join(f'"nats://route:{secret}@{one.host}:6222"' for one in servers if one is not server)
+        routes = ", ".join(f'"nats://route:{secret}@{peer.host}:6222"' for peer in servers if peer is not server)
         lines += [
             "cluster {",
             f'  name: "{space}"',
@@ -107,13 +118,13 @@ def configuration(space: str, logins: list[Login], servers: list[Server], number
             f"  routes: [{routes}]",
             "}",
         ]
-    lines += ["accounts {", f"  {_account(space)} {{", "    jetstream: enabled", "    users: ["]
+    lines += ["accounts {", f"  {_build_account_name(space)} {{", "    jetstream: enabled", "    users: ["]
     text = "\n".join([*lines, "    ]", "  }", "}", ""])
     return edit(text, space, logins) if logins else text
 
 
 class User(NamedTuple):
-    """A user of a space in the text of a configuration, with the comment that names it."""
+    """The part of a configuration that defines a user of a space, with the comment that names it."""
 
     name: str
     role: str
@@ -129,37 +140,37 @@ _NAMED = re.compile(rf"(?:#|//)+\s*([\w-]+), ({'|'.join(ROLES)})\s*")
 
 
 def find_users(text: str, space: str) -> tuple[list[User], int]:
-    """Return the named users of a space, and where the list of its users ends."""
-    listed = ["accounts", _account(space), "users"]
+    """Return the named users of a space, and the index in the text where its list of users ends."""
+    users_path = ["accounts", _build_account_name(space), "users"]
     users: list[User] = []
     path: list[str] = []
     key, start, end = "", 0, -1
-    named: re.Match[str] | None = None
+    name: re.Match[str] | None = None
     for token in _TOKEN.finditer(text):
         if token.lastgroup == "comment":
-            if path == listed and (found := _NAMED.fullmatch(token[0])) is not None:
-                named, start = found, len(text[: token.start()].rstrip(" \t"))
+            if path == users_path and (match := _NAMED.fullmatch(token[0])) is not None:
+                name, start = match, len(text[: token.start()].rstrip(" \t"))
         elif token.lastgroup == "word":
             key = token[0].strip("\"':=") or key
         elif token[0] in "{[":
             path.append(key)
             key = ""
         else:
-            if path == listed:
+            if path == users_path:
                 end = token.start()
-            elif path[:-1] == listed and named is not None:
+            elif path[:-1] == users_path and name is not None:
                 rest = re.compile(r"[ \t]*,?[ \t]*\n?").match(text, token.end())
-                users.append(User(named[1], named[2], start, token.end() if rest is None else rest.end()))
-                named = None
+                users.append(User(name[1], name[2], start, token.end() if rest is None else rest.end()))
+                name = None
             del path[-1:]
             key = ""
     if end < 0:
-        raise ValueError(f"no users of the account {_account(space)}")
+        raise ValueError(f"no users of the account {_build_account_name(space)}")
     return users, end
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return a configuration with further users and without some; everything else stays as it is."""
+    """Return a configuration with more users and without others. The rest stays unchanged."""
     users, _ = find_users(text, space)
     for user in reversed(users):
         if user.name in without:
@@ -169,26 +180,26 @@ def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str
     _, end = find_users(text, space)
     before = text[:end].rstrip()
     indent = text[len(before) : end].rpartition("\n")[2] or "    "
-    return "\n".join([before, *(line for one in logins for line in _user_lines(space, one)), indent + text[end:]])
+    return "\n".join([before, *(line for login in logins for line in _format_user(space, login)), indent + text[end:]])
 
 
-def _user_lines(space: str, one: Login) -> tuple[str, ...]:
-    publish, hear = permissions(space, one)
+def _format_user(space: str, login: Login) -> tuple[str, ...]:
+    publish, subscribe = list_permissions(space, login)
     return (
-        f"      # {one.name}, {one.role}",
-        f"      {{ nkey: {one.user}, permissions: {{",
-        f"          publish: {{ allow: [{_quoted(publish)}] }},",
-        f"          subscribe: {{ allow: [{_quoted(hear)}] }} }} }}",
+        f"      # {login.name}, {login.role}",
+        f"      {{ nkey: {login.user}, permissions: {{",
+        f"          publish: {{ allow: [{_quote(publish)}] }},",
+        f"          subscribe: {{ allow: [{_quote(subscribe)}] }} }} }}",
     )
 
 
-def new_secret() -> str:
+def create_secret() -> str:
     return base64.urlsafe_b64encode(os.urandom(24)).decode().strip("=").replace("-", "x").replace("_", "y")
 
 
-def _account(space: str) -> str:
+def _build_account_name(space: str) -> str:
     return "SPACE_" + space.replace("-", "_").upper()
 
 
-def _quoted(subjects: list[str]) -> str:
-    return ", ".join(f'"{one}"' for one in subjects)
+def _quote(subjects: list[str]) -> str:
+    return ", ".join(f'"{subject}"' for subject in subjects)

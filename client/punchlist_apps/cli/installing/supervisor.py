@@ -1,4 +1,4 @@
-"""Ending and starting the daemon for good, whoever looks after it: the service manager, or nobody."""
+"""Stops and starts the daemon, with or without a service manager."""
 
 import os
 import signal
@@ -16,60 +16,62 @@ from punchlist_schemas.results import HelloResult
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
 
-_MANAGER_S = 90
-_LEAVE_S = 30.0
-_PAUSE_S = 0.02
-_SHOWN = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "StatusText", "Listen")
+_SYSTEMCTL_TIMEOUT_S = 90
+_STOP_TIMEOUT_S = 30.0
+_POLL_S = 0.02
+_PROPERTIES = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "StatusText", "Listen")
 
 
 class Manager:
-    """The user manager, if one answers."""
+    """systemd's user manager. `error` says why it can't be used; empty if it can."""
 
     def __init__(self) -> None:
-        self.trouble = ""
-        self.trouble = self._run("show", "--property=Version")[1]
+        self.error = ""
+        self.error = self._run("show", "--property=Version")[1]
 
     def _run(self, *words: str) -> tuple[str, str]:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 ["systemctl", "--user", "--no-pager", *words],
                 capture_output=True,
                 text=True,
-                timeout=_MANAGER_S,
+                timeout=_SYSTEMCTL_TIMEOUT_S,
                 check=False,
             )
         except FileNotFoundError:
-            return "", "there is no systemctl on this machine"
+            return "", "systemctl not found"
         except subprocess.TimeoutExpired:
-            return "", f"systemctl did not answer within {_MANAGER_S} s"
-        return done.stdout, "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+            return "", f"systemctl did not respond within {_SYSTEMCTL_TIMEOUT_S} s"
+        error = "" if process.returncode == 0 else process.stderr.strip() or f"exit code {process.returncode}"
+        return process.stdout, error
 
-    def do(self, *words: str) -> str:
-        return self.trouble or self._run(*words)[1]
+    def run(self, *words: str) -> str:
+        """Run systemctl and return its error; empty on success."""
+        return self.error or self._run(*words)[1]
 
     def show(self, unit: str) -> dict[str, str]:
-        lines = self._run("show", unit, f"--property={','.join(_SHOWN)}")[0].splitlines()
+        lines = self._run("show", unit, f"--property={','.join(_PROPERTIES)}")[0].splitlines()
         return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
-def listens(manager: Manager, socket: str) -> bool:
-    """Whether the manager holds this socket, so that every connection has it start the daemon."""
-    shown = manager.show(SOCKET)
-    return shown.get("ActiveState") == "active" and shown.get("Listen", "").startswith(f"{socket} ")
+def holds_socket(manager: Manager, socket: str) -> bool:
+    """Return whether the manager listens on this socket, and so starts the daemon at each connection."""
+    properties = manager.show(SOCKET)
+    return properties.get("ActiveState") == "active" and properties.get("Listen", "").startswith(f"{socket} ")
 
 
 def stop(target: Target, options: Options) -> int | None:
-    """Have the daemon answer what it was asked and end, and see that it does. It stays away.
+    """Stop the daemon after its accepted calls, and wait until it has ended.
 
-    A suspended daemon is continued for that. Programs that were connected to it wait; a new command starts it again
+    A suspended daemon is resumed first. Connected programs don't start the daemon again, but new commands do
     (`Target.dial`).
 
     Returns:
-        Its process id; None if none ran.
+        The daemon's process id; None if none ran.
 
     Raises:
-        DaemonUnavailable: Somebody else listens there: another user, or a daemon of another data directory.
-        TimedOut: It still works on what it was asked.
+        DaemonUnavailable: Another user's daemon, or one of another data directory, has the socket.
+        TimedOut: The daemon hasn't finished its calls in time.
     """
     manager = Manager()
     if (suspended := find_lock_holder(target.data_dir)) and os_calls.is_suspended(suspended):
@@ -77,10 +79,10 @@ def stop(target: Target, options: Options) -> int | None:
     try:
         with Caller(target.with_autostart(False), **options) as caller:
             pid = caller.open().pid
-            supervised = listens(manager, target.socket)
+            supervised = holds_socket(manager, target.socket)
             atomic_write(stopped_path(target.socket), (SUPERVISED if supervised else "").encode())
             if supervised:
-                manager.do("stop", SOCKET, SERVICE)
+                manager.run("stop", SOCKET, SERVICE)
             else:
                 caller.call("daemon.shutdown")
     except DaemonUnavailable as error:
@@ -89,16 +91,16 @@ def stop(target: Target, options: Options) -> int | None:
         if os.path.isdir(os.path.dirname(target.socket)):
             atomic_write(stopped_path(target.socket), b"")
         return None
-    deadline = time.monotonic() + _LEAVE_S
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
     while os.path.exists(target.socket):
         if time.monotonic() > deadline:
-            raise TimedOut(f"the daemon (process {pid}) still works on what it was asked")
-        time.sleep(_PAUSE_S)
+            raise TimedOut(f"the daemon (process {pid}) has not finished its calls; try again in a moment")
+        time.sleep(_POLL_S)
     return pid
 
 
 def start(target: Target, options: Options) -> HelloResult:
-    """See that a daemon runs, whoever stopped the one before, and tell which."""
+    """Start a daemon if none runs, even after `stop`, and return its `daemon.hello` result."""
     allow_start(target.socket)
     with Caller(target.with_autostart(True), **options) as caller:
         return caller.open()

@@ -1,4 +1,4 @@
-"""The systemd user units as shipped, with the paths of this user put in."""
+"""The shipped systemd user units, with the paths of this user filled in."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from punchlist_apps.cli.installing.shipped import shipped
+from punchlist_apps.cli.installing.shipped import read_shipped
 
 SOCKET = "punchlistd.socket"
 SERVICE = "punchlistd.service"
@@ -19,98 +19,99 @@ _PLAIN = re.compile(r"[\w@%+=:,./~-]+", re.ASCII)
 
 
 class UnitError(Exception):
-    """A unit can't be made; the message says why."""
+    """A unit can't be built."""
 
 
 class Places(NamedTuple):
-    """What the units of one user differ in: absolute paths, and the python that has punchlistd."""
+    """The absolute paths that differ between users, and the Python interpreter that has punchlistd."""
 
     socket: str
     data_dir: str
     runtime_dir: str = ""
-    """XDG_RUNTIME_DIR, which the manager knows as %t."""
+    """XDG_RUNTIME_DIR, which units call %t."""
     python: str = sys.executable
     programs: tuple[str, ...] = ()
-    """Directories that the program is read from, where the home directory is hidden."""
+    """Directories that the program is read from, made visible in units that hide the home directory."""
 
 
-def shipped_unit(name: str) -> str:
-    """The text of a unit file as it was shipped."""
-    return shipped(f"systemd/{name}")
+def read_shipped_unit(name: str) -> str:
+    return read_shipped(f"systemd/{name}")
 
 
-def rendered(places: Places, *, hardened: bool = False, web: bool = False) -> dict[str, str]:
-    """File name below the directory of user units → text.
+def render_units(places: Places, *, hardened: bool = False, web: bool = False) -> dict[str, str]:
+    """Return the texts of the units, by file name in the directory of user units.
 
     Raises:
         UnitError: A path can't be written into a unit.
     """
-    command = [_program(places.python), "-P", "-m", "punchlistd", "--data-dir", _argument(places.data_dir)]
+    command = [_quote_program(places.python), "-P", "-m", "punchlistd", "--data-dir", _quote_argument(places.data_dir)]
     units = {
-        SOCKET: _replace(shipped_unit(SOCKET), "ListenStream", _listen(places)),
-        SERVICE: _replace(shipped_unit(SERVICE), "ExecStart", " ".join(command)),
+        SOCKET: _replace_setting(read_shipped_unit(SOCKET), "ListenStream", _build_listen_address(places)),
+        SERVICE: _replace_setting(read_shipped_unit(SERVICE), "ExecStart", " ".join(command)),
     }
     if hardened:
-        directory = os.path.dirname(_listen(places))
+        directory = os.path.dirname(_build_listen_address(places))
         if not _PLAIN.fullmatch(directory) or ":" in directory:
-            raise UnitError(f"{directory} has characters that the hardened unit can't hold; choose another socket")
-        needed = f"{directory} %t/systemd/notify {_mount(places.data_dir)}"
-        text = _replace(shipped_unit(HARDENING), "BindPaths", needed)
-        programs = " ".join(map(_mount, dict.fromkeys(places.programs)))
-        units[HARDENING] = _replace(text, "BindReadOnlyPaths", programs)
+            raise UnitError(
+                f"{directory} contains characters that the hardened unit can't contain; choose another socket"
+            )
+        needed = f"{directory} %t/systemd/notify {_quote_mount(places.data_dir)}"
+        text = _replace_setting(read_shipped_unit(HARDENING), "BindPaths", needed)
+        programs = " ".join(map(_quote_mount, dict.fromkeys(places.programs)))
+        units[HARDENING] = _replace_setting(text, "BindReadOnlyPaths", programs)
     if web:
-        command = [_program(places.python), "-P", "-m", "punchlist", "web", "--idle-exit", "10m"]
-        command += ["--socket", _argument(places.socket), "--data-dir", _argument(places.data_dir)]
-        units[WEB_SOCKET] = shipped_unit(WEB_SOCKET)
-        units[WEB_SERVICE] = _replace(shipped_unit(WEB_SERVICE), "ExecStart", " ".join(command))
+        command = [_quote_program(places.python), "-P", "-m", "punchlist", "web", "--idle-exit", "10m"]
+        command += ["--socket", _quote_argument(places.socket), "--data-dir", _quote_argument(places.data_dir)]
+        units[WEB_SOCKET] = read_shipped_unit(WEB_SOCKET)
+        units[WEB_SERVICE] = _replace_setting(read_shipped_unit(WEB_SERVICE), "ExecStart", " ".join(command))
     return units
 
 
-def quoted(word: str) -> str:
-    """One word of a systemd setting (systemd.syntax(7))."""
+def quote(word: str) -> str:
+    """Quote one word of a systemd setting (systemd.syntax(7))."""
     if _CONTROL.search(word):
-        raise UnitError(f"{word!r} has control characters, which no unit should hold")
+        raise UnitError(f"{word!r} contains control characters, which units must not contain")
     text = word.replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')
     return text if _PLAIN.fullmatch(text) else f'"{text}"'
 
 
-def _program(path: str) -> str:
-    """The first word of a command line, in which `$` has no meaning and some characters are not allowed."""
+def _quote_program(path: str) -> str:
+    """Quote the first word of a command line, where `$` has no meaning and some characters are not allowed."""
     if any(character in path for character in "\"'\\"):
-        raise UnitError(f"{path} has quotes or backslashes, which systemd does not take in the name of a program")
-    return quoted(path)
+        raise UnitError(f"{path} contains quotes or backslashes, which systemd does not accept in a program's path")
+    return quote(path)
 
 
-def _argument(word: str) -> str:
-    """One word of a command line, in which `$` has a meaning."""
-    return quoted(word).replace("$", "$$")
+def _quote_argument(word: str) -> str:
+    """Quote another word of a command line, where `$` has a meaning."""
+    return quote(word).replace("$", "$$")
 
 
-def _mount(path: str) -> str:
-    """One path of a setting in which a colon has a meaning."""
+def _quote_mount(path: str) -> str:
+    """Quote a path of a setting in which a colon has a meaning."""
     if ":" in path:
-        raise UnitError(f"{path} has a colon, which the hardened unit can't hold")
-    return quoted(path)
+        raise UnitError(f"{path} contains a colon, which the hardened unit can't contain")
+    return quote(path)
 
 
-def _listen(places: Places) -> str:
-    """The socket's path; as %t where it lies in the runtime directory, since that may change."""
+def _build_listen_address(places: Places) -> str:
+    """Return the socket's path for the unit, relative to %t if possible, since the runtime directory may change."""
     if _CONTROL.search(places.socket):
-        raise UnitError(f"{places.socket!r} has control characters, which no unit should hold")
+        raise UnitError(f"{places.socket!r} contains control characters, which units must not contain")
     inside = places.runtime_dir and places.socket.startswith(places.runtime_dir.rstrip("/") + "/")
     below = places.socket[len(places.runtime_dir.rstrip("/")) :] if inside else places.socket
     return ("%t" if inside else "") + below.replace("%", "%%")
 
 
-def _replace(text: str, setting: str, value: str) -> str:
+def _replace_setting(text: str, setting: str, value: str) -> str:
     changed, count = re.subn(rf"^{setting}=.*$", lambda _: f"{setting}={value}", text, flags=re.MULTILINE)
     if count != 1:
         raise UnitError(f"the shipped unit has {count} lines {setting}=, not one")
     return changed
 
 
-def program_paths() -> tuple[str, ...]:
-    """Directories that the program of this very interpreter is read from."""
+def find_program_paths() -> tuple[str, ...]:
+    """Return the directories that this interpreter reads the program from."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     daemon = Path(package).with_name("daemon")
     sources = (str(Path(package).parent),) if daemon.is_dir() else (package,)

@@ -1,1 +1,1 @@
-"""From the words of a command line to a command and its arguments."""
+"""Parses a command line into a command and its arguments."""

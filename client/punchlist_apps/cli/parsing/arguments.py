@@ -1,13 +1,13 @@
-"""How a command declares its arguments: a table `COMMANDS` in its module, from its name to its `Usage`."""
+"""Declarations of arguments. A command's module has a table `COMMANDS`, from the command's name to its `Usage`."""
 
 from typing import Any, NamedTuple
 
 
 class Argument(NamedTuple):
-    """One positional argument (its name without a dash) or option.
+    """A positional argument, whose name has no dash, or an option.
 
-    `complete` names what shells offer for it: `file`, `task`, `list`, `name`, `method`, or nothing. Choices offer
-    themselves.
+    `complete` is the kind of its completions in shells: `file`, `task`, `list`, `name`, `method`, or empty. Choices are
+    completed without it.
     """
 
     flags: tuple[str, ...]
@@ -16,7 +16,7 @@ class Argument(NamedTuple):
     complete: str = ""
 
     @property
-    def positional(self) -> bool:
+    def is_positional(self) -> bool:
         return not self.flags[0].startswith("-")
 
     @property
@@ -47,8 +47,8 @@ def owner_option(text: str) -> Argument:
     return value("-o", "--owner", text=text, metavar="NAME", complete="name")
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Names as people write them after one option: `one,two`."""
+def parse_names(text: str) -> tuple[str, ...]:
+    """Split the value of one option into names: `one,two`."""
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
@@ -66,7 +66,7 @@ COMMON = (
     flag("--json", text="print JSON for programs"),
     value(
         "--actor",
-        text="who does this, as the log records it (default: PUNCHLIST_ACTOR, else the user)",
+        text="the actor to record in the log (default: PUNCHLIST_ACTOR, else the user)",
         metavar="NAME",
         complete="name",
     ),
@@ -74,4 +74,4 @@ COMMON = (
     value("--data-dir", text="the data directory (default: PUNCHLIST_DATA_DIR)", metavar="PATH", complete="file"),
     flag("--no-autostart", text="fail instead of starting a daemon (or set PUNCHLIST_AUTOSTART=0)"),
 )
-"""What every command accepts, before or after its name."""
+"""Options of every command, before or after its name."""

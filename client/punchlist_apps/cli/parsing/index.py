@@ -1,6 +1,6 @@
-"""All commands by name, in the groups and the order of `punch --help`. What each accepts stands in its own module.
+"""All commands by name, in the groups and the order of `punch --help`. Each module declares its commands' arguments.
 
-A command of a group is named by two words, such as `daemon stop`. `list` is a command and a group.
+The name of a command in a group has two words, such as `daemon stop`. `list` is both a command and a group.
 """
 
 from importlib import import_module
@@ -10,9 +10,11 @@ from punchlist_apps.cli.parsing.arguments import Usage
 
 
 class Entry(NamedTuple):
-    """One command; `punchlist_apps.cli.commands.MODULE` holds its row of `COMMANDS` and its function `run_WORD`.
+    """A command. `punchlist_apps.cli.commands.MODULE` has its row of `COMMANDS` and its function `run_WORD`.
 
-    `aliases` are further names that stay; `former` are names of the version before, which work once more with a hint.
+    Attributes:
+        aliases: Other names of the command.
+        former: Names in the previous version, which still work and print a hint.
     """
 
     name: str
@@ -27,166 +29,166 @@ class Entry(NamedTuple):
 
     @property
     def usage(self) -> Usage:
-        """Its arguments and examples: loads its module."""
+        """The arguments and examples of the command. Loads its module."""
         usage: Usage = import_module(f"punchlist_apps.cli.commands.{self.module}").COMMANDS[self.word]
         return usage
 
 
 SECTIONS = {
     "every day": (
-        Entry("add", "tasks", "Add a task."),
-        Entry("list", "show", "Show the list.", ("ls",)),
-        Entry("find", "find", "Find tasks by their words, in this list or in all."),
-        Entry("next", "next", "Show the next task; --take takes it, --done and --result complete yours first."),
-        Entry("start", "status", "Start tasks and claim them, so that nobody else gets them."),
-        Entry("done", "status", "Complete tasks."),
-        Entry("log", "log", "Show what happened."),
-        Entry("who", "who", "Show which agents and people are connected, and what they work on."),
-        Entry("undo", "undo", "Take back your newest call, or any one call; nothing is erased from the log."),
+        Entry("add", "tasks", "Add a task"),
+        Entry("list", "show", "Show the list", ("ls",)),
+        Entry("find", "find", "Find tasks by words, in this list or in all"),
+        Entry("next", "next", "Show the next task; --take takes it, --done and --result complete yours first"),
+        Entry("start", "status", "Start tasks and claim them"),
+        Entry("done", "status", "Complete tasks"),
+        Entry("log", "log", "Show what happened"),
+        Entry("who", "who", "Show connected agents and people, and their tasks"),
+        Entry("undo", "undo", "Undo your newest call, or any other one; the log keeps all events"),
     ),
     "tasks": (
-        Entry("show", "show", "Show everything about a task."),
-        Entry("why", "why", "Show why a task is not ready."),
-        Entry("edit", "tasks", "Change a task; an empty value clears a field."),
-        Entry("assign", "tasks", "Reserve tasks for an agent or a person; nobody else is handed them."),
-        Entry("note", "tasks", "Add a note to a task; it is never overwritten."),
-        Entry("move", "tasks", "Change a task's place in the list."),
-        Entry("fail", "status", "Mark tasks as failed."),
-        Entry("pause", "status", "Pause tasks."),
-        Entry("resume", "status", "Resume paused tasks."),
-        Entry("reopen", "status", "Make tasks pending again."),
-        Entry("rm", "tasks", "Delete tasks (undo brings them back)."),
+        Entry("show", "show", "Show everything about a task"),
+        Entry("why", "why", "Show why a task is not ready"),
+        Entry("edit", "tasks", "Change a task; an empty value clears a field"),
+        Entry("assign", "tasks", "Reserve tasks for an agent or a person"),
+        Entry("note", "tasks", "Add a note to a task; notes are never overwritten"),
+        Entry("move", "tasks", "Move a task in the list"),
+        Entry("fail", "status", "Mark tasks as failed"),
+        Entry("pause", "status", "Pause tasks"),
+        Entry("resume", "status", "Resume paused tasks"),
+        Entry("reopen", "status", "Make tasks pending again"),
+        Entry("rm", "tasks", "Delete tasks (undo brings them back)"),
     ),
     "the past": (
-        Entry("redo", "undo", "Take back an undo."),
-        Entry("revert", "undo", "Restore the list as it was at a version or a time, by new events."),
+        Entry("redo", "undo", "Redo undone changes"),
+        Entry("revert", "undo", "Restore the list as it was at a version or a time, with new events"),
     ),
     "live": (
-        Entry("ui", "ui", "Show all lists live on the full screen, and change them by keys."),
-        Entry("chat", "chat", "Change the list in plain sentences; each answer is checked against the log."),
-        Entry("watch", "watch", "Show the list live; in a pipe print each event as a line of JSON."),
-        Entry("web", "web", "Serve all lists to browsers and scripts on this machine, live."),
-        Entry("wait", "watch", "Wait until tasks, or all tasks, are finished."),
+        Entry("ui", "ui", "Show and edit all lists live, on the full screen"),
+        Entry("chat", "chat", "Change the list with plain sentences; answers are checked against the log"),
+        Entry("watch", "watch", "Show the list live; in a pipe print each event as a line of JSON"),
+        Entry("web", "web", "Serve all lists to browsers and scripts on this machine, live"),
+        Entry("wait", "watch", "Wait until tasks, or all tasks, are finished"),
     ),
     "programs": (
-        Entry("run", "run", "Run a command for each task: one after the other, or several at a time."),
-        Entry("approve", "gates", "Answer for tasks that need a yes before they count as completed."),
-        Entry("gate", "gates", "Run the check of each task that needs one before it counts as completed."),
-        Entry("confirm", "confirm", "Answer a tool's question with yes: show what it would do, then do it."),
+        Entry("run", "run", "Run a command for each task, one by one or several at a time"),
+        Entry("approve", "gates", "Approve or reject tasks that wait for a person's yes"),
+        Entry("gate", "gates", "Run a command that approves or rejects tasks that wait for a check"),
+        Entry("confirm", "confirm", "Confirm a tool's question: show the change, then apply it"),
     ),
     "several machines": (
-        Entry("share", "space", "Share a list with other machines, in a space."),
-        Entry("join", "space", "Get a list that another machine shares, and follow it."),
-        Entry("leave", "space", "Stop following a shared list."),
+        Entry("share", "space", "Share a list with other machines, in a space"),
+        Entry("join", "space", "Follow a list that another machine shares"),
+        Entry("leave", "space", "Stop following a shared list"),
     ),
     "files and settings": (
-        Entry("init", "init", "Write the project file .punchlist.toml, which names this directory's list."),
-        Entry("import", "import_export", "Add the tasks of a file in one step."),
-        Entry("export", "import_export", "Write the list, or its events, to a file."),
-        Entry("mirror", "mirror", "Mirror lists to files and back, for programs that know only files."),
+        Entry("init", "init", "Write the project file .punchlist.toml, which names this directory's list"),
+        Entry("import", "import_export", "Add the tasks of a file in one step"),
+        Entry("export", "import_export", "Write the list, or its events, to a file"),
+        Entry("mirror", "mirror", "Mirror lists to files and back, for programs that use only files"),
         Entry(
-            *("setup", "setup", "Add punchlist to an agent's host: its MCP server, and for Claude Code hooks."),
+            *("setup", "setup", "Add punchlist to an agent's host: the MCP server, and hooks for Claude Code"),
             aliases=("agent setup",),
         ),
-        Entry("doctor", "doctor", "Check the installation and say what to change."),
-        Entry("completion", "completion", "Print the completion script of a shell."),
+        Entry("doctor", "doctor", "Check the installation and advise on problems"),
+        Entry("completion", "completion", "Print the completion script of a shell"),
     ),
 }
-"""Title of the section → its commands."""
+"""Title of a section → its commands."""
 
 GROUPS = {
     "list": (
         "all lists, or this one as a whole",
         (
-            Entry("list all", "show", "Show all lists, newest first.", ("lists",), ("conversations",)),
-            Entry("list set", "settings", "Show the settings of the list, or change some of them.", ("set",)),
-            Entry("list clear", "tasks", "Remove all tasks; numbering restarts at 1.", (), ("clear",)),
-            Entry("list rm", "lists", "Erase a list with its history, for good."),
+            Entry("list all", "show", "Show all lists, newest first", ("lists",), ("conversations",)),
+            Entry("list set", "settings", "Show the settings of the list, or change some of them", ("set",)),
+            Entry("list clear", "tasks", "Remove all tasks; numbering restarts at 1", (), ("clear",)),
+            Entry("list rm", "lists", "Erase a list and its history permanently"),
         ),
     ),
     "queue": (
         "how workers claim tasks",
         (
             Entry(
-                *("queue claim", "claim", "Claim the next ready task, or those named, so that nobody else gets them."),
+                *("queue claim", "claim", "Claim the next ready task, or the named ones"),
                 former=("claim",),
             ),
-            Entry("queue renew", "claim", "Keep claims in force."),
-            Entry("queue release", "claim", "Give claimed tasks back.", (), ("release",)),
+            Entry("queue renew", "claim", "Renew claims"),
+            Entry("queue release", "claim", "Release claimed tasks", (), ("release",)),
         ),
     ),
     "space": (
         "where machines share lists",
         (
-            Entry("space add", "space", "Add a space, after trying everything that it needs."),
-            Entry("space list", "space", "List the spaces and what is shared in them."),
-            Entry("space status", "space", "Show all that is known about the spaces."),
-            Entry("space remove", "space", "Remove a space in which nothing is shared any more."),
-            Entry("space repair", "space_repair", "Remove posts that no machine can follow, as a keeper of the space."),
-            Entry("space server", "space", "Write the configuration of a space's server, and creds for its members."),
+            Entry("space add", "space", "Add a space, after testing its servers"),
+            Entry("space list", "space", "List the spaces and their shared lists"),
+            Entry("space status", "space", "Show the spaces in detail"),
+            Entry("space remove", "space", "Remove a space without shared lists"),
+            Entry("space repair", "space_repair", "Remove posts that no machine can follow, as a keeper of the space"),
+            Entry("space server", "space", "Write the configuration of a space's server, and creds for its members"),
         ),
     ),
     "agent": (
-        "what agents and their hosts use",
+        "commands for agents and their hosts",
         (
             Entry(
-                *("agent mcp", "mcp", "Serve the tools to an agent's host over the Model Context Protocol."),
+                *("agent mcp", "mcp", "Serve the tools to an agent's host over the Model Context Protocol"),
                 former=("mcp",),
             ),
             Entry(
-                *("agent tools", "tools", "Print what a model needs to work on a list: tool definitions and prompts."),
+                *("agent tools", "tools", "Print tool definitions and prompts for models"),
                 former=("tools",),
             ),
             Entry(
                 *("agent prime", "prime"),
-                "Print open tasks and what changed since a session last looked, for its model's context.",
+                "Print open tasks and a session's unseen changes, for the context of its model",
                 former=("prime",),
             ),
-            Entry("agent attach", "attach", "Attach a host's session or thread to this list.", (), ("attach",)),
-            Entry("agent detach", "attach", "Detach a host's session or thread.", (), ("detach",)),
+            Entry("agent attach", "attach", "Attach a host's session or thread to this list", (), ("attach",)),
+            Entry("agent detach", "attach", "Detach a host's session or thread", (), ("detach",)),
         ),
     ),
     "daemon": (
         "the daemon and its data",
         (
-            Entry("daemon status", "show", "Show daemon status.", (), ("status",)),
-            Entry("daemon start", "stop", "Start the daemon if none runs, also after punch daemon stop."),
+            Entry("daemon status", "show", "Show daemon status", (), ("status",)),
+            Entry("daemon start", "stop", "Start the daemon if none runs, even after punch daemon stop"),
             Entry(
                 "daemon stop",
                 "stop",
-                "Stop the daemon once it has answered; it stays stopped until somebody needs it.",
+                "Stop the daemon after its accepted calls; the next command starts it again",
                 ("stop",),
             ),
             Entry(
-                *("daemon service", "service", "Let systemd, or launchd on macOS, start and supervise the daemon."),
+                *("daemon service", "service", "Let systemd, or launchd on macOS, start and supervise the daemon"),
                 former=("service",),
             ),
             Entry(
-                *("daemon backup", "backup", "Copy the log while it is in use, and check the copy."),
+                *("daemon backup", "backup", "Copy the log while it is in use, and check the copy"),
                 former=("backup",),
             ),
             Entry(
                 *("daemon verify", "backup"),
-                "Check the log, or a backup, for damage: exit code 1 and the position if there is any.",
+                "Check the log or a backup for damage (exit code 1 and the position if there is any)",
                 former=("verify",),
             ),
             Entry(
                 *(
                     "daemon restore",
                     "backup",
-                    "Put a backup in place of the log, which is set aside; stops and starts the daemon.",
+                    "Replace the log with a backup; keeps the old log and restarts the daemon",
                 ),
                 former=("restore",),
             ),
-            Entry("daemon call", "call", "Call any method of the daemon.", (), ("call",)),
+            Entry("daemon call", "call", "Call any method of the daemon", (), ("call",)),
             Entry(
-                *("daemon rpc", "rpc", "Pipe bytes between standard input and output and the daemon: editors, ssh."),
+                *("daemon rpc", "rpc", "Connect standard input and output to the daemon, for editors and ssh"),
                 former=("rpc",),
             ),
         ),
     ),
 }
-"""First word → what its commands are about, and them."""
+"""First word of a group → its subject and its commands."""
 
 
 COMMANDS = {
@@ -197,7 +199,7 @@ COMMANDS = {
 ALIASES = {alias: entry.name for entry in COMMANDS.values() for alias in entry.aliases}
 FORMER = {former: entry.name for entry in COMMANDS.values() for former in entry.former}
 
-MEANT = {
+SUGGESTIONS = {
     **dict.fromkeys(("create", "new", "insert", "plan"), "add"),
     **dict.fromkeys(("delete", "remove", "del", "drop"), "rm"),
     **dict.fromkeys(("complete", "finish", "close", "check", "tick", "resolve"), "done"),
@@ -231,4 +233,4 @@ MEANT = {
     **dict.fromkeys(("dump", "save"), "export"),
     **dict.fromkeys(("check-install", "health"), "doctor"),
 }
-"""Words of other programs → what does that here: named when somebody types one."""
+"""Command of other programs → the command to suggest for it."""

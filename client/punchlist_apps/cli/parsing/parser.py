@@ -1,4 +1,4 @@
-"""The argument parser of one command, made from what its module declares, and the help of all of them."""
+"""Builds argument parsers and help texts from the declarations of commands."""
 
 import argparse
 import os
@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from punchlist_apps.cli.parsing.arguments import COMMON, Argument, flag
-from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, GROUPS, MEANT, SECTIONS, Entry
-from punchlist_apps.cli.printing.exit_codes import MEANINGS, USAGE
-from punchlist_apps.cli.printing.failure import error_text
+from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, GROUPS, SECTIONS, SUGGESTIONS, Entry
+from punchlist_apps.cli.printing import exit_codes
+from punchlist_apps.cli.printing.failure import format_error
 from punchlist_apps.common.terminal.style import terminal_width, write
 
-_CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"""exit codes:
-{_CODES}
+{exit_codes.TABLE}
 
 environment: PUNCHLIST_CONVERSATION, PUNCHLIST_ACTOR, PUNCHLIST_SOCKET, PUNCHLIST_DATA_DIR, PUNCHLIST_AUTOSTART,
   NO_COLOR
@@ -31,24 +30,26 @@ VERSION = flag("--version", text="print the version")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Given its width, it does not load shutil and the archive formats behind it, at each argument's declaration."""
+    """A formatter with a fixed width: argparse would import shutil, and with it the archive formats, to find one."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=terminal_width(os.environ, 1) - 2)
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong on one line, with the nearest word there is, and where help is."""
+    """A parser whose errors have one line each for the problem, with the nearest valid word, and for the help."""
 
     def error(self, message: str) -> NoReturn:
         if message.startswith(_REQUIRED):
             missing = message.removeprefix(_REQUIRED)
-            choices = next((one.choices for one in self._actions if one.dest == missing and one.choices), ())
+            choices = next(
+                (action.choices for action in self._actions if action.dest == missing and action.choices), ()
+            )
             message = f"missing: {missing}" + (f"; choose from {', '.join(map(str, choices))}" if choices else "")
-        self.exit(USAGE, error_text("usage", message, f"see: {self.prog} --help"))
+        self.exit(exit_codes.USAGE, format_error("usage", message, f"see: {self.prog} --help"))
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # Not through the buffer of sys.stdout: it would find a reader that has left only at exit (code 120).
+        # Bypass the buffer of sys.stdout: it would notice a closed pipe only at exit, and turn it into exit code 120.
         if file is sys.stderr:
             sys.stderr.write(message)
         elif message:
@@ -57,100 +58,103 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
-            hint = _nearest(str(value), words, f"choose from {', '.join(words)}")
-            raise argparse.ArgumentError(None, f"there is no {action.dest} {value!r}; {hint}")
+            hint = _suggest(str(value), words, f"choose from {', '.join(words)}")
+            raise argparse.ArgumentError(None, f"unknown {action.dest} {value!r}; {hint}")
 
 
-def everything() -> Parser:
-    width = max(len(one.name) for entries in SECTIONS.values() for one in entries)
-    sections = (_table(f"{title}:", entries, width) for title, entries in SECTIONS.items())
+def build_main_parser() -> Parser:
+    width = _measure_names(entry for entries in SECTIONS.values() for entry in entries)
+    sections = (_format_table(f"{title}:", entries, width) for title, entries in SECTIONS.items())
     groups = (
-        f"  {f'{group} …':<{width}}  {about}: {', '.join(one.word for one in entries)}"
+        f"  {f'{group} …':<{width}}  {about}: {', '.join(entry.word for entry in entries)}"
         for group, (about, entries) in GROUPS.items()
     )
     text = ("Task lists for AI agents and the people who work with them.", *sections, "\n".join(["groups:", *groups]))
-    parser = _parser("punch", usage="punch [options] [COMMAND ...]", description="\n\n".join(text), epilog=_EPILOG)
-    declare(parser, (VERSION, *COMMON))
+    parser = _new_parser("punch", usage="punch [options] [COMMAND ...]", description="\n\n".join(text), epilog=_EPILOG)
+    add_arguments(parser, (VERSION, *COMMON))
     return parser
 
 
-def of_group(group: str) -> Parser:
+def build_group_parser(group: str) -> Parser:
     about, entries = GROUPS[group]
-    parser = _parser(
+    parser = _new_parser(
         f"punch {group}",
         usage=f"punch {group} COMMAND ...",
-        description=_table(f"{about}:", entries, _width(entries)),
-        epilog=f"punch {group} COMMAND --help shows the arguments and examples of one\n\n{_COMMON_ELSEWHERE}",
+        description=_format_table(f"{about}:", entries, _measure_names(entries)),
+        epilog=f"punch {group} COMMAND --help shows the arguments and examples of a command\n\n{_COMMON_ELSEWHERE}",
     )
-    _declare_common(parser)
+    _add_common_arguments(parser)
     return parser
 
 
-def of_command(entry: Entry) -> Parser:
+def build_command_parser(entry: Entry) -> Parser:
     _, further = GROUPS.get(entry.name, ("", ()))
-    parts = [entry.summary, *([_table("further commands:", further, _width(further))] if further else [])]
-    parser = _parser(
+    parts = [
+        entry.summary,
+        *([_format_table("further commands:", further, _measure_names(further))] if further else []),
+    ]
+    parser = _new_parser(
         f"punch {entry.name}",
         description="\n\n".join(parts),
         epilog="\n".join(["examples:", *(f"  {example}" for example in entry.usage.examples), "", _COMMON_ELSEWHERE]),
     )
-    declare(parser, entry.usage.arguments)
-    _declare_common(parser)
+    add_arguments(parser, entry.usage.arguments)
+    _add_common_arguments(parser)
     return parser
 
 
-def _parser(prog: str, **how: Any) -> Parser:
+def _new_parser(prog: str, **how: Any) -> Parser:
     return Parser(prog=prog, formatter_class=_Formatter, allow_abbrev=False, **how)
 
 
-def _width(entries: Iterable[Entry]) -> int:
-    return max(len(one.name) for one in entries)
+def _measure_names(entries: Iterable[Entry]) -> int:
+    return max(len(entry.name) for entry in entries)
 
 
-def _table(title: str, entries: Iterable[Entry], width: int) -> str:
-    return "\n".join([title, *(f"  {one.name:<{width}}  {one.summary}" for one in entries)])
+def _format_table(title: str, entries: Iterable[Entry], width: int) -> str:
+    return "\n".join([title, *(f"  {entry.name:<{width}}  {entry.summary}" for entry in entries)])
 
 
-def declare(parser: Any, arguments: Iterable[Argument]) -> None:
+def add_arguments(parser: Any, arguments: Iterable[Argument]) -> None:
     for argument in arguments:
         parser.add_argument(*argument.flags, help=argument.help.replace("%", "%%"), **argument.options)
 
 
-def _declare_common(parser: Parser) -> None:
-    """Add the common options. The help of each command would be half of them, so `punch --help` alone shows them."""
+def _add_common_arguments(parser: Parser) -> None:
+    """Add the common options without help: they would fill half of each command's help. `punch --help` shows them."""
     for argument in COMMON:
         parser.add_argument(*argument.flags, help=argparse.SUPPRESS, **argument.options)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments; `command` is the name of the command, None where there is none.
+    """Parse a command line.
 
-    `former` is what was typed where that is the command's name of the version before, else empty.
+    `command` of the result is the name of the command or None, and `former` its former name if that was typed.
 
     Raises:
-        SystemExit: Help was asked for, or the arguments make no sense (code 2).
+        SystemExit: Help was printed, or the arguments are wrong (code 2).
     """
-    place = _place_of_command(argv)
+    place = _find_command(argv)
     front, rest = [word for word in argv[:place] if word != "--"], list(argv[place:])
     command, former = None, ""
     if not rest or not {"--version", "-h", "--help"}.isdisjoint(front):
-        parser, rest = everything(), []
+        parser, rest = build_main_parser(), []
     elif rest[0] == "help":
-        _show_topic(rest[1:])
-        parser, front, rest = _helped(rest[1:]), ["--help"], []
+        _print_topic(rest[1:])
+        parser, front, rest = _build_help_parser(rest[1:]), ["--help"], []
     else:
-        typed, found, rest = _found(rest)
-        if isinstance(found, Entry):
-            parser, command, former = of_command(found), found.name, typed if typed in FORMER else ""
+        typed, target, rest = _split_command(rest)
+        if isinstance(target, Entry):
+            parser, command, former = build_command_parser(target), target.name, typed if typed in FORMER else ""
         else:
-            parser, rest = of_group(found), ["--help"]
+            parser, rest = build_group_parser(target), ["--help"]
     args, unknown = parser.parse_known_args(front + rest)
-    if unknown and not any(word.startswith("-") for word in unknown) and _takes_words(parser):
-        # argparse ends a list of words at the first option: punch add Buy -p high milk
+    if unknown and not any(word.startswith("-") for word in unknown) and _accepts_words(parser):
+        # parse_known_args ends a list of words at the first option: punch add Buy -p high milk
         args, unknown = parser.parse_known_intermixed_args(front + rest)
     if unknown:
-        options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse tells them nowhere else
-        near = next((_nearest(word.partition("=")[0], options, "") for word in unknown if word.startswith("--")), "")
+        options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse has no public way
+        near = next((_suggest(word.partition("=")[0], options, "") for word in unknown if word.startswith("--")), "")
         if len(unknown) == 1 and not unknown[0].startswith("-") and getattr(args, "space", "") is None:
             near = f"did you mean '--space {unknown[0]}'?"
         parser.error(f"unknown arguments: {' '.join(unknown)}{near and '; ' + near}")
@@ -158,54 +162,55 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _takes_words(parser: Parser) -> bool:
-    """Return True if the command takes a list of words, other than a program with options of its own."""
+def _accepts_words(parser: Parser) -> bool:
+    """Return whether the command takes a list of words that is not a program with options of its own."""
     return any(
         action.nargs in ("+", "*") and not action.option_strings and action.metavar != "COMMAND"
         for action in parser._actions  # noqa: SLF001 - as above
     )
 
 
-def _show_topic(words: Sequence[str]) -> None:
-    """Print the page that `punch help TOPIC` asks for, if these words name one; `help topics` lists them."""
-    from punchlist_apps.cli.parsing.topics import text_of
+def _print_topic(words: Sequence[str]) -> None:
+    """Print the page of a topic and exit, if these words name one."""
+    from punchlist_apps.cli.parsing.topics import find_topic
 
-    if (text := text_of(" ".join(words))) is not None:
+    if (text := find_topic(" ".join(words))) is not None:
         write(text)
         raise SystemExit(0)
 
 
-def _helped(words: Sequence[str]) -> Parser:
+def _build_help_parser(words: Sequence[str]) -> Parser:
     if not words:
-        return everything()
-    _, found, _ = _found(words)
-    return of_command(found) if isinstance(found, Entry) else of_group(found)
+        return build_main_parser()
+    _, target, _ = _split_command(words)
+    return build_command_parser(target) if isinstance(target, Entry) else build_group_parser(target)
 
 
-def _found(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
-    """What the words begin with: the name as it was typed, its command (or the name of a bare group), and the rest.
+def _split_command(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
+    """Split words into the typed name, its command (or the name of a group without command), and the other words.
 
-    Common options may stand between the two words of a command, but for `list`, which has options of its own.
+    Common options may come between the two words of a command, except after `list`, which has options of its own.
     """
     first = words[0]
     if first not in GROUPS:
-        return first, _entry(first), [*words[1:]]
+        return first, _find_entry(first), [*words[1:]]
     rest = words[1:]
-    place = 0 if first in COMMANDS else _place_of_command(rest)
+    place = 0 if first in COMMANDS else _find_command(rest)
     front, rest = rest[:place], rest[place:]
     is_bare = not rest or rest[0].startswith("-") or not {"-h", "--help"}.isdisjoint(front)
     if is_bare:
         return first, COMMANDS.get(first, first), [*front, *rest]
     typed = f"{first} {rest[0]}"
-    return typed, _entry(typed), [*front, *rest[1:]]
+    return typed, _find_entry(typed), [*front, *rest[1:]]
 
 
-def _place_of_command(argv: Sequence[str]) -> int:
-    """Where the command stands behind common options. An unknown one is refused: its value would be the command."""
-    known = {name: one.takes_value for one in (*COMMON, VERSION) for name in one.flags} | {
-        "-h": False,
-        "--help": False,
-    }
+def _find_command(argv: Sequence[str]) -> int:
+    """Return the index of the command after common options.
+
+    An unknown option is rejected, since its value would be taken for the command.
+    """
+    known = {name: option.takes_value for option in (*COMMON, VERSION) for name in option.flags}
+    known |= {"-h": False, "--help": False}
     place = 0
     while place < len(argv) and argv[place].startswith("-"):
         word = argv[place]
@@ -213,28 +218,26 @@ def _place_of_command(argv: Sequence[str]) -> int:
             return place + 1
         name, equals, _ = word.partition("=") if word.startswith("--") else (word[:2], "", "")
         if name not in known:
-            hint = _nearest(name, known, f"before the command there are {', '.join(known)}")
-            Parser(prog="punch").error(f"there is no option {name}; {hint}")
+            hint = _suggest(name, known, f"options before the command: {', '.join(known)}")
+            Parser(prog="punch").error(f"unknown option {name}; {hint}")
         place += 1 + (known[name] and not equals and word == name)
     return min(place, len(argv))
 
 
-def _entry(name: str) -> Entry:
+def _find_entry(name: str) -> Entry:
     if (entry := COMMANDS.get(ALIASES.get(name, FORMER.get(name, name)))) is not None:
         return entry
     group, _, word = name.rpartition(" ")
-    near = [one.name for one in COMMANDS.values() if word == one.word]
-    meant = MEANT.get(word) or (near[0] if near else None)
-    known = [one.word for one in GROUPS[group][1]] if group else [*COMMANDS, *ALIASES, *GROUPS]
-    place = f"punch {group}".rstrip()
-    hint = (
-        f"did you mean 'punch {meant}'?" if meant else _nearest(word, known, f"{place} --help lists them", f"{place} ")
-    )
-    Parser(prog=place).error(f"there is no command {name!r}; {hint}")
+    same_word = next((entry.name for entry in COMMANDS.values() if entry.word == word), None)
+    suggestion = SUGGESTIONS.get(word) or same_word
+    known = [entry.word for entry in GROUPS[group][1]] if group else [*COMMANDS, *ALIASES, *GROUPS]
+    prog = f"punch {group}".rstrip()
+    hint = f"did you mean 'punch {suggestion}'?" if suggestion else _suggest(word, known, "", f"{prog} ")
+    Parser(prog=prog).error(f"unknown command {name!r}{hint and '; ' + hint}")
 
 
-def _nearest(word: str, words: Iterable[str], otherwise: str, before: str = "") -> str:
+def _suggest(word: str, words: Iterable[str], otherwise: str, prefix: str = "") -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(words), n=1)
-    return f"did you mean '{before}{near[0]}'?" if near else otherwise
+    return f"did you mean '{prefix}{near[0]}'?" if near else otherwise

@@ -1,4 +1,4 @@
-"""Filters of `punch list` that a project keeps in its project file, by name.
+"""Named filters of `punch list` in a project file.
 
 [filters.soon]
 label = ["ops"]
@@ -16,76 +16,76 @@ from punchlist_schemas import directory, project_file
 from punchlist_schemas.vocabulary import STATUSES
 
 SORTS = ("due", "priority", "created", "updated", "title")
-"""What a list can be sorted by."""
+"""Members by which a list can be sorted."""
 
 
-def _words(value: Any) -> list[str]:
+def _parse_texts(value: Any) -> list[str]:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):  # pyright: ignore[reportUnknownVariableType]
         raise ArgumentTypeError("a text or a list of texts")
     return words  # pyright: ignore[reportUnknownVariableType]
 
 
-def _statuses(value: Any) -> list[str]:
-    words = _words(value)
+def _parse_statuses(value: Any) -> list[str]:
+    words = _parse_texts(value)
     if not set(words).issubset(STATUSES):
         raise ArgumentTypeError(f"some of {', '.join(STATUSES)}")
     return words
 
 
-def _of(kind: type, said: str) -> Callable[[Any], Any]:
-    def checked(value: Any) -> Any:
+def _make_check(kind: type, expected: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
         if type(value) is not kind:
-            raise ArgumentTypeError(said)
+            raise ArgumentTypeError(expected)
         return value
 
-    return checked
+    return check
 
 
-def _sort(value: Any) -> str:
+def _parse_sort(value: Any) -> str:
     if value not in SORTS:
         raise ArgumentTypeError(f"one of {', '.join(SORTS)}")
     return str(value)
 
 
 _MEMBERS: dict[str, Callable[[Any], Any]] = {
-    "status": _statuses,
-    "owner": _of(str, "a text"),
-    "ready": _of(bool, "true or false"),
-    "label": _words,
-    "parent": _of(str, 'a task, such as "3"'),
+    "status": _parse_statuses,
+    "owner": _make_check(str, "a text"),
+    "ready": _make_check(bool, "true or false"),
+    "label": _parse_texts,
+    "parent": _make_check(str, 'a task, such as "3"'),
     "due": lambda value: when(str(value)),
-    "text": _of(str, "a text"),
-    "limit": _of(int, "a number"),
-    "sort": _sort,
+    "text": _make_check(str, "a text"),
+    "limit": _make_check(int, "a number"),
+    "sort": _parse_sort,
 }
-"""What a filter may say, in the words of the options of `punch list`."""
+"""Member of a filter, named like the option of `punch list` → its parser."""
 
 
-def saved(name: str) -> dict[str, Any]:
-    """The options that the present directory's project file keeps under a name.
+def load_filter(name: str) -> dict[str, Any]:
+    """Return the options of a named filter in the current directory's project file.
 
     Raises:
-        UsageError: There is no such file or name, or it says something else.
+        UsageError: No project file or filter of this name, or an invalid one.
         DirectoryError: The file must not be read.
     """
     import tomllib
 
     meant = directory.find_list(None)
     if meant is None or meant.file is None:
-        raise StateError(f"no {project_file.NAME} here keeps filters: punch init writes one")
+        raise StateError(f"no {project_file.NAME} found; write one: punch init")
     try:
         filters = tomllib.loads(project_file.read_small_file(meant.file).decode("utf-8")).get("filters", {})
     except (OSError, ValueError, RecursionError) as error:
         raise StateError(f"{meant.file}: {error}") from None
-    found = filters.get(name) if isinstance(filters, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if not isinstance(found, dict):
+    members = filters.get(name) if isinstance(filters, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not isinstance(members, dict):
         known = ", ".join(map(str, filters)) if isinstance(filters, dict) else ""  # pyright: ignore[reportUnknownArgumentType]
-        raise StateError(f"{meant.file} has no filter {name!r}" + (f"; it has {known}" if known else ""))
+        raise StateError(f"{meant.file} has no filter {name!r}" + (f"; choose from {known}" if known else ""))
     options: dict[str, Any] = {}
-    for key, value in found.items():  # pyright: ignore[reportUnknownVariableType]
+    for key, value in members.items():  # pyright: ignore[reportUnknownVariableType]
         if key not in _MEMBERS:
-            raise UsageError(f"{meant.file}: filters.{name}.{key}: there are {', '.join(_MEMBERS)}")
+            raise UsageError(f"{meant.file}: filters.{name}.{key}: unknown member; choose from {', '.join(_MEMBERS)}")
         try:
             options[str(key)] = _MEMBERS[str(key)](value)  # pyright: ignore[reportUnknownArgumentType]
         except ArgumentTypeError as error:

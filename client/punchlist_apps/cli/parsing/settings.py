@@ -1,8 +1,4 @@
-"""The settings of a list for people and models: their names, values and meanings as one table, and how they are read.
-
-Tool dialects and `punch set` go by it: `changes` turns words such as `execution=serial` into what
-`conversation.configure` takes.
-"""
+"""Table of a list's settings with their values and meanings, and the parser of words such as `execution=serial`."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -18,36 +14,41 @@ _MAX_LEAVE_GRACE = 86_400
 
 
 class Setting(NamedTuple):
-    """One setting. `values` and what each means; none: the value is a number up to `most`, or a text."""
+    """A setting.
+
+    Attributes:
+        values: Value → its meaning; empty if the value is a number or a text.
+        max_value: Upper limit of a number.
+    """
 
     name: str
     meaning: str
     values: dict[str, str]
-    most: int = 0
+    max_value: int = 0
 
 
 SETTINGS = (
-    Setting(TITLE, "what the list is called", {}),
+    Setting(TITLE, "name of the list", {}),
     Setting(
         "execution",
         "how tasks are worked on",
-        {"manual": "whoever works starts them", "serial": "one at a time; each end starts the next one"},
+        {"manual": "workers start them", "serial": "one at a time; the end of a task starts the next"},
     ),
     Setting(
         "on_failure",
-        "what a failed task does to the others",
+        "what happens to the others when a task fails",
         {"continue": "nothing", "stop": "no task is started until the failed one is reopened, completed or deleted"},
     ),
     Setting(
-        *("max_attempts", f"how often a task is tried before its failure counts, 0 to {_MAX_ATTEMPTS}"),
+        *("max_attempts", f"attempts before a task counts as failed, 0 to {_MAX_ATTEMPTS}"),
         values={},
-        most=_MAX_ATTEMPTS,
+        max_value=_MAX_ATTEMPTS,
     ),
     Setting(
         "auto_clear",
         "when a finished list is emptied",
         {
-            "never": "by hand alone",
+            "never": "only by hand",
             "when_done": "with its last completion",
             "idle": "10 s after its last change, or at the end of a turn",
         },
@@ -61,65 +62,65 @@ SETTINGS = (
             "never": "none; headings are completed by hand, and others become ready",
         },
     ),
-    Setting("rate_limit", "how many changes each actor may make per minute, 0 for any number", {}, _MAX_RATE),
-    Setting("leave_grace", "how many seconds a session's claims last after it has left", {}, _MAX_LEAVE_GRACE),
+    Setting("rate_limit", "maximum number of changes per minute for each actor, 0 for no limit", {}, _MAX_RATE),
+    Setting("leave_grace", "seconds that a session's claims last after it has left", {}, _MAX_LEAVE_GRACE),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 class WrongSetting(ValueError):
-    """A name or value that no setting has; the message says which ones there are."""
+    """Unknown name or value of a setting. The message lists the valid ones."""
 
 
-def current(title: str, settings: Settings) -> dict[str, Any]:
-    """The value of each setting of a list, in the table's order."""
+def list_settings(title: str, settings: Settings) -> dict[str, Any]:
+    """Return the settings of a list by name, in the order of the table."""
     values = {setting.name: getattr(settings, setting.name) for setting in SETTINGS if setting.name != TITLE}
     return {TITLE: title, **values}
 
 
-def meaning(name: str, value: Any) -> str:
+def describe_setting(name: str, value: Any) -> str:
     setting = _BY_NAME[name]
-    told = setting.values.get(str(value))
-    return f"{setting.meaning}: {told}" if told else setting.meaning
+    value_meaning = setting.values.get(str(value))
+    return f"{setting.meaning}: {value_meaning}" if value_meaning else setting.meaning
 
 
-def changes(words: Iterable[str]) -> dict[str, Any]:
-    """Words NAME=VALUE as parameters of `conversation.configure`: `title` and `settings`, as far as they were named.
+def parse_changes(words: Iterable[str]) -> dict[str, Any]:
+    """Parse words NAME=VALUE into parameters of `conversation.configure`.
 
     Raises:
-        WrongSetting: A name or value is wrong, or a name stands there twice.
+        WrongSetting: A name or value is wrong, or a name occurs twice.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            known = f"; write {name}=VALUE" if name in _BY_NAME else _hint(name)
-            raise WrongSetting(f"{word!r} is not NAME=VALUE{known}")
+            advice = f"; write {name}=VALUE" if name in _BY_NAME else _suggest(name)
+            raise WrongSetting(f"{word!r} is not NAME=VALUE{advice}")
         if name not in _BY_NAME:
-            raise WrongSetting(f"there is no setting {name!r}{_hint(name)}")
-        if name in found:
+            raise WrongSetting(f"unknown setting {name!r}{_suggest(name)}")
+        if name in values:
             raise WrongSetting(f"{name} is given twice")
-        found[name] = _value(_BY_NAME[name], value)
-    title = {TITLE: found.pop(TITLE)} if TITLE in found else {}
-    return {**title, **({"settings": found} if found else {})}
+        values[name] = _parse_value(_BY_NAME[name], value)
+    title = {TITLE: values.pop(TITLE)} if TITLE in values else {}
+    return {**title, **({"settings": values} if values else {})}
 
 
-def _value(setting: Setting, text: str) -> str | int:
+def _parse_value(setting: Setting, text: str) -> str | int:
     if setting.name == TITLE:
         if len(text) > _MAX_TITLE:
             raise WrongSetting(f"title is at most {_MAX_TITLE} characters")
         return text
     if not setting.values:
-        if text.isascii() and text.isdecimal() and int(text) <= setting.most:
+        if text.isascii() and text.isdecimal() and int(text) <= setting.max_value:
             return int(text)
-        raise WrongSetting(f"{setting.name} is a number from 0 to {setting.most}, not {text!r}")
+        raise WrongSetting(f"{setting.name} is a number from 0 to {setting.max_value}, not {text!r}")
     if text not in setting.values:
         near = get_close_matches(text, setting.values, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise WrongSetting(f"{setting.name} is one of {', '.join(setting.values)}, not {text!r}{meant}")
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise WrongSetting(f"{setting.name} is one of {', '.join(setting.values)}, not {text!r}{hint}")
     return text
 
 
-def _hint(name: str) -> str:
+def _suggest(name: str) -> str:
     near = get_close_matches(name, _BY_NAME, n=1)
-    return f"; did you mean {near[0]}?" if near else f": there are {', '.join(_BY_NAME)}"
+    return f"; did you mean {near[0]}?" if near else f"; choose from {', '.join(_BY_NAME)}"

@@ -1,11 +1,9 @@
-"""The pages of `punch help TOPIC`: what no single command's help can tell."""
+"""The pages of `punch help TOPIC`, for subjects that concern several commands."""
 
-from punchlist_apps.cli.printing.exit_codes import MEANINGS
-
-_CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
+from punchlist_apps.cli.printing import exit_codes
 
 TOPICS = {
-    "lists": """Which list is meant, the first that applies:
+    "lists": """The list of a command, by the first rule that applies:
 
   1. -c NAME
   2. PUNCHLIST_CONVERSATION
@@ -17,64 +15,64 @@ TOPICS = {
   punch list set title=NAME    names this one
   punch list rm NAME           erases one, with its history; a shared one on every machine
 """,
-    "undo": """Nothing is erased: an undo adds new events, so it can be taken back as well.
+    "undo": """An undo erases nothing. It adds new events, so you can undo it as well.
 
-  punch undo              takes back your own newest call
-  punch undo 12           takes back the call that made version 12 (punch log shows versions)
-  punch undo -n 3         takes back your 3 newest calls; asks first on a terminal
-  punch undo --of NAME    takes back what another actor did: the newest call, or -n of them
-  punch undo --preview    shows what would happen; goes with all of these, and with redo and revert
-  punch redo              takes back your newest undo
-  punch revert --at 12    makes the list what it was at version 12
+  punch undo              undoes your newest call
+  punch undo 12           undoes the call that made version 12 (punch log shows versions)
+  punch undo -n 3         undoes your 3 newest calls; asks first on a terminal
+  punch undo --of NAME    undoes the newest call of another actor, or -n of them
+  punch undo --preview    shows the changes without making them; also for redo and revert
+  punch redo              undoes your newest undo
+  punch revert --at 12    restores the list as it was at version 12
   punch list --at 12      shows the list as it was
 
-Your own calls are those under your name in punch log, from here, punch ui, the page and your editor, and those of
-your chats, which stand there as chat/ID.
-With --actor or PUNCHLIST_ACTOR they are that name's alone.
-An undo or redo is refused if a newer call rests on what it would take back; the refusal names that call and its actor.
-What comes back obeys the rules: a task whose blocker was reopened since is pending, and the answer says why.
---force takes back what still stands and leaves the rest.
+Your calls are those under your name in punch log: from here, punch ui, the page and your editor, and those of your
+chats, which the log records as chat/ID.
+With --actor or PUNCHLIST_ACTOR they are only those of that name.
+An undo or redo is rejected if a newer call depends on it; the error names that call and its actor.
+Restored tasks obey the rules: a task whose blocker was reopened since is pending, and the output says why.
+--force undoes as much as possible and leaves the rest.
 """,
-    "times": """Where a time is asked for:
+    "times": """Formats of times:
 
   --due, --after-date     2026-12-24, "24 dec", friday, "next week", tomorrow, 3d, eow, eom, "end of month"
                           with a time of day: "2026-12-24 18:00", "tomorrow 5pm", tonight, "in 2 hours"
   --since, --at           10m, "10 min ago", yesterday, 2026-12-24; --at also takes a version: 12
   --timeout, --lease      90s, 10m, 2h; a bare number is seconds
 
-Without a time of day it is a day: it stays that day in every time zone, and it is over when it ends where you are.
-punch list --due today shows what is due by the end of today, including what is late.
-A weekday is the next one after today, "next friday" is that of the week that begins on Monday, eow is Sunday.
+Without a time of day it is a day: the same day in every time zone, until it ends where you are.
+punch list --due today shows what is due by the end of today, including overdue tasks.
+A weekday is the next one after today, "next friday" is the one of next week (from Monday), eow is Sunday.
 
 Units: ms, s, m or min, h, d, w, mo, y, and their English words.
 """,
-    "people": """Who does something, and who has a task:
+    "people": """Actors and owners:
 
-  actor    who made a call, as the log records it: --actor, PUNCHLIST_ACTOR, else the user who is logged in
+  actor    who made a call, in the log: --actor, PUNCHLIST_ACTOR, else the user who is logged in
   owner    who works on a task: --owner, PUNCHLIST_OWNER, else the actor
 
   punch start 3           the task is yours now, and in progress
   punch done 3            completes it
   punch next --take       takes the next ready task; --done or --result complete yours first
-  punch queue release 3   gives it back
+  punch queue release 3   releases it
 """,
-    "scripts": """In a script:
+    "scripts": """For scripts:
 
   --json                  prints JSON; errors are JSON on standard error: kind, message, advice
-  NO_COLOR=1              no colours; there are none in a pipe anyway
+  NO_COLOR=1              no colors; pipes never have them
   punch list --line       one line for a shell prompt, without starting a daemon
   punch watch | ...       each event as a line of JSON
 
 exit codes:
 """
-    + _CODES
+    + exit_codes.TABLE
     + "\n",
 }
 """Name of the topic → its page."""
 
 
-def text_of(name: str) -> str | None:
-    """The page of a topic, or the list of them for `topics`; None: there is no such topic."""
+def find_topic(name: str) -> str | None:
+    """Return the page of a topic, or the list of topics for `topics`; None for an unknown topic."""
     if name == "topics":
         return "topics: " + ", ".join(TOPICS) + "\n  punch help TOPIC shows one\n"
     return TOPICS.get(name)

@@ -1,1 +1,1 @@
-"""What commands say: lines, live views, failures and exit codes."""
+"""Output of commands: lines, live views, errors and exit codes."""

@@ -1,7 +1,4 @@
-"""Texts about a deleted list: who deleted it and when, and that a change started it again.
-
-The log of such a list begins with its deletion.
-"""
+"""Texts about a deleted list, whose log begins with its deletion."""
 
 from typing import Any
 
@@ -15,25 +12,25 @@ def describe_deletion(deleted: Any) -> str:
     return f"deleted{by} on {moment(deleted['at'])}"
 
 
-def first_event(name: str) -> dict[str, Any]:
-    """Return the parameters of `event.read` for the event that a list begins with."""
+def build_first_event_params(name: str) -> dict[str, Any]:
+    """Return the parameters of `event.read` for the first event of a list."""
     return {"conversation": name, "after": 0, "limit": 1}
 
 
-def find_deletion(read: Any, version: int) -> str:
-    """Return who deleted a list at this version and when; nothing if it was not deleted, or began again.
+def find_deletion(page: Any, version: int) -> str:
+    """Return who deleted a list and when; empty if it was not deleted, or was started again.
 
     Args:
-        read: The result of `event.read` for its first event.
-        version: Its version.
+        page: The result of `event.read` for the first event of the list.
+        version: The version of the list.
     """
-    for first in read["events"]:
+    for first in page["events"]:
         if first["event"]["type"] == "ConversationDeleted" and first["version"] == version:
             return describe_deletion({"at": first["at"], "by": first["actor"]})
     return ""
 
 
-def describe_restart(read: Any, added: Any, name: str) -> str:
-    """Return a note for a person whose addition started a deleted list again; nothing if it did not."""
-    note = find_deletion(read, added["version"] - STARTED)
-    return f"punch: {name} was {note}; this started it again" if note else ""
+def describe_restart(page: Any, added: Any, name: str) -> str:
+    """Return a note that the result `added` of `task.add` started a deleted list again; empty if it didn't."""
+    deletion = find_deletion(page, added["version"] - STARTED)
+    return f"punch: {name} was {deletion}; this started it again" if deletion else ""

@@ -1,4 +1,4 @@
-"""Refusals and faults as a line that says what failed, a line that says what to do, and an exit code."""
+"""Prints errors as a line about what failed and a line of advice, and chooses the exit code."""
 
 import sys
 from collections.abc import Callable
@@ -12,23 +12,23 @@ from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, LOST_RACE, NO_
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.project_file import DirectoryError
 
-Facts = dict[str, Any]
+Data = dict[str, Any]
+"""The `data` member of an error response."""
 
-
-_NAMED = 8
+_MAX_NAMES = 8
 """Maximum number of names or tasks in an error."""
 
 
 class UsageError(Exception):
-    """The arguments make no sense together."""
+    """Invalid combination of arguments."""
 
 
 class StateError(UsageError):
-    """The arguments make sense, but not as things are now: the help of the command would not help."""
+    """Arguments that are valid, but not in the current state. The error doesn't point to the command's help."""
 
 
 class NotShipped(Exception):
-    """A file that goes with the packages is not part of this installation; `advice` says how to get it."""
+    """A file of the packages is missing from this installation. `advice` says how to get it."""
 
     def __init__(self, message: str, advice: str) -> None:
         super().__init__(message)
@@ -36,24 +36,32 @@ class NotShipped(Exception):
 
 
 class UnknownList(Exception):
-    """`-c` names an unknown list; `near` has lists of similar names, or those that share this short name."""
+    """`-c` names an unknown or ambiguous list.
+
+    Attributes:
+        near: Lists of similar names, or the lists that share this short name.
+    """
 
     def __init__(self, name: str, near: list[str], *, is_ambiguous: bool = False) -> None:
-        super().__init__(_shared_by(name, near) if is_ambiguous else f"there is no list {name}")
+        super().__init__(_describe_ambiguity(name, near) if is_ambiguous else f"no list named {name}")
         self.near = near
         self.is_ambiguous = is_ambiguous
 
 
-def _shared_by(name: str, lists: list[str]) -> str:
-    return f"{name} is the name of {len(lists)} lists"
+def _describe_ambiguity(name: str, lists: list[str]) -> str:
+    return f"{len(lists)} lists are named {name}"
 
 
-def _named_in_full(lists: list[str]) -> str:
-    return f"use {' or '.join(f'-c {one}' for one in lists[:_NAMED])}"
+def _advise_full_name(lists: list[str]) -> str:
+    return f"use {' or '.join(f'-c {name}' for name in lists[:_MAX_NAMES])}"
 
 
 class UnknownName(Exception):
-    """No agent or person of the list has this name, or several have; `names` are those there are, the closest first."""
+    """A name that no agent or person of the list has, or several.
+
+    Attributes:
+        names: The names in the list, the most similar first.
+    """
 
     def __init__(self, message: str, names: list[str], *, is_ambiguous: bool = False) -> None:
         super().__init__(message)
@@ -61,177 +69,180 @@ class UnknownName(Exception):
         self.is_ambiguous = is_ambiguous
 
 
-def _blocked(data: Facts) -> str:
-    if parts := _open_children(data):
-        return f"begin with one of them: punch start {parts[0]}"
-    blockers = [str(one.get("id", "")) for one in data.get("blockers", ())]
-    return f"finish {', '.join('#' + one for one in blockers)} first: punch done {' '.join(blockers)}"
+def _advise_blocked(data: Data) -> str:
+    if children := _list_open_children(data):
+        return f"start one of them first: punch start {children[0]}"
+    blockers = [str(blocker.get("id", "")) for blocker in data.get("blockers", ())]
+    return f"finish {', '.join(f'#{task}' for task in blockers)} first: punch done {' '.join(blockers)}"
 
 
-def _undo_conflict(data: Facts) -> str:
-    first = f"punch undo {data['newer']} undoes that first; " if data.get("newer") else ""
+def _advise_undo_conflict(data: Data) -> str:
+    first = f"undo the newer call first: punch undo {data['newer']}; " if data.get("newer") else ""
     before = int(data.get("call") or 1) - 1
-    all_of_it = f"; punch revert --at {before} undoes that call and everything after it" if before else ""
-    return f"{first}--force undoes what still can be undone and leaves the rest{all_of_it}"
+    all_of_it = f"; to undo that call and everything after it: punch revert --at {before}" if before else ""
+    return f"{first}to undo as much as possible, add --force{all_of_it}"
 
 
-def _nearest(data: Facts) -> str:
-    return f"did you mean {data['nearest']}?" if data.get("nearest") else "punch daemon call --list shows the methods"
+def _advise_nearest(data: Data) -> str:
+    return f"did you mean {data['nearest']}?" if data.get("nearest") else "see all methods: punch daemon call --list"
 
 
-def _open_children(data: Facts) -> list[str]:
-    return [str(one.get("id", "")) for one in data.get("open_children", ())]
+def _list_open_children(data: Data) -> list[str]:
+    return [str(child.get("id", "")) for child in data.get("open_children", ())]
 
 
-def _possible(data: Facts) -> str:
+def _advise_transition(data: Data) -> str:
     task = data.get("task")
-    if parts := _open_children(data):
-        return f"complete all: punch done {' '.join(parts[:_NAMED])} {task}; without them: punch done {task} --force"
+    if children := _list_open_children(data):
+        ids = " ".join(children[:_MAX_NAMES])
+        return f"complete all: punch done {ids} {task}; without them: punch done {task} --force"
     if data.get("heading"):
         return f"see what is below it: punch list --parent {task}"
     if data.get("running"):
-        return f"punch pause {data['running']} makes room for it"
+        return f"pause the current task first: punch pause {data['running']}"
     return (
-        f"from here it can go to: {', '.join(data['allowed'])}"
-        if data.get("allowed")
-        else "punch show ID shows its state"
+        f"allowed from here: {', '.join(data['allowed'])}" if data.get("allowed") else "see its status: punch show ID"
     )
 
 
-def _not_found(data: Facts) -> str:
+def _advise_not_found(data: Data) -> str:
     if data.get("names"):
-        return _named_in_full(data["names"])
+        return _advise_full_name(data["names"])
     if data.get("what") == "confirmation":
-        return "nothing was changed; the agent that asked gets a new token when it calls its tool again"
+        return "nothing was changed; the agent gets a new token when it calls its tool again"
     if data.get("deleted"):
-        return f"punch log --task {data.get('id')} names the call that deleted it; punch undo CALL brings it back"
-    shows = {"task": "punch list --all", "conversation": "punch list all", "space": "punch space list"}
-    return f"{shows.get(str(data.get('what')), 'punch list')} shows what there is"
+        return f"find the deletion: punch log --task {data.get('id')}; restore the task: punch undo CALL"
+    advice = {
+        "task": "see all tasks: punch list --all",
+        "conversation": "see all lists: punch list all",
+        "space": "see all spaces: punch space list",
+    }
+    return advice.get(str(data.get("what")), "see the list: punch list")
 
 
-_NEXT: dict[str, Callable[[Facts], str]] = {
-    "not_found": _not_found,
-    "blocked": _blocked,
-    "illegal_transition": _possible,
-    "dependency_cycle": lambda data: "punch show ID lists what a task waits for and what it belongs to",
-    "version_conflict": lambda data: "the list has changed since; read it again: punch list",
-    "method_not_found": _nearest,
-    "invalid_params": lambda data: _nearest(data) if data.get("nearest") else "",
-    "confirmation_required": lambda data: f"repeat with confirm={data.get('token', 'TOKEN')}",
-    "undo_conflict": _undo_conflict,
+_ADVICE: dict[str, Callable[[Data], str]] = {
+    "not_found": _advise_not_found,
+    "blocked": _advise_blocked,
+    "illegal_transition": _advise_transition,
+    "dependency_cycle": lambda data: "see a task's dependencies and parent: punch show ID",
+    "version_conflict": lambda data: "the list has changed; read it again: punch list",
+    "method_not_found": _advise_nearest,
+    "invalid_params": lambda data: _advise_nearest(data) if data.get("nearest") else "",
+    "confirmation_required": lambda data: f"to confirm, repeat the call with confirm={data.get('token', 'TOKEN')}",
+    "undo_conflict": _advise_undo_conflict,
     "unreachable": lambda data: (
         "nothing was changed" if "reason" in data else "check the connection: punch space list; reading still works"
     ),
-    "diverged": lambda data: "punch doctor shows what differs and how to go on",
-    "upgrade_needed": lambda data: "install the newest punchlist, then: punch daemon stop",
-    "storage_full": lambda data: "free some disk space, then try again; reading still works",
+    "diverged": lambda data: "see what differs and how to continue: punch doctor",
+    "upgrade_needed": lambda data: "install the latest punchlist, then run: punch daemon stop",
+    "storage_full": lambda data: "free some disk space and try again; reading still works",
     "outcome_unknown": lambda data: (
-        "see whether it was done once it is up again: punch space list, punch log -n 5"
+        "once the space is reachable, check whether it was done: punch space list, punch log -n 5"
         if "space" in data
         else "check whether it was done: punch log -n 5"
     ),
-    "damaged": lambda data: "to end the daemon: punch daemon stop",
-    "gap": lambda data: "punch daemon verify shows what is damaged or missing",
-    "internal_error": lambda data: "the daemon's log has the details: punch daemon status names its directory",
+    "damaged": lambda data: "stop the daemon: punch daemon stop",
+    "gap": lambda data: "see what is damaged or missing: punch daemon verify",
+    "internal_error": lambda data: "details are in the daemon's log; see its directory: punch daemon status",
     "shutting_down": lambda data: "try again in a moment",
 }
 
-_SAID_TWICE = frozenset(("not_found", "version_conflict", "blocked"))
-"""Kinds whose message ends in what to do, which the advice here says with the command to type."""
-
+_ADVISED_IN_MESSAGE = frozenset(("not_found", "version_conflict", "blocked"))
+"""Kinds whose message ends with advice. The advice above replaces it, since it names the command."""
 
 _as_json = False
 
 
-def write_json(wanted: bool) -> None:
-    """Whether errors are written as JSON from here on, for programs."""
+def set_json_errors(enabled: bool) -> None:
+    """Print errors as JSON from now on, or as text."""
     global _as_json  # noqa: PLW0603 - a process runs one command
-    _as_json = wanted
+    _as_json = enabled
 
 
 def show_error(kind: str, message: str, advice: str = "") -> None:
-    """Write an error and advice to standard error, safe for a terminal, or as a line of JSON.
+    """Print an error and advice to standard error, escaped for a terminal, or as a line of JSON.
 
-    The kind is for programs, so that JSON alone has it.
+    Only the JSON has the kind, which is for programs.
     """
-    sys.stderr.write(error_text(kind, message, advice))
+    sys.stderr.write(format_error(kind, message, advice))
     sys.stderr.flush()
 
 
-def error_text(kind: str, message: str, advice: str = "") -> str:
+def format_error(kind: str, message: str, advice: str = "") -> str:
     if _as_json:
         import json
 
-        found = {"kind": kind, "message": message, **({"advice": advice} if advice else {})}
-        return safe_json(json.dumps({"error": found}, ensure_ascii=False)) + "\n"
+        error = {"kind": kind, "message": message, **({"advice": advice} if advice else {})}
+        return safe_json(json.dumps({"error": error}, ensure_ascii=False)) + "\n"
     return f"error: {safe(message)}\n" + (f"  {safe(advice)}\n" if advice else "")
 
 
 def show_refusal(error: RequestRefused, command: str = "") -> int:
-    """Show a refusal of the daemon. `command` is the one that was refused, so that its help can be named."""
-    advice = _NEXT.get(error.kind)
-    text = advice(error.data) if advice else ""
-    if error.kind == "invalid_params" and not text:
-        text = _help_of(command)
+    """Print a rejection by the daemon and return the exit code. The advice may point to the help of `command`."""
+    advise = _ADVICE.get(error.kind)
+    advice = advise(error.data) if advise else ""
+    if error.kind == "invalid_params" and not advice:
+        advice = _advise_help(command)
     names = error.data.get("names", [])
+    # The daemon's message calls a list a conversation.
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
     message = str(UnknownList(error.data["id"], names, is_ambiguous=bool(names))) if is_list else error.message
-    what_failed, semicolon, _ = message.partition(";")
-    if text and semicolon and not _as_json and error.kind in _SAID_TWICE:
-        message = f"{what_failed}."
-    show_error(error.kind, message, text)
+    problem, semicolon, _ = message.partition(";")
+    if advice and semicolon and not _as_json and error.kind in _ADVISED_IN_MESSAGE:
+        message = f"{problem}."
+    show_error(error.kind, message, advice)
     return REFUSED
 
 
-def show_held(error: LeaseHeld, way: str) -> None:
-    """Name a task's owner, and `way` to get the task. If the owner has left, give the advice of `punch why`."""
+def show_lease_held(error: LeaseHeld, advice: str) -> None:
+    """Print that a task has another owner, with advice. If the owner has left, advise to take the task over."""
     now = int(time() * 1000)
     if gone := departure({**error.data, "lease_expires_at": error.data.get("expires_at")}, now):
         task = error.data["task"]
         show_error(error.kind, f"#{task} belongs to {error.owner}, {gone}", f"punch start {task} takes it")
     else:
-        show_error(error.kind, error.message, way)
+        show_error(error.kind, error.message, advice)
 
 
 def show_gap(gap: Gap) -> int:
-    """Show what is missing among all events; returns the position to go on from."""
+    """Print which events are missing and return the position after them."""
     show_error(gap.kind, gap.message)
     return gap.behind
 
 
 def show_exception(error: Exception, command: str = "") -> int | None:
-    """Show what went wrong in `command` and return the exit code; None for what is a fault of ours."""
-    return next((show_it(error, command) for kind, show_it in _SHOWN_BY if isinstance(error, kind)), None)
+    """Print an expected error of `command` and return the exit code; None for a bug."""
+    return next((show(error, command) for kind, show in _PRINTERS if isinstance(error, kind)), None)
 
 
-def _help_of(command: str) -> str:
+def _advise_help(command: str) -> str:
     return f"see: {f'punch {command}'.rstrip()} --help"
 
 
-def _shown_as(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
-    def show_it(error: Exception, _command: str) -> int:
-        show_error(kind, str(error) or "the time is up", advice)
+def _make_printer(kind: str, advice: str, code: int) -> Callable[[Any, str], int]:
+    def show(error: Exception, _command: str) -> int:
+        show_error(kind, str(error) or "timed out", advice)
         return code
 
-    return show_it
+    return show
 
 
 def _show_usage(error: UsageError, command: str) -> int:
-    show_error("usage", str(error), "" if isinstance(error, StateError) else _help_of(command))
+    show_error("usage", str(error), "" if isinstance(error, StateError) else _advise_help(command))
     return USAGE
 
 
-def _show_unknown(error: UnknownList, _command: str) -> int:
+def _show_unknown_list(error: UnknownList, _command: str) -> int:
     hint = f"did you mean {' or '.join(error.near)}? " if error.near else ""
-    advice = _named_in_full(error.near) if error.is_ambiguous else f"{hint}punch list all shows what there is"
+    advice = _advise_full_name(error.near) if error.is_ambiguous else f"{hint}see all lists: punch list all"
     show_error("not_found", str(error), advice)
     return REFUSED
 
 
 def _show_unknown_name(error: UnknownName, _command: str) -> int:
-    more = f" and {len(error.names) - _NAMED} more" if len(error.names) > _NAMED else ""
-    there = f"there are: {', '.join(error.names[:_NAMED])}{more}"
-    show_error("not_found", str(error), there if error.names else "no agent or person has used the list yet")
+    more = f" and {len(error.names) - _MAX_NAMES} more" if len(error.names) > _MAX_NAMES else ""
+    names = f"names in this list: {', '.join(error.names[:_MAX_NAMES])}{more}"
+    show_error("not_found", str(error), names if error.names else "no agent or person has used the list yet")
     return REFUSED
 
 
@@ -244,29 +255,29 @@ def _show_file(error: OSError, _command: str) -> int:
     from punchlist_apps.cli.printing import stored
 
     message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
-    show_error("file", message, stored.advice())
+    show_error("file", message, stored.advise_stored())
     return REFUSED
 
 
 def _show_unavailable(error: DaemonUnavailable, _command: str) -> int:
-    known = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
-    code = error.exit_code if error.exit_code in known else NO_DAEMON
-    show_error(known.get(code, "no_daemon"), str(error), "punch doctor shows why")
+    kinds = {LOST_RACE: "lost_race", CONFIGURATION: "configuration"}
+    code = error.exit_code if error.exit_code in kinds else NO_DAEMON
+    show_error(kinds.get(code, "no_daemon"), str(error), "find out why: punch doctor")
     return code
 
 
-_SHOWN_BY: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
+_PRINTERS: tuple[tuple[type[Exception], Callable[[Any, str], int]], ...] = (
     (RequestRefused, show_refusal),
     (DaemonUnavailable, _show_unavailable),
-    (ConnectionLost, _shown_as("connection_lost", "the daemon went away; punch doctor shows why", NO_DAEMON)),
-    (TimeoutError, _shown_as("timed_out", "", NO_DAEMON)),
-    (FormatError, _shown_as("unreadable_file", "nothing was imported", REFUSED)),
+    (ConnectionLost, _make_printer("connection_lost", "find out why: punch doctor", NO_DAEMON)),
+    (TimeoutError, _make_printer("timed_out", "", NO_DAEMON)),
+    (FormatError, _make_printer("unreadable_file", "nothing was imported", REFUSED)),
     (UsageError, _show_usage),
-    (UnknownList, _show_unknown),
+    (UnknownList, _show_unknown_list),
     (UnknownName, _show_unknown_name),
     (NotShipped, _show_configuration),
     (DirectoryError, _show_configuration),
-    (PunchlistError, _shown_as("protocol", "punch doctor", REFUSED)),
+    (PunchlistError, _make_printer("protocol", "check the installation: punch doctor", REFUSED)),
     (OSError, _show_file),
 )
-"""The first class that fits decides."""
+"""Exception class → its printer. The first match wins, so subclasses come before their bases."""

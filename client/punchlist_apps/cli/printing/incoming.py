@@ -1,4 +1,4 @@
-"""What comes in while a live view is shown: keys that scroll it, or another program's output to be printed above it."""
+"""Standard input during a live view: keys that scroll it, or a pipe whose lines are printed above it."""
 
 import os
 import sys
@@ -16,38 +16,40 @@ _STEPS = {
     **{"j": 1, "\x1b[B": 1, "k": -1, "\x1b[A": -1, "g": -_ALL, "G": _ALL},
     **{" ": _PAGE, "\x1b[6~": _PAGE, "\x1b[5~": -_PAGE},
 }
-"""Keys as a terminal sends them → lines to scroll."""
+"""Key as a terminal sends it → lines to scroll."""
 
 
 @contextmanager
-def incoming(screen: Screen, leave: Callable[[], None], *, above: bool) -> Generator[None]:
-    """Take what comes on standard input, in a thread of its own, while the block runs.
+def handle_input(screen: Screen, leave: Callable[[], None], *, above: bool) -> Generator[None]:
+    """Handle standard input in a thread while the block runs.
 
     Args:
-        screen: What is scrolled, or printed above.
-        leave: Ends the view: q was pressed, or the other program has ended.
-        above: Print lines that come in a pipe above the view, as they are; no keys.
+        screen: The live view.
+        leave: Ends the view. Called when q is pressed or the pipe closes.
+        above: Whether to print lines of a pipe above the view, unchanged, and handle no keys.
     """
     if above and not sys.stdin.isatty():
-        _aside(_lines, screen, leave)
+        _start_thread(_print_piped_lines, screen, leave)
         yield
     elif above or not sys.stdin.isatty():
         yield
     else:
-        before = termios.tcgetattr(0)
+        attributes = termios.tcgetattr(0)
         tty.setcbreak(0)
-        _aside(_keys, screen, leave)
+        _start_thread(_handle_keys, screen, leave)
         try:
             yield
         finally:
-            termios.tcsetattr(0, termios.TCSADRAIN, before)
+            termios.tcsetattr(0, termios.TCSADRAIN, attributes)
 
 
-def _aside(work: Callable[[Screen, Callable[[], None]], None], screen: Screen, leave: Callable[[], None]) -> None:
+def _start_thread(
+    work: Callable[[Screen, Callable[[], None]], None], screen: Screen, leave: Callable[[], None]
+) -> None:
     threading.Thread(target=work, args=(screen, leave), daemon=True).start()
 
 
-def _keys(screen: Screen, leave: Callable[[], None]) -> None:
+def _handle_keys(screen: Screen, leave: Callable[[], None]) -> None:
     while keys := os.read(0, 64).decode("ascii", "replace"):
         for key in (keys,) if keys.startswith("\x1b") else keys:
             if key == "q":
@@ -57,8 +59,8 @@ def _keys(screen: Screen, leave: Callable[[], None]) -> None:
                 screen.scroll(_STEPS[key])
 
 
-def _lines(screen: Screen, leave: Callable[[], None]) -> None:
+def _print_piped_lines(screen: Screen, leave: Callable[[], None]) -> None:
     with open(0, encoding="utf-8", errors="replace", closefd=False) as lines:
         for line in lines:
-            screen.above(line if line.endswith("\n") else f"{line}\n")
+            screen.write_above(line if line.endswith("\n") else f"{line}\n")
     leave()

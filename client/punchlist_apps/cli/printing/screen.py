@@ -1,4 +1,4 @@
-"""A part of the terminal that is drawn again in place, below what was printed before."""
+"""A region of the terminal that is redrawn in place, below earlier output."""
 
 import os
 import signal
@@ -17,26 +17,26 @@ _FALLBACK_HEIGHT = 24
 
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
-"""What `signal.signal` takes and gives back."""
+"""A handler as `signal.signal` accepts and returns it."""
 
 
-def frame(lines: Sequence[str], drawn: int) -> str:
-    """What to send to replace `drawn` lines above the cursor by `lines`."""
+def build_frame(lines: Sequence[str], drawn: int) -> str:
+    """Return the text that replaces `drawn` lines above the cursor by `lines`."""
     up = f"\x1b[{drawn}A" if drawn else ""
     return f"{up}\r" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J"
 
 
-def turn(lines: Sequence[str], spinner: str) -> str:
+def build_spinner_update(lines: Sequence[str], spinner: str) -> str:
     """Return the text that redraws the spinner in the lines above the cursor; empty if none has one."""
-    turned: list[str] = []
+    updates: list[str] = []
     for up, line in zip(range(len(lines), 0, -1), lines, strict=True):
         if SPIN in line:
-            turned.append(f"\x1b[{up}A\r{line.replace(SPIN, spinner)}\x1b[K\x1b[{up}B\r")
-    return "".join(turned)
+            updates.append(f"\x1b[{up}A\r{line.replace(SPIN, spinner)}\x1b[K\x1b[{up}B\r")
+    return "".join(updates)
 
 
 def crop(lines: Sequence[str], height: int, style: Style) -> list[str]:
-    """At most `height` lines; the last one tells how many are missing."""
+    """Return at most `height` lines. If some are cut, the last line has their number."""
     if len(lines) <= height:
         return list(lines)
     kept = max(height - 1, 0)
@@ -45,26 +45,26 @@ def crop(lines: Sequence[str], height: int, style: Style) -> list[str]:
 
 
 class Screen:
-    """Draws what `content` returns; again whenever the window changes its size. Use it in a `with`, in the main thread.
+    """Draws the lines of `content`, and again after each resize. Use it in a `with`, in the main thread.
 
-    Other threads may scroll it and write above it. A spinner turns while one is shown.
+    Other threads may scroll it and write above it. If a line has a spinner, a thread animates it.
 
     Args:
-        style: Its width follows the window.
-        content: The lines to show, each no wider than its width, given how many there is room for. The first is a
-            heading, which stays when the others are scrolled.
-        most: Draw at most so many lines, below what others print; by default as many as the window has.
+        style: The style, whose width follows the window.
+        content: Returns the lines to draw for a number of rows, each no wider than the style. The first line is a
+            heading and isn't scrolled.
+        max_lines: Upper limit of lines, for a view below the output of others; by default the height of the window.
     """
 
-    def __init__(self, style: Style, content: Callable[[int], Sequence[str]], most: int | None = None) -> None:
+    def __init__(self, style: Style, content: Callable[[int], Sequence[str]], max_lines: int | None = None) -> None:
         self._style = style
         self._content = content
-        self._most = most
+        self._max_lines = max_lines
         self._drawn: list[str] = []
         self._offset = 0
         self._lock = threading.RLock()
-        self._spins = threading.Event()
-        self._is_over = False
+        self._has_spinner = threading.Event()
+        self._is_closed = False
         self._busy = False
         self._resized = False
         self._spinner: threading.Thread | None = None
@@ -73,11 +73,11 @@ class Screen:
     def draw(self) -> None:
         with self._lock:
             self._busy = True
-            room = min(_height() - 1, self._most or _height())
+            room = min(_read_window_height() - 1, self._max_lines or _read_window_height())
             lines = list(self._content(room))
             self._offset = max(0, min(self._offset, len(lines) - room))
             lines = crop([*lines[:1], *lines[1 + self._offset :]], room, self._style)
-            write(frame([line.replace(SPIN, _spinner()) for line in lines], len(self._drawn)))
+            write(build_frame([line.replace(SPIN, _choose_spinner_frame()) for line in lines], len(self._drawn)))
             self._drawn = lines
             self._set_spinning()
             self._busy = False
@@ -85,13 +85,13 @@ class Screen:
                 self._redraw_all()
 
     def scroll(self, by: int) -> None:
-        """Show what is so many lines further down, or up."""
+        """Scroll down by a number of lines; up if it is negative."""
         with self._lock:
             self._offset += by
             self.draw()
 
-    def above(self, text: str) -> None:
-        """Write whole lines above what is drawn."""
+    def write_above(self, text: str) -> None:
+        """Print whole lines above the region."""
         with self._lock:
             up = f"\x1b[{len(self._drawn)}A" if self._drawn else ""
             write(f"{up}\r\x1b[J{text}")
@@ -100,22 +100,22 @@ class Screen:
 
     def _set_spinning(self) -> None:
         if not any(SPIN in line for line in self._drawn):
-            self._spins.clear()
-        elif not self._spins.is_set():
-            self._spins.set()
+            self._has_spinner.clear()
+        elif not self._has_spinner.is_set():
+            self._has_spinner.set()
             if self._spinner is None:
                 self._spinner = threading.Thread(target=self._spin, name="punchlist-spinner", daemon=True)
                 self._spinner.start()
 
     def _spin(self) -> None:
         with suppress(OSError):  # the terminal is gone
-            while self._spins.wait():
+            while self._has_spinner.wait():
                 time.sleep(FRAME_S)
                 with self._lock:
-                    if self._is_over:
+                    if self._is_closed:
                         return
                     self._busy = True
-                    write(turn(self._drawn, _spinner()))
+                    write(build_spinner_update(self._drawn, _choose_spinner_frame()))
                     self._busy = False
                     if self._resized:
                         self._redraw_all()
@@ -123,10 +123,10 @@ class Screen:
     def _redraw_all(self) -> None:
         self._resized = False
         self._style.width = terminal_width({}, 1)
-        if self._most is not None:
-            self.above("")
+        if self._max_lines is not None:
+            self.write_above("")
             return
-        # Lines that were wrapped by a narrower window can't be counted any more: begin at the top.
+        # A narrower window has wrapped the lines, so their rows can't be counted: clear the window.
         self._drawn = []
         write("\x1b[H\x1b[2J")
         self.draw()
@@ -137,7 +137,7 @@ class Screen:
             self._redraw_all()
 
     def _on_end(self, signum: int, stack: FrameType | None) -> None:
-        # Here and not in __exit__ alone: what is raised may come before the block has begun, or where it is swallowed.
+        # __exit__ isn't enough: the exception may be raised before the block begins, or where it is swallowed.
         _show_cursor()
         if signum == signal.SIGINT:
             raise KeyboardInterrupt
@@ -157,13 +157,13 @@ class Screen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._is_over = True
-        _show_cursor()  # first: by the handlers from before, a signal may end the process at once
+            self._is_closed = True
+        _show_cursor()  # before restoring handlers, with which a signal may end the process immediately
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
 
-def _spinner() -> str:
+def _choose_spinner_frame() -> str:
     return FRAMES[int(time.monotonic() / FRAME_S) % len(FRAMES)]
 
 
@@ -172,7 +172,7 @@ def _show_cursor() -> None:
         write(_SHOW)
 
 
-def _height() -> int:
+def _read_window_height() -> int:
     try:
         return os.get_terminal_size(1).lines or _FALLBACK_HEIGHT
     except OSError:

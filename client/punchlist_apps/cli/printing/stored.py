@@ -1,4 +1,4 @@
-"""Names the changes of this command in an error that follows them: a full disk loses its output, not its changes."""
+"""Names the changes that a command has made in an error after them, such as a full disk that loses its output."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,12 +9,12 @@ from punchlist_schemas.methods import METHODS
 CHANGING = frozenset(
     {"daemon.backup", "space.add", "space.remove", "space.repair", "list.share", "list.join", "list.leave"}
 )
-"""Methods that change something although the method table lists them as reads or session calls."""
+"""Methods that change something although the method table has them as reads or session calls."""
 
-_PERHAPS = {"task.claim": "task", "space.repair": "removed"}
-"""Methods that may change nothing, and the member of their result that is empty then."""
+_MAY_CHANGE_NOTHING = {"task.claim": "task", "space.repair": "removed"}
+"""Method that may change nothing → the member of its result that is empty then."""
 
-_OF_LIST = {
+_LIST_CHANGES = {
     "conversation.attach": "the session of",
     "conversation.configure": "the settings of",
     "conversation.delete": "the deletion of",
@@ -32,17 +32,17 @@ _OF_LIST = {
     "space.repair": "the repair of",
     "turn.end": "the end of a turn in",
 }
-"""Method that names no task → the change to its list."""
+"""Method whose result has no tasks → its change, followed by the list."""
 
-_OF_OTHERS = {
+_OTHER_CHANGES = {
     "daemon.backup": ("the backup", "path"),
     "space.add": ("the space", "space"),
     "space.remove": ("the removal of the space", "space"),
 }
-"""Method that concerns no list → the change, and the member that names its object."""
+"""Method without a list → its change, and the member that names the object."""
 
-_NAMED = 20
-"""Upper limit for the ids of a list, and for the other changes, in a message."""
+_MAX_NAMES = 20
+"""Maximum number of ids of a list, and of other changes, in a message."""
 
 
 def record(change: str) -> None:
@@ -51,43 +51,41 @@ def record(change: str) -> None:
 
 
 def record_tasks(conversation: str, ids: Iterable[str]) -> None:
-    """Record changes of a list, and of these tasks, that another connection of this command made."""
-    wire.completed.append(("list.apply", {"conversation": conversation}, {"tasks": [{"id": one} for one in ids]}))
+    """Record changes of these tasks that another connection of this command made."""
+    wire.completed.append(("list.apply", {"conversation": conversation}, {"tasks": [{"id": task} for task in ids]}))
 
 
-def advice() -> str:
+def advise_stored() -> str:
     tasks: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}
     for method, params, result in wire.completed:
         if _is_change(method, params, result):
-            if ids := _ids(result):
-                tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{one}" for one in ids))
+            if ids := _collect_task_ids(result):
+                tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{task}" for task in ids))
             else:
                 others[_describe(method, result | params)] = None
     others |= dict.fromkeys(wire.written)
     changes = [f"{_shorten(list(ids))} of {place}" for place, ids in tasks.items()]
-    named = "; ".join([*changes, *([_shorten(list(others))] if others else [])])
-    return f"the change is stored ({named}), so don't repeat it" if named else ""
+    summary = "; ".join([*changes, *([_shorten(list(others))] if others else [])])
+    return f"the change is stored ({summary}), so don't repeat it" if summary else ""
 
 
 def _is_change(method: str, params: dict[str, Any], result: dict[str, Any]) -> bool:
-    if params.get("preview") or (method in _PERHAPS and not result.get(_PERHAPS[method])):
+    if params.get("preview") or (method in _MAY_CHANGE_NOTHING and not result.get(_MAY_CHANGE_NOTHING[method])):
         return False
     return method in CHANGING or (method in METHODS and METHODS[method].kind == "write")
 
 
 def _describe(method: str, members: dict[str, Any]) -> str:
-    """Name a change that concerns no task."""
-    words, member = _OF_OTHERS.get(method, (_OF_LIST.get(method, method), "conversation"))
+    words, member = _OTHER_CHANGES.get(method, (_LIST_CHANGES.get(method, method), "conversation"))
     return f"{words} {members[member]}"
 
 
-def _ids(result: dict[str, Any]) -> list[str]:
-    """The ids of the tasks in the result of a change."""
+def _collect_task_ids(result: dict[str, Any]) -> list[str]:
     tasks = [task["id"] for task in (result.get("task"), *result.get("tasks", ())) if task]
     deleted = result.get("deleted", ())
     return [*tasks, *result.get("added", ()), *(() if isinstance(deleted, str) else deleted)]  # str: a conversation
 
 
 def _shorten(names: list[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")

@@ -1,1 +1,1 @@
-"""`punch run`: a command for each task."""
+"""`punch run` and `punch gate`: run a command for each task."""

@@ -1,4 +1,4 @@
-"""Checks: runs a command for each task that waits for it at its gate, and answers by how the command ended."""
+"""Runs a check for each task that waits at its gate, and approves or rejects the task by the command's exit code."""
 
 import asyncio
 
@@ -8,31 +8,32 @@ from punchlist.clients.aio import AsyncConversation
 from punchlist.errors import NotFound, RequestRefused
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.failure import StateError
-from punchlist_apps.cli.running.child import Child, environment
-from punchlist_apps.cli.running.command import Command, Unfit
-from punchlist_apps.cli.running.display import Show
+from punchlist_apps.cli.running.child import Child, build_environment
+from punchlist_apps.cli.running.command import Command, UnusableText
+from punchlist_apps.cli.running.display import Display
 from punchlist_schemas.things import Task
 
 
 class Checks:
-    """One check, for the tasks of a list one after the other.
+    """One check, run for the tasks of a list one by one.
 
-    A task that changes while its check runs is checked once more: what passed would not be what is there.
+    A task that changes while its check runs is checked again, since the result is for an older version.
 
     Args:
         conversation: The list.
         check: The name of the check.
-        command: What decides.
-        env: The environment of the command, without the task.
-        timeout_ms: A command that takes longer is killed with all that it started, and the check has failed.
-        show: Where lines go.
+        command: The command that decides.
+        env: The environment of the command, without the task's variables.
+        timeout_ms: Upper limit for one command. After it the command and its descendants are killed, and the check
+            has failed.
+        display: Prints the output.
 
     Attributes:
-        passed: How many tasks have passed.
-        failed: How many have not.
+        passed: Number of tasks that have passed.
+        failed: Number of tasks that have not.
     """
 
-    def __init__(  # noqa: PLR0913 - what a check is made of
+    def __init__(  # noqa: PLR0913 - the parts of a check
         self,
         conversation: AsyncConversation,
         check: str,
@@ -40,14 +41,14 @@ class Checks:
         *,
         env: dict[str, str],
         timeout_ms: int,
-        show: Show,
+        display: Display,
     ) -> None:
         self._conversation = conversation
         self._check = check
         self._command = command
         self._env = env
         self._timeout_ms = timeout_ms
-        self._show = show
+        self._display = display
         self._child: Child | None = None
         self._running: asyncio.Task[None] | None = None
         self._stopped = False
@@ -55,27 +56,27 @@ class Checks:
         self.failed = 0
 
     async def run(self, *, once: bool) -> None:
-        """Check what waits, and unless `once`, what comes to wait, until stopped.
+        """Check the waiting tasks. Unless `once`, continue with later ones until stopped.
 
         Raises:
-            UsageError: The command can't be started. No task was touched.
+            StateError: The command can't be started. No task was touched.
         """
         self._running = asyncio.current_task()
         try:
             if once:
-                await self._round(
+                await self._check_tasks(
                     [task for task in await self._conversation.list(waits_for="check") if self._is_mine(task)]
                 )
                 return
             async with self._conversation.watch(view="list") as lists:
                 async for tasks in lists:
-                    await self._round([task for task in tasks if self._is_mine(task)])
+                    await self._check_tasks([task for task in tasks if self._is_mine(task)])
         except asyncio.CancelledError:
             if not self._stopped:
                 raise
 
     def stop(self) -> None:
-        """Give up: what is being checked goes on waiting."""
+        """Stop without a result. The task of a running check stays waiting."""
         self._stopped = True
         if self._child is not None:
             self._child.stop()
@@ -85,23 +86,23 @@ class Checks:
     def _is_mine(self, task: Task) -> bool:
         return task.waits_for == "check" and task.gate is not None and task.gate.check == self._check
 
-    async def _round(self, waiting: list[Task]) -> None:
-        for known in waiting:
+    async def _check_tasks(self, waiting: list[Task]) -> None:
+        for listed in waiting:
             try:
-                task = await self._conversation.get(known.id)
+                task = await self._conversation.get(listed.id)
                 while self._is_mine(task) and not self._stopped:
-                    if await self._answered(task):
+                    if await self._check_task(task):
                         break
                     task = await self._conversation.get(task.id)
             except NotFound:
-                continue  # it was deleted meanwhile
+                continue  # the task was deleted
         if self._stopped and self._running is not None:
             self._running.cancel()
 
-    async def _answered(self, task: Task) -> bool:
-        """Check a task and tell; False if it has changed meanwhile."""
-        self._show.started(task)
-        reason = await self._reason(task)
+    async def _check_task(self, task: Task) -> bool:
+        """Check a task and report the result; return False if the task has changed since."""
+        self._display.show_start(task)
+        reason = await self._run_check(task)
         if reason is None:
             return True
         try:
@@ -110,23 +111,26 @@ class Checks:
             else:
                 await self._conversation.approve(task.id, waits_for="check", version=task.version)
         except RequestRefused:
-            self._show.note(f"#{task.id} has changed meanwhile")
+            self._display.note(f"#{task.id} changed during the check")
             return False
         stored.record_tasks(self._conversation.id, [task.id])
         self.failed += bool(reason)
         self.passed += not reason
-        self._show.ended(task, "failed" if reason else "completed", reason or f"{self._check} passed")
+        self._display.show_end(task, "failed" if reason else "completed", reason or f"{self._check} passed")
         return True
 
-    async def _reason(self, task: Task) -> str | None:
-        """Why the task does not pass, "" if it does; None: the check was given up."""
-        env = {**self._env, **environment(task, PUNCHLIST_CHECK=self._check)}
+    async def _run_check(self, task: Task) -> str | None:
+        """Run the command and return why the task doesn't pass: empty if it does, None if the check was stopped."""
+        env = {**self._env, **build_environment(task, PUNCHLIST_CHECK=self._check)}
         try:
-            words = self._command.for_task(task)
+            words = self._command.build_words(task)
             self._child = Child(
-                words, env, msgspec.json.encode(task) + b"\n", lambda _stream, text: self._show.output(task, text)
+                words,
+                env,
+                msgspec.json.encode(task) + b"\n",
+                lambda _stream, text: self._display.show_output(task, text),
             )
-        except (Unfit, ValueError) as error:
+        except (UnusableText, ValueError) as error:
             return f"{self._check}: {error}"
         except OSError as error:
             raise StateError(f"can't start {self._command.words[0]}: {error.strerror}; no task was touched") from error
@@ -137,4 +141,4 @@ class Checks:
         if self._stopped:
             return None
         passed = ending.code == 0 and not ending.timed_out
-        return "" if passed else f"{self._check}: {ending.reason(self._timeout_ms)}"
+        return "" if passed else f"{self._check}: {ending.format_reason(self._timeout_ms)}"

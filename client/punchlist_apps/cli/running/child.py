@@ -1,4 +1,4 @@
-"""One command for one task: what it is given, its output line by line, and how it ended."""
+"""A command for one task as a child process: its environment, its output by line, and its exit."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from punchlist_apps.cli.running import guard, orphans
-from punchlist_apps.cli.running.guard import KILL_AFTER_S, LOOK_S
+from punchlist_apps.cli.running.guard import KILL_AFTER_S, POLL_S
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.things import Task
 
@@ -20,61 +20,61 @@ Stream = Literal["out", "err"]
 
 TAIL_LINES = 20
 TAIL_CHARS = 2_000
-"""How much of the end of an output is told in a result or a reason."""
+"""Limits of the part of an output's end that a result or reason contains."""
 
 MAX_LINE = 1 << 16
-"""A longer line is cut into several, in bytes."""
+"""Maximum length of a line in bytes. Longer ones are split."""
 
 _DRAIN_S = 0.5
-"""How long output is still read after the command has ended: what it left running may hold the pipes for ever."""
+"""Seconds to read output after the command has ended. Its descendants may keep the pipes open forever."""
 
 _CHUNK = 1 << 16
 _MAX_ENV = 100_000
-"""Longest value for the environment, in bytes: Linux takes 128 KiB for a name with its value."""
+"""Maximum length of an environment variable's value in bytes. Linux accepts 128 KiB for name and value."""
 
 
-def environment(task: Task, **more: str) -> dict[str, str]:
-    """What the environment tells of a task; what does not fit in there is on standard input."""
-    told = {
+def build_environment(task: Task, **more: str) -> dict[str, str]:
+    """Return the variables about a task. Values that don't fit are left out; standard input has the whole task."""
+    variables = {
         "PUNCHLIST_TASK": task.id,
         "PUNCHLIST_TITLE": task.title,
         "PUNCHLIST_DESCRIPTION": task.description,
         "PUNCHLIST_ATTEMPT": str(task.attempts),
         **more,
     }
-    return {name: value for name, value in told.items() if "\0" not in value and len(value.encode()) <= _MAX_ENV}
+    return {name: value for name, value in variables.items() if "\0" not in value and len(value.encode()) <= _MAX_ENV}
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """How a command ended: its exit code (negative: the signal), and the ends of its outputs."""
+    """The exit of a command: its code, negative for a signal, and the last lines of its outputs."""
 
     code: int
     out: str
     err: str
     timed_out: bool = False
 
-    def reason(self, timeout_ms: int | None) -> str:
+    def format_reason(self, timeout_ms: int | None) -> str:
         if self.timed_out:
             head = f"timed out after {(timeout_ms or 0) / 1000:g} s"
         elif self.code < 0:
-            head = f"killed by {_signal_name(-self.code)}"
+            head = f"killed by {_name_signal(-self.code)}"
         else:
             head = f"exit code {self.code}"
-        last_lines = self.err or self.out
-        return f"{head}: {last_lines}" if last_lines else head
+        tail = self.err or self.out
+        return f"{head}: {tail}" if tail else head
 
 
 class Child:
-    """A running command, in a session of its own: it and what it starts end together, and Ctrl-C is ours.
+    """A running command in a session of its own, so that it ends with its descendants and doesn't receive Ctrl-C.
 
-    What it leaves running is asked to end when it has ended, and killed after 5 seconds: its group, and where the
-    system lets us adopt orphans (`orphans.adopt`), also what has left the group.
+    When it has ended, its remaining processes get SIGTERM, and SIGKILL after 5 seconds: those of its process group,
+    and those that left the group if the system lets this process adopt orphans (`orphans.adopt`).
 
     Args:
         words: The command.
         env: Its whole environment.
-        stdin: What it may read.
-        on_line: Told each line of its output, without the newline.
+        stdin: Its standard input.
+        on_line: Receives each line of output without the newline.
 
     Raises:
         OSError: It can't be started.
@@ -86,22 +86,22 @@ class Child:
     ) -> None:
         self._mark = secrets.token_hex(8)
         env = {**env, orphans.MARK: self._mark}
-        given = os_calls.open_memory_file()
+        input_file = os_calls.open_memory_file()
         try:
-            os.write(given, stdin)
-            os.lseek(given, 0, os.SEEK_SET)
-            guard.tell(f"+{self._mark}")
+            os.write(input_file, stdin)
+            os.lseek(input_file, 0, os.SEEK_SET)
+            guard.send(f"+{self._mark}")
             self._process = subprocess.Popen(
-                words, env=env, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+                words, env=env, stdin=input_file, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
-            guard.tell(f"={self._mark} {self._process.pid}")
+            guard.send(f"={self._mark} {self._process.pid}")
         except BaseException:
-            guard.tell(f"-{self._mark}")
+            guard.send(f"-{self._mark}")
             raise
         finally:
-            os.close(given)
+            os.close(input_file)
         loop = asyncio.get_running_loop()
-        assert self._process.stdout is not None and self._process.stderr is not None, "asked for"
+        assert self._process.stdout is not None and self._process.stderr is not None, "both are pipes"
         self._outputs = {
             "out": _Output(self._process.stdout.fileno(), lambda line: on_line("out", line)),
             "err": _Output(self._process.stderr.fileno(), lambda line: on_line("err", line)),
@@ -111,14 +111,15 @@ class Child:
         os_calls.watch_child(self._process, loop, self._on_end)
 
     def _on_end(self) -> None:
-        self._kill_after()
-        self._signal(signal.SIGTERM)  # where the leader is not reaped yet, its group's number is surely still its own
+        self._schedule_kill()
+        # Before the leader is reaped: until then, the system doesn't reuse its group's number.
+        self._signal(signal.SIGTERM)
         self._process.wait()
         if not self._ended.done():
             self._ended.set_result(None)
 
     async def wait(self, timeout_s: float | None) -> Ending:
-        """Wait until it ends; after `timeout_s` seconds it is stopped."""
+        """Wait until the command and its descendants have ended; stop them after `timeout_s` seconds."""
         timed_out = False
         try:
             await asyncio.wait_for(asyncio.shield(self._ended), timeout_s)
@@ -126,8 +127,8 @@ class Child:
             timed_out = True
             self.stop()
             await self._ended
-        await self._left_gone()
-        guard.tell(f"-{self._mark}")
+        await self._wait_for_descendants()
+        guard.send(f"-{self._mark}")
         await asyncio.wait([output.ended for output in self._outputs.values()], timeout=_DRAIN_S)
         for output in self._outputs.values():
             output.close()
@@ -135,54 +136,52 @@ class Child:
             if pipe is not None:
                 pipe.close()
         return Ending(
-            self._process.returncode, self._outputs["out"].last_lines(), self._outputs["err"].last_lines(), timed_out
+            self._process.returncode, self._outputs["out"].join_tail(), self._outputs["err"].join_tail(), timed_out
         )
 
     def stop(self) -> None:
-        """Ask it, and what it has started, to end. `wait` kills what still runs after that."""
-        if self._kill_after():
-            loop = asyncio.get_running_loop()
-            loop.call_later(KILL_AFTER_S, self._kill)  # the leader, for whose end `wait` waits first
+        """Send SIGTERM to the process group. `wait` kills the processes that don't end."""
+        if self._schedule_kill():
+            # `wait` kills descendants only after the leader has ended, so kill that from here.
+            asyncio.get_running_loop().call_later(KILL_AFTER_S, self._kill)
         self._signal(signal.SIGTERM)
 
     def _kill(self) -> None:
         if not self._ended.done():
             self._signal(signal.SIGKILL)
 
-    def _kill_after(self) -> bool:
-        """Set the time at which what is left is killed; False if it was set before."""
+    def _schedule_kill(self) -> bool:
+        """Set the deadline of SIGKILL; return False if it was set before."""
         if self._kill_at is not None:
             return False
         self._kill_at = asyncio.get_running_loop().time() + KILL_AFTER_S
         return True
 
-    async def _left_gone(self) -> None:
-        """Wait until nothing is left of the group nor of what has left it; kill it at the deadline."""
+    async def _wait_for_descendants(self) -> None:
+        """Wait until all descendants have ended, in the group and outside of it; kill them at the deadline."""
         loop = asyncio.get_running_loop()
-        asked: set[int] = set()
+        signalled: set[int] = set()
         while True:
             is_late = self._kill_at is not None and loop.time() >= self._kill_at
-            left = set(orphans.left_by(self._mark))
-            orphans.end(left if is_late else left - asked, signal.SIGKILL if is_late else signal.SIGTERM)
-            asked |= left
-            orphans.bury(self._process.pid, asked)
-            if not self._signal(signal.SIGKILL if is_late else 0) and not left:
+            pids = set(orphans.find_orphans(self._mark))
+            orphans.send_signal(pids if is_late else pids - signalled, signal.SIGKILL if is_late else signal.SIGTERM)
+            signalled |= pids
+            orphans.reap(self._process.pid, signalled)
+            if not self._signal(signal.SIGKILL if is_late else 0) and not pids:
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     def _signal(self, number: int) -> bool:
-        """Send a signal to the group; False when nothing is left of it. Its number is not given out before that."""
+        """Send a signal to the group; return False if it has no process. Only then can the system reuse its number."""
         try:
             os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return False
-        except PermissionError:  # what is left has changed its user: it is beyond our reach
+        except (ProcessLookupError, PermissionError):  # PermissionError: the rest runs as another user
             return False
         return True
 
 
 class _Output:
-    """One output: told line by line, its end kept."""
+    """One output stream: delivers its lines and keeps the last ones."""
 
     def __init__(self, fd: int, on_line: Callable[[str], None]) -> None:
         self._fd = fd
@@ -213,7 +212,7 @@ class _Output:
                 self._tail.append(text[:TAIL_CHARS])
             self._on_line(text)
 
-    def last_lines(self) -> str:
+    def join_tail(self) -> str:
         return "\n".join(self._tail)[-TAIL_CHARS:]
 
     def close(self) -> None:
@@ -224,7 +223,7 @@ class _Output:
                 self._deliver([self._rest])
 
 
-def _signal_name(number: int) -> str:
+def _name_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

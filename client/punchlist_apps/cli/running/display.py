@@ -1,4 +1,4 @@
-"""What `punch run` shows: each line of output with its task, and on a terminal how far the list is, below."""
+"""Output of `punch run`: the lines of commands with their tasks, and on a terminal a progress line below them."""
 
 import os
 from collections.abc import Callable
@@ -11,21 +11,21 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.things import Counts, Task
 
 MAX_LOG_BYTES = 10 << 20
-"""A task's log file ends here."""
+"""Maximum size of a task's log file in bytes."""
 
 _BAR = 20
 
 
 class LogFile:
-    """Everything that one run of a task said, up to a bound. What an earlier run has left is never written over."""
+    """The output of one run of a task, up to `MAX_LOG_BYTES`. Files of earlier runs are never overwritten."""
 
     def __init__(self, directory: str, task: Task) -> None:
         make_directories(directory)
-        self.path, descriptor = _fresh(os.path.join(directory, f"{task.id}.{task.attempts}"))
+        self.path, descriptor = _create_log(os.path.join(directory, f"{task.id}.{task.attempts}"))
         self._file: TextIO = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")
         self._left = MAX_LOG_BYTES
 
-    def line(self, text: str) -> None:
+    def write(self, text: str) -> None:
         if self._left <= 0:
             return
         self._left -= len(text) + 1
@@ -36,28 +36,29 @@ class LogFile:
         self._file.close()
 
 
-def _fresh(stem: str) -> tuple[str, int]:
-    """Make a file that is not there yet, since attempts count from one again after a reopening; its path, and open."""
-    path, again = f"{stem}.log", 1
+def _create_log(stem: str) -> tuple[str, int]:
+    """Create and open a log file with a new name, and return its path and descriptor."""
+    path, number = f"{stem}.log", 1
     while True:
         try:
             return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            again += 1
-            path = f"{stem}-{again}.log"
+        except FileExistsError:  # a reopened task counts its attempts from one again
+            number += 1
+            path = f"{stem}-{number}.log"
 
 
-class Show:
-    """Prints lines, and keeps one line of progress below them where there is a terminal.
+class Display:
+    """Prints lines, and on a terminal one progress line below them.
 
     Attributes:
-        lost: Why nothing can be printed any more; the results of commands must not be lost with their output.
-        on_lost: Called once when that happens.
+        write_error: The error that ended the output. It isn't raised immediately, so that the results of running
+            commands are still recorded.
+        on_write_error: Called once for this error.
     """
 
     def __init__(self, style: Style) -> None:
-        self.lost: OSError | None = None
-        self.on_lost: Callable[[], object] = lambda: None
+        self.write_error: OSError | None = None
+        self.on_write_error: Callable[[], object] = lambda: None
         self._style = style
         self._bar = ""
         self._running: dict[str, Task] = {}
@@ -65,18 +66,17 @@ class Show:
 
     @property
     def has_progress(self) -> bool:
-        """Whether there is a terminal to keep a line of progress on."""
         return self._style.terminal
 
-    def output(self, task: Task, text: str) -> None:
+    def show_output(self, task: Task, text: str) -> None:
         self._line(self._style.paint("dim", f"#{safe(task.id)} ") + safe(text, "\t"))
 
-    def started(self, task: Task, name: str = "") -> None:
-        """A command was started for a task; `name` is its title with those of its parents, if it has any."""
+    def show_start(self, task: Task, name: str = "") -> None:
+        """Record that a command runs for a task. `name` is the title, with those of the parents."""
         self._running[task.id] = task
         self._names[task.id] = name or task.title
 
-    def ended(self, task: Task, status: str, note: str = "") -> None:
+    def show_end(self, task: Task, status: str, note: str = "") -> None:
         self._running.pop(task.id, None)
         style = self._style
         mark = style.paint(status, style.glyphs.get(status, style.glyphs["dot"]))
@@ -86,7 +86,7 @@ class Show:
     def note(self, text: str) -> None:
         self._line(self._style.paint("dim", text))
 
-    def progress(self, counts: Counts) -> None:
+    def show_progress(self, counts: Counts) -> None:
         total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
         done = counts.completed + counts.failed
         filled = _BAR * done // total if total else _BAR
@@ -108,13 +108,13 @@ class Show:
         self._draw(bar)
 
     def _write(self, text: str) -> None:
-        if self.lost is not None:
+        if self.write_error is not None:
             return
         try:
             write(text)
         except OSError as error:
-            self.lost = error
-            self.on_lost()
+            self.write_error = error
+            self.on_write_error()
 
     def _draw(self, bar: str) -> None:
         if not self._style.terminal:

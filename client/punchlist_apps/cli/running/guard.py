@@ -19,10 +19,10 @@ from punchlist_apps.cli.running import orphans
 KILL_AFTER_S = 5.0
 """Grace period between SIGTERM and SIGKILL, in seconds, for a command and its descendants."""
 
-LOOK_S = 0.05
-"""Seconds between checks for processes that were asked to end: the kernel reports the end of children alone."""
+POLL_S = 0.05
+"""Seconds between checks whether processes have ended. The kernel reports only the end of children."""
 
-_LAST_S = 1.0
+_REAP_TIMEOUT_S = 1.0
 """Longest wait for killed processes, in seconds: a zombie whose parent does not reap it never ends."""
 
 _input: int | None = None
@@ -30,8 +30,8 @@ _input: int | None = None
 
 
 @contextmanager
-def guarded() -> Generator[None]:
-    """Have a guard end the commands that this process leaves running, even if it is killed."""
+def start_guard() -> Generator[None]:
+    """Start a guard that ends the commands this process leaves running, even if it is killed."""
     global _input  # noqa: PLW0603 - a process has one guard
     # Drop the mark of a runner around this one: that runner would end the guard with its command.
     env = {name: value for name, value in os.environ.items() if name != orphans.MARK}
@@ -44,7 +44,7 @@ def guarded() -> Generator[None]:
         env=env,
         start_new_session=True,
     )
-    assert guard.stdin is not None, "asked for"
+    assert guard.stdin is not None, "it is a pipe"
     _input = guard.stdin.fileno()
     os.set_blocking(_input, False)
     try:
@@ -55,15 +55,15 @@ def guarded() -> Generator[None]:
         guard.wait()  # it ends commands that an exception here has left running
 
 
-def tell(line: str) -> None:
-    """Send the guard a line without waiting, if there is a guard."""
+def send(line: str) -> None:
+    """Send a line to the guard without waiting. Does nothing without a guard."""
     if _input is not None:
         with suppress(BrokenPipeError, BlockingIOError):
             os.write(_input, f"{line}\n".encode())
 
 
 def main() -> None:
-    """Read which commands run until their runner has ended, then end them."""
+    """Track the runner's commands until the runner has ended, then end them."""
     commands: dict[str, int | None] = {}
     for line in sys.stdin:
         mark, _, group = line[1:-1].partition(" ")
@@ -71,32 +71,32 @@ def main() -> None:
             commands.pop(mark, None)
         else:
             commands[mark] = int(group) if group else None
-    _end(commands.keys(), {group for group in commands.values() if group is not None})
+    _end_commands(commands.keys(), {group for group in commands.values() if group is not None})
 
 
-def _end(marks: Iterable[str], groups: set[int]) -> None:
+def _end_commands(marks: Iterable[str], groups: set[int]) -> None:
     kill_at = time.monotonic() + KILL_AFTER_S
-    asked: set[int] = set()
-    while time.monotonic() < kill_at + _LAST_S:
+    signalled: set[int] = set()
+    while time.monotonic() < kill_at + _REAP_TIMEOUT_S:
         number = signal.SIGTERM if time.monotonic() < kill_at else signal.SIGKILL
-        left = {-group for group in groups if _is_left(group)}
-        # Ask each process once: a second SIGTERM makes some programs end without cleaning up.
-        left |= {pid for mark in marks for pid in orphans.marked(mark) if _group_of(pid) not in groups}
-        if not left:
+        pids = {-group for group in groups if _is_alive(group)}
+        pids |= {pid for mark in marks for pid in orphans.find_marked(mark) if _find_group(pid) not in groups}
+        if not pids:
             return
-        orphans.end(left - asked if number == signal.SIGTERM else left, number)
-        asked |= left
-        time.sleep(LOOK_S)
+        # Send SIGTERM to each process once: a second one makes some programs exit without cleaning up.
+        orphans.send_signal(pids - signalled if number == signal.SIGTERM else pids, number)
+        signalled |= pids
+        time.sleep(POLL_S)
 
 
-def _group_of(pid: int) -> int:
+def _find_group(pid: int) -> int:
     try:
         return os.getpgid(pid)
     except ProcessLookupError:
         return 0
 
 
-def _is_left(group: int) -> bool:
+def _is_alive(group: int) -> bool:
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):  # processes of another user can't be ended

@@ -1,4 +1,4 @@
-"""Lanes: each claims one task after the other and runs the command for it, until there is nothing more to do."""
+"""Lanes that work in parallel: each claims a task, runs the command for it, and repeats until no task is left."""
 
 import asyncio
 import errno
@@ -16,34 +16,40 @@ from punchlist.clients.work import FOLLOW_MS, AsyncWork, Terms
 from punchlist.errors import IllegalTransition, LeaseHeld, LeaseLost, RequestRefused
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.failure import StateError
-from punchlist_apps.cli.running.child import Child, Ending, environment
-from punchlist_apps.cli.running.command import Command, Unfit
-from punchlist_apps.cli.running.display import LogFile, Show
+from punchlist_apps.cli.running.child import Child, Ending, build_environment
+from punchlist_apps.cli.running.command import Command, UnusableText
+from punchlist_apps.cli.running.display import Display, LogFile
 from punchlist_apps.cli.running.notify import Notifier
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import PRIORITIES, Task, is_heading
 
 LEASE_MS = 60_000
 
-LONGEST_DELAY_MS = 3_600_000
-"""The delay before a task is tried again does not grow beyond this."""
+MAX_DELAY_MS = 3_600_000
+"""Maximum delay before a retry, in milliseconds."""
 
-_SLACK_S = 2.0
-"""How much longer than that a lane waits: the daemon goes by the wall clock, and we by the monotonic one."""
+_CLOCK_SLACK_S = 2.0
+"""Seconds that a lane waits longer than a retry's delay: the daemon uses the wall clock, lanes the monotonic one."""
 
-_NAMED = 5
+_MAX_NAMES = 5
 
 _PROGRESS_S = 0.2
-"""How long a state of the progress line stands at least."""
+"""Minimum interval between updates of the progress line, in seconds."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to run and how.
+    """The command to run, and its terms.
 
-    `env` is what every command is given besides its task; `log_dir` where the logs of the tasks are. `groups` are
-    labels whose tasks have so many lanes of their own; `jobs` are the lanes of all other tasks. A task whose command
-    fails is tried again `retries` times, after `retry_ms` and twice as long each time. `restart_failed` begins with
-    those that have failed.
+    Attributes:
+        log_dir: The directory of the tasks' log files.
+        env: Variables for every command, in addition to those of its task.
+        jobs: Number of lanes for tasks of no group.
+        keep_going: Whether to continue on a list that has stopped at a failure.
+        follow: Whether to wait for new tasks.
+        groups: Label → number of lanes for its tasks.
+        retries: Maximum number of retries of a task.
+        retry_ms: Delay before the first retry; doubles with each retry.
+        restart_failed: Whether to reopen failed tasks first.
     """
 
     command: Command
@@ -61,27 +67,27 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Lanes:
-    """A run of the command over a list.
+    """One run of `punch run` on a list.
 
     Attributes:
-        failed: The tasks whose last try failed.
-        done: How many were completed.
-        waiting: How many were completed and wait at their gate.
+        failed: The tasks whose last attempt failed.
+        done: Number of completed tasks.
+        waiting: Number of tasks that are done and wait at their gate.
     """
 
     def __init__(
-        self, conversation: AsyncConversation, plan: Plan, show: Show, notifier: Notifier | None = None
+        self, conversation: AsyncConversation, plan: Plan, display: Display, notifier: Notifier | None = None
     ) -> None:
-        self._notifier = notifier or Notifier(None, None, {}, show)
+        self._notifier = notifier or Notifier(None, None, {}, display)
         self._retry_at = 0.0
-        """When the last of the tasks to be tried again becomes ready, by the monotonic clock."""
+        """Monotonic time at which all postponed tasks are ready."""
         self._conversation = conversation
         self._plan = plan
-        self._show = show
+        self._display = display
         self._children: set[Child] = set()
         self._claiming: set[asyncio.Task[Any]] = set()
         self._busy = 0
-        self._turned = asyncio.Event()
+        self._changed = asyncio.Event()
         self._finishing = False
         self._stopped = False
         self.failed: set[str] = set()
@@ -89,146 +95,151 @@ class Lanes:
         self.waiting = 0
 
     async def run(self) -> None:
-        """Work until there is nothing more to be had, or until told to stop."""
+        """Run tasks until none is left, or until `finish` or `stop`."""
         if self._plan.restart_failed:
             await self._restart_failed()
-        beside = [asyncio.create_task(self._watch())] if self._show.has_progress else []
+        helpers = [asyncio.create_task(self._update_progress())] if self._display.has_progress else []
         if self._plan.groups:
-            beside.append(asyncio.create_task(self._turn_with_changes()))
+            helpers.append(asyncio.create_task(self._wake_on_changes()))
         try:
             async with asyncio.TaskGroup() as lanes:
                 for label, jobs in {"": self._plan.jobs, **self._plan.groups}.items():
                     for _ in range(jobs):
-                        lanes.create_task(self._lane(label))
+                        lanes.create_task(self._run_lane(label))
         finally:
-            for task in beside:
-                task.cancel()
-            await self._stopped_children()
-        await self._close()
+            for helper in helpers:
+                helper.cancel()
+            await self._stop_children()
+        await self._report()
 
     async def _restart_failed(self) -> None:
         restarted = 0
         for task in await self._conversation.list(status="failed"):
-            with suppress(IllegalTransition):  # it failed because tasks below it did, and comes back with them
+            # A parent that failed because of its children is reopened with them.
+            with suppress(IllegalTransition):
                 await self._conversation.reopen(task.id)
                 restarted += not is_heading(task.metadata)
-        self._show.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
+        self._display.note(f"restarted {restarted} failed {'task' if restarted == 1 else 'tasks'}")
 
-    async def _close(self) -> None:
+    async def _report(self) -> None:
         info = await self._conversation.info()
         counts = info.counts
         left = counts.pending + counts.in_progress + counts.paused - self.waiting
-        if left > 0:  # headings are no work
+        if left > 0:  # don't count headings
             unfinished = await self._conversation.list(status=("pending", "in_progress", "paused"))
             left -= sum(is_heading(task.metadata) for task in unfinished)
         parts = [f"{self.done} done", f"{len(self.failed)} failed" if self.failed else ""]
         parts += [f"{self.waiting} waiting for approval" if self.waiting else "", f"{left} left" if left > 0 else ""]
-        said = ", ".join(part for part in parts if part)
-        why = await self._why() if left > 0 and not self._stopped else ""
-        self._show.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{said}{why}")
+        summary = ", ".join(part for part in parts if part)
+        reason = await self._explain_rest() if left > 0 and not self._stopped else ""
+        self._display.note(f"{'' if self.done or self.failed or self.waiting else 'nothing to do: '}{summary}{reason}")
         facts = {"conversation": self._conversation.id, "done": self.done, "failed": len(self.failed)}
-        self._notifier.deliver("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
-        await self._notifier.drained()
+        self._notifier.send("finished", {**facts, "waiting": self.waiting, "left": max(left, 0), "counts": counts})
+        await self._notifier.drain()
 
-    async def _why(self) -> str:
-        told = await self._conversation.explain(owner=self._plan.owner)
-        failed = [reason for reason in told.reasons if reason.kind in ("stopped", "failed")]
+    async def _explain_rest(self) -> str:
+        explained = await self._conversation.explain(owner=self._plan.owner)
+        failed = [reason for reason in explained.reasons if reason.kind in ("stopped", "failed")]
         if not failed:
-            return " (punch why ID says why)" if not told.ready else ""
-        names = ", ".join(f"#{reason.by}" for reason in failed[:_NAMED]) + (", …" if len(failed) > _NAMED else "")
-        return f" behind {names}, which failed (punch run --restart-failed tries again)"
+            return " (see why: punch why ID)" if not explained.ready else ""
+        names = ", ".join(f"#{reason.by}" for reason in failed[:_MAX_NAMES])
+        names += ", …" if len(failed) > _MAX_NAMES else ""
+        return f" behind {names}, which failed (to retry: punch run --restart-failed)"
 
-    async def _stopped_children(self) -> None:
-        """Stop what still runs, and wait until nothing of it is left: the loop that would kill it ends with this."""
+    async def _stop_children(self) -> None:
+        """Stop the running commands and wait for their end, since only a running event loop can kill them."""
         for child in self._children:
             child.stop()
         await asyncio.gather(*(child.wait(None) for child in self._children))
 
     def finish(self) -> None:
+        """Claim no more tasks, but let running commands end."""
         self._finishing = True
         for claiming in self._claiming:
             claiming.cancel()
-        self._turn()
+        self._wake_lanes()
 
     def stop(self) -> None:
+        """Claim no more tasks, stop the running commands and release their tasks."""
         self._stopped = True
         self.finish()
         for child in self._children:
             child.stop()
 
     @property
-    def was_stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         return self._stopped
 
-    async def _watch(self) -> None:
-        """Keep the progress line current: after what happens here, and not more often than somebody can read."""
+    async def _update_progress(self) -> None:
+        """Update the progress line after each change by a lane, at most every `_PROGRESS_S` seconds."""
         while True:
-            turned = self._turned
-            self._show.progress((await self._conversation.info()).counts)
+            changed = self._changed
+            self._display.show_progress((await self._conversation.info()).counts)
             await asyncio.sleep(_PROGRESS_S)
-            await turned.wait()
+            await changed.wait()
 
-    def _turn(self) -> None:
-        self._turned.set()
-        self._turned = asyncio.Event()
+    def _wake_lanes(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
-    async def _turn_with_changes(self) -> None:
-        """Lanes that choose tasks by their labels look again when the list has changed."""
+    async def _wake_on_changes(self) -> None:
+        """Wake the lanes after each change of the list: with groups they choose tasks themselves."""
         async with self._conversation.watch() as changes:
             async for _ in changes:
-                self._turn()
+                self._wake_lanes()
 
-    async def _lane(self, label: str) -> None:
+    async def _run_lane(self, label: str) -> None:
         waits = self._plan.follow and not self._plan.groups
         terms = Terms(self._plan.owner, None, LEASE_MS, FOLLOW_MS if waits else 0)
         work = AsyncWork(self._conversation.client, self._conversation.calls, terms)
-        task = await self._next(work, label)
+        task = await self._next_task(work, label)
         while task is not None:
             self._busy += 1
-            finish = await self._run(work, task)
-            # The end of one task and the claim of the next go out together: one commit for both.
-            finishing = asyncio.create_task(self._settled(task, finish))
+            finish = await self._run_task(work, task)
+            # Send the end of one task and the claim of the next together, so that they share a commit.
+            finishing = asyncio.create_task(self._finish_task(task, finish))
             await asyncio.sleep(0)
-            task = await self._next(work, label)
+            task = await self._next_task(work, label)
             await finishing
-            self._turn()
+            self._wake_lanes()
 
-    async def _settled(self, task: Task, finish: Coroutine[Any, Any, object]) -> None:
+    async def _finish_task(self, task: Task, finish: Coroutine[Any, Any, object]) -> None:
         try:
-            done = await finish
-            if isinstance(done, SetStatusResult):
+            result = await finish
+            if isinstance(result, SetStatusResult):
                 stored.record_tasks(self._conversation.id, [task.id])
-            if isinstance(done, SetStatusResult) and done.task.waits_for is not None:
-                self.done -= 1
-                self.waiting += 1
-                self._show.note(f"#{task.id} waits for a {done.task.waits_for}")
-                self._notify("waiting", done.task)
+                if result.task.waits_for is not None:
+                    self.done -= 1
+                    self.waiting += 1
+                    self._display.note(f"#{task.id} waits for a {result.task.waits_for}")
+                    self._notify("waiting", result.task)
         except (LeaseLost, LeaseHeld) as error:
-            self._show.note(f"#{task.id}: the claim was lost meanwhile: {error}")
+            self._display.note(f"#{task.id}: the claim was lost: {error}")
         finally:
-            self._busy -= 1  # not sooner: a lane that found nothing would leave before this made something ready
-            self._turn()
+            # Only now: an idle lane must not leave before the end of this task has made others ready.
+            self._busy -= 1
+            self._wake_lanes()
 
-    async def _next(self, work: AsyncWork, label: str) -> Task | None:
+    async def _next_task(self, work: AsyncWork, label: str) -> Task | None:
         while not self._finishing:
-            turned = self._turned
-            task = await self._claimed(work, label)
+            changed = self._changed
+            task = await self._claim_cancellably(work, label)
             if task is not None:
                 return task
-            # What another lane finished meanwhile may have made something ready after the daemon had answered this one.
-            if not turned.is_set():
+            # If another lane has finished a task since, that may have made others ready after the daemon's response.
+            if not changed.is_set():
                 retry_s = self._retry_at - time.monotonic()
                 follows = self._plan.follow and bool(self._plan.groups)
                 if not (self._busy or follows or retry_s > 0):
                     return None
-                # The time of a task that is to be tried again makes it ready too.
+                # A postponed task becomes ready by time, without a change.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(retry_s if retry_s > 0 else None):
-                        await turned.wait()
+                        await changed.wait()
         return None
 
-    async def _claimed(self, work: AsyncWork, label: str) -> Task | None:
-        claiming = asyncio.create_task(self._take(work, label))
+    async def _claim_cancellably(self, work: AsyncWork, label: str) -> Task | None:
+        claiming = asyncio.create_task(self._claim(work, label))
         self._claiming.add(claiming)
         try:
             return await claiming
@@ -240,7 +251,7 @@ class Lanes:
         finally:
             self._claiming.discard(claiming)
 
-    async def _take(self, work: AsyncWork, label: str) -> Task | None:
+    async def _claim(self, work: AsyncWork, label: str) -> Task | None:
         groups = self._plan.groups
         if not groups:
             wait_s = self._retry_at - time.monotonic()
@@ -254,72 +265,76 @@ class Lanes:
         )
         for ready in urgent_first:
             if label in ready.labels or (not label and groups.keys().isdisjoint(ready.labels)):
-                with suppress(RequestRefused):  # another was faster
+                with suppress(RequestRefused):  # another worker was faster
                     return await work.take(ready.id)
         return None
 
-    async def _run(self, work: AsyncWork, task: Task) -> Coroutine[Any, Any, object]:
-        """Run the command for a task; what is to be told of it."""
-        self._show.started(task, _path(work, task))
-        self._turn()
+    async def _run_task(self, work: AsyncWork, task: Task) -> Coroutine[Any, Any, object]:
+        """Run the command for a task and return the call that reports its outcome to the daemon."""
+        self._display.show_start(task, _build_title_path(work, task))
+        self._wake_lanes()
         log = LogFile(self._plan.log_dir, task)
         try:
-            ending = await self._ending(work, task, log)
-        except (Unfit, ValueError) as error:  # ValueError: a word holds a null byte
-            said = str(error)
-            log.line(said)
-            return self._fail(work, task, said)
+            ending = await self._run_command(work, task, log)
+        except (UnusableText, ValueError) as error:  # ValueError: a word holds a null byte
+            log.write(str(error))
+            return self._fail(work, task, str(error))
         except OSError as error:
-            if error.errno != errno.E2BIG:  # the command is at fault, not the task: every other task would fail as well
+            problem = f"can't start {self._plan.command.words[0]}: {error.strerror}"
+            # E2BIG is the task's fault. Any other error is the command's, and all tasks would fail: end the run.
+            if error.errno != errno.E2BIG:
                 await work.release()
-                raise StateError(f"can't start {self._plan.command.words[0]}: {error.strerror}") from error
-            said = f"can't start {self._plan.command.words[0]}: {error.strerror}"
-            log.line(said)
-            return self._fail(work, task, said)
+                raise StateError(problem) from error
+            log.write(problem)
+            return self._fail(work, task, problem)
         finally:
             log.close()
         if self._stopped:
-            self._show.ended(task, "pending", "given back")
+            self._display.show_end(task, "pending", "released")
             return work.release()
         if ending.code == 0 and not ending.timed_out:
             self.done += 1
             self.failed.discard(task.id)
-            self._show.ended(task, "completed", ending.out.rpartition("\n")[2])
+            self._display.show_end(task, "completed", ending.out.rpartition("\n")[2])
             return work.complete(ending.out or None)
-        reason = ending.reason(self._plan.timeout_ms)
+        reason = ending.format_reason(self._plan.timeout_ms)
         if task.attempts <= self._plan.retries:
             return self._postpone(work, task, reason)
         return self._fail(work, task, reason, log.path)
 
     def _postpone(self, work: AsyncWork, task: Task, reason: str) -> Coroutine[Any, Any, None]:
         plan = self._plan
-        delay_ms = min(plan.retry_ms << min(max(task.attempts - 1, 0), 32), LONGEST_DELAY_MS)
-        self._show.ended(task, "pending", reason)
-        when = f"in {delay_ms / 1000:g} s" if delay_ms else "at once"
-        self._show.note(f"  attempt {task.attempts} of {plan.retries + 1} failed; again {when}")
-        self._retry_at = max(self._retry_at, time.monotonic() + delay_ms / 1000 + _SLACK_S)
+        delay_ms = min(plan.retry_ms << min(max(task.attempts - 1, 0), 32), MAX_DELAY_MS)
+        self._display.show_end(task, "pending", reason)
+        when = f"in {delay_ms / 1000:g} s" if delay_ms else "now"
+        self._display.note(f"  attempt {task.attempts} of {plan.retries + 1} failed; retry {when}")
+        self._retry_at = max(self._retry_at, time.monotonic() + delay_ms / 1000 + _CLOCK_SLACK_S)
         return work.postpone(reason, round(time.time() * 1000) + delay_ms)
 
     def _notify(self, event: str, task: Task, **facts: str) -> None:
-        self._notifier.deliver(event, {"conversation": self._conversation.id, "task": task, **facts})
+        self._notifier.send(event, {"conversation": self._conversation.id, "task": task, **facts})
 
     def _fail(self, work: AsyncWork, task: Task, reason: str, log: str = "") -> Coroutine[Any, Any, None]:
         self.failed.add(task.id)
         self._notify("failed", task, reason=reason)
-        self._show.ended(task, "failed", reason)
+        self._display.show_end(task, "failed", reason)
         if log:
-            self._show.note(f"  {log}")
+            self._display.note(f"  {log}")
         return work.fail(reason)
 
-    async def _ending(self, work: AsyncWork, task: Task, log: LogFile) -> Ending:
-        words = self._plan.command.for_task(task)
-        told = {"PUNCHLIST_OWNER": self._plan.owner, "PUNCHLIST_FENCE": str(work.fence), "PUNCHLIST_LOG": log.path}
-        told["PUNCHLIST_PATH"] = _path(work, task)
-        env = {**os.environ, **self._plan.env, **environment(task, **told)}
+    async def _run_command(self, work: AsyncWork, task: Task, log: LogFile) -> Ending:
+        words = self._plan.command.build_words(task)
+        claim = {
+            "PUNCHLIST_OWNER": self._plan.owner,
+            "PUNCHLIST_FENCE": str(work.fence),
+            "PUNCHLIST_LOG": log.path,
+            "PUNCHLIST_PATH": _build_title_path(work, task),
+        }
+        env = {**os.environ, **self._plan.env, **build_environment(task, **claim)}
 
         def on_line(stream: str, text: str) -> None:
-            log.line(text)
-            self._show.output(task, text)
+            log.write(text)
+            self._display.show_output(task, text)
 
         child = Child(words, env, msgspec.json.encode(task) + b"\n", on_line)
         self._children.add(child)
@@ -331,5 +346,5 @@ class Lanes:
             self._children.discard(child)
 
 
-def _path(work: AsyncWork, task: Task) -> str:
-    return with_path(task.title, [one.title for one in work.path])
+def _build_title_path(work: AsyncWork, task: Task) -> str:
+    return with_path(task.title, [parent.title for parent in work.path])

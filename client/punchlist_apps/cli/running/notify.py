@@ -1,4 +1,4 @@
-"""Tells a command or a webhook what becomes of tasks: that one has failed, waits for a person, or all are finished."""
+"""Notifies a command or a webhook when a task has failed, a task waits for a person, or all are finished."""
 
 import asyncio
 import contextlib
@@ -15,71 +15,71 @@ import msgspec
 
 from punchlist_apps.cli.printing.failure import StateError, UsageError
 from punchlist_apps.cli.running.child import Child
-from punchlist_apps.cli.running.display import Show
+from punchlist_apps.cli.running.display import Display
 
-PATIENCE_S = 30.0
-"""How long a notification may take; then it is given up, and its command is killed."""
+TIMEOUT_S = 30.0
+"""Upper limit for one notification, in seconds. After it the command is killed."""
 
 
 class Notifier:
-    """Where notifications go. What goes wrong with one is told and stops nothing.
+    """Sends notifications. A failed one is reported and doesn't stop the run.
 
     Args:
-        command: Split into words and run without a shell; it reads the notification as JSON from standard input.
-        url: Gets it by POST as JSON.
+        command: Split into words and run without a shell. Standard input has the notification as JSON.
+        url: Receives the notification as JSON by POST.
         env: The environment of the command.
-        show: Where problems are told.
+        display: Prints problems.
 
     Raises:
-        UsageError: The command is not there, or the URL is none of http or https.
+        UsageError: The command is not found, or the URL is not http or https.
     """
 
-    def __init__(self, command: str | None, url: str | None, env: Mapping[str, str], show: Show) -> None:
-        self._words = _words(command)
-        self._url = _url(url)
+    def __init__(self, command: str | None, url: str | None, env: Mapping[str, str], display: Display) -> None:
+        self._words = _parse_command(command)
+        self._url = _check_url(url)
         self._env = env
-        self._show = show
-        self._underway: set[asyncio.Task[None]] = set()
+        self._display = display
+        self._in_flight: set[asyncio.Task[None]] = set()
 
-    def deliver(self, event: str, facts: Mapping[str, Any]) -> None:
-        """Send a notification on its way: `failed`, `waiting` or `finished`, and what there is to say about it."""
+    def send(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Start to send a notification of an event: `failed`, `waiting` or `finished`."""
         body = msgspec.json.encode({"event": event, **facts})
-        ways: list[Coroutine[Any, Any, None]] = []
+        deliveries: list[Coroutine[Any, Any, None]] = []
         if self._words:
-            ways.append(self._run(event, body))
+            deliveries.append(self._run(event, body))
         if self._url:
-            ways.append(self._post(body))
-        for way in ways:
-            task = asyncio.create_task(way)
-            self._underway.add(task)
-            task.add_done_callback(self._underway.discard)
+            deliveries.append(self._post(body))
+        for delivery in deliveries:
+            task = asyncio.create_task(delivery)
+            self._in_flight.add(task)
+            task.add_done_callback(self._in_flight.discard)
 
-    async def drained(self) -> None:
-        await asyncio.gather(*self._underway)
+    async def drain(self) -> None:
+        await asyncio.gather(*self._in_flight)
 
     async def _run(self, event: str, body: bytes) -> None:
         try:
-            child = Child(self._words, {**self._env, "PUNCHLIST_EVENT": event}, body + b"\n", _unheard)
+            child = Child(self._words, {**self._env, "PUNCHLIST_EVENT": event}, body + b"\n", _ignore_output)
         except (OSError, ValueError) as error:
-            self._show.note(f"can't notify: {self._words[0]}: {error}")
+            self._display.note(f"can't notify: {self._words[0]}: {error}")
             return
-        ending = await child.wait(PATIENCE_S)
+        ending = await child.wait(TIMEOUT_S)
         if ending.code or ending.timed_out:
-            self._show.note(f"can't notify: {self._words[0]}: {ending.reason(int(PATIENCE_S * 1000))}")
+            self._display.note(f"can't notify: {self._words[0]}: {ending.format_reason(int(TIMEOUT_S * 1000))}")
 
     async def _post(self, body: bytes) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                await _in_thread(self._url, body)
+            async with asyncio.timeout(TIMEOUT_S):
+                await _post_in_thread(self._url, body)
         except (OSError, ValueError, HTTPException) as error:  # a TimeoutError is one too
-            self._show.note(f"can't notify: {urlsplit(self._url).hostname}: {error}")
+            self._display.note(f"can't notify: {urlsplit(self._url).hostname}: {error}")
 
 
-def _unheard(_stream: str, _text: str) -> None:
-    """What a notification prints is nobody's business but its reason, if it fails."""
+def _ignore_output(_stream: str, _text: str) -> None:
+    """Discard the output: the reason of a failure has its last lines."""
 
 
-def _words(command: str | None) -> list[str]:
+def _parse_command(command: str | None) -> list[str]:
     if command is None:
         return []
     try:
@@ -87,11 +87,11 @@ def _words(command: str | None) -> list[str]:
     except ValueError as error:
         raise UsageError(f"--notify: {error}") from None
     if not words or shutil.which(words[0]) is None:
-        raise StateError(f"--notify: there is no command {command!r}; no task was touched")
+        raise StateError(f"--notify: command not found: {command!r}; no task was touched")
     return words
 
 
-def _url(url: str | None) -> str:
+def _check_url(url: str | None) -> str:
     if url is None:
         return ""
     parts = urlsplit(url)
@@ -100,23 +100,23 @@ def _url(url: str | None) -> str:
     return url
 
 
-async def _in_thread(url: str, body: bytes) -> None:
-    """Post in a thread that nobody waits for longer than there is patience: a slow server could keep it for ever."""
+async def _post_in_thread(url: str, body: bytes) -> None:
+    """Post in a daemon thread, which doesn't delay the exit: a slow server could occupy it forever."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
-    def settle(error: Exception | None) -> None:
+    def set_outcome(error: Exception | None) -> None:
         if not done.done():
             done.set_result(None) if error is None else done.set_exception(error)
 
     def post() -> None:
-        failed: Exception | None = None
+        failure: Exception | None = None
         try:
             _post(url, body)
         except Exception as error:
-            failed = error
+            failure = error
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, failed)
+            loop.call_soon_threadsafe(set_outcome, failure)
 
     threading.Thread(target=post, daemon=True).start()
     await done
@@ -128,7 +128,7 @@ def _post(url: str, body: bytes) -> None:
 
     request = Request(url, body, {"Content-Type": "application/json", "User-Agent": f"punch-run/{os.getpid()}"})
     try:
-        urlopen(request, timeout=PATIENCE_S).close()
+        urlopen(request, timeout=TIMEOUT_S).close()
     except HTTPError as error:
         error.close()
         raise

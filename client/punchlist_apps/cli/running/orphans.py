@@ -1,7 +1,7 @@
-"""What commands leave running, also outside of their group: it becomes ours when its parent ends, and is ended.
+"""Finds and ends processes that commands leave running, even outside of their process group.
 
 On Linux a process can adopt the orphans among its descendants (`PR_SET_CHILD_SUBREAPER`). Each command has a mark in
-its environment, which what it starts inherits. Elsewhere, the command's group alone is ended.
+its environment, which its descendants inherit. On other systems only the command's process group is ended.
 """
 
 import contextlib
@@ -11,32 +11,32 @@ from collections.abc import Iterable
 from punchlist_schemas.system import os_calls
 
 MARK = "PUNCHLIST_RUN"
-"""The variable with the mark of a command."""
+"""Environment variable with the mark of a command."""
 
 
 adopt = os_calls.adopt_orphans
-"""Become the parent of what commands leave behind; False where the system can't."""
+"""Make this process the parent of orphaned descendants; return False if the system can't."""
 
 
-def left_by(mark: str) -> list[int]:
-    """The orphans that a command with this mark has left us."""
+def find_orphans(mark: str) -> list[int]:
+    """Return the orphaned descendants of the command with this mark, adopted by this process."""
     return os_calls.find_by_variable(f"{MARK}={mark}".encode(), parent=os.getpid())
 
 
-def marked(mark: str) -> list[int]:
-    """The command with this mark and its descendants, of any parent."""
+def find_marked(mark: str) -> list[int]:
+    """Return the command with this mark and its descendants, of any parent."""
     return os_calls.find_by_variable(f"{MARK}={mark}".encode())
 
 
-def end(pids: Iterable[int], number: int) -> None:
-    """Send a signal to processes; a negative number is that of a group."""
+def send_signal(pids: Iterable[int], number: int) -> None:
+    """Send a signal to processes. A negative id is a process group."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def bury(group: int, pids: Iterable[int]) -> None:
-    """Let go of orphans that have ended, in a process group or by their ids: as zombies they would count as running."""
+def reap(group: int, pids: Iterable[int]) -> None:
+    """Reap orphans that have ended, of a group or by their ids. As zombies they would count as running."""
     for pid in (-group, *pids):
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(pid, os.WNOHANG)[0]:

@@ -171,7 +171,7 @@ class Draft:
         """
         if not self.items:
             passed = ", ".join(f"{one.count} × {one.text}" for one in self.passed.values())
-            raise FormatError(f"no tasks found ({self.source}){': passed over ' + passed if passed else ''}", self.name)
+            raise FormatError(f"no tasks found ({self.source}){': skipped ' + passed if passed else ''}", self.name)
         for item in self.items:
             wanted = dict.fromkeys(one for one in item.blocked_by if one != item.ref)
             item.blocked_by = [one for one in wanted if one in self._by_ref]

@@ -14,7 +14,7 @@ from punchlist_testing.daemon import Running
 
 
 class Outcome(NamedTuple):
-    """What one run of the command line did."""
+    """The exit code and output of one command."""
 
     code: int
     out: str
@@ -42,7 +42,7 @@ def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An environment and a directory of our own, in which no daemon is started by itself."""
+    """An isolated environment and directory, without autostart of a daemon."""
     for name in ("PUNCHLIST_CONVERSATION", "CLAUDE_PROJECT_DIR", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     settings = {"HOME": tmp_path, "XDG_RUNTIME_DIR": tmp_path / "runtime", "XDG_DATA_HOME": tmp_path / "share"}
@@ -66,8 +66,8 @@ def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
         wire.written.clear()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
         code = main(list(words))
-        told = capfd.readouterr()
-        return Outcome(code, told.out, told.err)
+        captured = capfd.readouterr()
+        return Outcome(code, captured.out, captured.err)
 
     return run
 

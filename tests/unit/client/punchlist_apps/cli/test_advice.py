@@ -1,4 +1,4 @@
-"""What messages and pages tell a person to type is a command that exists."""
+"""Commands in messages and pages exist."""
 
 import ast
 import re
@@ -16,14 +16,14 @@ SOURCES = sorted(path for folder in ("client", "daemon", "schemas") for path in 
 _NAMED = re.compile(r"\bpunch (daemon|queue|space|agent) ([a-z]+)\b")
 
 
-def unknown(text: str) -> list[str]:
-    """The commands of a group that a text names and that do not exist."""
+def find_unknown(text: str) -> list[str]:
+    """Return the group commands in a text that don't exist."""
     names = (f"{group} {word}" for group, word in _NAMED.findall(text))
     return [name for name in names if name not in COMMANDS and name not in ALIASES]
 
 
-def literals(path: Path) -> Iterator[str]:
-    """The texts of a module that names such a command, f-strings in their constant parts."""
+def find_literals(path: Path) -> Iterator[str]:
+    """Yield the string constants of a module with group commands, f-strings in parts."""
     source = path.read_text("utf-8")
     if not _NAMED.search(source):
         return
@@ -33,12 +33,12 @@ def literals(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
-def test_every_command_of_a_group_that_a_page_names_exists(page: Path) -> None:
-    assert unknown(page.read_text("utf-8")) == []
+def test_group_commands_in_docs_exist(page: Path) -> None:
+    assert find_unknown(page.read_text("utf-8")) == []
 
 
-def test_every_command_of_a_group_that_a_message_names_exists() -> None:
+def test_group_commands_in_messages_exist() -> None:
     assert set(GROUPS) - {"list"} == {"daemon", "queue", "space", "agent"}
-    texts = [(path.relative_to(ROOT), text) for path in SOURCES for text in literals(path)]
-    assert [(str(path), wrong) for path, text in texts for wrong in unknown(text)] == []
+    texts = [(path.relative_to(ROOT), text) for path in SOURCES for text in find_literals(path)]
+    assert [(str(path), wrong) for path, text in texts for wrong in find_unknown(text)] == []
     assert sum(len(_NAMED.findall(text)) for _, text in texts) > 50

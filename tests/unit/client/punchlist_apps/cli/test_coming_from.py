@@ -1,4 +1,4 @@
-"""docs/coming-from.md: each of its commands does what the page says."""
+"""The commands in docs/coming-from.md work as the page says."""
 
 import json
 import re
@@ -29,13 +29,13 @@ PIPED = {
 }
 
 
-def imports() -> list[str]:
+def list_imports() -> list[str]:
     table = PAGE.partition("| you have | command |")[2].partition("\n\n")[0]
     return [command.replace("\\|", "|") for command in re.findall(r"`([^`]*punch import[^`]*)`", table)]
 
 
-@pytest.mark.parametrize("command", imports())
-def test_every_way_in_of_the_page_brings_the_task(
+@pytest.mark.parametrize("command", list_imports())
+def test_every_import_of_the_page_works(
     punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     for name, text in FILES.items():
@@ -45,19 +45,17 @@ def test_every_way_in_of_the_page_brings_the_task(
     producer, _, line = command.rpartition(" | ")
     stdin = next((text for start, text in PIPED.items() if producer.startswith(start)), "")
     assert bool(producer) is bool(stdin)
-    done = punch(*shlex.split(line.replace("~/.claude/", ""))[1:], "-c", "in", stdin=stdin)
-    assert done.lines[0].startswith("imported 1 task (")
+    outcome = punch(*shlex.split(line.replace("~/.claude/", ""))[1:], "-c", "in", stdin=stdin)
+    assert outcome.lines[0].startswith("imported 1 task (")
     assert [task["title"] for task in json.loads(punch("list", "-c", "in", "--json").out)["tasks"]] == ["a"]
 
 
-def test_every_word_of_the_page_is_a_command_that_works(
-    punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_of_the_page_works(punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for title in ("a word", "b", "c"):
         punch("add", title)
     assert len(WORDS) > 12
     for command in WORDS:
-        done = punch(*shlex.split(command)[1:])
-        assert (done.code, done.err.startswith("error")) == (0, False), command
+        outcome = punch(*shlex.split(command)[1:])
+        assert (outcome.code, outcome.err.startswith("error")) == (0, False), command
     assert (tmp_path / "list.json").exists()

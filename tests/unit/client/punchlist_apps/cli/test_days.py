@@ -1,4 +1,4 @@
-"""A date without a time is the same day in every time zone, on each face and through each file."""
+"""A date without a time is the same day in every time zone, in every application and file."""
 
 import json
 import re
@@ -25,7 +25,7 @@ Zone = Callable[[str], None]
 
 @pytest.fixture
 def zone(monkeypatch: pytest.MonkeyPatch) -> Generator[Zone]:
-    """Moves this process to another time zone; the daemon stays where it is."""
+    """Move this process, but not the daemon, to another time zone."""
 
     def move(name: str) -> None:
         monkeypatch.setenv("TZ", name)
@@ -36,12 +36,12 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Generator[Zone]:
     time.tzset()
 
 
-def joined(parts: list[tuple[str, str]]) -> str:
+def join_text(parts: list[tuple[str, str]]) -> str:
     return "".join(text for _, text in parts)
 
 
-def faces(punch: Any) -> dict[str, str]:
-    """What each face shows of task 1."""
+def show_everywhere(punch: Any) -> dict[str, str]:
+    """Return task 1 as each application shows it."""
     value = punch("show", "1", "--json").json["task"]
     task = msgspec.convert(value, Task)
     context = DrawContext(UNICODE_GLYPHS, round(time.time() * 1000), 0, 200)
@@ -51,24 +51,24 @@ def faces(punch: Any) -> dict[str, str]:
         "show": punch("show", "1").out,
         "log": punch("log").out,
         "why": punch("why", "1").out,
-        "row": joined(draw_task(task, context)),
-        "detail": joined(draw_detail(task, {}, context)),
+        "row": join_text(draw_task(task, context)),
+        "detail": join_text(draw_detail(task, {}, context)),
         "form": f"{form['due']} {form['not_before']}",
         "agents": "\n".join(phrases.format_details(task, 1_000)),
     }
 
 
-@pytest.mark.parametrize("born", ZONES)
-def test_a_day_is_that_day_wherever_it_is_read(punch: Any, zone: Zone, born: str) -> None:
-    zone(born)
+@pytest.mark.parametrize("origin", ZONES)
+def test_a_day_is_the_same_in_every_zone(punch: Any, zone: Zone, origin: str) -> None:
+    zone(origin)
     punch("add", "release", "--due", DAY)
     punch("edit", "1", "--after-date", DAY)
     for name in ZONES:
         zone(name)
-        for face, told in faces(punch).items():
-            assert DAY in told, (name, face)
-            assert "2126-12-23" not in told and "2126-12-25" not in told, (name, face)
-            assert not re.search(rf"{DAY} \d\d:", told), f"{face} in {name} tells no time of day"
+        for face, text in show_everywhere(punch).items():
+            assert DAY in text, (name, face)
+            assert "2126-12-23" not in text and "2126-12-25" not in text, (name, face)
+            assert not re.search(rf"{DAY} \d\d:", text), f"{face} in {name} shows no time of day"
 
 
 def test_a_deferral_ends_where_it_was_set(punch: Any, zone: Zone) -> None:
@@ -79,7 +79,7 @@ def test_a_deferral_ends_where_it_was_set(punch: Any, zone: Zone) -> None:
     assert (task["not_before"], task["not_before_day"]) == (begins * 1000, DAY)
 
 
-def test_due_today_is_today_and_what_is_late(punch: Any, zone: Zone) -> None:
+def test_due_today_includes_overdue_tasks(punch: Any, zone: Zone) -> None:
     for name in ZONES:
         zone(name)
         punch("list", "clear", "--yes")
@@ -132,7 +132,7 @@ def test_a_second_import_elsewhere_changes_nothing(punch: Any, home: Path, zone:
 
 
 @pytest.mark.parametrize("form", ["json", "md"])
-def test_an_export_moves_days_notes_and_times_whole(punch: Any, home: Path, zone: Zone, form: str) -> None:
+def test_an_export_keeps_days_notes_and_times(punch: Any, home: Path, zone: Zone, form: str) -> None:
     zone("Europe/Berlin")
     punch("add", "release", "--due", DAY, "--after-date", "2126-12-01")
     punch("add", "call", "--due", "2126-12-24 18:00")
@@ -165,22 +165,22 @@ def test_a_day_is_sorted_by_its_end_here(punch: Any, zone: Zone) -> None:
     punch("add", "tea", "--due", "2126-11-29")
     for name, order in (("UTC", "2 1 4 3"), ("Pacific/Kiritimati", "1 2 4 3"), ("Pacific/Pago_Pago", "2 1 4 3")):
         zone(name)
-        told = punch("list", "--sort", "due", "--json").json
-        assert [task["id"] for task in told["tasks"]] == order.split(), name
+        result = punch("list", "--sort", "due", "--json").json
+        assert [task["id"] for task in result["tasks"]] == order.split(), name
     zone("Pacific/Kiritimati")
     first = punch("list", "--sort", "due", "--limit", "2")
     assert "2 of 4" in first.lines[0]
     assert [line.split()[1] for line in first.lines[1:]] == ["#1", "#2"]
 
 
-def test_an_old_file_leaves_what_was_changed_here(punch: Any, home: Path) -> None:
+def test_an_old_file_keeps_local_changes(punch: Any, home: Path) -> None:
     (home / "i.jsonl").write_text('{"id":"x-1","title":"Alpha","status":"open","issue_type":"task"}\n')
     punch("import", "i.jsonl")
     punch("edit", "1", "--title", "Alpha, better")
     again = punch("import", "i.jsonl")
-    assert again.lines[0] == "imported 0 tasks, 1 unchanged, 1 kept as changed here since (beads)"
+    assert again.lines[0] == "imported 0 tasks, 1 unchanged, 1 kept with local changes (beads)"
     assert "Alpha, better" in punch("list").out
     assert "imported" not in punch("show", "1").out
     (home / "i.jsonl").write_text('{"id":"x-1","title":"Beta","status":"open","issue_type":"task","priority":0}\n')
-    assert punch("import", "i.jsonl").lines[0].startswith("imported 0 tasks, 1 brought up to date, 1 kept")
+    assert punch("import", "i.jsonl").lines[0].startswith("imported 0 tasks, 1 updated, 1 kept")
     assert "‼ Alpha, better" in punch("list").out

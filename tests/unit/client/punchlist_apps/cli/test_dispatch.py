@@ -18,7 +18,7 @@ Punch = Callable[..., Any]
 
 
 @pytest.mark.parametrize(
-    ("fault", "code", "told"),
+    ("error", "code", "message"),
     [
         (DaemonUnavailable("gone"), 69, "error: gone\n"),
         (UsageError("odd"), 2, "error: odd\n"),
@@ -29,13 +29,13 @@ Punch = Callable[..., Any]
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
-def test_what_ends_a_command_becomes_an_exit_code_and_the_connection_is_let_go(
-    fault: BaseException, code: int, told: str, capfd: Any, monkeypatch: pytest.MonkeyPatch
+def test_exceptions_become_exit_codes_and_close_connections(
+    error: BaseException, code: int, message: str, capfd: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[Context] = []
 
     def failing(context: Context) -> int:
-        raise fault
+        raise error
 
     def close(context: Context) -> None:
         closed.append(context)
@@ -43,19 +43,19 @@ def test_what_ends_a_command_becomes_an_exit_code_and_the_connection_is_let_go(
     monkeypatch.setattr(completion, "run_completion", failing)
     monkeypatch.setattr(Context, "close", close)
     assert dispatch.run(["completion", "bash"]) == code
-    assert capfd.readouterr().err.startswith(told)
+    assert capfd.readouterr().err.startswith(message)
     assert len(closed) == 1
 
 
-def test_a_bug_is_not_hidden_and_has_an_exit_code_of_its_own(capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_prints_a_traceback(capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(context: Context) -> int:
         return 1 // 0
 
     monkeypatch.setattr(completion, "run_completion", failing)
     assert dispatch.run(["completion", "bash"]) == 70
-    told = capfd.readouterr().err
-    assert "ZeroDivisionError" in told
-    assert "please report it" in told
+    output = capfd.readouterr().err
+    assert "ZeroDivisionError" in output
+    assert "report it with the traceback" in output
 
 
 @pytest.mark.parametrize("words", [("add", "x", "--meta", "novalue"), ("add", "")])
@@ -70,25 +70,23 @@ OF_TASKS = [
 ]
 
 
-def test_an_empty_task_is_refused_by_every_command(punch: Punch) -> None:
+def test_every_command_rejects_an_empty_task(punch: Punch) -> None:
     punch("add", "a")
     version = punch("list", "--json").json["version"]
     for words in OF_TASKS:
         for empty in ("", " ", "#", ","):
-            told = punch(*words.split(), empty)
-            assert told.code == 2 or (empty == "," and told.code == 1 and "," in told.err), (words, empty)
+            outcome = punch(*words.split(), empty)
+            assert outcome.code == 2 or (empty == "," and outcome.code == 1 and "," in outcome.err), (words, empty)
     assert punch("list", "--json").json["version"] == version
 
 
-def test_the_version_tells_the_build_that_a_daemon_of_the_same_files_tells_and_needs_no_command(capfd: Any) -> None:
+def test_the_version_shows_the_daemons_build(capfd: Any) -> None:
     assert dispatch.run(["--version", "list"]) == 0
     build = build_stamp(__version__).removeprefix(f"{__version__}+")
     assert capfd.readouterr().out.startswith(f"punch {__version__} (build {build}, Python 3.")
 
 
-def test_without_a_command_the_list_is_shown_with_what_to_do_next(
-    punch: Punch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_punch_alone_shows_list_and_next_step(punch: Punch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "zed")
     assert punch().lines[-1] == "next: punch add TITLE adds the first task; punch help lists the commands"
     punch("add", "a")
@@ -97,20 +95,20 @@ def test_without_a_command_the_list_is_shown_with_what_to_do_next(
     punch("start", "1")
     assert punch().lines[-1] == "next: punch done 1  (a)"
     punch("add", "b", "--parent", "1", "--blocked-by", "1")
-    assert punch().lines[-1] == "next: punch done 1  (a)", "the part waits for it"
+    assert punch().lines[-1] == "next: punch done 1  (a)", "the child waits for it"
     punch("rm", "3", "--yes")
     assert punch("--json").json["tasks"][0]["id"] == "1"
     punch("start", "1", "-o", "ann", "--actor", "ann")
     punch("queue", "release", "1")
     punch("start", "1", "-o", "ann")
-    assert punch().lines[-1] == "next: no task is ready; punch why 1 tells what keeps #1"
+    assert punch().lines[-1] == "next: no task is ready; punch why 1 shows why #1 is not"
     punch("done", "1", "--force")
     assert punch("-c", "default").lines[-1] == "next: punch start 2  (b)"
     punch("done", "2")
     assert punch().lines[-1] == "next: all tasks are finished; punch add TITLE adds another"
 
 
-def test_what_to_do_next_is_what_a_claim_would_give_out(punch: Punch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_step_matches_a_claim(punch: Punch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "zed")
     punch("add", "plan")
     punch("add", "part", "--parent", "1", "--priority", "urgent")
@@ -122,49 +120,47 @@ def test_what_to_do_next_is_what_a_claim_would_give_out(punch: Punch, monkeypatc
     punch("set", "on_failure=stop")
     punch("fail", "3")
     punch("add", "last")
-    assert punch().lines[-1] == "next: no task is ready; punch why 1 tells what keeps #1"
+    assert punch().lines[-1] == "next: no task is ready; punch why 1 shows why #1 is not"
     assert punch("next").code == 1
 
 
-def test_an_argument_that_is_no_text_is_a_usage_error(run: Punch) -> None:
-    done = run("add", "\udcff\udcfe")
-    assert (done.code, done.out) == (2, "")
-    assert "argument 2 is not UTF-8 text" in done.err
+def test_an_argument_that_is_not_utf8_is_rejected(run: Punch) -> None:
+    outcome = run("add", "\udcff\udcfe")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "argument 2 is not UTF-8 text" in outcome.err
 
 
-def test_a_list_whose_name_is_empty_is_refused_instead_of_taken_for_another(punch: Punch) -> None:
+def test_an_empty_list_name_is_rejected(punch: Punch) -> None:
     for command in (("add", "x"), ("list",), ("list", "clear", "--yes")):
-        done = punch(*command, "-c", "")
-        assert done.code == 1 and "error: conversation" in done.err
+        outcome = punch(*command, "-c", "")
+        assert outcome.code == 1 and "error: conversation" in outcome.err
 
 
-def test_a_daemon_of_another_data_directory_is_not_taken_for_the_one_named(punch: Punch, home: Path) -> None:
+def test_a_daemon_of_another_data_directory_is_rejected(punch: Punch, home: Path) -> None:
     for command in (("add", "x"), ("list",)):
-        done = punch(*command, "--data-dir", str(home / "elsewhere"))
-        assert done.code == 78 and f"error: The daemon on {home}/run/daemon.sock" in done.err
-        assert f"not {home / 'elsewhere'}" in done.err and f"set PUNCHLIST_SOCKET={home}/run/daemon.sock" in done.err
+        outcome = punch(*command, "--data-dir", str(home / "elsewhere"))
+        assert outcome.code == 78 and f"error: The daemon on {home}/run/daemon.sock" in outcome.err
+        assert (
+            f"not {home / 'elsewhere'}" in outcome.err and f"set PUNCHLIST_SOCKET={home}/run/daemon.sock" in outcome.err
+        )
     assert punch("list", "--data-dir", str(home / "data")).code == 0
 
 
-def test_a_daemon_that_runs_other_code_is_named_with_what_to_do(
-    punch: Punch, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_of_another_build_is_reported(punch: Punch, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "a")
     monkeypatch.setattr(context, "build_stamp", lambda version: f"{version}+newer")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(wire, "build_stamp", lambda version: f"{version}+newer")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    done = punch("add", "b")
-    assert (done.code, done.err.count("\n")) == (0, 1)
-    assert "runs other code" in done.err and "punch daemon stop" in done.err
+    outcome = punch("add", "b")
+    assert (outcome.code, outcome.err.count("\n")) == (0, 1)
+    assert "runs another build" in outcome.err and "punch daemon stop" in outcome.err
     assert punch("list", "--json").err == ""
 
 
-def test_a_daemon_of_another_commit_with_the_same_files_is_not_other_code(
-    punch: Punch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def of_a_later_commit(version: str) -> str:
+def test_another_commit_with_equal_files_is_the_same_build(punch: Punch, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stamp_of_later_commit(version: str) -> str:
         return f"{version}+gcb19efad+{build_stamp(version).rpartition('+')[2]}"
 
-    monkeypatch.setattr(context, "build_stamp", of_a_later_commit)
-    monkeypatch.setattr(wire, "build_stamp", of_a_later_commit)
+    monkeypatch.setattr(context, "build_stamp", stamp_of_later_commit)
+    monkeypatch.setattr(wire, "build_stamp", stamp_of_later_commit)
     for command in (("add", "a"), ("list", "--json"), ("daemon", "status")):
         assert punch(*command).err == ""

@@ -1,4 +1,4 @@
-"""Commands on a full disk: each file is written whole or not at all, and the next try works."""
+"""Commands on a full disk: each file is written whole or not at all, and a retry works."""
 
 import os
 import resource
@@ -25,12 +25,12 @@ COMMANDS = {
     "new secret of the web": ("web", "--revoke"),
     "init": ("init", "website"),
 }
-"""What a command writes → its words."""
+"""Object that a command writes → its words."""
 
 
 @pytest.fixture
 def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a plan, and a `punch` on the PATH that serves."""
+    """A working directory with a plan, and a `punch` in PATH."""
     for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     program(home / "bin", "punch", SERVER)
@@ -42,17 +42,17 @@ def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
-def files(home: Path) -> dict[str, bytes]:
-    """Return the contents of all files but the daemon's and its marks of allowed lists, which are empty."""
-    found = {path.relative_to(home): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
+def read_files(home: Path) -> dict[str, bytes]:
+    """Return the contents of all files except the daemon's and its markers of allowed lists."""
+    contents = {path.relative_to(home): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
     ours = ("data/log.", "data/lock", "data/daemon.", "data/allowed/", "run/")
-    return {str(path): data for path, data in found.items() if not str(path).startswith(ours)}
+    return {str(path): data for path, data in contents.items() if not str(path).startswith(ours)}
 
 
 def punch(
     project: Path, words: tuple[str, ...], size: int = resource.RLIM_INFINITY
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command that can write no file beyond a size: a part of it is written, as on a disk that becomes full."""
+    """Run a command with a limit for file sizes, so that writes fail midway as on a full disk."""
     return subprocess.run(
         [sys.executable, "-P", "-B", "-m", "punchlist", *words],
         cwd=project,
@@ -65,26 +65,26 @@ def punch(
 
 
 @pytest.mark.parametrize("size", [0, 10])
-def test_a_command_that_can_not_write_changes_no_file(home: Path, project: Path, size: int) -> None:
+def test_a_failed_write_changes_no_file(home: Path, project: Path, size: int) -> None:
     with spawned_daemon(home):
         assert punch(project, ("add", "a longer title")).returncode == 0
         for words in COMMANDS.values():
-            before = files(home)
+            before = read_files(home)
             failed = punch(project, words, size)
             assert failed.returncode != 0 and failed.stderr.startswith("error: "), failed
-            assert files(home) == before, words
+            assert read_files(home) == before, words
             again = punch(project, words)
             assert again.returncode == 0, again
-            assert files(home) != before, words
+            assert read_files(home) != before, words
 
 
 @pytest.mark.parametrize("content", ["", "\n", 'conversation = "', "conversation = 7", "[conversation"])
-def test_a_damaged_project_file_is_reported_with_a_way_out(home: Path, project: Path, content: str) -> None:
+def test_a_damaged_project_file_is_reported_with_advice(home: Path, project: Path, content: str) -> None:
     (project / ".punchlist.toml").write_text(content)
     for words in (("list",), ("init",), ("add", "a")):
-        refused = punch(project, words)
-        assert refused.returncode == 78, refused
-        assert "remove it and run punch init" in refused.stderr
+        outcome = punch(project, words)
+        assert outcome.returncode == 78, outcome
+        assert "remove it and run punch init" in outcome.stderr
     (project / ".punchlist.toml").unlink()
     assert punch(project, ("init",)).returncode == 0
 

@@ -17,7 +17,7 @@ def run_apart(*words: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     "words", [("list",), ("add", "x"), ("watch",), ("daemon", "rpc", "--stdio"), ("log",)], ids=" ".join
 )
-def test_without_a_daemon_that_may_be_started_the_exit_code_is_69(run: Any, words: tuple[str, ...]) -> None:
+def test_without_a_daemon_the_exit_code_is_69(run: Any, words: tuple[str, ...]) -> None:
     outcome = run(*words)
     assert (outcome.code, outcome.out) == (69, "")
     assert outcome.err.startswith("error: ")
@@ -41,13 +41,13 @@ def test_autostart_can_be_switched_off_by_an_option(run: Any, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("home")
-def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
+def test_a_closed_pipe_is_not_an_error(daemon: Running) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     buffered = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
     for words in (["list"], ["daemon", "call", "--list"], ["--help"], ["list", "--help"]):
         with open(os.dup(writing), "wb") as out:
-            done = subprocess.run(
+            outcome = subprocess.run(
                 command(*words),
                 stdout=out,
                 stderr=subprocess.PIPE,
@@ -55,23 +55,23 @@ def test_a_reader_that_left_is_no_error(daemon: Running) -> None:
                 check=False,
                 env=buffered,
             )
-        assert (done.returncode, done.stderr) == (0, b""), words
+        assert (outcome.returncode, outcome.stderr) == (0, b""), words
     os.close(writing)
 
 
 @pytest.mark.usefixtures("home")
-def test_what_the_encoding_cannot_hold_becomes_ascii(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unencodable_characters_become_ascii(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_apart("add", "Grüße 中").returncode == 0
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    done = run_apart("list")
-    assert done.stdout == "default  0/1\n  [ ] #1 Gr\\xfc\\xdfe \\u4e2d\n"
+    outcome = run_apart("list")
+    assert outcome.stdout == "default  0/1\n  [ ] #1 Gr\\xfc\\xdfe \\u4e2d\n"
 
 
 @pytest.mark.usefixtures("home")
-def test_ctrl_c_ends_with_130_and_without_a_traceback(daemon: Running) -> None:
-    with terminal("wait", "--any-change", "--json") as shown:
+def test_ctrl_c_exits_with_130(daemon: Running) -> None:
+    with terminal("wait", "--any-change", "--json") as screen:
         while not run_apart("daemon", "call", "daemon.status").stdout.count('"subscription":'):
             pass
-        shown.process.send_signal(signal.SIGINT)
-        assert shown.finish() == 130
-        assert "Traceback" not in shown.shown
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.finish() == 130
+        assert "Traceback" not in screen.shown

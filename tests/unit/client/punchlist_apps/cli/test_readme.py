@@ -1,4 +1,4 @@
-"""The commands of a page's block do what the page says when they are typed one after the other."""
+"""The commands of a page's block work in order."""
 
 import re
 import shlex
@@ -10,11 +10,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[5]
 
 
-def block(page: str, first: str) -> list[list[str]]:
-    """The words behind `punch` of each line of the shell block that begins with a line."""
+def parse_block(page: str, first: str) -> list[list[str]]:
+    """Return the words after `punch` of each line in the shell block that begins with `first`."""
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    (found,) = (block for block in blocks if block.startswith(first))
-    return [shlex.split(line, comments=True)[1:] for line in found.splitlines()]
+    (text,) = (block for block in blocks if block.startswith(first))
+    return [shlex.split(line, comments=True)[1:] for line in text.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ def block(page: str, first: str) -> list[list[str]]:
         ("docs/queue.md", "punch set", 0),
     ],
 )
-def test_a_block_can_be_typed_from_its_first_line_to_its_last(
+def test_blocks_of_pages_work(
     page: str, first: str, tasks: int, punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.md").write_text("- [ ] one\n- [x] two\n", "utf-8")
     for number in range(tasks):
         punch("add", f"task {number}")
-    for words in block(page, first):
-        done = punch(*words)
-        assert done.code == 0, (words, done.err)
+    for words in parse_block(page, first):
+        outcome = punch(*words)
+        assert outcome.code == 0, (words, outcome.err)

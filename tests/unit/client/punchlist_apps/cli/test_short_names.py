@@ -11,18 +11,18 @@ import pytest
 @pytest.fixture
 def website(punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The id of a repository's list with one task; the working directory is in it."""
-    return repository(punch, tmp_path / "website", monkeypatch)
+    return create_repository(punch, tmp_path / "website", monkeypatch)
 
 
-def repository(punch: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def create_repository(punch: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path.mkdir(parents=True)
     subprocess.run(["git", "init", "-q", str(path)], check=True)
     monkeypatch.chdir(path)
     punch("add", "build")
-    return next(one["conversation"] for one in punch("list", "all", "--json").json["conversations"])
+    return next(row["conversation"] for row in punch("list", "all", "--json").json["conversations"])
 
 
-def test_every_head_shows_the_short_name(punch: Any, website: str) -> None:
+def test_every_heading_shows_the_short_name(punch: Any, website: str) -> None:
     assert website.startswith("website-")
     for words in (("list",), ("ls", "--all"), ("list", "--at", "1"), (), ("list", "--line")):
         assert punch(*words).lines[0].startswith("website  "), words
@@ -35,40 +35,40 @@ def test_the_short_name_is_accepted(punch: Any, website: str, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     assert "build" in punch("list", "-c", "website").out
     punch("add", "test", "-c", "website")
-    assert [one["conversation"] for one in punch("list", "all", "--json").json["conversations"]] == [website]
+    assert [row["conversation"] for row in punch("list", "all", "--json").json["conversations"]] == [website]
     monkeypatch.setenv("PUNCHLIST_CONVERSATION", "website")
     assert "test" in punch("list").out
     assert punch("log").lines[-1].endswith("root") or "test" in punch("log").out
 
 
-def test_two_repositories_of_one_name_are_told_apart(
+def test_repositories_of_one_name_are_distinguished(
     punch: Any, website: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = repository(punch, tmp_path / "other" / "website", monkeypatch)
+    other = create_repository(punch, tmp_path / "other" / "website", monkeypatch)
     assert punch("list").lines[0].startswith(f"{other}  ")
     for words in (("list",), ("add", "test"), ("next",), ("done", "1")):
-        wrong = punch(*words, "-c", "website")
-        assert wrong.code == 1, words
-        assert "website is the name of 2 lists" in wrong.err, words
-        assert f"-c {website}" in wrong.err and f"-c {other}" in wrong.err, words
+        outcome = punch(*words, "-c", "website")
+        assert outcome.code == 1, words
+        assert "2 lists are named website" in outcome.err, words
+        assert f"-c {website}" in outcome.err and f"-c {other}" in outcome.err, words
     near = punch("list", "-c", "websit").err
     assert website in near and other in near
     assert len(punch("list", "all", "--json").json["conversations"]) == 2
 
 
-def test_a_clones_file_can_not_wait_for_a_repositorys_name(
+def test_a_clones_file_cannot_reserve_a_repositorys_name(
     punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clone = tmp_path / "clone"
     clone.mkdir()
     (clone / ".punchlist.toml").write_text('conversation = "website"\n')
     monkeypatch.chdir(clone)
-    assert punch("list").code == 0, "nobody has used the list"
-    repository(punch, tmp_path / "website", monkeypatch)
+    assert punch("list").code == 0, "the list is unused"
+    create_repository(punch, tmp_path / "website", monkeypatch)
     monkeypatch.chdir(clone)
-    refused = punch("list")
-    assert (refused.code, "build" in refused.out) == (78, False)
-    assert "was not made for this project" in refused.err
+    outcome = punch("list")
+    assert (outcome.code, "build" in outcome.out) == (78, False)
+    assert "was not made for this project" in outcome.err
 
 
 def test_a_clones_list_stays_its_own(punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def tty() -> Generator[int]:
 
 
 @pytest.mark.parametrize(
-    ("env", "terminal", "wanted"),
+    ("env", "terminal", "expected"),
     [
         ({"TERM": "xterm"}, True, True),
         ({"TERM": "xterm"}, False, False),
@@ -45,11 +45,11 @@ def tty() -> Generator[int]:
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
     ],
 )
-def test_colours_follow_the_conventions(env: dict[str, str], terminal: bool, wanted: bool) -> None:
-    assert wants_colour(env, terminal) is wanted
+def test_colors_follow_the_conventions(env: dict[str, str], terminal: bool, expected: bool) -> None:
+    assert wants_colour(env, terminal) is expected
 
 
-def test_the_width_comes_from_columns_from_the_window_or_is_80(tty: int) -> None:
+def test_the_width_comes_from_columns_or_window(tty: int) -> None:
     assert terminal_width({}, tty) == 80
     fcntl.ioctl(tty, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 132, 0, 0))
     assert terminal_width({}, tty) == 132
@@ -58,7 +58,7 @@ def test_the_width_comes_from_columns_from_the_window_or_is_80(tty: int) -> None
     assert terminal_width({"COLUMNS": "0"}, tty) == 132
 
 
-def test_a_pipe_or_file_has_no_width_and_shows_no_times(tmp_path: Path) -> None:
+def test_pipes_have_no_width_or_relative_times(tmp_path: Path) -> None:
     with open(tmp_path / "no-terminal", "w") as file:
         assert terminal_width({}, file.fileno()) == 80
         style = style_of({"COLUMNS": "40", "TERM": "xterm"}, file.fileno(), now=5)
@@ -66,7 +66,7 @@ def test_a_pipe_or_file_has_no_width_and_shows_no_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("term", "able"), [("xterm", True), ("dumb", False), (None, False)])
-def test_only_a_terminal_that_can_is_drawn_over_and_coloured(tty: int, term: str | None, able: bool) -> None:
+def test_only_capable_terminals_are_redrawn_and_colored(tty: int, term: str | None, able: bool) -> None:
     style = style_of({} if term is None else {"TERM": term}, tty, now=5)
     assert (style.terminal, style.width, style.now) == (True, 80, 5)
     assert (style.moves, style.colour) == (able, able)
@@ -75,9 +75,7 @@ def test_only_a_terminal_that_can_is_drawn_over_and_coloured(tty: int, term: str
 @pytest.mark.parametrize(
     ("name", "glyphs"), [("utf-8", UNICODE_GLYPHS), ("ascii", ASCII_GLYPHS), ("latin-1", ASCII_GLYPHS)]
 )
-def test_the_marks_are_those_that_the_output_can_hold(
-    name: str, glyphs: dict[str, str], tty: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_glyphs_fit_the_encoding(name: str, glyphs: dict[str, str], tty: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=name))
     assert encoding() == name
     assert style_of({}, tty).glyphs == glyphs
@@ -88,7 +86,7 @@ def test_without_a_standard_output_the_encoding_is_utf_8(monkeypatch: pytest.Mon
     assert encoding() == "utf-8"
 
 
-def test_both_sets_of_marks_have_the_same_ones_and_none_stands_for_two_states() -> None:
+def test_glyph_sets_are_equal_and_unambiguous() -> None:
     assert ASCII_GLYPHS.keys() == UNICODE_GLYPHS.keys()
     assert "".join(ASCII_GLYPHS.values()).isascii()
     states = ("completed", "in_progress", "blocked", "pending", "paused", "failed")
@@ -96,7 +94,7 @@ def test_both_sets_of_marks_have_the_same_ones_and_none_stands_for_two_states() 
         assert len({glyphs[state] for state in states}) == len(states)
 
 
-def test_paint_is_put_on_and_taken_off_again_and_nothing_is_painted_without_need() -> None:
+def test_paint_is_reset_and_only_if_needed() -> None:
     style = Style(colour=True)
     assert style.paint("title", "a") == "\x1b[1ma\x1b[0m"
     assert [style.paint("title", ""), style.paint("pending", "a"), style.paint("no such style", "a")] == ["", "a", "a"]
@@ -104,13 +102,13 @@ def test_paint_is_put_on_and_taken_off_again_and_nothing_is_painted_without_need
 
 
 @pytest.mark.usefixtures("home")
-def test_on_a_terminal_there_are_colours_and_a_width(daemon: Running) -> None:
+def test_a_terminal_has_colors_and_width(daemon: Running) -> None:
     with spawned("add", "x" * 100) as adding:
         assert adding.wait(20) == 0
-    with terminal("list", columns=30) as shown:
-        assert shown.finish() == 0
-        assert "\x1b[1mdefault" in shown.shown
-        assert f"#1\x1b[0m {'x' * 22}…\r\n" in shown.shown
-    with terminal("list", env={"NO_COLOR": "1"}) as shown:
-        assert shown.finish() == 0
-        assert "\x1b" not in shown.shown
+    with terminal("list", columns=30) as screen:
+        assert screen.finish() == 0
+        assert "\x1b[1mdefault" in screen.shown
+        assert f"#1\x1b[0m {'x' * 22}…\r\n" in screen.shown
+    with terminal("list", env={"NO_COLOR": "1"}) as screen:
+        assert screen.finish() == 0
+        assert "\x1b" not in screen.shown

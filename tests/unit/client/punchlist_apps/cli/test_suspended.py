@@ -1,4 +1,4 @@
-"""Commands, hooks and prompts with a daemon that is suspended, or hangs."""
+"""Commands, hooks and prompts with a suspended or hanging daemon."""
 
 import json
 import os
@@ -20,10 +20,10 @@ from punchlist_testing.peer import Request, Session, scripted_peer
 from punchlist_testing.terminal import spawned
 
 FAR_S = 5.0
-"""Less than a call's timeout, and more than a loaded machine needs for what is over in a moment."""
+"""Less than a call's timeout, and more than an immediate result needs on a loaded machine."""
 
 PROMPT_S = 1.0
-"""The same for what gives up after a quarter of a second."""
+"""The same for commands that give up after a quarter of a second."""
 
 HOOK = json.dumps({"session_id": "0f9619ff", "hook_event_name": "UserPromptSubmit"})
 
@@ -53,11 +53,11 @@ def pid_of(daemon: Spawned) -> int:
 )
 def test_commands_name_a_suspended_daemon(suspended: Spawned, run: Any, words: str) -> None:
     began = time.monotonic()
-    told = run(*words.split())
+    outcome = run(*words.split())
     assert time.monotonic() - began < FAR_S
     pid = pid_of(suspended)
-    said = f"error: The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}\n"
-    assert (told.code, told.out, told.err) == (69, "", said)
+    message = f"error: The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}\n"
+    assert (outcome.code, outcome.out, outcome.err) == (69, "", message)
 
 
 def test_a_suspended_daemon_with_a_full_backlog_is_named(
@@ -71,31 +71,31 @@ def test_a_suspended_daemon_with_a_full_backlog_is_named(
             waiting[-1].setblocking(False)
             waiting[-1].connect(suspended.socket)
     except BlockingIOError:
-        told = run("list")
+        outcome = run("list")
     finally:
         for sock in waiting:
             sock.close()
-    assert f"kill -CONT {pid_of(suspended)}" in told.err
+    assert f"kill -CONT {pid_of(suspended)}" in outcome.err
 
 
 @pytest.mark.parametrize("words", ["list --line", "complete task -- done", "complete list -- -c"])
 def test_prompts_give_up_a_suspended_daemon(suspended: Spawned, run: Any, words: str) -> None:
     began = time.monotonic()
-    told = run(*words.split())
+    outcome = run(*words.split())
     assert time.monotonic() - began < PROMPT_S
-    assert (told.code, told.out, told.err) == (0, "", "")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "Stop"])
 def test_hooks_give_up_a_suspended_daemon(suspended: Spawned, run: Any, event: str) -> None:
     began = time.monotonic()
-    told = run("agent", "prime", "--hook", stdin=json.dumps({"session_id": "0f9619ff", "hook_event_name": event}))
+    outcome = run("agent", "prime", "--hook", stdin=json.dumps({"session_id": "0f9619ff", "hook_event_name": event}))
     assert time.monotonic() - began < PROMPT_S
-    assert (told.code, told.out) == (0, "")
-    assert told.err.startswith(f"punchlist: The daemon (pid {pid_of(suspended)}) is suspended.")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.startswith(f"punchlist: The daemon (pid {pid_of(suspended)}) is suspended.")
 
 
-def test_hooks_give_up_a_daemon_that_hangs(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_give_up_a_hanging_daemon(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
     path = str(home / "hangs.sock")
     monkeypatch.setenv("PUNCHLIST_SOCKET", path)
@@ -103,9 +103,9 @@ def test_hooks_give_up_a_daemon_that_hangs(home: Path, run: Any, monkeypatch: py
         listening.bind(path)
         listening.listen()
         began = time.monotonic()
-        told = run("agent", "prime", "--hook", stdin=HOOK)
+        outcome = run("agent", "prime", "--hook", stdin=HOOK)
         assert time.monotonic() - began < PROMPT_S
-    assert (told.code, told.out) == (0, "")
+    assert (outcome.code, outcome.out) == (0, "")
 
 
 def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,30 +118,30 @@ def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch
 
     with scripted_peer(home, handler) as peer:
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
-        told = run("list", "all")
+        outcome = run("list", "all")
     note = f"punch: no reply from the daemon (pid {os.getpid()}) yet, still waiting\n"
-    assert (told.code, told.out, told.err) == (0, "no lists\n", note)
+    assert (outcome.code, outcome.out, outcome.err) == (0, "no lists\n", note)
 
 
-def test_a_call_that_waits_on_purpose_notes_nothing(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_call_notes_nothing(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.05)
-    told = punch("queue", "claim", "--wait", "500ms")
-    assert "still waiting" not in told.err and "no reply" not in told.err
+    outcome = punch("queue", "claim", "--wait", "500ms")
+    assert "still waiting" not in outcome.err and "no reply" not in outcome.err
 
 
 def test_doctor_prints_as_it_goes_and_names_the_signal(suspended: Spawned, home: Path) -> None:
     with spawned("doctor") as process:
         assert process.stdout is not None
         assert "python: " in process.stdout.readline()
-        shown = process.stdout.read()
+        output = process.stdout.read()
         assert process.wait(20) == 1
     pid = pid_of(suspended)
-    assert f"fail  daemon: The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}\n" in shown
-    assert "punch doctor" not in shown
-    assert "project: " in shown
+    assert f"fail  daemon: The daemon (pid {pid}) is suspended. To continue it: kill -CONT {pid}\n" in output
+    assert "punch doctor" not in output
+    assert "project: " in output
 
 
-def test_doctor_names_the_log_of_a_daemon_that_hangs(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_the_log_of_a_hanging_daemon(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "REPLY_S", 0.1)
     (home / "data").mkdir()
     (home / "data/daemon.log").write_text("")
@@ -151,24 +151,24 @@ def test_doctor_names_the_log_of_a_daemon_that_hangs(home: Path, run: Any, monke
     with closing(socket.socket(socket.AF_UNIX)) as listening:
         listening.bind(path)
         listening.listen()
-        told = run("doctor")
-    assert told.code == 1
-    assert f"daemon: no reply from pid {os.getpid()} for 0 s" in told.out
-    assert f"see the end of {home}/data/daemon.log; if it doesn't recover, kill -9 {os.getpid()}" in told.out
+        outcome = run("doctor")
+    assert outcome.code == 1
+    assert f"daemon: no reply from pid {os.getpid()} for 0 s" in outcome.out
+    assert f"see the end of {home}/data/daemon.log; if it stays so: kill -9 {os.getpid()}" in outcome.out
 
 
-def test_stop_continues_a_suspended_daemon(suspended: Spawned, run: Any) -> None:
-    told = run("daemon", "stop")
-    assert told.code == 0, told.err
+def test_stop_resumes_a_suspended_daemon(suspended: Spawned, run: Any) -> None:
+    outcome = run("daemon", "stop")
+    assert outcome.code == 0, outcome.err
     assert suspended.process is not None
     assert suspended.process.wait(20) == 0
 
 
-def test_stop_says_how_to_kill_a_daemon_that_hangs(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_advises_killing_a_hanging_daemon(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Context, "options", {"timeout_s": 0.1})
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
     with scripted_peer(home, lambda session, request: None) as peer:
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
-        told = run("daemon", "stop")
-    assert told.code == 69
-    assert told.err.endswith(f"  kill it, which loses no acknowledged change: kill -9 {os.getpid()}\n")
+        outcome = run("daemon", "stop")
+    assert outcome.code == 69
+    assert outcome.err.endswith(f"  to kill it without losing an acknowledged change: kill -9 {os.getpid()}\n")

@@ -1,4 +1,4 @@
-"""Nothing that others wrote reaches a terminal as it is, whatever command shows it, on whatever stream."""
+"""Every command escapes the text of others on every stream of a terminal."""
 
 import json
 import re
@@ -20,14 +20,14 @@ from punchlist_testing.terminal import Terminal, environment
 
 EVIL = "evil\x1b]52;c;cm0=\x07\x1b]8;;http://x\x1b\\\x1b[31337mC1\x9b31337m\x9d0;t\x9cbidi\u202eRLO\u2066\u200f\x07\r\x7f\U000e0041"
 LINE = EVIL.replace("\r", "")
-"""What the daemon takes for a title or a name."""
+"""The part that the daemon accepts as a title or a name."""
 
 FILE = EVIL.replace("/", "_")
 OWN = re.compile(r"\x1b\[\??[0-9;]*[A-Za-z]")
 """Sequences of the command line itself: colours and the live view."""
 
 TERMINALS = 4
-"""So many run beside each other: a command that follows or serves is waited for."""
+"""Number of terminals in parallel, since commands that follow or serve take time."""
 
 Line = tuple[dict[str, str], list[str]]
 
@@ -35,24 +35,24 @@ PRINTING = [command for command in COMMANDS.values() if command.name != "ui"]
 """`punch ui` draws a full screen with sequences of all kinds; `punchlist_apps.ui.parts` has its own tests."""
 
 
-def words_of(example: str, home: Path) -> list[str]:
-    """The words behind `punch` in an example of the help; what else is there is the shell's."""
+def parse_words(example: str, home: Path) -> list[str]:
+    """Return the words after `punch` in an example, without those of the shell."""
     ours = next(part for part in re.split(r"[<>|;]|&&", example) if re.search(r"\bpunch\b", part))
     words = shlex.split(ours.replace("~", str(home)))
     return words[words.index("punch") + 1 :]
 
 
-def hostile(command: Entry, argument: Argument) -> list[str]:
-    """A command line with this argument hostile, and the others as its first example has them."""
+def build_hostile_line(command: Entry, argument: Argument) -> list[str]:
+    """Return a command line with a hostile value for this argument."""
     value = FILE if argument.complete == "file" else EVIL
-    if argument.positional:
+    if argument.is_positional:
         return [command.name, *([value] if argument.options.get("nargs") != "+" else [value, "2"])]
     joined = [f"{argument.flags[-1]}={value}"] if argument.takes_value else [f"{argument.flags[-1]}={EVIL}"]
-    return [command.name, *joined, *("1" for one in command.usage.arguments if one.positional)]
+    return [command.name, *joined, *("1" for positional in command.usage.arguments if positional.is_positional)]
 
 
 def fill(client: Client, name: str) -> None:
-    """A list in which everything that people can write is hostile."""
+    """Fill a list with hostile text in every member."""
     plan = client.conversation(name, actor=LINE)
     new: list[dict[str, Any]] = [
         {"title": f"{LINE} {number}", "description": EVIL, "active_form": LINE, "metadata": {EVIL: EVIL}}
@@ -68,16 +68,16 @@ def fill(client: Client, name: str) -> None:
     plan.append_message("user", EVIL)
 
 
-def assert_harmless(shown: str, lines: list[Line]) -> None:
-    """What remains without our own sequences is text; a hostile sequence is none of ours."""
-    for part in re.split(r"\r\n==(?=\d+==)", shown)[1:]:
+def assert_harmless(text: str, lines: list[Line]) -> None:
+    """Check that the output has no control sequences except the command line's own."""
+    for part in re.split(r"\r\n==(?=\d+==)", text)[1:]:
         number, _, output = part.partition("==")
-        left = OWN.sub("", output)
-        raw = {char for char in left if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}} - set("\n\r\t")
-        said = f"{lines[int(number)][1]!r} prints {sorted(raw)!r}: {output!r}"
-        assert not raw, said
-        assert "\x1b[31337" not in output, said
-        assert "evil\r" not in output, said
+        rest = OWN.sub("", output)
+        raw = {char for char in rest if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}} - set("\n\r\t")
+        message = f"{lines[int(number)][1]!r} prints {sorted(raw)!r}: {output!r}"
+        assert not raw, message
+        assert "\x1b[31337" not in output, message
+        assert "evil\r" not in output, message
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def process(tmp_path: Path) -> Any:
 
 
 def run_all(process: Spawned, place: Path, lines: list[Line]) -> None:
-    """Run the command lines on a few terminals, each on a list of its own, and look at everything that was shown."""
+    """Run the command lines on a few terminals and check their output."""
     home = place / "home"
     work = repository(home / FILE)
     (home / "tasks").mkdir()
@@ -118,34 +118,36 @@ def run_all(process: Spawned, place: Path, lines: list[Line]) -> None:
             terminal.close()
         return terminal.shown
 
-    with ThreadPoolExecutor() as beside:
-        shown = list(beside.map(run, range(TERMINALS)))
-    assert "".join(shown).count("evil") > len(lines) / 3, "what is hostile is shown at all"
-    for part, each in enumerate(shown):
-        assert_harmless(each, lines[part::TERMINALS])
+    with ThreadPoolExecutor() as pool:
+        outputs = list(pool.map(run, range(TERMINALS)))
+    assert "".join(outputs).count("evil") > len(lines) / 3, "hostile text is printed"
+    for part, output in enumerate(outputs):
+        assert_harmless(output, lines[part::TERMINALS])
 
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-def test_no_example_of_any_command_shows_what_others_wrote_as_it_is(process: Spawned, tmp_path: Path) -> None:
+def test_examples_escape_text_of_others(process: Spawned, tmp_path: Path) -> None:
     examples = [example for command in PRINTING for example in command.usage.examples]
     run_all(
         process,
         tmp_path,
         [
-            ({"PUNCHLIST_CONVERSATION": f"list{number}"}, words_of(example, tmp_path / "home"))
+            ({"PUNCHLIST_CONVERSATION": f"list{number}"}, parse_words(example, tmp_path / "home"))
             for number, example in enumerate(examples)
         ],
     )
 
 
 @pytest.mark.timeout(180)
-def test_no_argument_of_any_command_comes_back_as_it_was_given(process: Spawned, tmp_path: Path) -> None:
+def test_arguments_are_printed_escaped(process: Spawned, tmp_path: Path) -> None:
     lines: list[Line] = [
-        ({"PUNCHLIST_CONVERSATION": "list"}, hostile(command, argument))
+        ({"PUNCHLIST_CONVERSATION": "list"}, build_hostile_line(command, argument))
         for command in PRINTING
         for argument in (*command.usage.arguments, *COMMON[:1])
     ]
-    lines += [({"PUNCHLIST_CONVERSATION": "list"}, hostile(COMMANDS["list"], argument)) for argument in COMMON]
+    lines += [
+        ({"PUNCHLIST_CONVERSATION": "list"}, build_hostile_line(COMMANDS["list"], argument)) for argument in COMMON
+    ]
     lines += [({"PUNCHLIST_CONVERSATION": EVIL}, ["list"]), ({}, [EVIL]), ({}, ["list", f"--{EVIL}"])]
     run_all(process, tmp_path, lines)

@@ -1,11 +1,11 @@
-"""Names as people write them: exact, a host's, the beginning of one, or the agent at a task."""
+"""Names as people write them: exact, a host, a prefix, or the owner of a task."""
 
 from typing import Any
 
 import pytest
 
 from punchlist_apps.cli.calling import names
-from punchlist_apps.cli.calling.names import match
+from punchlist_apps.cli.calling.names import match_names
 from punchlist_apps.cli.printing.failure import UnknownName
 
 A, B = "claude-code/59aa02", "claude-code/7f3c1a"
@@ -13,7 +13,7 @@ KNOWN = [A, B, f"{B}/reviewer", "codex/1a2b3c", "ann", "anna"]
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("text", "expected"),
     [
         ("ann", ["ann"]),
         ("claude-code", [A, B, f"{B}/reviewer"]),
@@ -25,26 +25,26 @@ KNOWN = [A, B, f"{B}/reviewer", "codex/1a2b3c", "ann", "anna"]
         ("co", ["codex/1a2b3c"]),
     ],
 )
-def test_a_name_means(given: str, meant: list[str]) -> None:
-    assert match(given, KNOWN) == meant
+def test_names_match(text: str, expected: list[str]) -> None:
+    assert match_names(text, KNOWN) == expected
 
 
-@pytest.mark.parametrize("given", ["c", "an", "claude-code/", "claude-code/0", "bob", "", "Ann"])
-def test_an_unclear_name_is_an_error(given: str) -> None:
-    with pytest.raises(UnknownName) as refused:
-        match(given, KNOWN)
-    assert refused.value.names, "it names those there are"
+@pytest.mark.parametrize("text", ["c", "an", "claude-code/", "claude-code/0", "bob", "", "Ann"])
+def test_an_ambiguous_name_is_an_error(text: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        match_names(text, KNOWN)
+    assert caught.value.names, "the error has the names in the list"
 
 
-def test_the_closest_name_is_first() -> None:
-    with pytest.raises(UnknownName) as refused:
-        match("codx", KNOWN)
-    assert refused.value.names[0] == "codex/1a2b3c"
+def test_the_most_similar_name_is_first() -> None:
+    with pytest.raises(UnknownName) as caught:
+        match_names("codx", KNOWN)
+    assert caught.value.names[0] == "codex/1a2b3c"
 
 
 @pytest.fixture
 def two(punch: Any) -> Any:
-    """Two sessions of a host have a task each, and a person has one."""
+    """A list in which two sessions of a host and a person have a task each."""
     for title in ("one", "two", "three"):
         punch("add", title, "--actor", "ann")
     for owner in (A, B):
@@ -53,18 +53,18 @@ def two(punch: Any) -> Any:
     return punch
 
 
-def shown(punch: Any, *args: str) -> list[str]:
+def list_ids(punch: Any, *args: str) -> list[str]:
     return [task["id"] for task in punch("list", "--json", *args).json["tasks"]]
 
 
 def test_list_accepts_a_hosts_name_and_a_prefix(two: Any) -> None:
-    assert shown(two, "-o", "claude-code") == ["1", "2"]
-    assert shown(two, "-o", "claude-code/7f") == ["2"]
-    assert shown(two, "-o", "#1") == ["1"]
-    wrong = two("list", "-o", "claud-code/59")
-    assert (wrong.code, wrong.out) == (1, "")
-    assert wrong.err.splitlines()[0] == "error: nobody is called 'claud-code/59' in this list"
-    assert wrong.err.splitlines()[1].startswith(f"  there are: {A}, {B}")
+    assert list_ids(two, "-o", "claude-code") == ["1", "2"]
+    assert list_ids(two, "-o", "claude-code/7f") == ["2"]
+    assert list_ids(two, "-o", "#1") == ["1"]
+    outcome = two("list", "-o", "claud-code/59")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.splitlines()[0] == "error: no agent or person named 'claud-code/59' in this list"
+    assert outcome.err.splitlines()[1].startswith(f"  names in this list: {A}, {B}")
 
 
 def test_log_and_undo_accept_a_hosts_name(two: Any) -> None:
@@ -93,7 +93,7 @@ def test_a_claim_is_released_by_a_hosts_name(two: Any) -> None:
     assert two("queue", "release", "1", "-o", "nobody").code == 1
 
 
-def test_assign_says_that_it_knows_nobody_of_the_name(two: Any) -> None:
+def test_assign_notes_an_unknown_name(two: Any) -> None:
     two("add", "four")
     assert "the name cluade-code has not been used" in two("assign", "4", "cluade-code").err
     assert two("assign", "4", "claude-code").err == ""
@@ -110,7 +110,7 @@ def test_assign_reserves_for_a_session_by_its_task(two: Any) -> None:
     assert two("queue", "claim", "-o", "bob").out == "  ● #5 five  @bob\n"
 
 
-def test_assign_accepts_new_names_and_no_unclear_ones(two: Any) -> None:
+def test_assign_accepts_new_names_and_rejects_ambiguous_ones(two: Any) -> None:
     two("add", "four")
     assert two("assign", "4", "carol").out == "  ☐ #4 four  @carol\n"
     assert two("edit", "4", "--owner", "claude-code/59").out == f"  ☐ #4 four  @{A}\n"
@@ -123,12 +123,12 @@ def test_assign_accepts_new_names_and_no_unclear_ones(two: Any) -> None:
     assert (busy.code, "punch reopen 1" in busy.err) == (1, True)
 
 
-def test_a_reserved_task_is_told_as_that(punch: Any) -> None:
+def test_a_reserved_task_is_shown_as_reserved(punch: Any) -> None:
     punch("add", "build", "-o", "bob")
     assert "reserved for bob: punch assign 1 --nobody frees it for all" in punch("why", "1", "--actor", "ann").out
     assert punch("why", "1", "--actor", "bob").lines[1].endswith("it is ready, and the next one to be claimed")
-    refused = punch("start", "1", "--actor", "ann")
-    assert (refused.code, "punch assign 1 --nobody" in refused.err) == (1, True)
+    outcome = punch("start", "1", "--actor", "ann")
+    assert (outcome.code, "punch assign 1 --nobody" in outcome.err) == (1, True)
     assert punch("next", "--actor", "ann").code == 1
     assert punch("next", "--actor", "bob").lines[0].endswith("#1 build  @bob")
     assert "punch why 1" in punch("--actor", "ann").out

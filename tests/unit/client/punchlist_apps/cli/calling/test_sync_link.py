@@ -1,4 +1,4 @@
-"""Calls over one blocking connection: deadlines that hold, ends that are told, repeats that are safe."""
+"""Calls over one blocking connection: deadlines, lost connections and safe retries."""
 
 import _thread
 import socket
@@ -17,97 +17,95 @@ from punchlist.connection import waiting
 from punchlist.connection.core import Profile, Request, result_of
 from punchlist_apps.cli.calling.sync_link import Caller, Link
 from punchlist_testing.peer import HELLO, Handler, Session, scripted_peer
-from punchlist_testing.peer import Request as Asked
+from punchlist_testing.peer import Request as PeerRequest
 
 PATIENCE_S = 30.0
 
 
-def soon() -> float:
+def new_deadline() -> float:
     return time.monotonic() + PATIENCE_S
 
 
-def linked(path: str) -> Link:
-    return Link(Profile({"socket": path, "autostart": False}), soon())
+def open_link(path: str) -> Link:
+    return Link(Profile({"socket": path, "autostart": False}), new_deadline())
 
 
-def ask(**params: Any) -> Request:
+def request(**params: Any) -> Request:
     return Request.raw("x.y", params)
 
 
-def test_an_answer_is_told_from_notifications_and_from_answers_to_others(tmp_path: Path) -> None:
-    def handler(session: Session, request: Asked) -> None:
+def test_notifications_and_other_replies_are_skipped(tmp_path: Path) -> None:
+    def handler(session: Session, request: PeerRequest) -> None:
         session.send({"method": "events", "params": {}})
-        session.answer({"id": request["id"] + 1}, "for somebody else")
+        session.answer({"id": request["id"] + 1}, "for another call")
         session.answer(request, request["params"])
 
     with scripted_peer(tmp_path, handler) as peer:
-        link = linked(peer.socket)
+        link = open_link(peer.socket)
         for n in range(3):
-            assert result_of(link.exchange(ask(n=n), soon()), dict) == {"n": n}
+            assert result_of(link.exchange(request(n=n), new_deadline()), dict) == {"n": n}
         link.close()
 
 
-def chatter(session: Session, request: Asked) -> None:
-    """Never answers, and never is quiet either."""
+def chatter(session: Session, request: PeerRequest) -> None:
+    """Send notifications and never reply."""
     with suppress(OSError):
         while True:
             session.send({"method": "events", "params": {}})
 
 
-def silence(session: Session, request: Asked) -> None:
-    """Never answers."""
+def silence(session: Session, request: PeerRequest) -> None:
+    """Never reply."""
 
 
 @pytest.mark.parametrize("handler", [chatter, silence])
-def test_the_deadline_is_for_the_answer_and_not_for_each_sign_of_life(tmp_path: Path, handler: Handler) -> None:
+def test_other_messages_do_not_extend_the_deadline(tmp_path: Path, handler: Handler) -> None:
     with scripted_peer(tmp_path, handler) as peer:
-        link = linked(peer.socket)
+        link = open_link(peer.socket)
         with pytest.raises(TimedOut):
-            link.exchange(ask(), time.monotonic() + 0.1)
+            link.exchange(request(), time.monotonic() + 0.1)
         link.close()
 
 
-def test_what_is_too_late_already_is_not_sent(tmp_path: Path) -> None:
+def test_a_call_after_its_deadline_is_not_sent(tmp_path: Path) -> None:
     with scripted_peer(tmp_path, lambda session, request: session.answer(request, request["params"])) as peer:
-        link = linked(peer.socket)
+        link = open_link(peer.socket)
         with pytest.raises(TimedOut):
-            link.exchange(ask(late=True), time.monotonic() - 1)
-        link.exchange(ask(), soon())
+            link.exchange(request(late=True), time.monotonic() - 1)
+        link.exchange(request(), new_deadline())
         assert [request["params"] for request in peer.seen] == [{}]
         link.close()
 
 
-def test_a_daemon_that_hangs_up_is_told_while_reading_and_while_writing(tmp_path: Path) -> None:
+def test_a_closed_connection_is_reported_on_read_and_write(tmp_path: Path) -> None:
     with scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer:
-        link = linked(peer.socket)
+        link = open_link(peer.socket)
         with pytest.raises(ConnectionLost, match="closed the connection"):
-            link.exchange(ask(), soon())
+            link.exchange(request(), new_deadline())
         with pytest.raises(ConnectionLost, match="broke: Broken pipe"):
-            link.exchange(ask(), soon())
+            link.exchange(request(), new_deadline())
         link.close()
 
 
-def test_a_signal_that_interrupts_no_system_call_is_heeded_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_between_system_calls_is_handled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "_MAX_SLEEP_S", 0.02)
     never = threading.Event()
 
-    def handler(session: Session, request: Asked) -> None:
-        never.wait(0.02)  # by then the caller sleeps, and nothing but a message would end its recv()
+    def handler(session: Session, request: PeerRequest) -> None:
+        never.wait(0.02)  # by then the caller waits in recv(), which only a message ends
         _thread.interrupt_main()
 
     with scripted_peer(tmp_path, handler) as peer:
-        link = linked(peer.socket)
+        link = open_link(peer.socket)
         for _ in range(5):
             began = time.monotonic()
             with pytest.raises(KeyboardInterrupt):
-                link.exchange(ask(), time.monotonic() + 600)
+                link.exchange(request(), time.monotonic() + 600)
             assert time.monotonic() - began < PATIENCE_S
         link.close()
 
 
-def test_a_daemon_that_is_not_ours_to_talk_to_is_hung_up_on(tmp_path: Path) -> None:
+def test_the_connection_to_a_foreign_daemon_is_closed(tmp_path: Path) -> None:
     def serve(listening: socket.socket) -> bytes:
         connection, _ = listening.accept()
         with connection:
@@ -123,13 +121,13 @@ def test_a_daemon_that_is_not_ours_to_talk_to_is_hung_up_on(tmp_path: Path) -> N
         listening.listen()
         served = pool.submit(serve, listening)
         with pytest.raises(ProtocolError, match="version 99") as caught:
-            linked(path)
+            open_link(path)
         assert served.result(PATIENCE_S) == b""
-        assert caught.tb is not None  # the link is still referred to from here: it was closed, not merely forgotten
+        assert caught.tb is not None  # refers to the link: it was closed, not garbage-collected
 
 
-def test_a_caller_repeats_what_a_restart_interrupted_with_the_same_key(tmp_path: Path) -> None:
-    def handler(session: Session, request: Asked) -> None:
+def test_a_restart_repeats_the_call_with_its_key(tmp_path: Path) -> None:
+    def handler(session: Session, request: PeerRequest) -> None:
         if session.number == 1:
             session.hang_up()
         else:
@@ -140,8 +138,8 @@ def test_a_caller_repeats_what_a_restart_interrupted_with_the_same_key(tmp_path:
         assert answer == {"key": peer.seen[0]["params"]["key"], "n": 2}
 
 
-def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_calls(tmp_path: Path) -> None:
-    def handler(session: Session, request: Asked) -> None:
+def test_a_late_reply_is_not_taken_for_the_next(tmp_path: Path) -> None:
+    def handler(session: Session, request: PeerRequest) -> None:
         if session.number > 1:
             session.answer(request, "in time")
 

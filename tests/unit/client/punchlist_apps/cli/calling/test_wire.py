@@ -16,11 +16,11 @@ from punchlist_testing.peer import HELLO, Handler, Request, Session, scripted_pe
 
 
 @pytest.fixture(autouse=True)
-def no_data_directory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def unset_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUNCHLIST_DATA_DIR", raising=False)
 
 
-def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path: Path) -> None:
+def test_long_socket_paths_work(punch: Any, home: Path, tmp_path: Path) -> None:
     punch("add", "a")
     deep = tmp_path / ("d" * 120)
     deep.mkdir()
@@ -30,8 +30,8 @@ def test_a_socket_path_of_any_length_is_reached(punch: Any, home: Path, tmp_path
     assert result["tasks"][0]["title"] == "a"
 
 
-def stranger(_sock: object) -> tuple[int, int]:
-    """Process and user id of somebody else."""
+def foreign_peer(_sock: object) -> tuple[int, int]:
+    """Return the process and user id of another user."""
     return 1, 54321
 
 
@@ -39,12 +39,12 @@ def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monke
     punch("add", "a")
     path = str(home / "run" / "daemon.sock")
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is not None
-    # The client's alone: the daemon in this process goes on asking the system.
-    monkeypatch.setattr(launch, "os_calls", SimpleNamespace(connect=os_calls.connect, read_peer=stranger))
+    # Only in the client: the daemon in this process still asks the system.
+    monkeypatch.setattr(launch, "os_calls", SimpleNamespace(connect=os_calls.connect, read_peer=foreign_peer))
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is None
 
 
-def replying(*parts: bytes) -> Handler:
+def script_replies(*parts: bytes) -> Handler:
     def handler(session: Session, request: Request) -> None:
         for part in parts:
             session.raw(part)
@@ -56,9 +56,11 @@ def replying(*parts: bytes) -> Handler:
 HEAD = b'{"jsonrpc":"2.0","id":1,"result":'
 
 
-def test_an_answer_in_pieces_is_put_together(tmp_path: Path) -> None:
+def test_a_reply_in_pieces_is_joined(tmp_path: Path) -> None:
     text = json.dumps({"n": "x" * 1_000_000}).encode()
-    with scripted_peer(tmp_path, replying(HEAD[:5], HEAD[5:] + text[:600_000], text[600_000:] + b"}", b"\r\n")) as peer:
+    with scripted_peer(
+        tmp_path, script_replies(HEAD[:5], HEAD[5:] + text[:600_000], text[600_000:] + b"}", b"\r\n")
+    ) as peer:
         assert wire.call(Target(peer.socket), "x.y", {"a": "b"}) == json.loads(text)
         assert peer.seen == [{"jsonrpc": "2.0", "id": 1, "method": "x.y", "params": {"a": "b"}}]
 
@@ -73,16 +75,14 @@ def test_an_answer_in_pieces_is_put_together(tmp_path: Path) -> None:
         (HEAD + b'"\xff"}\n',),
         (),
     ],
-    ids=["refusal", "push", "answer to another", "cut short", "no UTF-8", "nothing"],
+    ids=["error", "push", "other reply", "cut short", "not UTF-8", "nothing"],
 )
-def test_whatever_is_unusual_is_left_to_the_full_client(tmp_path: Path, parts: tuple[bytes, ...]) -> None:
-    with scripted_peer(tmp_path, replying(*parts)) as peer:
+def test_unusual_replies_are_left_to_the_full_client(tmp_path: Path, parts: tuple[bytes, ...]) -> None:
+    with scripted_peer(tmp_path, script_replies(*parts)) as peer:
         assert wire.call(Target(peer.socket), "x.y", {}) is None
 
 
-def test_a_daemon_that_is_silent_costs_one_time_out_and_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_daemon_costs_one_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "TIMEOUT_S", 0.05)
     with (
         scripted_peer(tmp_path, lambda session, request: None) as peer,
@@ -91,13 +91,13 @@ def test_a_daemon_that_is_silent_costs_one_time_out_and_is_named(
         wire.call(Target(peer.socket), "x.y", {})
 
 
-def test_a_change_without_an_answer_is_repeated_with_its_key_and_only_once(tmp_path: Path) -> None:
+def test_an_unanswered_change_is_repeated_once_with_its_key(tmp_path: Path) -> None:
     with scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer:
         assert wire.call(Target(peer.socket), "task.add", {"title": "t"}, writes=True) is None
         assert [wire.taken_key(), wire.taken_key()] == [peer.seen[0]["params"]["key"], None]
 
 
-def test_a_daemon_of_another_build_is_asked_for_no_change(tmp_path: Path) -> None:
+def test_no_change_is_sent_to_another_build(tmp_path: Path) -> None:
     older = msgspec.structs.replace(HELLO, build="")
     with scripted_peer(tmp_path, lambda session, request: session.answer(request, {}), older) as peer:
         assert wire.call(Target(peer.socket), "task.add", {"title": "t"}, writes=True) is None
@@ -106,7 +106,7 @@ def test_a_daemon_of_another_build_is_asked_for_no_change(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["missing", "m" * 150, "folder", "no socket"])
-def test_where_nobody_listens_there_is_no_answer(tmp_path: Path, name: str) -> None:
+def test_without_a_daemon_the_result_is_none(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "no socket").write_text("")
     assert wire.call(Target(str(tmp_path / name)), "x.y", {}) is None

@@ -10,7 +10,7 @@ def test_attached_session_resolves_to_list_until_detached(punch: Any) -> None:
     assert punch("agent", "attach", SESSION, "-c", "website").lines == [f"{SESSION} is now attached to website"]
     assert punch("list", "-c", SESSION, "--json").json["tasks"][0]["title"] == "a"
     assert punch("agent", "detach", SESSION).lines == [f"{SESSION} is no longer attached to website"]
-    assert punch("list", "-c", SESSION).err.startswith(f"error: there is no list {SESSION}\n")
+    assert punch("list", "-c", SESSION).err.startswith(f"error: no list named {SESSION}\n")
 
 
 @pytest.mark.parametrize("session", ["x" * 10_000, "a\x1b[2J", "../up", "", "\udcff"])

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.events import stream
+from punchlist_apps.cli.calling.events import stream_events
 from punchlist_testing.daemon import Running, spawned_daemon
 from punchlist_testing.store import damaged_log
 from punchlistd.store.file.schema import connect
@@ -243,5 +243,5 @@ def test_following_continues_after_missing_events(damaged: Path, daemon: Running
 
     common = {"conversation": None, "json": True, "socket": None, "data_dir": None, "no_autostart": True}
     with closing(Context(Namespace(**common))) as context:
-        events = stream(context, after=0, everywhere=True)
+        events = stream_events(context, after=0, everywhere=True)
         assert [next(events)["seq"] for _ in range(3)] == [1, 2, 4]

@@ -37,7 +37,7 @@ def test_script_has_every_command_and_option(shell: str, scripts: dict[str, Path
         for argument in (*command.usage.arguments, *COMMON):
             for flag in argument.flags:
                 wanted = flag.lstrip("-") if shell == "fish" else flag
-                assert argument.positional or wanted in text, flag
+                assert argument.is_positional or wanted in text, flag
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -55,7 +55,7 @@ def test_missing_script_is_reported_with_advice(run: Any, tmp_path: Path, monkey
     outcome = run("completion", "bash")
     assert (outcome.code, outcome.err) == (
         78,
-        "error: completions/bash/punch is not part of this installation\n  make it: make setup\n",
+        "error: completions/bash/punch is not part of this installation\n  build it: make setup\n",
     )
 
 

@@ -29,5 +29,5 @@ def test_person_confirms_call_of_tool(punch: Any, daemon: Running) -> None:
 def test_unknown_token_is_rejected_with_advice(punch: Any) -> None:
     outcome = punch("confirm", "deadbeef", "--yes")
     assert outcome.code == 1
-    advice = "nothing was changed; the agent that asked gets a new token when it calls its tool again"
+    advice = "nothing was changed; the agent gets a new token when it calls its tool again"
     assert outcome.err.splitlines()[1].strip() == advice

@@ -45,9 +45,9 @@ def test_saved_filters_sort_and_filter(punch: Any, tmp_path: Path, monkeypatch: 
     assert order("-c", "default", "--filter", "soon") == ["soon", "late"]
     assert order("-c", "default", "--filter", "soon", "--sort", "title") == ["late", "soon"]
     for name, message in (
-        ("none", "has no filter 'none'; it has soon, bad, worse"),
+        ("none", "has no filter 'none'; choose from soon, bad, worse"),
         ("bad", "expected some of"),
-        ("worse", "there are"),
+        ("worse", "unknown member; choose from status"),
     ):
         outcome = punch("list", "-c", "default", "--filter", name)
         assert outcome.code == 2

@@ -17,7 +17,7 @@ def test_checklist_is_imported_in_one_call(punch: Any, tmp_path: Path) -> None:
     outcome = punch("import", str(tmp_path / "plan.md"))
     assert outcome.lines == [
         "imported 3 tasks (markdown)",
-        "  passed over: 1 × the document's title (line 1)",
+        "  skipped: 1 × the document's title (line 1)",
         "  to reverse this: punch undo",
     ]
     assert punch("list").lines == ["default  1/3  1 in progress", "  ✓ #1 a", "  ☐ #2 b", "    ● #3 c"]
@@ -43,7 +43,7 @@ def test_repeated_import_keeps_statuses(punch: Any) -> None:
     assert again.lines == ["imported 0 tasks, 3 unchanged (markdown)"]
     assert punch("list", "--json").json["version"] == version
     more = punch("import", "-", stdin=plan.replace("] b", "] b\n  More.\n- [?] c"))
-    assert more.lines[0] == "imported 1 task, 1 brought up to date, 2 unchanged (markdown)"
+    assert more.lines[0] == "imported 1 task, 1 updated, 2 unchanged (markdown)"
     outcome, changed = punch("list", "--json").json["tasks"][1:3]
     assert (outcome["status"], outcome["result_summary"]) == ("completed", "did it")
     assert (changed["description"], changed["labels"]) == ("More.", ["mine"])
@@ -89,7 +89,7 @@ def test_take_status_applies_statuses_of_file(punch: Any) -> None:
     punch("import", "-", stdin="- [ ] a\n- [ ] b\n")
     outcome = punch("import", "-", "--take-status", "--dry-run", stdin="- [x] a\n- [ ] b\n")
     assert outcome.lines == [
-        "would import 0 tasks, 1 brought up to date, 1 unchanged (markdown)",
+        "would import 0 tasks, 1 updated, 1 unchanged (markdown)",
         "  ~ #1 a",
         "      status: pending → completed",
     ]
@@ -99,7 +99,7 @@ def test_take_status_applies_statuses_of_file(punch: Any) -> None:
 
 def test_unreadable_file_is_rejected_with_line(punch: Any, tmp_path: Path) -> None:
     for content, message in (
-        ("words\n", "plan.md: no tasks found (markdown): passed over 1 × lines of text"),
+        ("words\n", "plan.md: no tasks found (markdown): skipped 1 × lines of text"),
         ("- [ ] a\n- \0\n", "plan.md:2: no text"),
         ("", "plan.md: the file is empty"),
     ):
@@ -123,7 +123,7 @@ def test_dry_run_matches_import(punch: Any) -> None:
     plan = "## P\n- [x] a\n- [!] b\n  Text.\n  - [/] c\n\nProse.\n"
     outcome = punch("import", "-", "--dry-run", stdin=plan)
     assert outcome.lines == [
-        "would import 3 tasks, 1 brought up to date (markdown)",
+        "would import 3 tasks, 1 updated (markdown)",
         "  + ☐ P",
         "  + ✓ a  · part of “P”",
         "  + ● c  · part of “b”",
@@ -131,8 +131,8 @@ def test_dry_run_matches_import(punch: Any) -> None:
         "      description: none → Text.",
         "      priority: normal → high",
         "      part of “P”",
-        "  passed over: 1 × lines of text that belong to no task",
-        "  read otherwise: 1 × box [!], which is high here (line 3)",
+        "  skipped: 1 × lines of text that belong to no task",
+        "  converted: 1 × box [!], which is high here (line 3)",
     ]
     before = punch("list", "--json").json["version"]
     as_json = punch("import", "-", "--dry-run", "--json", stdin=plan).json

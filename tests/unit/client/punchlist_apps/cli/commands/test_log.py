@@ -70,6 +70,6 @@ def test_log_without_matches_is_noted(punch: Any) -> None:
     assert (outcome.code, outcome.out) == (0, "")
     assert outcome.err == "no matching events; to see all: punch log\n"
     for everywhere in ((), ("--all-conversations",)):
-        assert "nobody is called 'unknown'" in punch("log", "--actor", "unknown", *everywhere).err
+        assert "no agent or person named 'unknown'" in punch("log", "--actor", "unknown", *everywhere).err
     assert punch("log", "--task", "1").err == ""
     assert punch("log", "--task", "99", "-n", "0").err == ""

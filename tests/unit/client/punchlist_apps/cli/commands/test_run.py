@@ -18,7 +18,7 @@ SHOW = "import json, os, sys; t = json.load(sys.stdin); print(sys.argv[1:], t['i
 @pytest.fixture(autouse=True)
 def slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the slack of retries, because lanes and the daemon share a clock in this process."""
-    monkeypatch.setattr("punchlist_apps.cli.running.lanes._SLACK_S", 0.5)
+    monkeypatch.setattr("punchlist_apps.cli.running.lanes._CLOCK_SLACK_S", 0.5)
 
 
 @pytest.fixture
@@ -155,8 +155,8 @@ def test_failed_task_is_retried_with_growing_delay(punch: Any, home: Path) -> No
     outcome = punch("run", "--retries", "2", "--retry-delay", "50ms", "--", "sh", "-c", script)
     assert outcome.code == 0, outcome.out
     assert [line for line in outcome.lines if "attempt" in line] == [
-        "  attempt 1 of 3 failed; again in 0.05 s",
-        "  attempt 2 of 3 failed; again in 0.1 s",
+        "  attempt 1 of 3 failed; retry in 0.05 s",
+        "  attempt 2 of 3 failed; retry in 0.1 s",
     ]
     assert outcome.lines[-1] == "2 done"
     assert (task(punch, 1)["attempts"], task(punch, 1)["owner"][:9]) == (3, "punch-run")

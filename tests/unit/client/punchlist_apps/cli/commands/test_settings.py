@@ -3,22 +3,22 @@ from typing import Any
 
 def test_set_without_arguments_shows_all(punch: Any) -> None:
     assert punch("set").lines == [
-        "title=                     what the list is called",
-        "execution=manual           how tasks are worked on: whoever works starts them",
-        "on_failure=continue        what a failed task does to the others: nothing",
-        "max_attempts=0             how often a task is tried before its failure counts, 0 to 1000",
-        "auto_clear=never           when a finished list is emptied: by hand alone",
+        "title=                     name of the list",
+        "execution=manual           how tasks are worked on: workers start them",
+        "on_failure=continue        what happens to the others when a task fails: nothing",
+        "max_attempts=0             attempts before a task counts as failed, 0 to 1000",
+        "auto_clear=never           when a finished list is emptied: only by hand",
         "complete_parents=headings  which tasks are completed with the last task below them: "
         "those imported as headings; others become ready",
-        "rate_limit=0               how many changes each actor may make per minute, 0 for any number",
-        "leave_grace=300            how many seconds a session's claims last after it has left",
+        "rate_limit=0               maximum number of changes per minute for each actor, 0 for no limit",
+        "leave_grace=300            seconds that a session's claims last after it has left",
     ]
 
 
 def test_set_changes_only_named_settings(punch: Any) -> None:
     punch("set", "max_attempts=2", "title=Release \x1b[2J")
     assert punch("set", "execution=serial").lines == [
-        "execution=serial  how tasks are worked on: one at a time; each end starts the next one"
+        "execution=serial  how tasks are worked on: one at a time; the end of a task starts the next"
     ]
     assert punch("set", "--json").json == {
         "conversation": "default",
@@ -45,7 +45,7 @@ def test_invalid_setting_changes_nothing(punch: Any) -> None:
 
 
 def test_settings_of_unknown_list_are_rejected(punch: Any) -> None:
-    assert punch("set", "-c", "nonesuch").err.startswith("error: there is no list nonesuch")
+    assert punch("set", "-c", "nonesuch").err.startswith("error: no list named nonesuch")
     assert punch("set", "auto_clear=idle", "-c", "fresh").code == 0
 
 

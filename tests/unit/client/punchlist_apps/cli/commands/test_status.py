@@ -175,7 +175,7 @@ def test_parent_is_paused_without_claim(punch: Any) -> None:
     punch("add", "a", "--parent", "1")
     outcome = punch("start", "1")
     assert outcome.err == (
-        "error: Task #1 has 1 open task: #2. Work on those.\n  begin with one of them: punch start 2\n"
+        "error: Task #1 has 1 open task: #2. Work on those.\n  start one of them first: punch start 2\n"
     )
     assert punch("pause", "1").code == 0
     assert punch("start", "2").code == 1

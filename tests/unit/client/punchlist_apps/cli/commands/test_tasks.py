@@ -77,7 +77,7 @@ def test_undo_accepts_preview_count_and_actor(punch: Any) -> None:
         (("show", "9"), "not_found", "punch list --all"),
         (("start", "2"), "blocked", "punch done 1"),
         (("edit", "1", "--blocked-by", "2"), "dependency_cycle", "→"),
-        (("pause", "3"), "illegal_transition", "from here it can go to"),
+        (("pause", "3"), "illegal_transition", "allowed from here"),
         (("add", "x" * 501), "invalid_params", "--help"),
         (("daemon", "call", "task.lst=1"), "usage", "--help"),
         (("daemon", "call", "task.get", "task=1", "colour=1"), "invalid_params", ""),

@@ -35,7 +35,7 @@ def test_conflict_names_newer_change_and_actor(punch: Any) -> None:
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err.startswith(
         "error: Call 1 can't be undone: the newer call 3 of bob depends on it (task #1).\n"
-        "  punch undo 3 undoes that first; --force "
+        "  undo the newer call first: punch undo 3; to undo as much as possible, add --force"
     )
     result = json.loads(punch("undo", "--json").err)["error"]
     assert (result["kind"], "--force" in result["advice"]) == ("undo_conflict", True)
@@ -73,7 +73,7 @@ def test_revert_accepts_version_or_time(punch: Any) -> None:
     assert punch("undo").code == 0
     assert titles(punch) == ["c"]
     early = punch("revert", "--at", "10 min ago")
-    assert (early.code, "was not there yet" in early.err) == (2, True)
+    assert (early.code, "did not exist" in early.err) == (2, True)
     assert punch("list", "--at", "0s", "--json").json["tasks"][0]["title"] == "c"
     assert punch("revert", "--at", "99").err.startswith("error: The list is at version ")
     assert punch("revert").code == 2
@@ -171,7 +171,7 @@ def test_rejected_undo_offers_earlier_version(punch: Any) -> None:
     for title in ("a", "b"):
         punch("add", title)
     punch("start", "2", "--actor", "bob")
-    assert punch("undo").err.endswith("; punch revert --at 2 undoes that call and everything after it\n")
+    assert punch("undo").err.endswith("; to undo that call and everything after it: punch revert --at 2\n")
     assert punch("revert", "--at", "2").code == 0
     assert titles(punch) == ["a"]
 

@@ -15,7 +15,7 @@ from punchlist.calls.cursor import Change
 from punchlist.connection.options import Options
 from punchlist.errors import ConfirmationRequired
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.events import wire_value
+from punchlist_apps.cli.calling.events import to_wire_value
 from punchlist_apps.common.terminal.style import FRAME_S, FRAMES
 from punchlist_schemas.events import decode_event
 from punchlist_testing.daemon import Running, Spawned
@@ -282,7 +282,7 @@ def test_unresponsive_daemon_is_not_wait_timeout(run: Any, home: Path, monkeypat
 
 def test_unknown_event_is_printed_unchanged() -> None:
     raw = b'{"type":"Novelty","x":[1]}'
-    assert wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)
+    assert to_wire_value(Change(1, "a", 1, 0, "ada", decode_event(raw)))["event"] == json.loads(raw)
 
 
 def test_lists_needing_attention_come_first(client: Client) -> None:

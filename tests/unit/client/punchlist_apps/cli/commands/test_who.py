@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from punchlist import Client, connect
-from punchlist_apps.cli.printing.next_step import next_step
+from punchlist_apps.cli.printing.next_step import format_next_step
 from punchlist_testing.daemon import Running
 
 A = "claude-code/7f3c1a"
@@ -122,7 +122,7 @@ def test_bare_punch_offers_departed_task(punch: Any, agent: Client) -> None:
     leave(agent)
     result = punch("list", "--json").json
     explained = punch("daemon", "call", "task.explain", "conversation=default").json
-    assert "next: punch start 1  (one) takes it over (left at " in next_step(result["tasks"], explained, "zed")
+    assert "next: punch start 1  (one) takes it over (left at " in format_next_step(result["tasks"], explained, "zed")
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -1,4 +1,4 @@
-"""`punch setup neovim`: the plugin's files, all or none, and nothing of anybody else's."""
+"""`punch setup` of editor plugins: all files or none, and no other files."""
 
 import os
 import shutil
@@ -15,19 +15,19 @@ from punchlist_testing.optional import needs
 PLACE = "share/nvim/site/pack/punchlist/start/punchlist"
 
 
-def tree(home: Path) -> dict[str, bytes]:
+def read_files(home: Path) -> dict[str, bytes]:
     return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
 
 
-def test_the_plugin_is_installed_once_and_removed_without_a_trace(run: Any, home: Path) -> None:
+def test_a_plugin_is_installed_and_removed_completely(run: Any, home: Path) -> None:
     (home / "share").mkdir()
     before = sorted(str(path) for path in home.rglob("*"))
-    shown = run("setup", "neovim", "--print")
-    assert f"+ {home}/{PLACE}/lua/punchlist/init.lua" in shown.lines
+    outcome = run("setup", "neovim", "--print")
+    assert f"+ {home}/{PLACE}/lua/punchlist/init.lua" in outcome.lines
     assert sorted(str(path) for path in home.rglob("*")) == before
     done = run("setup", "neovim")
     assert (done.code, done.lines[-1].strip()) == (0, "to remove it: punch setup neovim --remove")
-    files = tree(home / PLACE)
+    files = read_files(home / PLACE)
     for path in PLUGIN.rglob("*.*"):
         assert files[str(path.relative_to(PLUGIN))] == path.read_bytes()
     assert b":Punch\tpunchlist.txt\t/*:Punch*\n" in files["doc/tags"]
@@ -37,30 +37,30 @@ def test_the_plugin_is_installed_once_and_removed_without_a_trace(run: Any, home
     assert run("setup", "neovim", "--remove").lines == ["Neovim: nothing to remove"]
 
 
-def test_a_file_that_somebody_changed_is_named_and_nothing_is_written_or_removed(run: Any, home: Path) -> None:
+def test_an_edited_file_prevents_all_changes(run: Any, home: Path) -> None:
     assert run("setup", "neovim").code == 0
     changed = home / PLACE / "lua/punchlist/text.lua"
     changed.write_text("-- mine\n")
-    before = tree(home)
+    before = read_files(home)
     for option in ((), ("--remove",)):
-        refused = run("setup", "neovim", *option)
-        assert refused.code == 1
-        assert f"{changed} is not as punch setup wrote it" in refused.err
-        assert tree(home) == before
+        outcome = run("setup", "neovim", *option)
+        assert outcome.code == 1
+        assert f"{changed} has changed since punch setup wrote it" in outcome.err
+        assert read_files(home) == before
 
 
-def test_an_upgrade_takes_away_what_the_new_plugin_has_no_more(run: Any, home: Path) -> None:
+def test_an_upgrade_removes_obsolete_files(run: Any, home: Path) -> None:
     assert run("setup", "neovim").code == 0
     manifest = home / PLACE / ".installed"
     old = home / PLACE / "lua/punchlist/old.lua"
     shutil.copy(home / PLACE / "plugin/punchlist.lua", old)
-    (line,) = [one for one in manifest.read_text().splitlines() if one.endswith("  plugin/punchlist.lua")]
+    (line,) = [entry for entry in manifest.read_text().splitlines() if entry.endswith("  plugin/punchlist.lua")]
     manifest.write_text(manifest.read_text() + line.replace("plugin/punchlist.lua", "lua/punchlist/old.lua") + "\n")
     assert f"+ {old}" in run("setup", "neovim").lines
     assert not old.exists()
 
 
-def test_a_manifest_cannot_name_files_elsewhere(run: Any, home: Path) -> None:
+def test_a_manifest_cannot_name_outside_files(run: Any, home: Path) -> None:
     assert run("setup", "neovim").code == 0
     mine = home / "mine"
     mine.write_text("")
@@ -71,27 +71,27 @@ def test_a_manifest_cannot_name_files_elsewhere(run: Any, home: Path) -> None:
     assert mine.exists()
 
 
-def test_where_a_file_cannot_be_written_none_is(run: Any, home: Path) -> None:
+def test_an_unwritable_file_prevents_all_changes(run: Any, home: Path) -> None:
     (home / PLACE).mkdir(parents=True)
     (home / PLACE / "lua").write_text("")
-    before = tree(home)
-    refused = run("setup", "neovim")
-    assert (refused.code, refused.err.startswith("error: ")) == (1, True)
-    assert tree(home) == before
+    before = read_files(home)
+    outcome = run("setup", "neovim")
+    assert (outcome.code, outcome.err.startswith("error: ")) == (1, True)
+    assert read_files(home) == before
 
 
 @pytest.mark.parametrize("option", [("--scope", "project"), ("--allow",), ("--tasks",), ("-c", "website")])
-def test_an_option_that_means_nothing_for_an_editor_is_refused(run: Any, option: tuple[str, ...]) -> None:
-    refused = run("setup", "neovim", *option)
-    assert "leave the other options out" in refused.err
-    assert refused.code == 2
+def test_options_of_other_hosts_are_rejected_for_editors(run: Any, option: tuple[str, ...]) -> None:
+    outcome = run("setup", "neovim", *option)
+    assert "leave the other options out" in outcome.err
+    assert outcome.code == 2
 
 
-def test_an_installation_without_the_plugin_says_so(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_plugin_is_reported(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(shipped, "CHECKOUT", tmp_path)
-    refused = run("setup", "neovim")
-    assert refused.code == 78
-    assert "editors/nvim is not part of this installation" in refused.err
+    outcome = run("setup", "neovim")
+    assert outcome.code == 78
+    assert "editors/nvim is not part of this installation" in outcome.err
 
 
 @needs("nvim")
@@ -103,13 +103,13 @@ def test_neovim_finds_the_installed_plugin_and_its_manual(run: Any, home: Path, 
         assert nvim.lua("return vim.fn.expand('%:p')") == str(home / PLACE / "doc/punchlist.txt")
 
 
-def test_the_plugin_of_emacs_is_a_package_of_its_directory(run: Any, home: Path) -> None:
+def test_the_emacs_plugin_is_a_package(run: Any, home: Path) -> None:
     (home / ".emacs.d").mkdir()
     before = sorted(str(path) for path in home.rglob("*"))
     assert (
         run("setup", "emacs").lines[-2].startswith("Emacs is set up; start emacs in a project and type M-x punchlist")
     )
-    files = tree(home / ".emacs.d/elpa/punchlist-1.0.0")
+    files = read_files(home / ".emacs.d/elpa/punchlist-1.0.0")
     assert {name for name in files if not name.startswith(".")} == {
         path.name for path in emacs.PLUGIN.glob("*.el") if path.name != "punchlist-tests.el"
     }
@@ -118,14 +118,14 @@ def test_the_plugin_of_emacs_is_a_package_of_its_directory(run: Any, home: Path)
     assert sorted(str(path) for path in home.rglob("*")) == before
 
 
-def test_where_only_the_xdg_directory_is_there_emacs_gets_its_plugin_there(run: Any, home: Path) -> None:
+def test_emacs_uses_an_existing_xdg_directory(run: Any, home: Path) -> None:
     (home / ".config/emacs").mkdir(parents=True, exist_ok=True)
     assert run("setup", "emacs").code == 0
     assert (home / ".config/emacs/elpa/punchlist-1.0.0/punchlist.el").exists() and not (home / ".emacs.d").exists()
 
 
 @needs("emacs")
-def test_an_installed_plugin_is_found_by_emacs(run: Any, home: Path, tmp_path: Path) -> None:
+def test_emacs_finds_the_installed_plugin(run: Any, home: Path, tmp_path: Path) -> None:
     (home / ".emacs.d").mkdir()
     assert run("setup", "emacs").code == 0
     load = ("--eval", "(progn (require 'package) (package-initialize))")

@@ -1,4 +1,4 @@
-"""`punch space server` over a directory that is there: members come and go, everything else stays."""
+"""`punch space server` on an existing directory: members change, everything else stays."""
 
 import resource
 import shutil
@@ -25,8 +25,8 @@ Punch = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is not a fault of a server."""
+def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the timeouts for a busy machine."""
     for engine in ("nats", "postgres"):
         monkeypatch.setattr(f"punchlistd.replication.adapters.{engine}.link.REQUEST_S", PATIENCE_S)
         monkeypatch.setattr(f"punchlistd.replication.adapters.{engine}.link.CONNECT_S", PATIENCE_S)
@@ -35,22 +35,22 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(run: Punch) -> Punch:
-    """Run `punch space server team`; it has to succeed."""
+    """Run `punch space server team` and check that it succeeds."""
 
     def server(*words: str) -> Any:
-        done = run("space", "server", "team", *words)
-        assert done.code == 0, done.err
-        return done
+        outcome = run("space", "server", "team", *words)
+        assert outcome.code == 0, outcome.err
+        return outcome
 
     return server
 
 
-def files(home: Path) -> dict[str, bytes]:
+def read_files(home: Path) -> dict[str, bytes]:
     return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
 @asynccontextmanager
-async def connected(log: SharedLog) -> AsyncGenerator[tuple[SharedLog, Hearing]]:
+async def connect_log(log: SharedLog) -> AsyncGenerator[tuple[SharedLog, Hearing]]:
     async with heard(log) as hearing:
         await hearing.link("up")
         yield log, hearing
@@ -60,13 +60,13 @@ async def post(log: SharedLog, nonce: str) -> None:
     await log.post("a", await log.last("a"), nonce, b"x")
 
 
-def given(folder: Path, name: str) -> str:
+def copy_creds(folder: Path, name: str) -> str:
     """Return the path of a member's own copy of its creds."""
     return str(shutil.copy(folder / f"{name}.creds", folder.parent / f"{name}.creds"))
 
 
 class Nats:
-    """A running server of the directory's configuration, with the edits that a person makes."""
+    """A running server with the directory's configuration and manual edits."""
 
     def __init__(self, folder: Path) -> None:
         host = own_address()
@@ -82,30 +82,30 @@ class Nats:
         self.server = NatsServer(folder, text, host=host, whole=True)
 
     def reload(self) -> None:
-        found = program()
-        assert found is not None and self.server.process is not None, "it runs"
-        subprocess.run([found, "--signal", f"reload={self.server.process.pid}"], check=True)
+        server_program = program()
+        assert server_program is not None and self.server.process is not None, "it runs"
+        subprocess.run([server_program, "--signal", f"reload={self.server.process.pid}"], check=True)
 
     def log(self, name: str) -> NatsLog:
         return NatsLog(self.space(name), f"{name}_1")
 
     def space(self, name: str) -> Space:
-        return Space("team", (self.server.url,), creds=given(self.folder, name))
+        return Space("team", (self.server.url,), creds=copy_creds(self.folder, name))
 
 
 @needs_server
-async def test_nats_members_come_and_go_while_others_stay_connected(server: Punch, home: Path) -> None:
+async def test_nats_members_change_without_disconnecting_others(server: Punch, home: Path) -> None:
     server("--host", "lists.example.org", "--member", "ann", "--reader", "bob")
     nats = Nats(home / "team-server")
     nats.server.start()
     try:
         await prepare(nats.space("ann"), "test")
-        async with connected(nats.log("ann")) as (ann, of_ann), connected(nats.log("bob")) as (_, of_bob):
-            told = server("--member", "carol")
-            assert "nats-server --signal reload" in told.out
-            assert "punch space add team tls://lists.example.org --creds carol.creds" in told.out
+        async with connect_log(nats.log("ann")) as (ann, of_ann), connect_log(nats.log("bob")) as (_, of_bob):
+            outcome = server("--member", "carol")
+            assert "nats-server --signal reload" in outcome.out
+            assert "punch space add team tls://lists.example.org --creds carol.creds" in outcome.out
             nats.reload()
-            async with connected(nats.log("carol")) as (carol, of_carol):
+            async with connect_log(nats.log("carol")) as (carol, of_carol):
                 await post(ann, "n1")
                 await post(carol, "n2")
                 server("--without", "carol")
@@ -120,20 +120,20 @@ async def test_nats_members_come_and_go_while_others_stay_connected(server: Punc
     assert not (nats.folder / "carol.creds").exists()
 
 
-def test_everything_else_in_nats_conf_stays_byte_for_byte(server: Punch, home: Path) -> None:
+def test_edits_of_nats_conf_are_kept(server: Punch, home: Path) -> None:
     server("--host", "lists.example.org", "--member", "ann", "--reader", "bob")
     conf = home / "team-server" / "nats.conf"
     edited = conf.read_text().replace("port: 4222", "port: 14222 // ours, { not 4222")
     edited = edited.replace("jetstream: enabled", "\"jetstream\": 'enabled' # ]")
     edited = edited.replace("      # ann, member", "      {user: old, password: 'x}'}, # by hand\n      # ann, member")
     conf.write_text(edited)
-    before = files(home)
+    before = read_files(home)
     server("--member", "carol")
-    grown = conf.read_text()
-    assert [line for line in edited.splitlines() if line not in grown.splitlines()] == []
-    assert grown.count("nkey:") == 3
+    extended = conf.read_text()
+    assert [line for line in edited.splitlines() if line not in extended.splitlines()] == []
+    assert extended.count("nkey:") == 3
     server("--without", "carol")
-    assert files(home) == before
+    assert read_files(home) == before
     server("--without", "bob")
     assert "bob" not in conf.read_text() and "by hand" in conf.read_text()
 
@@ -145,110 +145,110 @@ def test_three_servers_get_the_same_new_member(server: Punch, run: Punch, home: 
     assert all("# kim, keeper" in text for text in texts)
     last = home / "team-server" / "nats-3.conf"
     last.write_text(texts[2].replace("# kim, keeper", "# tim, keeper"))
-    assert "make them alike first" in run("space", "server", "team", "--member", "bob").err
+    assert "make them the same first" in run("space", "server", "team", "--member", "bob").err
 
 
-def test_asking_for_what_is_there_changes_nothing(server: Punch, home: Path) -> None:
+def test_existing_members_change_nothing(server: Punch, home: Path) -> None:
     server("--host", "lists.example.org", "--member", "ann", "--reader", "bob")
-    before = files(home)
+    before = read_files(home)
     for words in ((), ("--member", "ann"), ("--reader", "bob", "--host", "lists.example.org")):
-        told = server(*words)
-        assert "nothing was changed" in told.out and "ann  member" in told.out
+        outcome = server(*words)
+        assert "nothing was changed" in outcome.out and "ann  member" in outcome.out
     assert server("--json").json["members"] == {"ann": "member", "bob": "reader"}
-    assert files(home) == before
+    assert read_files(home) == before
 
 
 @pytest.mark.parametrize(
     ("host", "address"), [("a.example.org:14222", "tls://a.example.org:14222 "), ("fd00::1", "tls://[fd00::1] ")]
 )
-def test_the_next_step_names_an_address_that_works(server: Punch, host: str, address: str) -> None:
+def test_the_next_step_has_a_working_address(server: Punch, host: str, address: str) -> None:
     assert address in server("--host", host, "--member", "ann").out
 
 
 @pytest.mark.parametrize("engine", ["nats", "postgres"])
-def test_without_and_again_gives_new_creds_and_another_role(server: Punch, home: Path, engine: str) -> None:
+def test_readding_a_member_changes_creds_and_role(server: Punch, home: Path, engine: str) -> None:
     database = ("--postgres", "punchlist") if engine == "postgres" else ()
     server("--host", "lists.example.org", "--member", "ann", "--member", "bob", *database)
     creds = home / "team-server" / "ann.creds"
     before = creds.read_text()
-    done = server("--without", "ann", "--reader", "ann", "--json").json
-    assert (done["members"], done["added"], done["removed"]) == ({"bob": "member", "ann": "reader"}, ["ann"], [])
+    result = server("--without", "ann", "--reader", "ann", "--json").json
+    assert (result["members"], result["added"], result["removed"]) == ({"bob": "member", "ann": "reader"}, ["ann"], [])
     assert creds.read_text() != before and "ann, reader" in creds.read_text()
 
 
 @pytest.mark.parametrize("database", [(), ("--postgres", "punchlist")])
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (("--without", "carol"), "carol is not a member in team-server: it has ann (member), bob (reader)"),
+        (("--without", "carol"), "carol is not a member in team-server; it has ann (member), bob (reader)"),
         (("--member", "dan", "--without", "carol"), "carol is not a member"),
-        (("--without", "ann", "--without", "bob"), "is the last one"),
+        (("--without", "ann", "--without", "bob"), "is the last member"),
         (("--member", "bob"), "--without bob --member bob"),
-        (("--member", "eve"), "eve.creds is there, and no member eve"),
-        (("--member", "dan", "--member", "eve"), "eve.creds is there"),
+        (("--member", "eve"), "eve.creds exists, but eve is not a member"),
+        (("--member", "dan", "--member", "eve"), "eve.creds exists"),
         (("--member", "dan", "--host", "b.example.org"), "is for lists.example.org"),
         (("--member", "dan", "--member", "a b"), "of letters, digits"),
         (("--member", "dan", "--host", 'a"'), "invalid host"),
     ],
 )
-def test_a_refused_call_leaves_every_file_as_it_was(
-    server: Punch, run: Punch, home: Path, database: tuple[str, ...], words: tuple[str, ...], told: str
+def test_a_rejected_request_changes_no_file(
+    server: Punch, run: Punch, home: Path, database: tuple[str, ...], words: tuple[str, ...], message: str
 ) -> None:
     server("--host", "lists.example.org", "--member", "ann", "--reader", "bob", *database)
     (home / "team-server" / "eve.creds").write_text("of another server")
-    before = files(home)
-    refused = run("space", "server", "team", *words)
-    assert (refused.code, files(home)) == (2, before)
-    assert told in refused.err
+    before = read_files(home)
+    outcome = run("space", "server", "team", *words)
+    assert (outcome.code, read_files(home)) == (2, before)
+    assert message in outcome.err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("other", "--to", "team-server", "--member", "x"), "is not of the space other"),
-        (("team", "--postgres", "punchlist", "--member", "x"), "is of a NATS server"),
+        (("team", "--postgres", "punchlist", "--member", "x"), "is for a NATS server"),
         (("new", "--host", "a", "--without", "x"), "it has none"),
         (("new", "--host", "a"), "--member ann"),
         (("new", "--member", "ann"), "--host lists.example.org"),
         (
             ("team", "--to", "tema-server", "--member", "ann"),
-            "tema-server holds no space: choose its directory with --to",
+            "tema-server has no space; choose its directory with --to",
         ),
         (("../new", "--host", "a", "--member", "ann"), "invalid space name"),
     ],
 )
-def test_a_call_for_another_space_makes_no_file(
-    server: Punch, run: Punch, home: Path, words: tuple[str, ...], told: str
+def test_a_request_for_another_space_writes_nothing(
+    server: Punch, run: Punch, home: Path, words: tuple[str, ...], message: str
 ) -> None:
     server("--host", "lists.example.org", "--member", "ann")
-    before = files(home.parent)
-    refused = run("space", "server", *words)
-    assert (refused.code, files(home.parent)) == (2, before)
-    assert told in refused.err
+    before = read_files(home.parent)
+    outcome = run("space", "server", *words)
+    assert (outcome.code, read_files(home.parent)) == (2, before)
+    assert message in outcome.err
 
 
-def test_a_configuration_that_can_not_be_written_leaves_no_creds(server: Punch, run: Punch, home: Path) -> None:
+def test_an_unwritable_configuration_leaves_no_creds(server: Punch, run: Punch, home: Path) -> None:
     server("--host", "lists.example.org", "--member", "ann", "--member", "bob")
-    before = files(home)
+    before = read_files(home)
     size, limits = len(before["team-server/nats.conf"]), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
-        refused = run("space", "server", "team", "--member", "carol")
+        outcome = run("space", "server", "team", "--member", "carol")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert (refused.code, files(home)) == (2, before)
-    assert "File too large; nothing was changed" in refused.err
+    assert (outcome.code, read_files(home)) == (2, before)
+    assert "File too large; nothing was changed" in outcome.err
 
 
 class Postgres:
-    """A running server, and the directory whose SQL its owner runs."""
+    """A running server, and the directory with its SQL."""
 
     def __init__(self, server: PostgresServer, folder: Path) -> None:
         self.server = server
         self.folder = folder
 
     def run(self) -> None:
-        """Run the SQL, and again, as is harmless."""
+        """Run the SQL twice, which must be harmless."""
         for _ in range(2):
             self.server.sql((self.folder / "postgres.sql").read_text())
 
@@ -256,27 +256,27 @@ class Postgres:
         return PostgresLog(self.space(name), f"{name}_1")
 
     def space(self, name: str) -> Space:
-        return Space("team", (self.server.url(name),), creds=given(self.folder, name))
+        return Space("team", (self.server.url(name),), creds=copy_creds(self.folder, name))
 
 
 @needs_postgres
-async def test_postgres_members_come_and_go_while_others_stay_connected(server: Punch, home: Path) -> None:
+async def test_postgres_members_change_without_disconnecting_others(server: Punch, home: Path) -> None:
     with running_postgres() as running:
         server("--postgres", DATABASE, "--host", running.host, "--member", "ann", "--reader", "bob")
         running.sql(f"CREATE DATABASE {DATABASE}", "postgres")
         place = Postgres(running, home / "team-server")
         place.run()
-        async with connected(place.log("ann")) as (ann, of_ann):
+        async with connect_log(place.log("ann")) as (ann, of_ann):
             server("--member", "carol")
             place.run()
-            async with connected(place.log("carol")) as (carol, of_carol):
+            async with connect_log(place.log("carol")) as (carol, of_carol):
                 await post(ann, "n1")
                 await post(carol, "n2")
-                open_one = await connect(place.space("carol"), running.url("carol"), "test")
+                connection = await connect(place.space("carol"), running.url("carol"), "test")
                 server("--without", "carol")
                 place.run()
                 with anyio.fail_after(PATIENCE_S):
-                    await open_one.ended.wait()
+                    await connection.ended.wait()
                 await of_carol.link("refused", "unauthorized")
             await post(ann, "n3")
             server("--without", "ann", "--reader", "ann")
@@ -288,22 +288,24 @@ async def test_postgres_members_come_and_go_while_others_stay_connected(server: 
 
 
 @needs_postgres
-def test_a_role_of_another_program_stops_the_sql(server: Punch, home: Path) -> None:
+def test_a_foreign_role_stops_the_sql(server: Punch, home: Path) -> None:
     with running_postgres() as running:
         running.sql(f"CREATE DATABASE {DATABASE}", "postgres")
         running.sql("CREATE ROLE carol LOGIN PASSWORD 'theirs'")
         server("--postgres", DATABASE, "--host", running.host, "--member", "ann", "--member", "carol")
         place = Postgres(running, home / "team-server")
-        with pytest.raises(RuntimeError, match="carol is there and is not of the space team"):
+        with pytest.raises(RuntimeError, match="carol exists but is not of the space team"):
             place.run()
         assert running.sql("SELECT count(*) FROM pg_roles WHERE rolname = 'ann'") == "0"
         server("--without", "carol")
         place.run()
-        assert running.sql("SELECT count(*) FROM pg_roles WHERE rolname IN ('ann', 'carol')") == "2", "theirs stays"
+        assert running.sql("SELECT count(*) FROM pg_roles WHERE rolname IN ('ann', 'carol')") == "2", (
+            "the foreign role stays"
+        )
 
 
 @needs_postgres
-def test_the_sql_of_an_earlier_version_grows_too(server: Punch, home: Path) -> None:
+def test_sql_of_earlier_versions_is_upgraded(server: Punch, home: Path) -> None:
     with running_postgres() as running:
         running.sql(f"CREATE DATABASE {DATABASE}", "postgres")
         server("--postgres", DATABASE, "--host", running.host, "--member", "ann")

@@ -1,13 +1,13 @@
-"""The configuration of a space's server: what it must say, and that it gives nobody more than his role needs."""
+"""The configuration of a space's server: required settings and minimal permissions."""
 
 from punchlist_apps.cli.installing.space_server import (
     ROLES,
     Login,
     Server,
-    configuration,
-    login,
-    new_secret,
-    permissions,
+    build_configuration,
+    create_login,
+    create_secret,
+    list_permissions,
 )
 
 ANN, BOB, KIM = (
@@ -15,38 +15,38 @@ ANN, BOB, KIM = (
 )
 
 
-def test_a_server_alone_writes_before_it_acknowledges_and_lets_nobody_in_without_tls_and_key() -> None:
-    text = configuration("team", [ANN, BOB], [Server("lists.example.org")])
+def test_a_single_server_requires_flush_tls_and_key() -> None:
+    text = build_configuration("team", [ANN, BOB], [Server("lists.example.org")])
     assert "sync_interval: always" in text
     assert 'tls { cert_file: "/etc/nats/cert.pem", key_file: "/etc/nats/key.pem" }' in text
     assert text.count("nkey: U") == 2 and "nkey: UANN" in text
     assert "cluster" not in text and "no_auth_user" not in text
 
 
-def test_of_three_servers_each_knows_the_two_others() -> None:
+def test_each_of_three_servers_has_routes_to_others() -> None:
     servers = [Server(f"{name}.example.org") for name in "abc"]
-    text = configuration("team", [ANN], servers, 1, "s3cret")
+    text = build_configuration("team", [ANN], servers, 1, "s3cret")
     assert 'server_name: "team-2"' in text
     assert 'routes: ["nats://route:s3cret@a.example.org:6222", "nats://route:s3cret@c.example.org:6222"]' in text
 
 
-def test_a_member_posts_a_reader_only_reads_and_a_keeper_may_also_erase() -> None:
-    (member, _), (reader, heard), (keeper, _) = (permissions("team", one) for one in (ANN, BOB, KIM))
+def test_each_role_has_minimal_permissions() -> None:
+    (member, _), (reader, subscribed), (keeper, _) = (list_permissions("team", login) for login in (ANN, BOB, KIM))
     assert "pl.team.log.>" in member and "pl.team.bar.UANN.>" in member
     assert {subject.split(".")[0] for subject in reader} == {"$JS"}
     assert not any(verb in subject for subject in reader for verb in ("CREATE", "DELETE", "PURGE", "UPDATE"))
     assert [subject for subject in keeper if "DELETE" in subject] == ["$JS.API.STREAM.MSG.DELETE.punch-team"]
-    assert "_INBOX_UBOB.>" in heard and not any(subject.startswith("_INBOX.") for subject in heard)
+    assert "_INBOX_UBOB.>" in subscribed and not any(subject.startswith("_INBOX.") for subject in subscribed)
     for granted in (member, reader, keeper):
         assert not any("new" in subject.split(".") for subject in granted)
 
 
-def test_each_login_has_a_key_of_its_own_and_a_creds_file_that_holds_the_secret_half() -> None:
-    one, other = login("ann", "member"), login("ann", "member")
-    assert one.user != other.user and one.user.startswith("U") and one.seed.startswith("SU")
-    assert one.seed in one.creds and one.user not in one.creds
-    assert one.seed not in configuration("team", [one], [Server("a")])
+def test_keys_are_unique_and_secret_in_creds() -> None:
+    login, other = create_login("ann", "member"), create_login("ann", "member")
+    assert login.user != other.user and login.user.startswith("U") and login.seed.startswith("SU")
+    assert login.seed in login.creds and login.user not in login.creds
+    assert login.seed not in build_configuration("team", [login], [Server("a")])
 
 
-def test_the_servers_secret_fits_into_an_address() -> None:
-    assert all(secret.isalnum() and len(secret) >= 32 for secret in (new_secret() for _ in range(50)))
+def test_the_server_secret_is_valid_in_urls() -> None:
+    assert all(secret.isalnum() and len(secret) >= 32 for secret in (create_secret() for _ in range(50)))

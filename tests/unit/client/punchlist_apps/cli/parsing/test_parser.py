@@ -13,20 +13,20 @@ from punchlist_apps.cli.printing.exit_codes import MEANINGS
     ("words", "message"),
     [
         (["lst"], "did you mean 'punch list'?"),
-        (["frobnicate"], "punch --help lists them"),
+        (["frobnicate"], "see: punch --help"),
         (["create"], "did you mean 'punch add'?"),
         (["ready"], "did you mean 'punch list --ready'?"),
         (["daemon", "sotp"], "did you mean 'punch daemon stop'?"),
         (["queue", "stop"], "did you mean 'punch daemon stop'?"),
-        (["list", "foo"], "punch list --help lists them"),
-        (["daemon", "frobnicate"], "punch daemon --help lists them"),
-        (["daemon", "--user", "x", "stop"], "there is no option --user"),
+        (["list", "foo"], "see: punch list --help"),
+        (["daemon", "frobnicate"], "see: punch daemon --help"),
+        (["daemon", "--user", "x", "stop"], "unknown option --user"),
         (["list", "--status", "complete"], "did you mean 'completed'?"),
         (["list", "--nonsense"], "--nonsense"),
         (["list", "--\x1b]52;c;eA==\x07\x9b\u202e"], r"unknown arguments: --\x1b]52;c;eA==\x07\x9b\u202e"),
-        (["--user", "bob", "list"], "there is no option --user; before the command there are -c, "),
-        (["-c", "site", "--jso", "list"], "there is no option --jso; did you mean '--json'?"),
-        (["-xsite", "list"], "there is no option -x"),
+        (["--user", "bob", "list"], "unknown option --user; options before the command: -c, "),
+        (["-c", "site", "--jso", "list"], "unknown option --jso; did you mean '--json'?"),
+        (["-xsite", "list"], "unknown option -x"),
         (["show"], "missing: ID\n"),
         (["revert"], "missing: --at\n"),
         (["completion"], "missing: shell; choose from bash, zsh, fish\n"),
@@ -44,15 +44,13 @@ from punchlist_apps.cli.printing.exit_codes import MEANINGS
         (["daemon", "rpc"], "--stdio"),
     ],
 )
-def test_a_wrong_command_line_says_what_is_wrong_and_exits_with_2(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_command_line_is_explained(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("error: ")
-    assert message in told.err
-    assert "--help" in told.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert "--help" in captured.err
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,7 @@ def test_options_can_be_between_words(words: list[str]) -> None:
     assert args.conversation == ("home" if "home" in words else None)
 
 
-def test_options_are_not_taken_out_of_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_a_program_stay_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "echo", "-c", "home", "hi"]) == 2
     assert "unknown arguments: hi" in capsys.readouterr().err
 
@@ -80,9 +78,7 @@ def test_options_are_not_taken_out_of_a_program(capsys: pytest.CaptureFixture[st
     ("words", "help_of"),
     [(["list", "--nonsense"], "punch list"), (["--nonsense"], "punch"), (["show"], "punch show"), (["lst"], "punch")],
 )
-def test_the_help_that_is_named_is_the_one_that_helps(
-    words: list[str], help_of: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_point_to_the_right_help(words: list[str], help_of: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert capsys.readouterr().err.endswith(f"\n  see: {help_of} --help\n")
 
@@ -98,17 +94,17 @@ def test_common_options_go_before_and_after_the_command() -> None:
 def test_help_and_version_exit_with_0(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert main(["--version"]) == 0
-    shown = capfd.readouterr().out
-    assert all(f"  {name} " in shown for name in COMMANDS if " " not in name)
-    assert all(f"  {group} …" in shown for group in GROUPS)
-    assert "punch 0" in shown
-    assert all(f"\n  {code:<5}{meaning}\n" in shown for code, meaning in MEANINGS.items())
+    output = capfd.readouterr().out
+    assert all(f"  {name} " in output for name in COMMANDS if " " not in name)
+    assert all(f"  {group} …" in output for group in GROUPS)
+    assert "punch 0" in output
+    assert all(f"\n  {code:<5}{meaning}\n" in output for code, meaning in MEANINGS.items())
 
 
-def test_help_shows_groups_and_help_of_a_command_by_either_word(capfd: pytest.CaptureFixture[str]) -> None:
+def test_help_accepts_groups_and_commands(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["help"]) == 0
-    shown = capfd.readouterr().out
-    assert [line for line in shown.splitlines() if line in (f"{title}:" for title in SECTIONS)] == [
+    output = capfd.readouterr().out
+    assert [line for line in output.splitlines() if line in (f"{title}:" for title in SECTIONS)] == [
         f"{title}:" for title in SECTIONS
     ]
     assert main(["help", "ls"]) == main(["list", "--help"]) == 0
@@ -116,16 +112,16 @@ def test_help_shows_groups_and_help_of_a_command_by_either_word(capfd: pytest.Ca
     assert both == 2 * both[: len(both) // 2]
 
 
-def test_a_double_dash_may_stand_before_the_command(punch: Any) -> None:
+def test_a_double_dash_may_precede_the_command(punch: Any) -> None:
     assert punch("--json", "--", "list", "--ready").json["tasks"] == []
     assert parse(["-c", "site", "run", "--", "ls", "-c", "x"]).argv == ["ls", "-c", "x"]
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_the_bare_name_of_a_group_shows_its_commands(group: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_group_without_command_shows_its_commands(group: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["help", group]) == main([group, "--help"]) == 0
-    shown = capfd.readouterr().out
-    assert all(shown.count(f"  {one.name} ") == 2 for one in GROUPS[group][1])
+    output = capfd.readouterr().out
+    assert all(output.count(f"  {entry.name} ") == 2 for entry in GROUPS[group][1])
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -137,24 +133,24 @@ def test_help_has_pages_on_topics(topic: str, capfd: pytest.CaptureFixture[str])
         assert capfd.readouterr().out == TOPICS[topic]
 
 
-def test_common_options_may_stand_between_the_words_of_a_command() -> None:
+def test_common_options_may_split_a_commands_words() -> None:
     args = parse(["daemon", "--socket", "/s", "stop", "--json"])
     assert (args.command, args.socket, args.json) == ("daemon stop", "/s", True)
     assert parse(["list", "--status", "pending"]).command == "list"
     assert parse(["list", "all", "--active"]).command == "list all"
 
 
-def test_a_former_name_works_once_more_and_says_the_new_one(punch: Any) -> None:
-    done = punch("conversations")
-    assert (done.code, done.out) == (0, "no lists\n")
-    assert "`punch list all` now" in done.err
+def test_a_former_name_works_with_a_hint(punch: Any) -> None:
+    outcome = punch("conversations")
+    assert (outcome.code, outcome.out) == (0, "no lists\n")
+    assert "is now `punch list all`" in outcome.err
     assert punch("lists").err == ""
 
 
 @pytest.mark.parametrize("words", [("why",), ("daemon",), ("space", "add")])
-def test_the_help_of_a_command_names_the_common_options_in_a_line(run: Any, words: tuple[str, ...]) -> None:
-    told = run(*words, "--help")
-    assert told.lines[-1] == "common options: punch --help"
-    assert "--socket" not in told.out
+def test_command_help_mentions_common_options(run: Any, words: tuple[str, ...]) -> None:
+    outcome = run(*words, "--help")
+    assert outcome.lines[-1] == "common options: punch --help"
+    assert "--socket" not in outcome.out
     assert "--socket" in run("--help").out
-    assert run("list", "--socket").code == 2, "they are taken all the same"
+    assert run("list", "--socket").code == 2, "the option is accepted"

@@ -2,11 +2,18 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from punchlist_apps.cli.parsing.settings import SETTINGS, TITLE, WrongSetting, changes, current, meaning
+from punchlist_apps.cli.parsing.settings import (
+    SETTINGS,
+    TITLE,
+    WrongSetting,
+    describe_setting,
+    list_settings,
+    parse_changes,
+)
 from punchlist_schemas.things import Settings
 
 
-def test_the_table_has_the_settings_and_values_of_the_contract() -> None:
+def test_the_table_matches_the_schema() -> None:
     hints = get_type_hints(Settings)
     assert {setting.name for setting in SETTINGS} == {TITLE, *hints}
     for setting in SETTINGS:
@@ -22,18 +29,18 @@ def test_the_table_has_the_settings_and_values_of_the_contract() -> None:
         (("title=", "auto_clear=idle"), {"title": "", "settings": {"auto_clear": "idle"}}),
     ],
 )
-def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected: dict[str, Any]) -> None:
-    assert changes(words) == expected
+def test_words_become_call_parameters(words: tuple[str, ...], expected: dict[str, Any]) -> None:
+    assert parse_changes(words) == expected
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "message"),
     [
-        ("excution=serial", "there is no setting 'excution'; did you mean execution?"),
+        ("excution=serial", "unknown setting 'excution'; did you mean execution?"),
         (
             "colour=red",
-            "there is no setting 'colour': "
-            "there are title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
+            "unknown setting 'colour'; "
+            "choose from title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
             "leave_grace",
         ),
         ("execution=seral", "execution is one of manual, serial, not 'seral'; did you mean serial?"),
@@ -43,25 +50,25 @@ def test_words_become_the_parameters_of_a_call(words: tuple[str, ...], expected:
         ("max_attempts=²", "max_attempts is a number from 0 to 1000, not '²'"),
         (
             "serial",
-            "'serial' is not NAME=VALUE: "
-            "there are title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
+            "'serial' is not NAME=VALUE; "
+            "choose from title, execution, on_failure, max_attempts, auto_clear, complete_parents, rate_limit, "
             "leave_grace",
         ),
         (f"title={'x' * 501}", "title is at most 500 characters"),
     ],
 )
-def test_what_no_setting_has_is_refused_with_what_there_is(word: str, said: str) -> None:
-    with pytest.raises(WrongSetting) as refused:
-        changes([word])
-    assert str(refused.value) == said
+def test_unknown_settings_and_values_are_rejected_with_choices(word: str, message: str) -> None:
+    with pytest.raises(WrongSetting) as caught:
+        parse_changes([word])
+    assert str(caught.value) == message
 
 
-def test_a_setting_that_is_given_twice_is_refused() -> None:
+def test_a_repeated_setting_is_rejected() -> None:
     with pytest.raises(WrongSetting, match="given twice"):
-        changes(["max_attempts=1", "max_attempts=2"])
+        parse_changes(["max_attempts=1", "max_attempts=2"])
 
 
-def test_every_value_is_told_on_one_line() -> None:
-    for name, value in current("Release", Settings("serial", "stop", 2, "idle")).items():
-        assert meaning(name, value)
-        assert "\n" not in meaning(name, value)
+def test_every_meaning_fits_on_one_line() -> None:
+    for name, value in list_settings("Release", Settings("serial", "stop", 2, "idle")).items():
+        assert describe_setting(name, value)
+        assert "\n" not in describe_setting(name, value)

@@ -9,64 +9,62 @@ from punchlist_apps.cli.printing.failure import FormatError, StateError, UsageEr
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.project_file import DirectoryError
 
-Told = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("kind", ERRORS)
-def test_every_refusal_is_told_by_its_sentence_and_as_json_whole(
-    kind: str, capsys: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    facts: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
-    facts |= dict.fromkeys(facts.keys() & {"call", "newer"}, 7)
-    for name in facts.keys() & {"blockers", "open_children"}:
-        facts[name] = [{"id": "1", "title": "a"}]
-    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", facts)) == 1
+def test_every_error_prints_its_message_or_json(kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    data: dict[str, Any] = {name: ["1", "2"] if name in ("allowed", "path") else "x" for name in ERRORS[kind].data}
+    data |= dict.fromkeys(data.keys() & {"call", "newer"}, 7)
+    for name in data.keys() & {"blockers", "open_children"}:
+        data[name] = [{"id": "1", "title": "a"}]
+    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", data)) == 1
     assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a sentence", {})) == 1
     assert capsys.readouterr().err.startswith("error: a sentence\n")
     monkeypatch.setattr(failure, "_as_json", True)
-    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a failure; a way", {})) == 1
-    told = json.loads(capsys.readouterr().err)["error"]
-    assert (told["kind"], told["message"]) == (kind, "a failure; a way")
+    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "a failure; advice", {})) == 1
+    output = json.loads(capsys.readouterr().err)["error"]
+    assert (output["kind"], output["message"]) == (kind, "a failure; advice")
 
 
-def test_what_to_do_is_said_once(capsys: Told) -> None:
+def test_advice_is_printed_once(capsys: Capture) -> None:
     message = "There is no task '77'; list the tasks for their ids."
     show_exception(RequestRefused("not_found", ERRORS["not_found"].code, message, {"what": "task"}))
-    assert capsys.readouterr().err == "error: There is no task '77'.\n  punch list --all shows what there is\n"
+    assert capsys.readouterr().err == "error: There is no task '77'.\n  see all tasks: punch list --all\n"
 
 
-def test_an_error_of_the_state_names_no_help(capsys: Told) -> None:
-    assert show_exception(StateError("the list was not there yet"), "revert") == 2
-    assert capsys.readouterr().err == "error: the list was not there yet\n"
+def test_a_state_error_has_no_help_advice(capsys: Capture) -> None:
+    assert show_exception(StateError("the list did not exist"), "revert") == 2
+    assert capsys.readouterr().err == "error: the list did not exist\n"
 
 
 @pytest.mark.parametrize(
-    ("kind", "facts", "advice"),
+    ("kind", "data", "advice"),
     [
         ("blocked", {"blockers": [{"id": "2"}, {"id": "3"}]}, "finish #2, #3 first: punch done 2 3"),
-        ("not_found", {"what": "task"}, "punch list --all shows what there is"),
-        ("not_found", {"what": "conversation"}, "punch list all shows what there is"),
-        ("not_found", {"what": "message"}, "punch list shows what there is"),
-        ("illegal_transition", {"allowed": ["pending", "completed"]}, "from here it can go to: pending, completed"),
+        ("not_found", {"what": "task"}, "see all tasks: punch list --all"),
+        ("not_found", {"what": "conversation"}, "see all lists: punch list all"),
+        ("not_found", {"what": "message"}, "see the list: punch list"),
+        ("illegal_transition", {"allowed": ["pending", "completed"]}, "allowed from here: pending, completed"),
         (
             "dependency_cycle",
             {"path": ["1", "2", "1"]},
-            "punch show ID lists what a task waits for and what it belongs to",
+            "see a task's dependencies and parent: punch show ID",
         ),
         ("method_not_found", {"nearest": "task.list"}, "did you mean task.list?"),
-        ("method_not_found", {}, "punch daemon call --list shows the methods"),
+        ("method_not_found", {}, "see all methods: punch daemon call --list"),
         ("invalid_params", {"nearest": "title"}, "did you mean title?"),
         ("invalid_params", {}, "see: punch --help"),
-        ("confirmation_required", {"token": "t-1"}, "repeat with confirm=t-1"),
+        ("confirmation_required", {"token": "t-1"}, "to confirm, repeat the call with confirm=t-1"),
         ("outcome_unknown", {}, "check whether it was done: punch log -n 5"),
     ],
 )
-def test_a_refusal_says_what_to_do_next(kind: str, facts: dict[str, Any], advice: str, capsys: Told) -> None:
-    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "no", facts)) == 1
+def test_an_error_has_advice(kind: str, data: dict[str, Any], advice: str, capsys: Capture) -> None:
+    assert show_exception(RequestRefused(kind, ERRORS[kind].code, "no", data)) == 1
     assert capsys.readouterr().err == f"error: no\n  {advice}\n"
 
 
-def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told) -> None:
+def test_an_unknown_kind_has_no_advice(capsys: Capture) -> None:
     assert show_exception(RequestRefused("novelty", -32099, "no", {})) == 1
     assert capsys.readouterr().err == "error: no\n"
 
@@ -89,28 +87,28 @@ def test_a_refusal_of_a_kind_from_the_future_is_told_without_advice(capsys: Told
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_every_fault_has_its_exit_code_and_its_kind(error: Exception, code: int, kind: str, capsys: Told) -> None:
+def test_every_exception_has_an_exit_code_and_kind(error: Exception, code: int, kind: str, capsys: Capture) -> None:
     assert show_exception(error) == code
-    told = capsys.readouterr().err
-    assert told.startswith("error: ")
-    assert "gone" in told.splitlines()[0]
+    output = capsys.readouterr().err
+    assert output.startswith("error: ")
+    assert "gone" in output.splitlines()[0]
 
 
-def test_a_file_is_named_and_time_that_is_up_is_said_in_words(capsys: Told) -> None:
+def test_file_errors_and_timeouts_have_plain_messages(capsys: Capture) -> None:
     show_exception(PermissionError(13, "Permission denied", "/x"))
     assert capsys.readouterr().err == "error: /x: Permission denied\n"
     show_exception(TimeoutError())
-    assert capsys.readouterr().err == "error: the time is up\n"
+    assert capsys.readouterr().err == "error: timed out\n"
 
 
 @pytest.mark.parametrize(
     "error", [UsageError("odd"), RequestRefused("invalid_params", ERRORS["invalid_params"].code, "odd", {})]
 )
-def test_a_wrong_argument_is_told_with_the_help_of_its_command(error: Exception, capsys: Told) -> None:
+def test_a_usage_error_points_to_the_commands_help(error: Exception, capsys: Capture) -> None:
     show_exception(error, "add")
     assert capsys.readouterr().err.endswith(": odd\n  see: punch add --help\n")
 
 
-def test_foreign_words_can_not_steer_the_terminal(capsys: Told) -> None:
+def test_errors_are_escaped_for_the_terminal(capsys: Capture) -> None:
     show_error("kind", "a\n\x1b[2Jb", "c\n\x1b[2Jd")
     assert capsys.readouterr().err == "error: a\\x0a\\x1b[2Jb\n  c\\x0a\\x1b[2Jd\n"

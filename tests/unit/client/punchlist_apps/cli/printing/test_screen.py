@@ -3,23 +3,23 @@ import signal
 import subprocess
 import sys
 
-from punchlist_apps.cli.printing.screen import crop, frame, turn
+from punchlist_apps.cli.printing.screen import build_frame, build_spinner_update, crop
 from punchlist_apps.common.terminal.style import SPIN, Style
 from punchlist_testing.unmeasured import unmeasured
 
 
-def test_a_frame_replaces_the_one_before() -> None:
-    assert frame(["a", "b"], 0) == "\ra\x1b[K\nb\x1b[K\n\x1b[J"
-    assert frame(["c"], 2) == "\x1b[2A\rc\x1b[K\n\x1b[J"
+def test_a_frame_replaces_the_previous_one() -> None:
+    assert build_frame(["a", "b"], 0) == "\ra\x1b[K\nb\x1b[K\n\x1b[J"
+    assert build_frame(["c"], 2) == "\x1b[2A\rc\x1b[K\n\x1b[J"
 
 
-def test_what_does_not_fit_is_counted() -> None:
+def test_cropped_lines_are_counted() -> None:
     assert crop(["a", "b"], 2, Style()) == ["a", "b"]
     assert crop(["a", "b", "c"], 2, Style()) == ["a", "  … 2 more lines"]
 
 
-def test_a_signal_at_any_step_of_a_screen_leaves_the_cursor_shown() -> None:
-    done = subprocess.run(
+def test_a_signal_always_restores_the_cursor() -> None:
+    outcome = subprocess.run(
         [sys.executable, "-m", "punchlist_testing.struck_screen"],
         env={**unmeasured(), "PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
@@ -27,15 +27,15 @@ def test_a_signal_at_any_step_of_a_screen_leaves_the_cursor_shown() -> None:
         timeout=60,
         check=True,
     )
-    ends = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(ends) > 200, "each step of the interpreter is one"
+    ends = [json.loads(line) for line in outcome.stdout.splitlines()]
+    assert len(ends) > 200, "one for each step of the interpreter"
     for number, code, got in ends:
         assert code in (-number, 128 + number, 130), (number, code, got)
         assert got.rfind("\x1b[?25h") >= got.rfind("\x1b[?25l"), (number, code, got)
-    ways = {(number, code) for number, code, _ in ends}
-    assert (signal.SIGTERM, 143) in ways and (signal.SIGINT, 130) in ways
+    ends_by_signal = {(number, code) for number, code, _ in ends}
+    assert (signal.SIGTERM, 143) in ends_by_signal and (signal.SIGINT, 130) in ends_by_signal
 
 
-def test_only_lines_with_a_spinner_are_drawn_again() -> None:
-    assert turn(["head", f"  {SPIN} one", "two"], "⠙") == "\x1b[2A\r  ⠙ one\x1b[K\x1b[2B\r"
-    assert turn(["head", "two"], "⠙") == ""
+def test_only_spinner_lines_are_redrawn() -> None:
+    assert build_spinner_update(["head", f"  {SPIN} one", "two"], "⠙") == "\x1b[2A\r  ⠙ one\x1b[K\x1b[2B\r"
+    assert build_spinner_update(["head", "two"], "⠙") == ""

@@ -1,4 +1,4 @@
-"""The changes that an error names."""
+"""Errors that name the changes made before."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ PLACE = {"space": "team", "conversation": "plan"}
 
 
 def run_without_output(words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command whose standard output takes nothing."""
+    """Run a command with a full standard output."""
     with open("/dev/full", "wb") as full:
         return subprocess.run(
             command(*words.split()), stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False
@@ -27,26 +27,26 @@ def run_without_output(words: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_with_closed(words: str, streams: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a command with these standard streams closed, as a shell writes them: `>&- 2>&-`."""
+    """Run a command with standard streams closed by shell words such as `>&- 2>&-`."""
     line = f'exec "$@" {words} {streams}'
     return subprocess.run(
         ["sh", "-c", line, "sh", *command()], capture_output=True, env=environment(), timeout=20, check=False
     )
 
 
-def test_a_repair_is_stored_if_it_removed_posts() -> None:
+def test_a_repair_counts_if_it_removed_posts() -> None:
     wire.completed.append(("space.repair", PLACE, {"posts": [], "removed": 0}))
-    assert stored.advice() == ""
+    assert stored.advise_stored() == ""
     wire.completed.append(("space.repair", PLACE, {"posts": [], "removed": 1}))
-    assert stored.advice() == "the change is stored (the repair of plan), so don't repeat it"
+    assert stored.advise_stored() == "the change is stored (the repair of plan), so don't repeat it"
 
 
 @pytest.mark.usefixtures("home", "daemon")
 @pytest.mark.parametrize("words", ["add a", "chat add a", "list", "status"])
-def test_with_its_output_closed_it_writes_to_nobody_and_says_so(words: str) -> None:
-    told = run_with_closed(words, ">&-")
-    assert told.returncode == 1
-    lines = told.stderr.decode().splitlines()
+def test_a_closed_output_is_an_error(words: str) -> None:
+    outcome = run_with_closed(words, ">&-")
+    assert outcome.returncode == 1
+    lines = outcome.stderr.decode().splitlines()
     assert "error: standard output: Bad file descriptor" in lines
     assert ("  the change is stored (#1 of default), so don't repeat it" in lines) == ("add a" in words)
 
@@ -71,17 +71,17 @@ CHANGES = {
 
 
 @pytest.mark.usefixtures("home", "daemon")
-def test_a_change_whose_output_is_lost_is_stored(daemon: Running) -> None:
+def test_a_change_with_lost_output_is_named(daemon: Running) -> None:
     for words, ids in CHANGES.items():
-        done = run_without_output(words)
+        outcome = run_without_output(words)
         message, advice = "standard output: No space left on device", f"the change is stored ({ids})"
-        shown = (
+        expected = (
             json.dumps({"error": {"kind": "file", "message": message, "advice": f"{advice}, so don't repeat it"}})
             + "\n"
             if "--json" in words
             else f"error: {message}\n  {advice}, so don't repeat it\n"
         )
-        assert (done.returncode, done.stderr) == (1, shown), words
+        assert (outcome.returncode, outcome.stderr) == (1, expected), words
 
 
 FILES = {
@@ -97,12 +97,12 @@ FILES = {
 }
 
 
-def test_a_file_whose_report_is_lost_is_named(home: Path) -> None:
+def test_a_file_with_lost_output_is_named(home: Path) -> None:
     (home / "PLAN.md").write_text("- [ ] one\n")
     for words, change in FILES.items():
-        done = run_without_output(words)
-        assert done.returncode == 1, done.stderr
-        assert f"the change is stored ({change.format(home=home)}" in done.stderr, words
+        outcome = run_without_output(words)
+        assert outcome.returncode == 1, outcome.stderr
+        assert f"the change is stored ({change.format(home=home)}" in outcome.stderr, words
 
 
 def test_the_setup_of_a_host_is_named(home: Path) -> None:
@@ -116,39 +116,39 @@ def test_a_commit_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"AUTHOR": "ann", "COMMITTER": "ann"}.items():
         monkeypatch.setenv(f"GIT_{name}_NAME", value)
         monkeypatch.setenv(f"GIT_{name}_EMAIL", "ann@example.org")
-    told = run_without_output("init plan --commit").stderr
-    assert f"(the file {place}/.punchlist.toml, the commit)" in told
+    output = run_without_output("init plan --commit").stderr
+    assert f"(the file {place}/.punchlist.toml, the commit)" in output
 
 
 @pytest.mark.usefixtures("daemon")
 def test_a_restored_backup_is_named(home: Path) -> None:
     assert f"the backup {home}/copy" in run_without_output(f"daemon backup {home}/copy").stderr
-    done = run_without_output("daemon restore copy --yes")
-    assert f"the change is stored (the restored {home}/data/log.db)" in done.stderr
+    outcome = run_without_output("daemon restore copy --yes")
+    assert f"the change is stored (the restored {home}/data/log.db)" in outcome.stderr
     assert (home / "data" / "log.db").exists()
 
 
-def test_each_method_that_changes_a_list_has_words() -> None:
+def test_each_changing_method_has_a_description() -> None:
     place = {"conversation": "plan", "space": "team", "path": "/copy"}
     for method in (*(name for name, row in METHODS.items() if row.kind == "write"), *stored.CHANGING):
         wire.completed[:] = [(method, place, {"removed": 1})]
-        assert method.startswith("task.") or method not in stored.advice(), method
+        assert method.startswith("task.") or method not in stored.advise_stored(), method
 
 
-def test_a_read_whose_output_is_lost_stores_nothing(punch: Any) -> None:
+def test_a_read_with_lost_output_names_no_change(punch: Any) -> None:
     punch("add", "one")
     for words in ("list", "undo --preview", "daemon status", "log"):
-        done = run_without_output(words)
-        assert done.returncode == 1, words
-        assert "No space left on device" in done.stderr and "stored" not in done.stderr, words
+        outcome = run_without_output(words)
+        assert outcome.returncode == 1, words
+        assert "No space left on device" in outcome.stderr and "stored" not in outcome.stderr, words
 
 
 @pytest.mark.usefixtures("home", "daemon")
-def test_with_both_outputs_closed_the_exit_code_is_the_same() -> None:
+def test_closed_outputs_keep_the_exit_code() -> None:
     assert run_with_closed("list --status foo", ">&- 2>&-").returncode == 2
 
 
 @pytest.mark.usefixtures("home", "daemon")
 @pytest.mark.parametrize("words", ["chat", "confirm 1", "import -", "list clear"])
-def test_with_its_input_closed_it_reads_nothing(words: str) -> None:
+def test_a_closed_input_reads_as_empty(words: str) -> None:
     assert b"Traceback" not in run_with_closed(words, "<&-").stderr

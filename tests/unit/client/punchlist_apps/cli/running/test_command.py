@@ -1,9 +1,9 @@
-"""The words of a command, filled with a task's text."""
+"""Commands with a task's text in their placeholders."""
 
 import pytest
 
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.cli.running.command import Command, Unfit
+from punchlist_apps.cli.running.command import Command, UnusableText
 from punchlist_schemas.things import Task
 
 
@@ -21,9 +21,9 @@ def task(title: str = "t", description: str = "") -> Task:
     )
 
 
-def test_placeholders_are_filled_once_and_doubled_braces_stand_for_themselves() -> None:
+def test_placeholders_are_filled_once() -> None:
     words = Command(["echo", "x{id}-{title}", "{description}", "{prompt}", "{{title}}", "{}", "{A}"])
-    assert words.for_task(task("{id}", "$(d)")) == [
+    assert words.build_words(task("{id}", "$(d)")) == [
         "echo",
         "x7-{id}",
         "$(d)",
@@ -36,15 +36,15 @@ def test_placeholders_are_filled_once_and_doubled_braces_stand_for_themselves() 
 
 @pytest.mark.parametrize("title", ["--eval=$(shell touch PWNED)", "-", "--dangerously-skip-permissions"])
 @pytest.mark.parametrize("word", ["{title}", "{title}.txt", "{prompt}"])
-def test_a_text_that_would_begin_an_argument_with_a_dash_is_rejected(title: str, word: str) -> None:
-    with pytest.raises(Unfit, match="begins with a dash, and echo could read it as an option"):
-        Command(["echo", word]).for_task(task(title))
-    assert Command(["echo", f"title={word}", "--title={title}"]).for_task(task(title))[2] == f"--title={title}"
+def test_a_text_with_a_leading_dash_is_rejected(title: str, word: str) -> None:
+    with pytest.raises(UnusableText, match="begins with a dash, and echo could read it as an option"):
+        Command(["echo", word]).build_words(task(title))
+    assert Command(["echo", f"title={word}", "--title={title}"]).build_words(task(title))[2] == f"--title={title}"
 
 
-def test_a_dash_that_only_two_placeholders_make_together_is_rejected() -> None:
-    with pytest.raises(Unfit, match="begins with a dash"):
-        Command(["echo", "{description}{title}"]).for_task(task("-x"))
+def test_a_dash_after_an_empty_placeholder_is_rejected() -> None:
+    with pytest.raises(UnusableText, match="begins with a dash"):
+        Command(["echo", "{description}{title}"]).build_words(task("-x"))
 
 
 @pytest.mark.parametrize(
@@ -72,38 +72,36 @@ def test_a_dash_that_only_two_placeholders_make_together_is_rejected() -> None:
         ("|./{title}", "punch run"),
     ],
 )
-def test_a_placeholder_in_a_word_that_is_run_as_a_program_is_rejected_before_any_task(
-    command: str, runner: str
-) -> None:
+def test_a_placeholder_in_a_program_is_rejected(command: str, runner: str) -> None:
     words, last = command.split("|")
     with pytest.raises(UsageError, match=f"^{runner} would run the text of a task as a program: .*PUNCHLIST_TITLE"):
         Command([*words.split(), last])
 
 
-def test_a_shell_may_be_given_a_task_as_an_argument_and_its_id_anywhere() -> None:
+def test_a_shell_accepts_placeholders_as_arguments() -> None:
     script = 'echo "$1" {id} {{title}}'
-    assert Command(["sh", "-c", script, "x", "{title}"]).for_task(task("$(d)"))[2:] == [
+    assert Command(["sh", "-c", script, "x", "{title}"]).build_words(task("$(d)"))[2:] == [
         'echo "$1" 7 {title}',
         "x",
         "$(d)",
     ]
-    assert Command(["python3", "-m", "pytest", "{title}"]).for_task(task())[3] == "t"
-    assert Command(["echo", "-e", "{title}"]).for_task(task()) == ["echo", "-e", "t"]
+    assert Command(["python3", "-m", "pytest", "{title}"]).build_words(task())[3] == "t"
+    assert Command(["echo", "-e", "{title}"]).build_words(task()) == ["echo", "-e", "t"]
     for words in (
         ["env", "A=1", "echo", "{title}"],
         ["nice", "-n", "5", "echo", "-p", "{title}"],
         ["echo", "make", "{title}"],
     ):
-        assert Command(words).for_task(task())[-1] == "t", "the program is yours, and the text an argument of it"
+        assert Command(words).build_words(task())[-1] == "t", "the text is an argument of a fixed program"
 
 
-def test_an_empty_argument_is_rejected_with_the_placeholder_that_is_never_empty() -> None:
-    with pytest.raises(Unfit, match=r"\{description\} is empty: \{prompt\} is the title with the description"):
-        Command(["echo", "{description}"]).for_task(task())
-    assert Command(["echo", "{prompt}"]).for_task(task()) == ["echo", "t"]
+def test_an_empty_argument_is_rejected_with_advice() -> None:
+    with pytest.raises(UnusableText, match=r"\{description\} is empty: \{prompt\} is the title with the description"):
+        Command(["echo", "{description}"]).build_words(task())
+    assert Command(["echo", "{prompt}"]).build_words(task()) == ["echo", "t"]
 
 
-def test_a_prompt_does_not_say_twice_what_the_description_begins_with() -> None:
+def test_a_prompt_does_not_repeat_the_title() -> None:
     command = Command(["echo", "{prompt}"])
     for title, description, prompt in (
         ("Book", "a window seat", "Book\n\na window seat"),
@@ -111,16 +109,16 @@ def test_a_prompt_does_not_say_twice_what_the_description_begins_with() -> None:
         ("t" * 80, "t" * 120, "t" * 120),
         ("Book", " \n", "Book"),
     ):
-        assert command.for_task(task(title=title, description=description)) == ["echo", prompt]
+        assert command.build_words(task(title=title, description=description)) == ["echo", prompt]
 
 
-def test_an_unknown_placeholder_is_rejected_before_any_task() -> None:
+def test_an_unknown_placeholder_is_rejected() -> None:
     with pytest.raises(
         UsageError, match=r"\{owner\} is not a placeholder: use .*, or \{\{owner\}\} for the text itself"
     ):
         Command(["echo", "{owner}"])
 
 
-def test_a_command_that_does_not_exist_is_rejected_before_any_task() -> None:
-    with pytest.raises(UsageError, match="there is no command 'mkae'; no task was touched"):
+def test_a_missing_command_is_rejected() -> None:
+    with pytest.raises(UsageError, match="command not found: 'mkae'; no task was touched"):
         Command(["mkae", "{title}"])

@@ -1,4 +1,4 @@
-"""`punch run` and `punch gate` killed at work: their commands, and all that these started, end with them."""
+"""`punch run` and `punch gate` killed at work: their commands end with all descendants."""
 
 import os
 import signal
@@ -32,12 +32,12 @@ for pid in $(cat pids); do readlink /proc/$pid/exe && echo $pid >> met; done
 echo $$ >> pids; echo all >> pids
 while :; do sleep 0.1; done
 """
-"""A command that ignores the request to end, and notes which of those before it still run."""
+"""A command that ignores SIGTERM, and records which earlier ones still run."""
 
 
 @contextmanager
 def runner(daemon: Spawned, place: Path, *words: str) -> Generator[subprocess.Popen[bytes]]:
-    """`punch` at work in a directory."""
+    """Run `punch` in a directory."""
     env = environment(PUNCHLIST_SOCKET=daemon.socket, PUNCHLIST_DATA_DIR=daemon.data_dir, PUNCHLIST_AUTOSTART="0")
     with subprocess.Popen(command(*words), cwd=place, env=env, stdout=subprocess.DEVNULL) as process:
         try:
@@ -46,14 +46,14 @@ def runner(daemon: Spawned, place: Path, *words: str) -> Generator[subprocess.Po
             process.kill()
 
 
-def pids(place: Path, times: int = 1) -> list[int]:
-    """The processes that commands have noted, once so many of these have noted all; else none."""
+def read_pids(place: Path, times: int = 1) -> list[int]:
+    """Return the processes that commands have recorded, once this many are complete; else none."""
     words = (place / "pids").read_text().split() if (place / "pids").exists() else []
     return [int(word) for word in words if word != "all"] if words.count("all") == times else []
 
 
-def runs(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
+def is_running(pid: int) -> bool:
+    """Return whether a process runs and is not a zombie."""
     try:
         os.readlink(f"/proc/{pid}/exe")
     except FileNotFoundError:
@@ -69,11 +69,11 @@ def daemon(tmp_path: Path) -> Generator[Spawned]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Generator[Path]:
-    """The directory in which commands run; what they leave there is killed."""
+    """The directory of the commands, whose processes are killed afterwards."""
     (tmp_path / "place").mkdir()
     yield tmp_path / "place"
     for pid in (int(word) for word in (tmp_path / "place" / "pids").read_text().split() if word != "all"):
-        if runs(pid):
+        if is_running(pid):
             os.kill(pid, signal.SIGKILL)
 
 
@@ -85,32 +85,32 @@ def test_commands_end_with_their_runner(daemon: Spawned, place: Path, words: str
         if words != "run":
             plan.complete("1")
     with runner(daemon, place, *words.split(), "--", "sh", "-c", FAMILY) as run:
-        assert eventually(lambda: pids(place) != [])
-        assert all(map(runs, pids(place)))
+        assert eventually(lambda: read_pids(place) != [])
+        assert all(map(is_running, read_pids(place)))
         run.kill()
-        assert eventually(lambda: not any(map(runs, pids(place))))
+        assert eventually(lambda: not any(map(is_running, read_pids(place))))
 
 
-def test_no_task_runs_beside_itself(daemon: Spawned, place: Path) -> None:
+def test_a_task_never_runs_twice_at_once(daemon: Spawned, place: Path) -> None:
     with Client(socket=daemon.socket) as client:
         client.conversation("default").add("a task")
     with runner(daemon, place, "run", "--", "sh", "-c", STUBBORN) as first:
-        assert eventually(lambda: pids(place) != [])
+        assert eventually(lambda: read_pids(place) != [])
         with runner(daemon, place, "run", "--follow", "--", "sh", "-c", STUBBORN):
             first.kill()
-            assert eventually(lambda: pids(place, times=2) != [])
+            assert eventually(lambda: read_pids(place, times=2) != [])
     assert not (place / "met").exists()
 
 
 @pytest.mark.parametrize(("lines", "ends"), [("+m\n", True), ("+m\n=m {pid}\n-m\n", False)])
-def test_the_guard_ends_what_its_input_leaves(lines: str, ends: bool) -> None:
-    """A runner may be killed before it can tell which group its command has."""
-    sleeping = {**os.environ, orphans.MARK: "m"}
-    with subprocess.Popen(["sleep", "300"], env=sleeping, start_new_session=True) as process:
+def test_the_guard_ends_remaining_commands(lines: str, ends: bool) -> None:
+    """A runner may be killed before it has sent the group of its command."""
+    env = {**os.environ, orphans.MARK: "m"}
+    with subprocess.Popen(["sleep", "300"], env=env, start_new_session=True) as process:
         try:
-            told = lines.format(pid=process.pid).encode()
-            guarding = [sys.executable, "-m", "punchlist_apps.cli.running.guard"]
-            subprocess.run(guarding, input=told, env=environment(), timeout=30, check=True)
+            messages = lines.format(pid=process.pid).encode()
+            command_line = [sys.executable, "-m", "punchlist_apps.cli.running.guard"]
+            subprocess.run(command_line, input=messages, env=environment(), timeout=30, check=True)
             assert (process.poll() is not None) == ends
         finally:
             process.kill()

@@ -1,4 +1,4 @@
-"""Runs: interrupted, following, over a restart of the daemon, and lanes that make work for each other."""
+"""Runs: interrupts, --follow, daemon restarts, and lanes that wait for each other."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import pytest
 from punchlist import Client, connect_async
 from punchlist.clients.work import AsyncWork
 from punchlist_apps.cli.running.command import Command
-from punchlist_apps.cli.running.display import Show
+from punchlist_apps.cli.running.display import Display
 from punchlist_apps.cli.running.lanes import Lanes, Plan
 from punchlist_apps.common.terminal.style import Style
 from punchlist_schemas.things import Task
@@ -25,7 +25,7 @@ from punchlist_testing.daemon import Spawned
 
 @contextmanager
 def runner(process: Spawned, *words: str) -> Generator[subprocess.Popen[str]]:
-    """A `punch run` of its own."""
+    """Run `punch run` in a process."""
     path = os.pathsep.join(path for path in sys.path if path)
     env = {**os.environ, "PUNCHLIST_SOCKET": process.socket, "PUNCHLIST_DATA_DIR": process.data_dir, "PYTHONPATH": path}
     env["PUNCHLIST_AUTOSTART"] = "0"  # a test that restarts the daemon must not race with the runner for it
@@ -37,23 +37,23 @@ def runner(process: Spawned, *words: str) -> Generator[subprocess.Popen[str]]:
             run.kill()
 
 
-def lines_until(run: subprocess.Popen[str], wanted: str) -> None:
+def read_until(run: subprocess.Popen[str], text: str) -> None:
     assert run.stdout is not None
     for line in run.stdout:
-        if wanted in line:
+        if text in line:
             return
-    raise AssertionError(f"{wanted!r} was never said")
+    raise AssertionError(f"{text!r} was never printed")
 
 
 @pytest.mark.parametrize("interrupts", [1, 2])
-def test_the_first_interrupt_finishes_what_runs_and_the_second_gives_it_back(process: Spawned, interrupts: int) -> None:
+def test_one_interrupt_drains_and_two_release(process: Spawned, interrupts: int) -> None:
     with Client(socket=process.socket) as client:
         plan = client.conversation("default")
         plan.add_many("ab")
         with runner(process, "--", "sh", "-c", "echo begun; sleep 0.4; echo ended") as run:
-            lines_until(run, "begun")
+            read_until(run, "begun")
             run.send_signal(signal.SIGINT)
-            lines_until(run, "waiting for running commands")
+            read_until(run, "waiting for running commands")
             if interrupts == 2:
                 run.send_signal(signal.SIGINT)
             assert run.wait(10) == (0 if interrupts == 1 else 130)
@@ -61,25 +61,25 @@ def test_the_first_interrupt_finishes_what_runs_and_the_second_gives_it_back(pro
             assert [task.status for task in plan.list()] == expected
 
 
-def test_following_waits_for_new_tasks_until_interrupted(process: Spawned) -> None:
+def test_follow_waits_for_new_tasks_until_interrupted(process: Spawned) -> None:
     with Client(socket=process.socket) as client:
         plan = client.conversation("default")
         plan.open()
         with runner(process, "--follow", "--", "echo", "did {title}") as run:
             for title in ("one", "two"):
                 plan.add(title)
-                lines_until(run, f"did {title}")
+                read_until(run, f"did {title}")
             plan.wait("done", timeout_s=10)
             run.send_signal(signal.SIGINT)
             assert run.wait(10) == 0
 
 
-def test_a_run_survives_a_restart_of_the_daemon_in_the_middle_of_a_task(process: Spawned) -> None:
+def test_a_run_survives_a_daemon_restart(process: Spawned) -> None:
     with Client(socket=process.socket) as client:
         plan = client.conversation("default")
         plan.add("a")
         with runner(process, "--", "sh", "-c", "echo begun; sleep 1; echo ended") as run:
-            lines_until(run, "begun")
+            read_until(run, "begun")
             process.restart()
             assert run.wait(20) == 0
             assert (plan.get("1").status, plan.get("1").attempts, plan.get("1").result_summary) == (
@@ -91,26 +91,26 @@ def test_a_run_survives_a_restart_of_the_daemon_in_the_middle_of_a_task(process:
             assert events.count("Claimed(") == 1
 
 
-async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
+async def test_a_lane_waits_for_the_others_to_finish(
     process: Spawned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That end may make something ready: here two tasks that have to meet, so both lanes are needed."""
+    """The end of a task may make others ready: here two that need both lanes."""
     ended = anyio.Event()
-    complete, claimed = AsyncWork.complete, Lanes._claimed  # pyright: ignore[reportPrivateUsage]
+    complete, claim = AsyncWork.complete, Lanes._claim_cancellably  # pyright: ignore[reportPrivateUsage]
 
-    async def telling(work: AsyncWork, result: str | None = None) -> Any:
+    async def complete_and_report(work: AsyncWork, result: str | None = None) -> Any:
         ended.set()
         return await complete(work, result)
 
-    async def style(lanes: Lanes, work: AsyncWork, label: str) -> Task | None:
-        task = await claimed(lanes, work, label)
-        if task is None:  # it hears of that only when the other one's command is over
+    async def claim_late(lanes: Lanes, work: AsyncWork, label: str) -> Task | None:
+        task = await claim(lanes, work, label)
+        if task is None:  # report it only after the other lane's command has ended
             with anyio.fail_after(30):
                 await ended.wait()
         return task
 
-    monkeypatch.setattr(AsyncWork, "complete", telling)
-    monkeypatch.setattr(Lanes, "_claimed", style)
+    monkeypatch.setattr(AsyncWork, "complete", complete_and_report)
+    monkeypatch.setattr(Lanes, "_claim_cancellably", claim_late)
     meet = 'test "$1" = 1 && exit; cd "$0"; touch "$1"; '
     meet += "for i in $(seq 100); do test $(ls | wc -l) = 2 && exit; sleep 0.05; done; exit 1"
     place = tmp_path / "met"
@@ -122,6 +122,6 @@ async def test_a_lane_stays_until_the_end_of_anothers_task_is_settled(
         await conversation.add("first")
         for title in "xy":
             await conversation.add(title, blocked_by=["1"])
-        lanes = Lanes(conversation, plan, Show(Style()))
+        lanes = Lanes(conversation, plan, Display(Style()))
         await lanes.run()
     assert (lanes.done, lanes.failed) == (3, set())

@@ -15,7 +15,7 @@ import anyio
 import pytest
 from nats.aio.client import Client
 
-from punchlist_apps.cli.installing.space_server import Login, Server, configuration, login
+from punchlist_apps.cli.installing.space_server import Login, Server, build_configuration, create_login
 from punchlist_testing.authority import Authority, needs_openssl
 from punchlist_testing.distance import Distance
 from punchlist_testing.hearing import PATIENCE_S, Hearing, heard
@@ -389,10 +389,10 @@ class Secured:
         cert, key = self.authority.sign("server", certified or host, days=days)
         self.directory = directory
         self.logins = {
-            name: login(name, role) for name, role in (("ann", "member"), ("bob", "reader"), ("kim", "keeper"))
+            name: create_login(name, role) for name, role in (("ann", "member"), ("bob", "reader"), ("kim", "keeper"))
         }
         place = Server(host, cert=str(cert), key=str(key), store=str(directory / "js"))
-        text = configuration("team", list(self.logins.values()), [place])
+        text = build_configuration("team", list(self.logins.values()), [place])
         text = text.replace("port: 4222", f"host: {host}\nport: {PORT}", 1).replace('http: "127.0.0.1:8222"', "")
         self.server = NatsServer(directory / "nats", text, host=host, whole=True)
         self.url = f"tls://{host}:{PORT}"
@@ -479,7 +479,7 @@ async def test_reader_cannot_create_the_space(tmp_path: Path) -> None:
 
 @needs_openssl
 async def test_stranger_is_rejected_with_advice(secured: Secured) -> None:
-    stranger = login("eve", "member")
+    stranger = create_login("eve", "member")
     for given, kind in (
         ({"creds": secured.creds(stranger)}, "unauthorized"),
         ({"creds": ""}, "creds_needed"),
@@ -521,7 +521,7 @@ async def test_invalid_certificate_is_reported_by_kind(
 
 
 async def test_nothing_is_sent_without_tls(server: NatsServer, tmp_path: Path) -> None:
-    secret = login("ann", "member")
+    secret = create_login("ann", "member")
     (tmp_path / "ann.creds").touch(0o600)
     (tmp_path / "ann.creds").write_text(secret.creds)
     space = Space("team", (server.url.replace("nats://", "tls://"),), creds=str(tmp_path / "ann.creds"))
@@ -587,7 +587,7 @@ async def test_missing_server_is_reported_without_error_numbers() -> None:
 async def test_unusable_creds_file_is_rejected_before_connecting(
     tmp_path: Path, text: str, mode: int, kind: str
 ) -> None:
-    secret = login("ann", "member")
+    secret = create_login("ann", "member")
     token = "eyJ0.eyJleHAiOjE2MDAwMDAwMDB9.c2ln"  # {"exp":1600000000}
     path = tmp_path / "ann.creds"
     path.write_text(text.format(seed=secret.seed, expired=f"{token}\n{secret.creds}"))
@@ -603,7 +603,7 @@ async def test_unreadable_expiry_is_left_to_the_server(tmp_path: Path, expiry: s
     claims = base64.urlsafe_b64encode(f'{{"exp":{expiry}}}'.encode()).decode().rstrip("=")
     path = tmp_path / "ann.creds"
     path.touch(0o600)
-    path.write_text(f"eyJ0.{claims}.c2ln\n{login('ann', 'member').creds}")
+    path.write_text(f"eyJ0.{claims}.c2ln\n{create_login('ann', 'member').creds}")
     assert (await asyncio.to_thread(read_creds, str(path))).expires == 0
 
 
