@@ -10,7 +10,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename
+from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename_if
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import PRIVATE, write_new
 
@@ -118,7 +118,7 @@ class _Staged:
         """Leave everything as it was: what stood there goes back, unless somebody wrote over ours since."""
         before, after = self.what.before, self.what.after
         if self._is_swapped and after is None:
-            rename(self._folder, self._beside, self._name, NO_REPLACE)
+            rename_if(self._folder, self._beside, self._name, NO_REPLACE)
         elif self._is_swapped and _read(self._folder, self._name, self.what.path) == after:
             if before is None:
                 os.unlink(self._name, dir_fd=self._folder)
@@ -145,7 +145,7 @@ class _Staged:
             raise
 
     def _rename(self, old: str, new: str, condition: str) -> None:
-        code = rename(self._folder, old, new, condition)
+        code = rename_if(self._folder, old, new, condition)
         if code in _UNSUPPORTED:
             self._rename_plainly(old, new, condition)
         elif code in (errno.EEXIST, errno.ENOENT):

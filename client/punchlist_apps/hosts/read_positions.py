@@ -38,7 +38,7 @@ class ReadPositions:
         """What the session has seen of the list; nothing if that can't be told."""
         try:
             with open(self._path(session, conversation), "rb") as file:
-                found = plain_json.members(file.read(), {"epoch": "", "seq": None, "reminded": ()})
+                found = plain_json.read_members(file.read(), {"epoch": "", "seq": None, "reminded": ()})
         except OSError:
             return ReadPosition()
         return ReadPosition(**found)

@@ -152,7 +152,7 @@ class Sessions:
         )
         with open(file, "r+b") as opened:
             fcntl.flock(file, fcntl.LOCK_EX)
-            known = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), _NOTED)).sessions
+            known = HostProcess(**plain_json.read_members(opened.read(_MAX_BYTES), _NOTED)).sessions
             key = next((one for one in reversed(known) if self.take(agent_name(host, one))), drawn)
             kept = (*(one for one in known if one != key), key)[-_SESSIONS:]
             opened.seek(0)
@@ -176,7 +176,7 @@ class Sessions:
         try:
             file = os.open(self._path(kind, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             with open(file, "rb") as opened:
-                noted = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), _NOTED))
+                noted = HostProcess(**plain_json.read_members(opened.read(_MAX_BYTES), _NOTED))
         except OSError:
             return None
         return noted if noted.agent else None

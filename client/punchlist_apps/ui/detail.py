@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from punchlist.base.departures import departure, facts_of
 from punchlist.base.metadata import visible_items
 from punchlist.base.text import safe_block
-from punchlist_apps.common.terminal.render import moment
+from punchlist_apps.common.terminal.render import format_time
 from punchlist_apps.ui.members import duration_text
 from punchlist_apps.ui.parts import DrawContext, Part, gate_wait, state, text, time_text
 from punchlist_schemas.things import Task
@@ -43,8 +43,8 @@ def detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[
                 parts += _named(name, by_id, context)
             parts += [("dim", f"  and {len(names) - _MOST} more\n")] if len(names) > _MOST else []
     parts += [*_leads(task, by_id), *_notes(task)]
-    since = f"{shown.replace('_', ' ')} {moment(task.status_changed_at)}"
-    parts.append(("dim", f"\nadded {moment(task.created_at)}, {since}"))
+    since = f"{shown.replace('_', ' ')} {format_time(task.status_changed_at)}"
+    parts.append(("dim", f"\nadded {format_time(task.created_at)}, {since}"))
     return parts
 
 
@@ -72,7 +72,7 @@ def _notes(task: Task) -> list[Part]:
     parts: list[Part] = [("heading", "\nNotes\n")] if task.notes else []
     for note in task.notes:
         brought = f" (imported by {text(note.imported_by)})" if note.imported_by else ""
-        parts += [("owner", f"  {text(note.actor)}"), ("dim", f"{brought} · {moment(note.at)}\n")]
+        parts += [("owner", f"  {text(note.actor)}"), ("dim", f"{brought} · {format_time(note.at)}\n")]
         parts.append(("", "".join(f"  {line}\n" for line in safe_block(note.text).split("\n"))))
     if task.metadata:
         parts.append(("heading", "\nMetadata\n"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from punchlist.base.dates import When
-from punchlist_apps.common.terminal.argument_types import when, work
+from punchlist_apps.common.terminal.argument_types import parse_estimate, parse_time
 from punchlist_apps.ui.parts import time_text
 from punchlist_schemas.things import PRIORITIES, Link, Task
 
@@ -69,10 +69,15 @@ MEMBERS = (
     _member("priority", f"priority: {', '.join(PRIORITIES)}", lambda task: task.priority, _priority),
     _member("owner", "owner", lambda task: task.owner, _words),
     _member(
-        "due", "due: 2026-12-24, tomorrow 17:00, friday, or 3d", lambda task: time_text(task.due, task.due_day), when
+        "due",
+        "due: 2026-12-24, tomorrow 17:00, friday, or 3d",
+        lambda task: time_text(task.due, task.due_day),
+        parse_time,
     ),
-    _member("not_before", "not before: the same", lambda task: time_text(task.not_before, task.not_before_day), when),
-    _member("estimate_ms", "estimate: 30m, 2h, 3d", lambda task: duration_text(task.estimate_ms), work),
+    _member(
+        "not_before", "not before: the same", lambda task: time_text(task.not_before, task.not_before_day), parse_time
+    ),
+    _member("estimate_ms", "estimate: 30m, 2h, 3d", lambda task: duration_text(task.estimate_ms), parse_estimate),
     _member("active_form", "while it is done", lambda task: task.active_form, _words),
     _member("description", "description", lambda task: task.description, _words, 5),
     _member("links", "leads to: an address or a path a line, or KIND=TARGET", _links_text, _links, 3),

@@ -13,7 +13,7 @@ from punchlist.base.actors import THREADS, chats_about
 from punchlist.base.text import safe
 from punchlist.clients.aio import AsyncConversation
 from punchlist.errors import PunchlistError, RequestRefused
-from punchlist_apps.common.terminal.reasons import reason_lines
+from punchlist_apps.common.terminal.reasons import format_reasons
 from punchlist_apps.common.terminal.style import Style
 from punchlist_apps.ui.changes import CHANGES, WRITES, Wish
 from punchlist_apps.ui.detail import dependencies, detail
@@ -192,7 +192,7 @@ class OneList(ListView):
 
             async def explain() -> None:
                 explained = await self.plan.client.run(self.plan.calls.explain(task.id, owner=self.face.setup.owner))
-                lines = reason_lines(msgspec.to_builtins(explained), Style(now=self.draw_context(0).now))
+                lines = format_reasons(msgspec.to_builtins(explained), Style(now=self.draw_context(0).now))
                 free = [name for name in task.blocks if self._waits_for_it_alone(name, task.id)]
                 frees = "Done, it frees " + ", ".join(f"#{text(name)}" for name in free) if free else ""
                 shown = "\n".join([*lines, "", frees]).rstrip()

@@ -9,7 +9,14 @@ from punchlist.base.dates import is_late
 from punchlist.base.departures import departure, facts_of
 from punchlist.base.text import clip, one_line, safe
 from punchlist.base.tree import as_tree
-from punchlist_apps.common.terminal.render import cells, cut, moment, shared_note, since, state_of
+from punchlist_apps.common.terminal.render import (
+    count_columns,
+    format_shared_note,
+    format_short_duration,
+    format_time,
+    get_display_state,
+    truncate,
+)
 from punchlist_apps.common.terminal.style import FRAMES, UNICODE_GLYPHS
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
 
@@ -43,12 +50,12 @@ class Item(NamedTuple):
 
 
 def state(task: Task) -> str:
-    return state_of({"status": task.status, "open_blockers": task.open_blockers})
+    return get_display_state({"status": task.status, "open_blockers": task.open_blockers})
 
 
 def time_text(at: int | None, day: str | None) -> str:
     """When a task is due or deferred until, a day or a moment; empty for never."""
-    return text(day or "") or (moment(at) if at else "")
+    return text(day or "") or (format_time(at) if at else "")
 
 
 def text(value: str) -> str:
@@ -57,7 +64,7 @@ def text(value: str) -> str:
 
 
 def width_of(parts: Iterable[Part]) -> int:
-    return sum(cells(words) for _, words in parts)
+    return sum(count_columns(words) for _, words in parts)
 
 
 def tree(tasks: Iterable[Task]) -> list[Item]:
@@ -93,9 +100,9 @@ def task_parts(
     tail = _annotations(task, shown, context)
     room = max(context.width - width_of(head), 8)
     title = text(task.title)
-    if cells(title) + width_of(tail) > room:
-        tail = fitted(tail, max(room - cells(title), room // 2))
-        title = cut(title, room - width_of(tail), context.glyphs["cut"])
+    if count_columns(title) + width_of(tail) > room:
+        tail = fitted(tail, max(room - count_columns(title), room // 2))
+        title = truncate(title, room - width_of(tail), context.glyphs["cut"])
     style = {"completed": "dim", "in_progress": "title"}.get(shown, "")
     return [*head, (style, title), *tail]
 
@@ -104,7 +111,7 @@ def _annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
     tail: list[Part] = []
     if shown == "in_progress":
         doing = text(task.active_form)
-        elapsed = since(context.now - task.status_changed_at) if context.now else ""
+        elapsed = format_short_duration(context.now - task.status_changed_at) if context.now else ""
         tail += [("note", f"  {doing}")] if doing else []
         tail += [("note", f" {context.glyphs['dot']} {elapsed}" if doing else f"  {elapsed}")] if elapsed else []
     if shown == "failed" and task.fail_reason:
@@ -144,7 +151,7 @@ def fitted(parts: Iterable[Part], width: int) -> list[Part]:
         room = width - width_of(kept)
         if room <= 0:
             break
-        kept.append((style, cut(words, room)))
+        kept.append((style, truncate(words, room)))
     return kept
 
 
@@ -177,7 +184,7 @@ def tally(counts: Counts) -> list[Part]:
 
 def shared_text(shared: Shared) -> str:
     """What is said of a list of a space while its newest changes may be missing."""
-    return shared_note(msgspec.to_builtins(shared))
+    return format_shared_note(msgspec.to_builtins(shared))
 
 
 def card_parts(card: Conversation, context: DrawContext, names: int, called: str = "") -> list[Part]:
@@ -186,9 +193,9 @@ def card_parts(card: Conversation, context: DrawContext, names: int, called: str
     name = text(card.title) or text(called or card.conversation)
     glyph = ("in_progress", context.spinner) if counts.in_progress else ("", " ")
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
-    name = cut(name, names, context.glyphs["cut"])
+    name = truncate(name, names, context.glyphs["cut"])
     parts: list[Part] = [("", " "), glyph, ("", " ")]
-    parts += [("title" if counts.in_progress else "", name + " " * (names - cells(name) + 1))]
+    parts += [("title" if counts.in_progress else "", name + " " * (names - count_columns(name) + 1))]
     parts += [*bar(counts), ("dim", f" {counts.completed}/{total}".rjust(8) + "  ")]
     if card.damaged is not None:
         parts.append(("failed", "damaged: not the whole list  "))
@@ -204,7 +211,7 @@ def card_parts(card: Conversation, context: DrawContext, names: int, called: str
     for one in card.running:
         doing = text(one.active_form) or text(one.title)
         parts += [("dim", f"{context.glyphs['dot']} "), ("in_progress", doing)]
-        elapsed = f" {since(context.now - one.since)}" if context.now else ""
+        elapsed = f" {format_short_duration(context.now - one.since)}" if context.now else ""
         parts += [("owner", f" @{text(one.owner)}" if one.owner else ""), ("dim", f"{elapsed}  ")]
         if gone := departure(facts_of(one), context.now):
             parts.append(("failed", f"{gone}  "))

@@ -9,11 +9,11 @@ from starlette.requests import Request
 
 from punchlist.base.actors import THREADS, chats_about
 from punchlist.clients.aio import AsyncClient
-from punchlist_apps.common.http.guard import App, Receive, Send, answer, bearer
+from punchlist_apps.common.http.guard import App, Receive, Send, get_bearer_token, send_problem
 from punchlist_apps.common.http.guard import Scope as AsgiScope
 from punchlist_apps.common.http.keys import Keys, Scope
 from punchlist_apps.common.http.problem import Problem, Refused
-from punchlist_apps.common.http.revocation import ENDED, Watch
+from punchlist_apps.common.http.revocation import ENDED, TokenWatch
 
 MOST_USERS = 64
 """Of so many users a connection is kept."""
@@ -46,14 +46,14 @@ class Access:
         self._keys = keys
         self._person = person
         self._users: OrderedDict[str, AsyncClient] = OrderedDict()
-        self._watch = Watch[Scope](lambda token, allowed: keys.scope(token) == allowed, _refuse)
+        self._watch = TokenWatch[Scope](lambda token, allowed: keys.read_scope(token) == allowed, _refuse)
 
     def watched(self, app: App) -> App:
         """Wrap an application so that its answers end when the token of their request is revoked or expires."""
 
         async def serve(scope: AsgiScope, receive: Receive, send: Send) -> None:
-            token = bearer(scope["headers"]) if scope["type"] == "http" else b""
-            allowed = self._keys.scope(token)
+            token = get_bearer_token(scope["headers"]) if scope["type"] == "http" else b""
+            allowed = self._keys.read_scope(token)
             if allowed is None:  # handlers that need one refuse this; files need none
                 await app(scope, receive, send)
                 return
@@ -154,4 +154,4 @@ def confine_call(scope: Scope, method: str, params: Mapping[str, Any]) -> None:
 
 async def _refuse(send: Send) -> None:
     """Answer a request whose token ended before there was an answer."""
-    await answer(send, Problem("unauthorized", f"{ENDED} A change that was under way may have been made."))
+    await send_problem(send, Problem("unauthorized", f"{ENDED} A change that was under way may have been made."))

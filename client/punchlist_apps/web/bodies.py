@@ -9,7 +9,7 @@ import msgspec
 from msgspec import inspect
 from starlette.requests import ClientDisconnect, Request
 
-from punchlist_apps.common.http.guard import values
+from punchlist_apps.common.http.guard import get_values
 from punchlist_apps.common.http.problem import Refused
 from punchlist_schemas import strict_json
 from punchlist_schemas.methods import METHODS
@@ -51,7 +51,7 @@ async def body(request: Request, most_bytes: int = MOST_BYTES) -> dict[str, Any]
     found = await data(request, most_bytes)
     if not found:
         return {}
-    kinds = values(request.scope["headers"], b"content-type")
+    kinds = get_values(request.scope["headers"], b"content-type")
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != b"application/json":
         raise Refused("content_type", "Send application/json.")
     try:
@@ -99,7 +99,7 @@ def conditions(request: Request, method: str) -> dict[str, Any]:
     headers = request.scope["headers"]
     found: dict[str, Any] = {}
     for header, name in _CONDITIONS.items():
-        given = values(headers, header)
+        given = get_values(headers, header)
         if not given:
             continue
         try:

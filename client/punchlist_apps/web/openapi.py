@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist_apps.common.http.problem import OWN, STATUS
+from punchlist_apps.common.http.problem import HTTP_ERRORS, STATUS
 from punchlist_apps.web.routes import API, ROUTES, WHO, Route
 from punchlist_schemas.discover import definitions
 from punchlist_schemas.errors import ERRORS
@@ -292,8 +292,8 @@ def _problem() -> dict[str, Any]:
         "properties": {
             "type": {"type": "string"},
             "title": {"type": "string"},
-            "status": {"enum": sorted({*STATUS.values(), *(status for status, _ in OWN.values())})},
+            "status": {"enum": sorted({*STATUS.values(), *(status for status, _ in HTTP_ERRORS.values())})},
             "detail": {"type": "string"},
-            "kind": {"enum": sorted([*ERRORS, *OWN])},
+            "kind": {"enum": sorted([*ERRORS, *HTTP_ERRORS])},
         },
     }

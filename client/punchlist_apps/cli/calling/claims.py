@@ -11,7 +11,7 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import show_error
 from punchlist_apps.cli.printing.next_step import rejected
-from punchlist_apps.common.terminal.render import task_lines
+from punchlist_apps.common.terminal.render import format_task
 
 STARTED_MS = 86_400_000
 """How long a task that a person has begun stays theirs: the longest time of a claim."""
@@ -53,5 +53,5 @@ def show_claim(context: Context, result: Any) -> int:
         )
     paths = result.get("paths") or [result.get("path", ()), *((),) * len(tasks)]
     for task, path in () if context.args.json else zip(tasks, paths, strict=False):
-        context.lines(task_lines(task, context.style, path=path))
+        context.lines(format_task(task, context.style, path=path))
     return 0 if tasks else REFUSED

@@ -117,7 +117,7 @@ def _hosts() -> Iterator[Finding]:
     if extras.is_installed():
         yield Finding("extra mcp", "ok", "installed")
     else:
-        yield Finding("extra mcp", "warn" if found else "ok", extras.MISSING, extras.install())
+        yield Finding("extra mcp", "warn" if found else "ok", extras.MISSING, extras.build_install_command())
     for one in found:
         trouble, advice = health.trouble(one, os.environ)
         if trouble:
@@ -134,11 +134,13 @@ def _extras(data_dir: str) -> Iterator[Finding]:
     for name in _extras_of_spaces(data_dir):
         if name in missing:
             found = f"a space needs the extra {name}, which is not installed"
-            yield Finding(f"extra {name}", "warn", found, f"{extras.install(name)}; then: punch daemon stop")
+            yield Finding(
+                f"extra {name}", "warn", found, f"{extras.build_install_command(name)}; then: punch daemon stop"
+            )
     if missing:
         # The daemon can't know how it was installed: its errors about spaces refer to this line.
         one = "shared" if "shared" in missing else missing[0]
-        advice = f"to install one, such as {one}: {extras.install(one)}"
+        advice = f"to install one, such as {one}: {extras.build_install_command(one)}"
         yield Finding("extras", "ok", f"not installed: {', '.join(missing)}", advice)
 
 

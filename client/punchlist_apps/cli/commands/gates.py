@@ -11,8 +11,8 @@ from punchlist_apps.cli.calling.context import Context, ids
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_refusal
-from punchlist_apps.common.terminal.argument_types import milliseconds
-from punchlist_apps.common.terminal.render import detail_lines, step_lines, task_lines
+from punchlist_apps.common.terminal.argument_types import parse_duration
+from punchlist_apps.common.terminal.render import format_details, format_step, format_task
 
 COMMANDS = {
     "approve": Usage(
@@ -42,7 +42,7 @@ COMMANDS = {
                 "--timeout",
                 text="fail a check that takes longer (default: 10m)",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
                 default=600_000,
             ),
             flag("--once", text="check the tasks that wait now, and end"),
@@ -58,7 +58,7 @@ def run_approve(context: Context) -> int:
     wanted = ids(args.tasks)
     if wanted is None:
         result = context.ask("task.list", waits_for="yes")
-        lines = [line for task in result["tasks"] for line in task_lines(task, context.style)]
+        lines = [line for task in result["tasks"] for line in format_task(task, context.style)]
         return context.answer(result, lines or ["nothing waits for a yes"])
     code = 0
     for name in wanted:
@@ -76,7 +76,7 @@ def run_approve(context: Context) -> int:
             was = (
                 [f"#{safe(name)} was completed already: it waited for no yes"] if task["status"] == "completed" else []
             )
-            context.answer(result, was or step_lines(result, context.style))
+            context.answer(result, was or format_step(result, context.style))
     return code
 
 
@@ -86,7 +86,7 @@ def _agreed(context: Context, task: dict[str, Any]) -> bool:
         return True
     if not context.can_ask:
         raise UsageError("approve is for a person at a terminal: add --yes if you are one")
-    context.lines(detail_lines(task, context.style))
+    context.lines(format_details(task, context.style))
     return context.confirmed(f"Does #{safe(task['id'])} count as completed?")
 
 

@@ -13,7 +13,7 @@ from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, names, v
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import extras, wire
-from punchlist_apps.common.terminal.argument_types import port
+from punchlist_apps.common.terminal.argument_types import parse_port
 from punchlist_apps.hosts.sessions import Sessions, host_process, session_of
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.vocabulary import MCP_CLIENT
@@ -30,7 +30,9 @@ COMMANDS = {
             value("--tools", text="serve only these tools (default: all)", metavar="NAME,NAME", type=names),
             value("--user", text="serve only this user's lists (default: calls name the user)", metavar="NAME"),
             flag("--http", text="serve HTTP on this machine instead of standard input and output"),
-            value("--port", text="with --http: the port (default: 8321)", metavar="PORT", type=port, default=8321),
+            value(
+                "--port", text="with --http: the port (default: 8321)", metavar="PORT", type=parse_port, default=8321
+            ),
             Argument(
                 ("--token-file",), "for --http: where the token is (made if missing)", {"metavar": "FILE"}, "file"
             ),
@@ -54,9 +56,9 @@ def run_mcp(context: Context) -> int:
     dialects = tuple(args.dialect or ("native",))
     _check(args, dialects)
     if not extras.is_installed():
-        show_error("configuration", extras.MISSING, extras.install())
+        show_error("configuration", extras.MISSING, extras.build_install_command())
         return CONFIGURATION
-    wire.keep_mirrors(context.target)
+    wire.ensure_mirrors_run(context.target)
     import anyio
 
     from punchlist_apps.mcp.agents import Agents

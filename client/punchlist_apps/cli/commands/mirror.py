@@ -15,7 +15,7 @@ from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag, 
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, LOST_RACE, REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
-from punchlist_apps.common.terminal.argument_types import milliseconds
+from punchlist_apps.common.terminal.argument_types import parse_duration
 
 COMMANDS = {
     "mirror": Usage(
@@ -30,7 +30,7 @@ COMMANDS = {
                 text="checklist: one file for each list; claude: one for each task",
                 choices=("checklist", "claude"),
             ),
-            value("--idle", text="with run: end after this long without a change", metavar="TIME", type=milliseconds),
+            value("--idle", text="with run: end after this long without a change", metavar="TIME", type=parse_duration),
         ),
         (
             "punch mirror add PLAN.md",
@@ -98,7 +98,7 @@ def _start(context: Context) -> str:
 
     data_dir = context.target.data_dir
     if context.target.autostart:
-        autostart.ensure(context.target.socket, data_dir, retry=True)
+        autostart.ensure_running(context.target.socket, data_dir, retry=True)
         return "  a process in the background keeps that up; punch mirror list shows problems"
     return "  to keep it up: punch mirror run"
 

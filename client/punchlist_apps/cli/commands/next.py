@@ -9,8 +9,8 @@ from punchlist_apps.cli.calling.context import Context, one_id
 from punchlist_apps.cli.parsing.arguments import Usage, flag, owner_option, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
-from punchlist_apps.common.terminal.argument_types import lease, milliseconds
-from punchlist_apps.common.terminal.render import nothing_left, task_lines
+from punchlist_apps.common.terminal.argument_types import parse_duration, parse_lease
+from punchlist_apps.common.terminal.render import format_nothing_left, format_task
 
 COMMANDS = {
     "next": Usage(
@@ -25,8 +25,10 @@ COMMANDS = {
             ),
             value("-r", "--result", text="first complete your task, with this result"),
             owner_option("who takes it (default: PUNCHLIST_OWNER, else the actor)"),
-            value("--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=lease),
-            value("--wait", text="wait this long for a task, such as 30s or 10m", metavar="TIME", type=milliseconds),
+            value(
+                "--lease", text="how long the claim lasts, at most 24h (default: 1h)", metavar="TIME", type=parse_lease
+            ),
+            value("--wait", text="wait this long for a task, such as 30s or 10m", metavar="TIME", type=parse_duration),
         ),
         ("punch next", "punch next --take", 'punch next --owner ann --result "in docs/copy.md"'),
     ),
@@ -90,7 +92,7 @@ def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
         members = {"task": task["id"], "fence": task.get("fence"), "result_summary": args.result}
         done = context.change("task.set_status", status="completed", **members)
         if not args.json:
-            context.lines(task_lines(done["task"], context.style))
+            context.lines(format_task(done["task"], context.style))
     return None
 
 
@@ -99,7 +101,7 @@ def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
     if not context.args.json:
         context.note(note)
     found = [context.ask("task.get", task=task["id"]) for task in tasks]
-    lines = [line for one in found for line in task_lines(one["task"], context.style, path=one.get("path", ()))]
+    lines = [line for one in found for line in format_task(one["task"], context.style, path=one.get("path", ()))]
     path = {"path": found[0]["path"]} if "path" in found[0] else {}
     return context.answer({"task": found[0]["task"], "tasks": [one["task"] for one in found], **path}, lines)
 
@@ -111,7 +113,7 @@ def _none(context: Context, result: dict[str, Any]) -> int:
         return show_claim(context, result)
     if any(counts.values()):
         failed = counts["failed"]
-        return context.answer(result, [nothing_left(failed) if failed else "all tasks are finished"])
+        return context.answer(result, [format_nothing_left(failed) if failed else "all tasks are finished"])
     if context.args.json:
         context.json(result)
     else:

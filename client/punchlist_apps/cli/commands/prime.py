@@ -60,7 +60,7 @@ class HookInput:
 
     def __init__(self, text: bytes) -> None:
         defaults = {name: value for name, value in vars(HookInput).items() if not name.startswith("_")}
-        vars(self).update(plain_json.members(text, defaults))
+        vars(self).update(plain_json.read_members(text, defaults))
 
 
 def run_prime(context: Context) -> int:
@@ -85,7 +85,7 @@ def _run_hook(context: Context, given: HookInput) -> int:
     if given.hook_event_name == "SessionEnd":
         return _leave(context, given)
     if given.hook_event_name != "Stop":
-        autostart.ensure(context.target.socket, context.target.data_dir)
+        autostart.ensure_running(context.target.socket, context.target.data_dir)
     session = given.session_id or context.args.session or ""
     own = context.args.actor or ""
     if session and not own:

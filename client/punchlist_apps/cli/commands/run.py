@@ -14,7 +14,12 @@ from punchlist_apps.cli.running.display import Show
 from punchlist_apps.cli.running.guard import guarded
 from punchlist_apps.cli.running.lanes import Lanes, Plan
 from punchlist_apps.cli.running.notify import Notifier
-from punchlist_apps.common.terminal.argument_types import group, milliseconds, positive, whole
+from punchlist_apps.common.terminal.argument_types import (
+    parse_duration,
+    parse_group_limit,
+    parse_positive,
+    parse_whole_number,
+)
 from punchlist_schemas.rendezvous import data_dir, socket_path
 
 COMMANDS = {
@@ -28,34 +33,39 @@ COMMANDS = {
                 "command",
             ),
             value(
-                "-j", "--jobs", text="number of commands at a time (default: 1)", metavar="N", type=positive, default=1
+                "-j",
+                "--jobs",
+                text="number of commands at a time (default: 1)",
+                metavar="N",
+                type=parse_positive,
+                default=1,
             ),
             flag("-k", "--keep-going", text="go on after a failure, even if the list stops at failures"),
             value(
                 "--timeout",
                 text="stop a command after this time, such as 90s or 10m",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
             ),
             flag("-f", "--follow", text="when no task is left, wait for new ones"),
             value(
                 "--group",
                 text="run N commands at a time for tasks with this label, beside the --jobs for all others; repeatable",
                 metavar="LABEL=N",
-                type=group,
+                type=parse_group_limit,
                 action="append",
             ),
             value(
                 "--retries",
                 text="try a task again up to N times when its command fails (default: 0)",
                 metavar="N",
-                type=whole,
+                type=parse_whole_number,
             ),
             value(
                 "--retry-delay",
                 text="wait this long before the first retry, then twice as long each time, up to 1h (default: 10s)",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
                 default=10_000,
             ),
             flag("--restart-failed", text="first make all failed tasks pending again"),

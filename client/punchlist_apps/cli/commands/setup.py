@@ -179,7 +179,7 @@ def _tasks(context: Context, place: Place) -> list[str]:
         stored.record(f"the setting for {folder}")
     if args.remove:
         return [f"{safe(folder)} is no longer taken over; the tasks stay"] if is_new else []
-    autostart.ensure(context.target.socket, data_dir)
+    autostart.ensure_running(context.target.socket, data_dir)
     return [f"{safe(folder)} is taken over into the projects' lists, and never written to; the hooks keep that going"]
 
 

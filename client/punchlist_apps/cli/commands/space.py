@@ -14,8 +14,8 @@ from punchlist_apps.cli.printing.deletions import describe_deletion
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import StateError, UsageError, show_error
 from punchlist_apps.cli.printing.summaries import product
-from punchlist_apps.common.terminal.argument_types import positive
-from punchlist_apps.common.terminal.render import moment
+from punchlist_apps.common.terminal.argument_types import parse_positive
+from punchlist_apps.common.terminal.render import format_time
 from punchlist_apps.common.terminal.style import Style
 
 if TYPE_CHECKING:
@@ -48,7 +48,10 @@ COMMANDS = {
                 "--monitor", text="ask this monitor whether the server writes before it acknowledges", metavar="URL"
             ),
             value(
-                "--replicas", text="hold each change on N servers (default: 3 in a cluster)", metavar="N", type=positive
+                "--replicas",
+                text="hold each change on N servers (default: 3 in a cluster)",
+                metavar="N",
+                type=parse_positive,
             ),
         ),
         (
@@ -192,7 +195,7 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
     for space in spaces:
         yield f"{style.paint('title', safe(space['space']))}  {_state(space, style)}"
         facts = {
-            "since": moment(space["since"]) if space.get("since") else "",
+            "since": format_time(space["since"]) if space.get("since") else "",
             "servers": " ".join(map(safe, space["urls"])),
             "version": product(space) if space.get("server_version") else "",
             "round trip": f"{space['round_trip_ms']:g} ms"
@@ -209,7 +212,7 @@ def _details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]:
             yield f"  list {safe(one['conversation'])}: {_list_state(one)}{counts}"
         for one in space.get("machines", ()):
             lists = f", with {', '.join(map(safe, one['lists']))}" if one.get("lists") else ""
-            yield f"  machine {safe(machine_of(one['member']))}: last seen {moment(one['seen_at'])}{lists}"
+            yield f"  machine {safe(machine_of(one['member']))}: last seen {format_time(one['seen_at'])}{lists}"
 
 
 def run_remove(context: Context) -> int:

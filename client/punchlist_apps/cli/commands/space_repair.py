@@ -8,8 +8,8 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.common.terminal.argument_types import positive
-from punchlist_apps.common.terminal.render import moment
+from punchlist_apps.common.terminal.argument_types import parse_positive
+from punchlist_apps.common.terminal.render import format_time
 
 COMMANDS = {
     "repair": Usage(
@@ -21,7 +21,7 @@ COMMANDS = {
                 text="also remove posts from this position on that another machine may have followed",
                 metavar="POSITION",
                 dest="start",
-                type=positive,
+                type=parse_positive,
             ),
             YES,
         ),
@@ -70,7 +70,7 @@ def _bad_posts(result: dict[str, Any], removed: int) -> Iterator[str]:
     elif not posts:
         yield f"every post of {name} in {space} can be followed; if the space lost changes: punch share {name} --repair"
     for one in posts[:_SHOWN]:
-        stored = f" (stored {moment(one['at'])})" if one.get("at") else ""
+        stored = f" (stored {format_time(one['at'])})" if one.get("at") else ""
         yield f"  {safe(one['why'])}{stored}"
         if not one["certain"]:
             yield (

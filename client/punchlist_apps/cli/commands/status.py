@@ -12,7 +12,7 @@ from punchlist_apps.cli.calling.context import Context, ids
 from punchlist_apps.cli.parsing.arguments import TASKS, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import show_error, show_held, show_refusal
-from punchlist_apps.common.terminal.render import FINISHED, since, step_lines, task_lines
+from punchlist_apps.common.terminal.render import FINISHED, format_short_duration, format_step, format_task
 
 _GO_ON = ("paused", "completed", "failed")
 """From these a task has to be put back to work before it can be claimed."""
@@ -86,7 +86,7 @@ def _run(context: Context) -> int:
         result = _set(context, tasks[0], status)
     except RequestRefused as error:
         return _show(context, tasks[0], error)
-    return context.answer(result, [*step_lines(result, context.style), *_completed_before(context, result, began)])
+    return context.answer(result, [*format_step(result, context.style), *_completed_before(context, result, began)])
 
 
 def _changes(context: Context, tasks: list[str], step: _Step, status: dict[str, Any]) -> tuple[Changes, int]:
@@ -121,7 +121,7 @@ def _completed_before(context: Context, result: dict[str, Any], began: int) -> l
         event = recorded["event"]
         if event.get("task") == task["id"] and event.get("to") == "completed":
             who = f" by {safe(recorded['actor'])}"
-    ago = since(began - task["status_changed_at"])
+    ago = format_short_duration(began - task["status_changed_at"])
     return [context.style.paint("dim", f"    was completed already{who} {ago} ago")]
 
 
@@ -133,11 +133,11 @@ def run_start(context: Context) -> int:
     if len(tasks) == 1:
         try:
             result = context.change("task.claim", **_claim(context, tasks[0]))
-            return context.answer(result, task_lines(result["task"], context.style, path=result.get("path", ())))
+            return context.answer(result, format_task(result["task"], context.style, path=result.get("path", ())))
         except RequestRefused as error:
             if isinstance(error, LeaseHeld) and error.owner == context.owner:
                 result = context.ask("task.get", task=tasks[0])
-                return context.answer(result, task_lines(result["task"], context.style))
+                return context.answer(result, format_task(result["task"], context.style))
             if not isinstance(error, IllegalTransition) or error.from_ not in _GO_ON:
                 return _show(context, tasks[0], error)
     for task in tasks:
@@ -147,7 +147,7 @@ def run_start(context: Context) -> int:
             wanted[task] = changes
     done, refused = _apply(context, wanted)
     for task in done:
-        context.answer({"task": task, "fence": task.get("fence")}, task_lines(task, context.style))
+        context.answer({"task": task, "fence": task.get("fence")}, format_task(task, context.style))
     return refused or code
 
 
@@ -197,13 +197,13 @@ def _run_many(context: Context, wanted: Changes) -> int:
     rest = {"unblocked": _unblocked(context, done), "next_task": None, "remaining": remaining}
     if done[-1]["status"] not in ("pending", "in_progress"):
         rest["next_task"] = context.ask("task.explain").get("next")
-    *_, closing = step_lines({"task": done[-1], **rest}, context.style)
+    *_, closing = format_step({"task": done[-1], **rest}, context.style)
     context.lines([*(line for task in done for line in _lines(context, task)), closing])
     return code
 
 
 def _lines(context: Context, task: dict[str, Any]) -> list[str]:
-    lines = task_lines(task, context.style)
+    lines = format_task(task, context.style)
     if context.args.command == "resume" and task["status"] == "pending" and task.get("attempts"):
         lines.append(context.style.paint("dim", "    the session that had it has left: it is free for all"))
     return lines

@@ -13,7 +13,7 @@ from punchlist_apps.cli.calling.names import resolve
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.common.terminal.argument_types import point, positive
+from punchlist_apps.common.terminal.argument_types import parse_history_point, parse_positive
 
 _PREVIEW = flag("--preview", text="show what would happen, and change nothing")
 _FORCE = flag("--force", text="undo what still can be undone, even if newer calls depend on it")
@@ -25,14 +25,14 @@ COMMANDS = {
                 ("call",),
                 "this call, whoever's: a version that it made, as the log shows it (default: your newest call, here or "
                 "in a chat)",
-                {"metavar": "CALL", "nargs": "?", "type": positive},
+                {"metavar": "CALL", "nargs": "?", "type": parse_positive},
             ),
             value(
                 "-n",
                 "--count",
                 text="undo the last N calls (default: 1); asks first on a terminal",
                 metavar="N",
-                type=positive,
+                type=parse_positive,
             ),
             value(
                 "--of",
@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "redo": Usage(
         (
-            value("-n", "--count", text="redo the last N undos (default: 1)", metavar="N", type=positive),
+            value("-n", "--count", text="redo the last N undos (default: 1)", metavar="N", type=parse_positive),
             _PREVIEW,
             _FORCE,
             YES,
@@ -68,7 +68,7 @@ COMMANDS = {
                 "--at",
                 text='a version or a time, such as 12, "10 min ago" or yesterday',
                 metavar="POINT",
-                type=point,
+                type=parse_history_point,
                 required=True,
             ),
             _PREVIEW,

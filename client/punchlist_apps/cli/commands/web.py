@@ -17,7 +17,7 @@ from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import extras
-from punchlist_apps.common.terminal.argument_types import milliseconds, port
+from punchlist_apps.common.terminal.argument_types import parse_duration, parse_port
 from punchlist_schemas.system.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -27,7 +27,11 @@ COMMANDS = {
     "web": Usage(
         (
             value(
-                "--port", text="the port on 127.0.0.1 and ::1 (default: 8322)", metavar="PORT", type=port, default=8322
+                "--port",
+                text="the port on 127.0.0.1 and ::1 (default: 8322)",
+                metavar="PORT",
+                type=parse_port,
+                default=8322,
             ),
             Argument(("--unix",), "listen on this Unix socket instead of a port", {"metavar": "PATH"}, "file"),
             value(
@@ -40,7 +44,7 @@ COMMANDS = {
                 "--idle-exit",
                 text="end once nobody has been connected for this long",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
             ),
             flag("--open", text="open the page in a browser"),
             flag("--link", text="print a link that signs one browser in within a minute, and end"),
@@ -56,7 +60,7 @@ COMMANDS = {
                 "--for",
                 text="with --link or --open: how long the browser stays signed in (default: 30d)",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
             ),
             flag("--verbose", text="print the chat agent's tools and each of its calls to standard error"),
             flag("--revoke", text="end all links and sign-ins at once, and give scripts a new secret in web.token"),
@@ -106,7 +110,7 @@ def run_web(context: Context) -> int:
     lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
 
     def link(port: int) -> str:
-        return f"http://127.0.0.1:{port}/#ticket={keys.ticket(scope, lasts_s)}"
+        return f"http://127.0.0.1:{port}/#ticket={keys.issue_ticket(scope, lasts_s)}"
 
     if args.link:
         context.lines([link(args.port)])
@@ -114,7 +118,7 @@ def run_web(context: Context) -> int:
             context.note(f"nobody listens at port {args.port} here yet; the link lasts a minute: start punch web")
         return 0
     if not extras.is_installed("web"):
-        show_error("configuration", extras.WEB_MISSING, extras.install("web"))
+        show_error("configuration", extras.WEB_MISSING, extras.build_install_command("web"))
         return CONFIGURATION
     secret.check()
     _serve(context, keys, link)
@@ -142,7 +146,7 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
     from punchlist_apps.chat.settings import BadSettings, model_of, settings_of
     from punchlist_apps.chat.trace import print_to_stderr
     from punchlist_apps.chat.usage import Limits
-    from punchlist_apps.common.http.sockets import given_sockets, loopback_sockets, unix_socket
+    from punchlist_apps.common.http.sockets import open_loopback_sockets, open_unix_socket, take_systemd_sockets
     from punchlist_apps.web.app import Setup
     from punchlist_apps.web.serve import serve
 
@@ -152,8 +156,8 @@ def _serve(context: Context, keys: "Keys", link: Callable[[int], str]) -> None:
     except BadSettings as error:
         raise UsageError(str(error)) from None
     try:
-        given = given_sockets()
-        sockets = given or ([unix_socket(args.unix)] if args.unix else loopback_sockets(args.port))
+        given = take_systemd_sockets()
+        sockets = given or ([open_unix_socket(args.unix)] if args.unix else open_loopback_sockets(args.port))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             error.filename = args.unix or f"port {args.port}"

@@ -40,10 +40,10 @@ def shipped_path(source: str) -> Path:
 
 def _advise_rebuild(command: str) -> str:
     """Return the advice to make a file in the checkout that punchlist was installed from, and to install it again."""
-    from punchlist_apps.common.extras import reinstall, source_directory
+    from punchlist_apps.common.extras import build_reinstall_command, find_source_directory
 
-    checkout = source_directory()
+    checkout = find_source_directory()
     if checkout is None or not (Path(checkout) / "Makefile").exists():
         return f"in a checkout run {command}, which brings its own Node, then install punchlist from it again"
     made = command.replace("make", f"make -C {shlex.quote(checkout)}", 1)
-    return f"make it, which brings its own Node, and install punchlist again: {made} && {reinstall()}"
+    return f"make it, which brings its own Node, and install punchlist again: {made} && {build_reinstall_command()}"

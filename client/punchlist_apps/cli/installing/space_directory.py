@@ -114,7 +114,7 @@ class _Nats(_Engine):
 
     def login(self, names: list[str]) -> None:
         if names and not extras.is_installed("shared"):
-            raise NotShipped(extras.SHARED_MISSING, extras.install("shared"))
+            raise NotShipped(extras.SHARED_MISSING, extras.build_install_command("shared"))
         self._logins = [space_server.login(name, self.request.roles[name]) for name in names]
 
     def creds(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from punchlist_apps.cli.parsing.arguments import COMMON, Argument, flag
 from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, GROUPS, MEANT, SECTIONS, Entry
 from punchlist_apps.cli.printing.exit_codes import MEANINGS, USAGE
 from punchlist_apps.cli.printing.failure import error_text
-from punchlist_apps.common.terminal.style import terminal_width, write
+from punchlist_apps.common.terminal.style import detect_width, write
 
 _CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"""exit codes:
@@ -34,7 +34,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Given its width, it does not load shutil and the archive formats behind it, at each argument's declaration."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=terminal_width(os.environ, 1) - 2)
+        super().__init__(prog, width=detect_width(os.environ, 1) - 2)
 
 
 class Parser(argparse.ArgumentParser):

@@ -6,13 +6,13 @@ The log of such a list begins with its deletion.
 from typing import Any
 
 from punchlist.base.text import safe
-from punchlist_apps.common.terminal.render import moment
-from punchlist_apps.common.wire import STARTED
+from punchlist_apps.common.terminal.render import format_time
+from punchlist_apps.common.wire import EVENTS_OF_FIRST_TASK
 
 
 def describe_deletion(deleted: Any) -> str:
     by = f" by {safe(deleted['by'])}" if deleted.get("by") else ""
-    return f"deleted{by} on {moment(deleted['at'])}"
+    return f"deleted{by} on {format_time(deleted['at'])}"
 
 
 def first_event(name: str) -> dict[str, Any]:
@@ -35,5 +35,5 @@ def find_deletion(read: Any, version: int) -> str:
 
 def describe_restart(read: Any, added: Any, name: str) -> str:
     """Return a note for a person whose addition started a deleted list again; nothing if it did not."""
-    note = find_deletion(read, added["version"] - STARTED)
+    note = find_deletion(read, added["version"] - EVENTS_OF_FIRST_TASK)
     return f"punch: {name} was {note}; this started it again" if note else ""

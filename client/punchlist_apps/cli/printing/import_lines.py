@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from punchlist.base.text import one_line, safe
-from punchlist_apps.common.terminal.render import cut, moment
+from punchlist_apps.common.terminal.render import format_time, truncate
 from punchlist_apps.common.terminal.style import Style
 from punchlist_apps.files.importers.draft import Draft, Item, Remark
 from punchlist_apps.files.importers.matching import Comparison, Difference
@@ -31,7 +31,7 @@ def remark_lines(draft: Draft, style: Style) -> list[str]:
         if members:
             lines.append(style.paint("dim", f"  {head}: members without a place here: {safe(', '.join(members))}"))
         for remark in (one for one in table.values() if not _is_member(one)):
-            lines.append(style.paint("dim", cut(f"  {head}: {_remark(remark)}", style.width)))
+            lines.append(style.paint("dim", truncate(f"  {head}: {_remark(remark)}", style.width)))
     return lines
 
 
@@ -47,7 +47,7 @@ def change_lines(draft: Draft, comparison: Comparison, style: Style) -> list[str
         lines.append(f"  ~ #{update.task} {safe(update.title)}")
         lines += [f"      {_difference(one, titles)}" for one in update.differences]
     lines += [f"  - #{task['id']} {safe(task['title'])}" for task in comparison.removed]
-    return [cut(line, style.width) for line in lines]
+    return [truncate(line, style.width) for line in lines]
 
 
 def as_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _value(name: str, value: Any) -> str:
     if value in (None, "", [], {}):
         return "none"
     if name in ("due", "not_before") and isinstance(value, int):
-        return moment(value)
+        return format_time(value)
     if name == "estimate_ms":
         return f"{value / 3_600_000:g} h"
     if isinstance(value, list):

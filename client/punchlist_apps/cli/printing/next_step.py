@@ -8,7 +8,7 @@ from typing import Any
 from punchlist.base.departures import departure, is_gone
 from punchlist.base.text import clip, one_line, safe
 from punchlist.base.tree import find_open_parents, titles_above, with_path
-from punchlist_apps.common.terminal.render import FINISHED, nothing_left
+from punchlist_apps.common.terminal.render import FINISHED, format_nothing_left
 
 _TITLE = 50
 
@@ -41,7 +41,7 @@ def next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], own
     failed = [task["id"] for task in tasks if task["status"] == "failed"]
     if not unfinished:
         finished = "all tasks are finished; punch add TITLE adds another"
-        return f"next: {nothing_left(len(failed), failed[:1]) if failed else finished}"
+        return f"next: {format_nothing_left(len(failed), failed[:1]) if failed else finished}"
     first = safe(unfinished[0]["id"])
     return f"next: {rejected(explained) or f'no task is ready; punch why {first} tells what keeps #{first}'}"
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename
+from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename_if
 from punchlist_schemas.system.atomic import PRIVATE, write_new
 
 T = TypeVar("T")
@@ -243,7 +243,7 @@ def _exchanged(folder: int, beside: str, name: str) -> bool:
     for _ in range(100):
         present = _read(folder, name)
         flags = NO_REPLACE if present is None else EXCHANGE
-        code = rename(folder, beside, name, flags)
+        code = rename_if(folder, beside, name, flags)
         if code == 0:
             return present is not None
         if code in _UNSUPPORTED:

@@ -8,7 +8,7 @@ import pytest
 
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.settings import BadSettings, ChatSettings, key_of, model_of, settings_of
-from punchlist_apps.common.extras import install
+from punchlist_apps.common.extras import build_install_command
 
 
 @pytest.fixture
@@ -81,4 +81,6 @@ def test_a_format_whose_extra_is_not_installed_says_what_to_install(
     monkeypatch.delitem(sys.modules, "punchlist_apps.chat.models.agents_sdk", raising=False)
     with pytest.raises(BadSettings) as refused:
         model_of(settings_of(env, model="m", api="responses"), env)
-    assert str(refused.value).endswith(f"the extra chat-sdk, which is not installed: {install('chat-sdk')}")
+    assert str(refused.value).endswith(
+        f"the extra chat-sdk, which is not installed: {build_install_command('chat-sdk')}"
+    )

@@ -13,10 +13,10 @@ from punchlist_apps.common.terminal.style import (
     ASCII_GLYPHS,
     UNICODE_GLYPHS,
     Style,
-    encoding,
-    style_of,
-    terminal_width,
-    wants_colour,
+    detect_style,
+    detect_width,
+    get_encoding,
+    wants_color,
 )
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import spawned, terminal
@@ -46,30 +46,30 @@ def tty() -> Generator[int]:
     ],
 )
 def test_colours_follow_the_conventions(env: dict[str, str], terminal: bool, wanted: bool) -> None:
-    assert wants_colour(env, terminal) is wanted
+    assert wants_color(env, terminal) is wanted
 
 
 def test_the_width_comes_from_columns_from_the_window_or_is_80(tty: int) -> None:
-    assert terminal_width({}, tty) == 80
+    assert detect_width({}, tty) == 80
     fcntl.ioctl(tty, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 132, 0, 0))
-    assert terminal_width({}, tty) == 132
-    assert terminal_width({"COLUMNS": "40"}, tty) == 40
-    assert terminal_width({"COLUMNS": "wide"}, tty) == 132
-    assert terminal_width({"COLUMNS": "0"}, tty) == 132
+    assert detect_width({}, tty) == 132
+    assert detect_width({"COLUMNS": "40"}, tty) == 40
+    assert detect_width({"COLUMNS": "wide"}, tty) == 132
+    assert detect_width({"COLUMNS": "0"}, tty) == 132
 
 
 def test_a_pipe_or_file_has_no_width_and_shows_no_times(tmp_path: Path) -> None:
     with open(tmp_path / "no-terminal", "w") as file:
-        assert terminal_width({}, file.fileno()) == 80
-        style = style_of({"COLUMNS": "40", "TERM": "xterm"}, file.fileno(), now=5)
-    assert (style.width, style.now, style.colour, style.terminal, style.moves) == (0, 0, False, False, False)
+        assert detect_width({}, file.fileno()) == 80
+        style = detect_style({"COLUMNS": "40", "TERM": "xterm"}, file.fileno(), now=5)
+    assert (style.width, style.now, style.color, style.terminal, style.moves) == (0, 0, False, False, False)
 
 
 @pytest.mark.parametrize(("term", "able"), [("xterm", True), ("dumb", False), (None, False)])
 def test_only_a_terminal_that_can_is_drawn_over_and_coloured(tty: int, term: str | None, able: bool) -> None:
-    style = style_of({} if term is None else {"TERM": term}, tty, now=5)
+    style = detect_style({} if term is None else {"TERM": term}, tty, now=5)
     assert (style.terminal, style.width, style.now) == (True, 80, 5)
-    assert (style.moves, style.colour) == (able, able)
+    assert (style.moves, style.color) == (able, able)
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_the_marks_are_those_that_the_output_can_hold(
     name: str, glyphs: dict[str, str], tty: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=name))
-    assert encoding() == name
-    assert style_of({}, tty).glyphs == glyphs
+    assert get_encoding() == name
+    assert detect_style({}, tty).glyphs == glyphs
 
 
 def test_without_a_standard_output_the_encoding_is_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    assert encoding() == "utf-8"
+    assert get_encoding() == "utf-8"
 
 
 def test_both_sets_of_marks_have_the_same_ones_and_none_stands_for_two_states() -> None:
@@ -97,7 +97,7 @@ def test_both_sets_of_marks_have_the_same_ones_and_none_stands_for_two_states() 
 
 
 def test_paint_is_put_on_and_taken_off_again_and_nothing_is_painted_without_need() -> None:
-    style = Style(colour=True)
+    style = Style(color=True)
     assert style.paint("title", "a") == "\x1b[1ma\x1b[0m"
     assert [style.paint("title", ""), style.paint("pending", "a"), style.paint("no such style", "a")] == ["", "a", "a"]
     assert Style().paint("title", "a") == "a"

@@ -83,7 +83,7 @@ async def test_a_link_for_a_list_moves_no_session_to_itself(web: Web) -> None:
 
 
 async def test_without_a_token_there_is_no_data(web: Web) -> None:
-    token, ticket = web.token, web.keys.ticket()
+    token, ticket = web.token, web.keys.issue_ticket()
     for shown in (None, "", "Bearer", "Bearer x", f"Basic {token}", f"Bearer {token}x", token, f"Bearer {ticket}"):
         for path in ("/api/v1/conversations", "/api/v1/feed?board=1", "/api/agent/tasks", "/api/v1/events"):
             refused = await web.ask("GET", path, Authorization=shown)
@@ -92,7 +92,7 @@ async def test_without_a_token_there_is_no_data(web: Web) -> None:
 
 
 async def test_a_ticket_is_given_a_session_once(web: Web) -> None:
-    ticket = web.keys.ticket()
+    ticket = web.keys.issue_ticket()
     session = await web.ask("POST", "/api/session", {"ticket": ticket}, Authorization=None)
     assert (session.status, session.value["scope"]["mode"]) == (200, "rw")
     found = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")

@@ -346,7 +346,7 @@ async def exercise(world: World, log: AsyncClient, row: str, column: str) -> tup
     verb, path = row.split()[:2]
     thread, turn = world.threads[target]
     values = {"conversation": target, "name": "app.js", "key": "k", "thread": thread, "turn": turn}
-    values |= {"session": fresh(), "fresh": fresh(), "ticket": world.web.keys.ticket()}
+    values |= {"session": fresh(), "fresh": fresh(), "ticket": world.web.keys.issue_ticket()}
     values["user"] = "ann" if column == "ann" else "bob"
     await add_task(world, target, values)
     if request.prepare is not None:

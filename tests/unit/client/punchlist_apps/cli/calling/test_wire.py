@@ -94,7 +94,7 @@ def test_a_daemon_that_is_silent_costs_one_time_out_and_is_named(
 def test_a_change_without_an_answer_is_repeated_with_its_key_and_only_once(tmp_path: Path) -> None:
     with scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer:
         assert wire.call(Target(peer.socket), "task.add", {"title": "t"}, writes=True) is None
-        assert [wire.taken_key(), wire.taken_key()] == [peer.seen[0]["params"]["key"], None]
+        assert [wire.take_key(), wire.take_key()] == [peer.seen[0]["params"]["key"], None]
 
 
 def test_a_daemon_of_another_build_is_asked_for_no_change(tmp_path: Path) -> None:

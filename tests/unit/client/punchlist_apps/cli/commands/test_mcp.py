@@ -28,7 +28,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, module, None)
     told = run("agent", "mcp")
     assert told.code == 78
-    assert told.err == f"error: {extras.MISSING}\n  {extras.install()}\n"
+    assert told.err == f"error: {extras.MISSING}\n  {extras.build_install_command()}\n"
 
 
 @pytest.mark.usefixtures("home")

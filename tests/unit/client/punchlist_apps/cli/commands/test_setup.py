@@ -136,7 +136,7 @@ def test_claude_codes_own_lists_are_taken_over_until_that_is_taken_back(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr(autostart, "ensure", lambda socket, data_dir: started.append(data_dir))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(autostart, "ensure_running", lambda socket, data_dir: started.append(data_dir))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     config = Config(str(home / "data"))
     done = run("setup", "claude-code", "--tasks")
     assert done.code == 0

@@ -42,7 +42,7 @@ def test_a_link_is_good_for_one_browser_and_what_it_was_made_for(run: Any, home:
         f"{token} holds a new secret for scripts",
     ]
     assert token.read_text() != secret
-    assert keys.redeem(again) is None and keys.scope(session.token.encode()) is None
+    assert keys.redeem(again) is None and keys.read_scope(session.token.encode()) is None
 
 
 def test_a_link_to_a_port_that_nobody_serves_says_so(run: Any) -> None:
@@ -71,7 +71,7 @@ def test_without_the_extra_it_says_what_to_install(run: Any, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "starlette", None)
     told = run("web")
     assert told.code == 78
-    assert told.err == f"error: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
+    assert told.err == f"error: {extras.WEB_MISSING}\n  {extras.build_install_command('web')}\n"
 
 
 @pytest.mark.usefixtures("daemon")

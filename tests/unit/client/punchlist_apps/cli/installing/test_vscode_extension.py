@@ -84,7 +84,7 @@ def test_an_installation_without_the_extension_names_the_command_that_makes_it(
     run: Any, vsix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vsix.unlink()
-    monkeypatch.setattr(extras, "source_directory", lambda: None)
+    monkeypatch.setattr(extras, "find_source_directory", lambda: None)
     refused = run("setup", "vscode-extension")
     assert refused.code == 78
     missing = f"{PACKAGE} is not part of this installation"
@@ -98,8 +98,8 @@ def test_an_installation_from_a_checkout_names_the_commands_that_add_the_extensi
     vsix.unlink()
     (checkout := home / "my clone").mkdir()
     (checkout / "Makefile").touch()
-    monkeypatch.setattr(extras, "source_directory", lambda: str(checkout))
-    monkeypatch.setattr(extras, "reinstall", lambda: "uv tool install x")
+    monkeypatch.setattr(extras, "find_source_directory", lambda: str(checkout))
+    monkeypatch.setattr(extras, "build_reinstall_command", lambda: "uv tool install x")
     assert f": make -C '{checkout}' vscode && uv tool install x\n" in run("setup", "vscode-extension").err
 
 

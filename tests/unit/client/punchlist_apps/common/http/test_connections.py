@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist_apps.common.http.connections import Places, most_places
-from punchlist_apps.common.http.server import Server, http_server
+from punchlist_apps.common.http.connections import ConnectionSlots, raise_connection_limit
+from punchlist_apps.common.http.server import Server, build_server
 from punchlist_testing.terminal import environment
 
 OK = b"HTTP/1.1 200 OK"
@@ -44,8 +44,8 @@ async def reply(scope: Any, receive: Any, send: Any) -> None:
 class Site:
     """A served application and its clients."""
 
-    def __init__(self, port: int, places: Places, server: Server, stack: AsyncExitStack) -> None:
-        self.port, self.places, self.server, self._stack = port, places, server, stack
+    def __init__(self, port: int, slots: ConnectionSlots, server: Server, stack: AsyncExitStack) -> None:
+        self.port, self.slots, self.server, self._stack = port, slots, server, stack
 
     async def connect(self, text: bytes = b"") -> Any:
         stream = await self._stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", self.port))
@@ -94,20 +94,21 @@ async def ended(stream: Any) -> bool:
 def descriptors() -> Iterator[None]:
     """Client and server share this process: together they need more descriptors than most users have by default."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most_places()  # raises the limit
+    raise_connection_limit()
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.fixture
 async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
-    places = Places(is_valid=lambda token: token in (b"ann", b"bob"), **getattr(request, "param", {"most": 4}))
+    limits = getattr(request, "param", {"maximum": 4})
+    slots = ConnectionSlots(is_valid=lambda token: token in (b"ann", b"bob"), **limits)
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-    server = http_server(reply, places)
+    server = build_server(reply, slots)
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, [listener])
         async with AsyncExitStack() as stack:
-            made = Site(listener.getsockname()[1], places, server, stack)
+            made = Site(listener.getsockname()[1], slots, server, stack)
             assert (await made.get()).startswith(OK)
             yield made
         server.should_exit = True
@@ -119,7 +120,7 @@ async def test_a_thousand_idle_connections_keep_nobody_out(site: Site) -> None:
         await site.connect()
     assert (await site.get()).startswith(OK)
     assert await ended(first)
-    assert site.places.taken <= site.places.most
+    assert site.slots.count <= site.slots.maximum
 
 
 FEW = 700
@@ -197,7 +198,7 @@ async def test_a_newer_request_without_a_token_makes_a_stranger(site: Site) -> N
     assert await ended(stream)
 
 
-@pytest.mark.parametrize("site", [{"most": 8}], indirect=True)
+@pytest.mark.parametrize("site", [{"maximum": 8}], indirect=True)
 async def test_the_token_with_most_connections_gives_way(site: Site) -> None:
     bobs = [await site.hold("bob") for _ in range(6)]
     anns = [await site.hold("ann") for _ in range(3)]
@@ -232,14 +233,14 @@ async def test_a_stranger_hears_the_answer_to_half_a_body(site: Site) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "ann"])
-@pytest.mark.parametrize("site", [{"stall_s": 0.2, "most": 100}], indirect=True)
+@pytest.mark.parametrize("site", [{"stall_s": 0.2, "maximum": 100}], indirect=True)
 async def test_a_peer_that_reads_nothing_is_disconnected(token: str, site: Site) -> None:
     """Whatever of an answer the kernel has no room for, be it a few bytes."""
     sizes = (LARGE, *range(64 << 10, 1 << 20, 15_000))
     texts = [asked(f"/{size}", token).replace(b"Host", b"Connection: close\r\nHost") for size in sizes]
     streams = [await site.connect(text) for text in texts]
     with anyio.fail_after(30):
-        while site.places.taken:  # noqa: ASYNC110 - a client that reads nothing isn't told
+        while site.slots.count:  # noqa: ASYNC110 - a client that reads nothing isn't told
             await anyio.sleep(0.01)
     received = 0
     with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):

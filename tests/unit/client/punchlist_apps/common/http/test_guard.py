@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from punchlist_apps.common.http.guard import SAFETY, Guard, bearer
+from punchlist_apps.common.http.guard import SECURITY_HEADERS, Guard, get_bearer_token
 
 HOSTS = {
     b"127.0.0.1:8322": True, b"localhost:8322": True, b"[::1]:8322": True, b"localhost": True, b"LOCALHOST:1": True,
@@ -72,7 +72,7 @@ async def test_only_requests_that_a_page_of_ours_or_a_script_here_would_send_get
                 status, reached, sent = await verdicts(headers)
                 expected = 200 if good else 403 if HOSTS[host] and second is None else 421
                 assert (status, reached) == (expected, good), headers
-                assert all(each in sent["headers"] for each in SAFETY)
+                assert all(each in sent["headers"] for each in SECURITY_HEADERS)
                 assert not any(name.startswith(b"access-control") for name, _ in sent["headers"])
                 rows += 1
     assert rows > 2_000, rows
@@ -87,6 +87,10 @@ async def test_a_request_without_a_host_and_a_web_socket_are_refused(verdicts: A
 
 
 def test_blanks_around_a_token_count_nowhere() -> None:
-    assert bearer([(b"authorization", b"Bearer  token ")]) == b"token"
-    assert bearer([(b"Authorization", b"bearer token")]) == b"token"
-    assert bearer([(b"authorization", b"Basic token")]) == bearer([(b"authorization", b"Bearer token")] * 2) == b""
+    assert get_bearer_token([(b"authorization", b"Bearer  token ")]) == b"token"
+    assert get_bearer_token([(b"Authorization", b"bearer token")]) == b"token"
+    assert (
+        get_bearer_token([(b"authorization", b"Basic token")])
+        == get_bearer_token([(b"authorization", b"Bearer token")] * 2)
+        == b""
+    )

@@ -9,15 +9,15 @@ from punchlist_apps.files.mirror import files
 from punchlist_apps.files.mirror.files import Folder, Trouble
 
 
-@pytest.fixture(params=["exchange", "rename"])
+@pytest.fixture(params=["exchange", "rename_if"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     """With and without a file system that can exchange two files."""
-    if request.param == "rename":
+    if request.param == "rename_if":
 
         def unsupported(_folder: int, _old: str, _new: str, _flags: int) -> int:
             return errno.EINVAL
 
-        monkeypatch.setattr(files, "rename", unsupported)
+        monkeypatch.setattr(files, "rename_if", unsupported)
     return Folder(str(tmp_path), (".agents", "tasks"))
 
 
@@ -169,7 +169,7 @@ def test_nothing_written_at_any_moment_is_lost(tmp_path: Path) -> None:
         for number, data in enumerate(written):
             (tmp_path / "theirs").write_bytes(data)
             os.replace(tmp_path / "theirs", tmp_path / f"a{number}")
-            files.rename(root, f"a{number}", "a", files.EXCHANGE)
+            files.rename_if(root, f"a{number}", "a", files.EXCHANGE)
             theirs.append((tmp_path / f"a{number}").read_bytes())
 
     root = os.open(tmp_path, os.O_RDONLY)
