@@ -20,7 +20,7 @@ import anyio
 from mcp.server.context import ServerRequestContext
 
 from punchlist.tools.model import Problem
-from punchlist_apps.hosts.sessions import Sessions, agent_name, key_of
+from punchlist_apps.hosts.sessions import Sessions, build_agent_name, hash_session
 
 Context = ServerRequestContext[Any, Any]
 
@@ -76,7 +76,7 @@ class Agents:
         self._sessions = sessions
         self._session = session or ""
         self._place = place
-        self._first = None if session is None else key_of(session)
+        self._first = None if session is None else hash_session(session)
         self._drawn = secrets.token_hex(16)
         self._names: dict[str, str] = {}
 
@@ -98,13 +98,13 @@ class Agents:
         if self._actor is not None:
             name = await self._own(self._actor) if request is None else self._actor
         elif told:
-            name = agent_name(host or "mcp", key_of(told))
+            name = build_agent_name(host or "mcp", hash_session(told))
         elif request is None:
-            name = await self._own(agent_name(host or "mcp", self._key(host or "mcp")))
+            name = await self._own(build_agent_name(host or "mcp", self._key(host or "mcp")))
         elif web:
-            name = agent_name(host or "mcp", key_of(web))
+            name = build_agent_name(host or "mcp", hash_session(web))
         else:
-            return Agent(agent_name(host or "mcp", "http"), sub_agent, is_nameless=True)
+            return Agent(build_agent_name(host or "mcp", "http"), sub_agent, is_nameless=True)
         session = told or (self._session if request is None else "")
         return Agent(name, sub_agent, connection=connection, session=session, host=host, web=web, thread=told)
 
@@ -112,19 +112,19 @@ class Agents:
         if self._sessions is None:
             return self._drawn
         if self._first is None:
-            noted = self._sessions.current()
+            noted = self._sessions.load_current()
             if noted is not None and noted.sessions:
                 self._first = noted.sessions[-1]
             else:
-                self._first = self._sessions.succeed(host, self._place, self._drawn)
-        return self._sessions.agent(self._first)
+                self._first = self._sessions.continue_agent(host, self._place, self._drawn)
+        return self._sessions.find_agent(self._first)
 
     async def _own(self, name: str) -> str:
         """The name, or one like it that no other server has: two processes with one name would be one agent."""
         if self._sessions is None or name in self._names:
             return self._names.get(name, name)
         for _ in range(_TRIES):
-            if self._sessions.take(name):
+            if self._sessions.lock_name(name):
                 self._names[name] = name
                 break
             await anyio.sleep(_WAIT_S / _TRIES)
@@ -135,7 +135,7 @@ class Agents:
                     " with another --actor, or with none to get a name of its own"
                 )
                 raise Problem("name_taken", text)
-            self._names[name] = agent_name(name.rpartition("/")[0], secrets.token_hex(16))
+            self._names[name] = build_agent_name(name.rpartition("/")[0], secrets.token_hex(16))
         return self._names[name]
 
 

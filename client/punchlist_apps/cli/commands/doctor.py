@@ -113,17 +113,17 @@ def _hosts() -> Iterator[Finding]:
     from punchlist_apps.common import extras
     from punchlist_apps.hosts import health
 
-    found = list(health.installed(os.environ, os.getcwd()))
+    found = list(health.find_commands(os.environ, os.getcwd()))
     if extras.is_installed():
         yield Finding("extra mcp", "ok", "installed")
     else:
         yield Finding("extra mcp", "warn" if found else "ok", extras.MISSING, extras.build_install_command())
     for one in found:
-        trouble, advice = health.trouble(one, os.environ)
+        trouble, advice = health.check_command(one, os.environ)
         if trouble:
             yield Finding(one.title, "fail", trouble, advice or f"punch setup {one.host} --scope {one.scope}")
         else:
-            yield Finding(one.title, "ok", one.shown)
+            yield Finding(one.title, "ok", one.text)
 
 
 def _extras(data_dir: str) -> Iterator[Finding]:

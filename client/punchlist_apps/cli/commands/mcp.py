@@ -14,7 +14,7 @@ from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import extras, wire
 from punchlist_apps.common.terminal.argument_types import parse_port
-from punchlist_apps.hosts.sessions import Sessions, host_process, session_of
+from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_session
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.vocabulary import MCP_CLIENT
 
@@ -90,9 +90,9 @@ def run_mcp(context: Context) -> int:
                 error.strerror = "in use by another program; --port takes another"
             raise
     else:
-        sessions = Sessions(context.target.data_dir, host_process())
+        sessions = Sessions(context.target.data_dir, find_host_process())
         place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", named or "", *dialects))
-        setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ), place))
+        setup = setup._replace(agents=Agents(args.actor, sessions, get_session(os.environ), place))
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # its reader waits in a thread that nothing else ends
         anyio.run(over_stdio, options, setup)
     return 0

@@ -22,9 +22,9 @@ from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Usage, flag, value
 from punchlist_apps.common import autostart, plain_json, wire
-from punchlist_apps.hosts.briefing import briefing, reminder, what_changed
+from punchlist_apps.hosts.briefing import build_briefing, build_news, build_reminder
 from punchlist_apps.hosts.read_positions import ReadPosition, ReadPositions
-from punchlist_apps.hosts.sessions import Sessions, agent_name, host_process, key_of
+from punchlist_apps.hosts.sessions import Sessions, build_agent_name, find_host_process, hash_session
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 
 COMMANDS = {
@@ -78,7 +78,7 @@ def run_prime(context: Context) -> int:
             if context.cut:
                 context.note(f"punchlist: {context.cut}")
                 context.cut = ""
-    return _prime(context, context.args.session or "", context.args.actor or "", "", briefing)
+    return _prime(context, context.args.session or "", context.args.actor or "", "", build_briefing)
 
 
 def _run_hook(context: Context, given: HookInput) -> int:
@@ -90,19 +90,21 @@ def _run_hook(context: Context, given: HookInput) -> int:
     own = context.args.actor or ""
     if session and not own:
         # The host's MCP server finds this and so calls its agent by the same name.
-        own = agent_name(HOST, Sessions(context.target.data_dir, host_process()).note(session, given.source))
+        own = build_agent_name(
+            HOST, Sessions(context.target.data_dir, find_host_process()).record(session, given.source)
+        )
     if given.hook_event_name == "Stop":
         return _stop(context, session, own, given)
     return _prime(
-        context, session, own, given.cwd, what_changed if given.hook_event_name == "UserPromptSubmit" else briefing
+        context, session, own, given.cwd, build_news if given.hook_event_name == "UserPromptSubmit" else build_briefing
     )
 
 
 def _leave(context: Context, given: HookInput) -> int:
     """Let the session's agent leave. After `/clear` the same agent continues. Starts no daemon."""
     if given.session_id and given.reason != "clear":
-        sessions = Sessions(context.target.data_dir, host_process())
-        own = context.args.actor or agent_name(HOST, sessions.agent(key_of(given.session_id)))
+        sessions = Sessions(context.target.data_dir, find_host_process())
+        own = context.args.actor or build_agent_name(HOST, sessions.find_agent(hash_session(given.session_id)))
         wire.call(context.target, "agent.leave", {"agent": own})
     return 0
 
@@ -112,7 +114,7 @@ def _prime(  # noqa: PLR0913 - who asks, where, and what for
 ) -> int:
     name = _conversation(context, session, cwd)
     looks = ReadPositions(context.target.data_dir)
-    looked = looks.of(session, name) if session else ReadPosition()
+    looked = looks.load(session, name) if session else ReadPosition()
     epoch, changes, seq = _changes(context, name, looked) if session else ("", [], None)
     listed = context.call("task.list", conversation=name)
     if seq is None:
@@ -146,7 +148,7 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
         return 0
     name = _conversation(context, session, given.cwd)
     looks = ReadPositions(context.target.data_dir)
-    looked = looks.of(session, name)
+    looked = looks.load(session, name)
     listed = context.call("task.list", conversation=name, status="in_progress")
     tasks = listed["tasks"]
     ours = [task for task in tasks if belongs_to_agent(task.get("owner", ""), own)]
@@ -157,7 +159,7 @@ def _stop(context: Context, session: str, own: str, given: HookInput) -> int:
         return 0
     reminded = tuple(_stamp(task) for task in ours)
     looks.save(session, name, ReadPosition(looked.epoch, looked.seq, reminded))
-    context.json({"decision": "block", "reason": reminder(listed.get("name", name), fresh)})
+    context.json({"decision": "block", "reason": build_reminder(listed.get("name", name), fresh)})
     return 0
 
 

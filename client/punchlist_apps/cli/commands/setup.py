@@ -16,10 +16,10 @@ from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import autostart
-from punchlist_apps.hosts.catalog import HOSTS, Host, Place, host_named
-from punchlist_apps.hosts.check import ServerError, tools_of
+from punchlist_apps.hosts.catalog import HOSTS, Host, Place, get_host
+from punchlist_apps.hosts.check import ServerError, list_tools
 from punchlist_apps.hosts.configure import Change, Configurator, SetupError
-from punchlist_apps.hosts.host_command import OwnCommand
+from punchlist_apps.hosts.host_command import HostCommand
 from punchlist_schemas.project_file import is_conversation_id
 
 _HOSTS = tuple(host.name for host in HOSTS)
@@ -63,15 +63,15 @@ def run_setup(context: Context) -> int:
     if args.host not in _HOSTS:
         plugin = EDITORS.get(args.host)
         return _set_up_editor(context, plugin) if plugin else _set_up_extension(context)
-    host = host_named(args.host)
+    host = get_host(args.host)
     place = _place(context, host)
     files = Configurator(context.target.data_dir, context.note)
     try:
         if args.print:
-            changes = [files.plan(wanted, remove=args.remove) for wanted in host.files(place)]
+            changes = [files.plan(wanted, remove=args.remove) for wanted in host.list_edits(place)]
             return context.answer(_value(host, changes), _shown(host, place, changes, remove=args.remove))
         if not args.remove:
-            tools_of([place.punch, *place.arguments], place.env)
+            list_tools([place.punch, *place.arguments], place.env)
         # With --tasks a removal takes back that alone.
         is_whole = not (args.remove and args.tasks)
         changes = files.change(host, place, remove=args.remove) if is_whole else []
@@ -173,7 +173,7 @@ def _tasks(context: Context, place: Place) -> list[str]:
     if args.host != "claude-code" or args.scope != "user" or not (args.tasks or args.remove):
         return []
     data_dir = context.target.data_dir
-    folder = os.path.join(place.env.get("CLAUDE_CONFIG_DIR") or place.user_file(".claude"), "tasks")
+    folder = os.path.join(place.env.get("CLAUDE_CONFIG_DIR") or place.get_user_path(".claude"), "tasks")
     is_new = Config(data_dir).set_inbound(folder, enabled=not args.remove)
     if is_new:
         stored.record(f"the setting for {folder}")
@@ -206,9 +206,9 @@ def _shown(host: Host, place: Place, changes: list[Change], *, remove: bool) -> 
     changed = [one for one in changes if one.is_change]
     if not changed:
         return [_nothing(host, remove=remove)]
-    own = OwnCommand(host, place)
+    own = HostCommand(host, place)
     by_own = changes[0].is_change and own.can_change(changes[0].before, remove=remove)
-    said = [f"# {changes[0].path} is written by: {own.shown(remove=remove)}"] if by_own else []
+    said = [f"# {changes[0].path} is written by: {own.format(remove=remove)}"] if by_own else []
     return [safe_block(line) for line in [*said, *(line for one in changed for line in one.diff())]]
 
 
@@ -220,9 +220,9 @@ def _lines(context: Context, host: Host, changes: list[Change], files: Configura
     lines = [safe_block(line) for change in changed for line in change.diff()]
     if args.remove:
         return [*lines, "", f"{host.title}: removed"]
-    kept = [f"  backup: {safe(files.backup_of(one.path))}" for one in changed if one.first is not None]
+    kept = [f"  backup: {safe(files.get_backup_path(one.path))}" for one in changed if one.original is not None]
     again = f"punch setup {host.name} --scope {args.scope} --remove"
-    return [*lines, "", f"{host.title} is set up; {host.then}", *kept, f"  take it back: {again}"]
+    return [*lines, "", f"{host.title} is set up; {host.next_step}", *kept, f"  take it back: {again}"]
 
 
 def _nothing(host: Host, *, remove: bool) -> str:

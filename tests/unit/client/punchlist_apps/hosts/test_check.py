@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from punchlist_apps.hosts import check
-from punchlist_apps.hosts.check import ServerError, tools_of
+from punchlist_apps.hosts.check import ServerError, list_tools
 from punchlist_testing.played import SERVER, program
 
 DEAF = """
@@ -20,13 +20,13 @@ print('hello')
 
 def test_a_server_that_works_tells_its_tools_and_is_ended(tmp_path: Path) -> None:
     path = program(tmp_path, "server", SERVER + f"\nopen({str(tmp_path / 'ended')!r}, 'w').close()\n")
-    assert tools_of([str(path)], os.environ) == ["plan"]
+    assert list_tools([str(path)], os.environ) == ["plan"]
     assert (tmp_path / "ended").exists()
 
 
 def test_it_is_started_without_a_daemon(tmp_path: Path) -> None:
     said = f"import os\nopen({str(tmp_path / 'said')!r}, 'w').write(os.environ['PUNCHLIST_AUTOSTART'])\n"
-    tools_of([str(program(tmp_path, "server", said + SERVER))], os.environ)
+    list_tools([str(program(tmp_path, "server", said + SERVER))], os.environ)
     assert (tmp_path / "said").read_text() == "0"
 
 
@@ -44,17 +44,17 @@ def test_a_server_that_does_not_work_is_told_with_the_reason(
     tmp_path: Path, source: str, told: str, timeout_s: float
 ) -> None:
     with pytest.raises(ServerError, match=told):
-        tools_of([str(program(tmp_path, "server", source))], os.environ, timeout_s)
+        list_tools([str(program(tmp_path, "server", source))], os.environ, timeout_s)
 
 
 def test_a_server_that_never_answers_is_killed_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "_END_S", 0.1)
+    monkeypatch.setattr(check, "_STOP_S", 0.1)
     path = tmp_path / "server"
     path.write_text(f"#!/bin/sh\necho $$ > '{tmp_path / 'pid'}'\nexec sleep 60\n")
     path.chmod(0o755)
     began = time.monotonic()
     with pytest.raises(ServerError, match="in time"):
-        tools_of([str(path)], os.environ, 0.5)
+        list_tools([str(path)], os.environ, 0.5)
     assert time.monotonic() - began < 20
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -25,7 +25,7 @@ def _unsupported(folder: int, old: str, new: str, flags: int) -> int:
 def _exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also on file systems that can't let two files change places."""
     if not request.param:
-        monkeypatch.setattr(files, "rename", _unsupported)
+        monkeypatch.setattr(files, "rename_if", _unsupported)
 
 
 @pytest.mark.usefixtures("_exchange")

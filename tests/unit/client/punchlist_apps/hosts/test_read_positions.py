@@ -7,7 +7,7 @@ NOTHING = ("", None, ())
 
 
 def seen(looks: ReadPositions, session: str, conversation: str) -> tuple[str, int | None, tuple[str, ...]]:
-    found = looks.of(session, conversation)
+    found = looks.load(session, conversation)
     return found.epoch, found.seq, found.reminded
 
 
@@ -22,7 +22,7 @@ def test_whatever_the_session_is_called_the_file_stays_inside(tmp_path: Path) ->
     looks = ReadPositions(str(tmp_path))
     for session in ("../../x", "/etc/passwd", "a" * 5000, "\x00", "\udcff", "é"):
         looks.save(session, "c", ReadPosition("e", 1))
-        assert looks.of(session, "c").seq == 1
+        assert looks.load(session, "c").seq == 1
     assert [path.name for path in tmp_path.iterdir()] == ["looked"]
 
 
@@ -41,4 +41,4 @@ def test_sessions_that_are_long_gone_are_forgotten(tmp_path: Path) -> None:
     os.utime(only, (1, 1))
     looks.save("new", "c", ReadPosition("e", 8))
     assert seen(looks, "old", "c") == NOTHING
-    assert looks.of("new", "c").seq == 8
+    assert looks.load("new", "c").seq == 8

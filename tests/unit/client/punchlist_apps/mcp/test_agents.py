@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from punchlist import Client, connect
-from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
@@ -72,7 +72,7 @@ async def test_two_sessions_of_one_host_work_on_a_task_each(daemon: Spawned, cli
         assert "#2 done.\nNow #3" in await said(b, result="by B")
         assert "Others changed #2, #3" in await said(a, result="by A")
         done = {task.id: (task.result_summary, task.owner) for task in client.conversation("work").list()}
-    assert done["1"] == ("by A", agent_name(HOST, key_of("a")))
+    assert done["1"] == ("by A", build_agent_name(HOST, hash_session("a")))
     assert done["2"][0] == "by B"
     assert done["2"][1].startswith(f"{HOST}/")
     assert done["2"][1] != done["1"][1]
@@ -102,7 +102,10 @@ async def test_after_clear_and_resume_the_running_server_goes_by_the_new_session
         assert "You are at it already.\nNow #1" in await said(a)
         run_hook(daemon, "older", hook_event_name="SessionStart", source="resume")
         assert "Now #2" in await said(a)
-    assert owners(client) == {"1": agent_name(HOST, key_of("a")), "2": agent_name(HOST, key_of("older"))}
+    assert owners(client) == {
+        "1": build_agent_name(HOST, hash_session("a")),
+        "2": build_agent_name(HOST, hash_session("older")),
+    }
 
 
 async def test_a_server_that_was_started_again_goes_on_with_its_task(daemon: Spawned, client: Client) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from punchlist import connect
-from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_testing.daemon import Running
 from punchlist_testing.repositories import repository, worktree
 
 SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
-AGENT = agent_name("claude-code", key_of(SESSION))
+AGENT = build_agent_name("claude-code", hash_session(SESSION))
 
 
 @pytest.fixture(autouse=True)

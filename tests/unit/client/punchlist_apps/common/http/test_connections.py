@@ -127,13 +127,13 @@ FEW = 700
 SERVER = f"""
 import asyncio, resource, socket
 resource.setrlimit(resource.RLIMIT_NOFILE, ({FEW}, {FEW}))
-from punchlist_apps.common.http.server import http_server
+from punchlist_apps.common.http.server import build_server
 async def reply(scope, receive, send):
     await send({{"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}})
     await send({{"type": "http.response.body", "body": b"ok"}})
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
-asyncio.run(http_server(reply).serve([listener]))
+asyncio.run(build_server(reply).serve([listener]))
 """
 
 
