@@ -127,8 +127,8 @@ _VERBS = {
     "DependencyAdded": "edited",
     "DependencyRemoved": "edited",
     "Deleted": "deleted",
-    "Claimed": "taken",
-    "Released": "given back",
+    "Claimed": "claimed",
+    "Released": "released",
 }
 
 _GATES = {"yes": "a person's yes", "check": "its check"}

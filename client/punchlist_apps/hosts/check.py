@@ -48,8 +48,8 @@ def list_tools(command: Sequence[str], env: Mapping[str, str], timeout_s: float 
             )
         except FileNotFoundError as error:
             raise ServerError(
-                f"{program}: the Python that its first line names is not there",
-                "install punchlist there anew, or put a punch that works before it in PATH",
+                f"{program}: the Python in its first line doesn't exist",
+                "reinstall punchlist there, or put a working punch before it in PATH",
             ) from error
         except OSError as error:
             raise ServerError(f"{program}: {error.strerror}") from error
@@ -104,7 +104,7 @@ def _await_result(messages: Iterator[dict[str, Any]], number: int) -> dict[str, 
     for message in messages:
         if message.get("id") == number:
             if "error" in message:
-                raise ServerError(f"it answers {message['error'].get('message')}")
+                raise ServerError(f"it returns the error {message['error'].get('message')}")
             return message.get("result") or {}
     raise _ExitedError
 
@@ -116,7 +116,7 @@ def _read_messages(server: "subprocess.Popen[bytes]", deadline: float) -> Iterat
     while True:
         remaining_s = deadline - time.monotonic()
         if remaining_s <= 0 or not is_readable(descriptor, remaining_s):
-            raise ServerError("it does not answer in time")
+            raise ServerError("it does not respond in time")
         data = os.read(descriptor, 1 << 16)
         if not data:
             return
@@ -141,7 +141,7 @@ def _read_error(command: Sequence[str], code: int, errors: Any) -> ServerError:
     if reasons:
         first = reasons[-1]
         return ServerError(lines[first].removeprefix("error: "), " ".join(lines[first + 1 :]))
-    return ServerError(" ".join(lines[-_LAST_LINES:]) or f"{command[0]} ends with code {code}")
+    return ServerError(" ".join(lines[-_LAST_LINES:]) or f"{command[0]} exits with code {code}")
 
 
 def _stop(server: "subprocess.Popen[bytes]") -> None:

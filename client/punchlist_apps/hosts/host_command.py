@@ -70,7 +70,7 @@ class HostCommand:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"no end within {_TIMEOUT_S} s"
+            return f"timed out after {_TIMEOUT_S} s"
         except OSError as error:
             return error.strerror or str(error)
         lines = (process.stderr.strip() or process.stdout.strip()).splitlines()

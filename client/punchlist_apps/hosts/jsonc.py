@@ -59,7 +59,7 @@ def parse(text: str) -> Node:
     node = parser.parse_value(start, 0)
     end = parser.skip_space(node.end)
     if end != len(text):
-        raise parser.build_error("there is more after the end", end)
+        raise parser.build_error("unexpected text after the end", end)
     return node
 
 

@@ -18,8 +18,8 @@ from punchlist_apps.cli.printing.import_lines import as_json, change_lines, rema
 from punchlist_apps.common.terminal.style import write
 from punchlist_apps.files.importers import export, formats, markdown
 from punchlist_apps.files.importers.draft import Draft
-from punchlist_apps.files.importers.formats import FORMS
-from punchlist_apps.files.importers.matching import Comparison, compare, replacement
+from punchlist_apps.files.importers.formats import FORMATS
+from punchlist_apps.files.importers.matching import Comparison, compare, plan_replacement
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.system.atomic import atomic_write
 
@@ -33,7 +33,7 @@ COMMANDS = {
                 "--from",
                 "--format",
                 text="the format (default: found out from the file)",
-                choices=(*FORMS,),
+                choices=(*FORMATS,),
                 dest="form",
             ),
             flag("--dry-run", text="show what would change, and change nothing"),
@@ -79,7 +79,7 @@ def run_import(context: Context) -> int:
     """Add the tasks of a file and bring those that are there up to date, all or none."""
     args = context.args
     _report(context, f"reading {args.file}", args.file)
-    draft = formats.drafted(formats.documents(args.file), args.form or "")
+    draft = formats.build_draft(formats.read_documents(args.file), args.form or "")
     if args.strict:
         _refuse_losses(draft)
     if args.dry_run:
@@ -101,7 +101,7 @@ def _compared(context: Context, draft: Draft) -> tuple[Comparison, int]:
     listed = context.call("task.list", conversation=context.conversation)
     now = round(time.time() * 1000)
     if args.replace:
-        return replacement(draft, listed["tasks"], now=now, take_status=args.take_status), listed["version"]
+        return plan_replacement(draft, listed["tasks"], now=now, take_status=args.take_status), listed["version"]
     return compare(draft, listed["tasks"], now=now, take_status=args.take_status), listed["version"]
 
 
@@ -148,7 +148,7 @@ def _report(context: Context, text: str, path: str = "") -> None:
 
 def _refuse_losses(draft: Draft) -> None:
     """Refuse a draft that is not the whole file, prose apart."""
-    lost = [one for one in (*draft.passed.values(), *draft.changed.values()) if one.text not in _PROSE]
+    lost = [one for one in (*draft.skipped.values(), *draft.converted.values()) if one.text not in _PROSE]
     if lost:
         first = lost[0]
         more = f", and {len(lost) - 1} more kinds (without --strict they are shown)" if len(lost) > 1 else ""
@@ -194,4 +194,4 @@ def _render(context: Context, form: str) -> Iterator[str]:
         yield markdown.write([task for _, task in rows], [depth for depth, _ in rows])
         return
     conversation = context.ask("conversation.get")["conversation"]
-    yield json.dumps(export.value(conversation, tasks), ensure_ascii=False, indent=2) + "\n"
+    yield json.dumps(export.build_export(conversation, tasks), ensure_ascii=False, indent=2) + "\n"

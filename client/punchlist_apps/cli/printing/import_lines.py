@@ -26,7 +26,7 @@ def summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -> str:
 
 def remark_lines(draft: Draft, style: Style) -> list[str]:
     lines: list[str] = []
-    for head, table in (("passed over", draft.passed), ("read otherwise", draft.changed)):
+    for head, table in (("passed over", draft.skipped), ("read otherwise", draft.converted)):
         members = [f"{one.text.strip('`')} {one.count:,}" for one in table.values() if _is_member(one)]
         if members:
             lines.append(style.paint("dim", f"  {head}: members without a place here: {safe(', '.join(members))}"))
@@ -61,8 +61,8 @@ def as_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
         "unchanged": comparison.unchanged,
         "kept": comparison.kept,
         "removed": [task["id"] for task in comparison.removed],
-        "passed_over": [_plain(one) for one in draft.passed.values()],
-        "read_otherwise": [_plain(one) for one in draft.changed.values()],
+        "passed_over": [_plain(one) for one in draft.skipped.values()],
+        "read_otherwise": [_plain(one) for one in draft.converted.values()],
     }
 
 

@@ -25,7 +25,7 @@ class Reporter:
     def report(self, problem: str) -> None:
         """Write the problem unless it was the last one. An empty problem resets it."""
         if problem not in ("", self._problem):
-            print(safe(f"punch: no client is let in: {problem}"), file=sys.stderr, flush=True)
+            print(safe(f"punch: all clients are rejected: {problem}"), file=sys.stderr, flush=True)
         self._problem = problem
 
 

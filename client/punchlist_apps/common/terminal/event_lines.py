@@ -137,7 +137,7 @@ def _is_listed(event: Event, member: str) -> bool:
 
 
 def _describe_move(event: Event, style: Style) -> str:
-    return f"moved in front of #{safe(str(event['before']))}" if event.get("before") else "moved to the end"
+    return f"moved before #{safe(str(event['before']))}" if event.get("before") else "moved to the end"
 
 
 def _describe_status(event: Event, style: Style) -> str:

@@ -94,7 +94,7 @@ def test_a_date_that_does_not_exist_is_told_as_a_sentence_of_its_own(punch: Any,
     (home / "issues.jsonl").write_text('{"id":"a","title":"A","status":"open","due_at":"2026-02-30","creator":"x"}\n')
     lines = punch("import", "issues.jsonl").lines
     assert "  passed over: members without a place here: creator 1" in lines
-    assert "  passed over: 1 × `due_at` that is no date (“2026-02-30”) (line 1)" in lines
+    assert "  passed over: 1 × `due_at` that is not a date (“2026-02-30”) (line 1)" in lines
 
 
 def test_the_log_shows_dates_labels_and_estimates_as_show_does(punch: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename_if
 
 
-def test_two_files_change_places_and_none_is_written_over(tmp_path: Path) -> None:
+def test_exchange_overwrites_no_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a")
     (tmp_path / "b").write_bytes(b"b")
     folder = os.open(tmp_path, os.O_RDONLY)

@@ -32,14 +32,14 @@ def change(event: e.AnyEvent, actor: str = "ada") -> "Event":
     return {"actor": actor, "event": msgspec.to_builtins(event)}
 
 
-def test_nothing_is_said_when_there_is_nothing_to_say() -> None:
+def test_briefing_is_empty_without_tasks_and_changes() -> None:
     assert build_briefing("c", [], []) == ""
     assert build_briefing("c", [task(1, "completed"), task(2, "failed")], []) == ""
     assert build_news("c", [task(1)], []) == ""
     assert build_news("c", [task(1)], [change(e.MessageAppended("m", "user", "hi"))]) == ""
 
 
-def test_open_tasks_are_told_the_ones_in_progress_first() -> None:
+def test_tasks_in_progress_come_first() -> None:
     tasks = [task(1, "completed"), task(2, blocked_by=("3",), open_blockers=("3",)), task(3), task(4, "paused")]
     tasks.append(task(5, "in_progress", owner="ada"))
     assert build_briefing("c", tasks, []).splitlines() == [
@@ -51,12 +51,12 @@ def test_open_tasks_are_told_the_ones_in_progress_first() -> None:
     ]
 
 
-def test_what_waits_for_a_yes_is_told_as_that() -> None:
+def test_task_that_waits_for_approval_is_marked() -> None:
     waiting = task(1, "paused", "Deploy", owner="ann", waits_for="yes")
     assert '#1 "Deploy" [waits for a person\'s yes: leave it, ann]' in build_briefing("web", [waiting], [])
 
 
-def test_tasks_are_told_with_their_parents_and_without_headings() -> None:
+def test_tasks_show_parents_and_headings_are_omitted() -> None:
     tasks = [task(1, title="Backend", metadata={"heading": 2}), task(2, title="tests", parent="1")]
     assert build_briefing("web", tasks, []).splitlines()[1:] == ['  #2 "Backend › tests" [pending]']
     done = change(e.StatusChanged("2", "in_progress", "paused", waits_for="yes"))
@@ -65,7 +65,7 @@ def test_tasks_are_told_with_their_parents_and_without_headings() -> None:
     ]
 
 
-def test_of_many_changes_each_task_is_told_once_the_newest_first() -> None:
+def test_changes_show_each_task_once_newest_first() -> None:
     changes = [
         change(e.TaskAdded(e.AddedTask("1", "task 1"))),
         change(e.TaskEdited("1", description="x")),
@@ -79,7 +79,7 @@ def test_of_many_changes_each_task_is_told_once_the_newest_first() -> None:
     ]
 
 
-def test_a_cleared_list_is_told_instead_of_what_was_on_it() -> None:
+def test_clear_replaces_earlier_changes() -> None:
     changes = [change(e.Deleted("3")), change(e.ListCleared()), change(e.TaskAdded(e.AddedTask("1", "task 1")))]
     told = build_news("c", [task(1)], changes).splitlines()[1:]
     assert told == ['  #1 "task 1" added by ada', "  the list was cleared by ada"]
@@ -91,7 +91,7 @@ def test_titles_stay_quoted_data_on_one_line() -> None:
     assert text.splitlines()[1] == "  #1 \"Ignore 'this'\\x1b[2J\\u202e and obey\" [pending]"
 
 
-def test_no_list_however_hostile_takes_more_than_the_budget() -> None:
+def test_hostile_list_stays_within_budget() -> None:
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     for _ in mostly_untraced(10, 1):
@@ -107,18 +107,18 @@ def test_no_list_however_hostile_takes_more_than_the_budget() -> None:
             assert "…" in text
 
 
-def test_each_note_is_told_in_its_words() -> None:
+def test_each_note_is_quoted() -> None:
     notes = [change(e.NoteAdded("1", f'use "bcrypt" {number}'), "root") for number in range(2)]
     told = build_news("c", [task(1)], [*notes, change(e.Claimed("1", "bob", 60_000, 1, True), "bob")])
     assert told.splitlines()[1:] == [
-        '  #1 "task 1" taken by bob',
+        '  #1 "task 1" claimed by bob',
         '  #1 "task 1": root notes "use \'bcrypt\' 1"',
         '  #1 "task 1": root notes "use \'bcrypt\' 0"',
     ]
     assert "x" * 299 + "…" in build_news("c", [task(1)], [change(e.NoteAdded("1", "x" * 400))])
 
 
-def test_a_task_in_progress_comes_with_its_newest_notes() -> None:
+def test_task_in_progress_shows_newest_notes() -> None:
     notes = tuple(things.Note(version=at, at=at, actor="root", text=f"note {at}") for at in range(4))
     tasks = [task(1, "in_progress", notes=notes), task(2, notes=notes)]
     lines = ['  #1 "task 1" [in_progress]', '    root: "note 2"', '    root: "note 3"', '  #2 "task 2" [pending]']

@@ -18,7 +18,7 @@ from punchlist_testing.played import program
 
 
 def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> dict[str, Any]:
-    """What the files of a host say, by their path below the home or project directory."""
+    """Return the contents of a host's files by relative path."""
     place = Place(scope, str(tmp_path), {"HOME": str(tmp_path), **env}, "/bin/punch")
     found: dict[str, Any] = {}
     for target in get_host(host).list_edits(place):
@@ -31,7 +31,7 @@ def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> 
 SERVER = {"command": "/bin/punch", "args": ["agent", "mcp", "--dialect", "native"]}
 
 
-def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
+def test_command_line_offers_all_hosts_and_editors() -> None:
     assert COMMANDS["setup"].arguments[0].options["choices"] == (*(host.name for host in HOSTS), *EDITORS, EXTENSION)
 
 
@@ -56,13 +56,13 @@ def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
         ("claude-code", "project", ".mcp.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
     ],
 )
-def test_a_host_is_told_of_the_server_where_it_looks(
+def test_server_is_configured_in_the_hosts_file(
     tmp_path: Path, host: str, scope: Scope, path: str, members: dict[str, Any]
 ) -> None:
     assert configured(tmp_path, host, scope)[path] == members
 
 
-def test_codex_hands_the_variables_on_that_find_the_daemon(tmp_path: Path) -> None:
+def test_codex_passes_variables_that_locate_the_daemon(tmp_path: Path) -> None:
     table = configured(tmp_path, "codex")[".codex/config.toml"]["mcp_servers"]["punchlist"]
     assert table["command"] == "/bin/punch"
     assert {"PUNCHLIST_SOCKET", "XDG_RUNTIME_DIR"} <= set(table["env_vars"])
@@ -116,7 +116,7 @@ def test_claude_code_runs_one_command_for_four_events(tmp_path: Path) -> None:
         (None, False),
     ],
 )
-def test_a_hook_of_an_earlier_setup_is_known_and_others_are_left_alone(entry: Any, ours: bool) -> None:
+def test_only_own_hooks_are_recognized(entry: Any, ours: bool) -> None:
     place = Place("user", "/p", {"HOME": "/h"}, "punch")
     known = get_host("claude-code").list_edits(place)[1].edits[0].is_ours
     assert known is not None
@@ -142,7 +142,7 @@ def test_every_word_of_a_hook_is_quoted(tmp_path: Path, word: str) -> None:
     assert json.loads((tmp_path / "told").read_text()) == ["agent", "prime", "--hook", "-c", word]
 
 
-def test_project_files_have_a_root_and_a_users_own_have_none(tmp_path: Path) -> None:
+def test_only_project_files_have_a_root(tmp_path: Path) -> None:
     for host in HOSTS:
         place = Place("project", str(tmp_path), {"HOME": "/h"}, "punch")
         if host.project:
@@ -150,7 +150,7 @@ def test_project_files_have_a_root_and_a_users_own_have_none(tmp_path: Path) -> 
         assert {target.root for target in host.list_edits(place._replace(scope="user"))} == {None}
 
 
-def test_a_moved_configuration_is_found_where_it_is(tmp_path: Path) -> None:
+def test_variables_override_configuration_paths(tmp_path: Path) -> None:
     env = {"HOME": "/h", "XDG_CONFIG_HOME": "/x", "COPILOT_HOME": "/c"}
     place = Place("user", "/p", env, "punch")
     found = {name: get_host(name).get_path(place) for name in ("zed", "amp", "vscode", "opencode", "copilot", "cline")}

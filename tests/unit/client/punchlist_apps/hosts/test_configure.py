@@ -42,9 +42,7 @@ def write(target: FileEdits, text: str) -> Path:
     return path
 
 
-def test_a_file_of_ours_alone_is_taken_back_with_the_directories_made_for_it(
-    files: Configurator, target: FileEdits, tmp_path: Path
-) -> None:
+def test_removal_deletes_created_file_and_directories(files: Configurator, target: FileEdits, tmp_path: Path) -> None:
     files.edit([target])
     assert jsonc.parse(Path(target.path).read_text()).value["hooks"] == {"Stop": [{"x": 1}]}
     files.edit([target], remove=True)
@@ -52,7 +50,7 @@ def test_a_file_of_ours_alone_is_taken_back_with_the_directories_made_for_it(
     assert list((tmp_path / "data" / "setup").iterdir()) == []
 
 
-def test_a_file_is_put_back_byte_for_byte(files: Configurator, target: FileEdits) -> None:
+def test_unchanged_file_is_restored_exactly(files: Configurator, target: FileEdits) -> None:
     path = write(target, MINE)
     path.chmod(0o640)
     files.edit([target])
@@ -75,7 +73,7 @@ def test_a_second_setup_keeps_the_first_backup(files: Configurator, target: File
     assert path.read_text() == MINE
 
 
-def test_what_others_wrote_since_stays_when_we_go(files: Configurator, target: FileEdits) -> None:
+def test_removal_keeps_external_changes(files: Configurator, target: FileEdits) -> None:
     path = write(target, MINE)
     files.edit([target])
     path.write_text(path.read_text().replace('"dark"', '"light"'))
@@ -83,7 +81,7 @@ def test_what_others_wrote_since_stays_when_we_go(files: Configurator, target: F
     assert path.read_text() == MINE.replace('"dark"', '"light"')
 
 
-def test_a_setup_after_others_wrote_is_taken_back_as_well(files: Configurator, target: FileEdits) -> None:
+def test_setup_after_external_changes_is_undone(files: Configurator, target: FileEdits) -> None:
     path = write(target, MINE)
     files.edit([target])
     path.write_text(path.read_text().replace('"dark"', '"light"'))
@@ -93,9 +91,7 @@ def test_a_setup_after_others_wrote_is_taken_back_as_well(files: Configurator, t
     assert path.read_text() == MINE.replace('"dark"', '"light"')
 
 
-def test_a_file_that_is_ours_alone_goes_away_however_often_it_was_written(
-    files: Configurator, target: FileEdits, tmp_path: Path
-) -> None:
+def test_removal_deletes_file_after_several_setups(files: Configurator, target: FileEdits, tmp_path: Path) -> None:
     files.edit([target])
     path = Path(target.path)
     path.write_text(path.read_text().replace('"x": 1', '"x": 3'))
@@ -115,7 +111,7 @@ def test_another_setup_replaces_the_item_of_an_earlier_one(files: Configurator, 
     assert jsonc.find(path.read_text(), ("hooks", "Stop")) == [{"y": 1}]
 
 
-def test_a_file_whose_backup_is_gone_loses_our_members_only(files: Configurator, target: FileEdits) -> None:
+def test_without_backup_only_own_members_are_removed(files: Configurator, target: FileEdits) -> None:
     path = write(target, MINE)
     files.edit([target])
     Path(files.get_backup_path(target.path)).unlink()
@@ -123,7 +119,7 @@ def test_a_file_whose_backup_is_gone_loses_our_members_only(files: Configurator,
     assert path.read_text() == MINE
 
 
-def test_removing_what_was_never_set_up_changes_nothing(files: Configurator, target: FileEdits) -> None:
+def test_removal_without_setup_changes_nothing(files: Configurator, target: FileEdits) -> None:
     path = write(target, MINE)
     [change] = files.edit([target], remove=True)
     assert not change.is_change
@@ -148,7 +144,7 @@ def test_a_linked_file_stays_a_link(files: Configurator, target: FileEdits, tmp_
     ("text", "told"),
     [('{\n"a": }', ":2: expected a value"), ("[]", ":1: the file: expected an object"), ('{"mcpServers": 3}', ":1: ")],
 )
-def test_a_file_that_cannot_be_changed_is_refused_with_its_line(
+def test_unparsable_file_is_rejected_with_its_line(
     files: Configurator, target: FileEdits, text: str, told: str
 ) -> None:
     path = write(target, text)
@@ -158,7 +154,7 @@ def test_a_file_that_cannot_be_changed_is_refused_with_its_line(
     assert path.read_text() == text
 
 
-def test_what_is_no_text_file_is_refused(files: Configurator, target: FileEdits) -> None:
+def test_binary_file_is_rejected(files: Configurator, target: FileEdits) -> None:
     path = write(target, "")
     path.write_bytes(b"{\n\xff}")
     with pytest.raises(SetupError, match=":2: not UTF-8"):
@@ -186,7 +182,7 @@ def test_several_files_are_written_all_or_none(files: Configurator, target: File
     assert not (tmp_path / "taken").exists()
 
 
-def test_what_a_host_writes_at_the_same_time_is_not_lost(files: Configurator, target: FileEdits) -> None:
+def test_concurrent_writes_of_a_host_are_kept(files: Configurator, target: FileEdits) -> None:
     path = write(target, '{"turns": 0}')
     landed: list[int] = []
     rounds = threading.Event()
@@ -216,9 +212,7 @@ def test_what_a_host_writes_at_the_same_time_is_not_lost(files: Configurator, ta
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
-def test_a_file_that_changes_between_plan_and_write_is_planned_anew(
-    files: Configurator, target: FileEdits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_file_is_planned_again(files: Configurator, target: FileEdits, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(target, '{"a": 1}')
     replace_all = configure.replace_all
 

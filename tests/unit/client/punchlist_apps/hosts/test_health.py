@@ -15,7 +15,7 @@ def found(home: Path) -> list[ConfiguredCommand]:
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_what_a_setup_wrote_is_found_and_works(tmp_path: Path, host: Host) -> None:
+def test_commands_of_a_setup_work(tmp_path: Path, host: Host) -> None:
     (tmp_path / "project").mkdir()
     punch = str(program(tmp_path / "a b", "punch", SERVER))
     for scope in ("user", "project") if host.project else ("user",):
@@ -27,7 +27,7 @@ def test_what_a_setup_wrote_is_found_and_works(tmp_path: Path, host: Host) -> No
     assert [check_command(one, os.environ) for one in ours] == [("", "")] * len(ours)
 
 
-def test_a_command_that_is_gone_and_a_hook_that_is_not_quoted_are_named(tmp_path: Path) -> None:
+def test_missing_command_and_unquoted_hook_are_reported(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     punch = program(tmp_path, "punch", SERVER)
     hook = {"hooks": [{"type": "command", "command": f"{punch} prime --hook -c $(touch PWN)"}]}

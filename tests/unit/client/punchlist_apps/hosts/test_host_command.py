@@ -17,7 +17,7 @@ NAMED = [host for host in HOSTS if host.command]
 
 
 @pytest.mark.parametrize("host", NAMED, ids=lambda host: host.name)
-def test_a_hosts_own_command_gets_every_word_as_one_argument(tmp_path: Path, place: Place, host: Host) -> None:
+def test_own_command_gets_each_word_as_argument(tmp_path: Path, place: Place, host: Host) -> None:
     assert host.command is not None
     said = "import os, sys; open(os.environ['HOME'] + '/said', 'a').write(repr(sys.argv[1:]) + '\\n')"
     program(tmp_path / "bin", host.command.program, said)
@@ -31,7 +31,7 @@ def test_a_hosts_own_command_gets_every_word_as_one_argument(tmp_path: Path, pla
     assert host.command.program in own.format(remove=False)
 
 
-def test_it_is_not_used_where_it_is_not_there_or_would_do_harm(tmp_path: Path, place: Place) -> None:
+def test_command_is_used_only_if_safe(tmp_path: Path, place: Place) -> None:
     assert not HostCommand(get_host("claude-code"), place).can_change(None, remove=False)
     assert not HostCommand(get_host("cursor"), place).can_change(None, remove=False)
     for name in ("claude", "codex", "code"):
@@ -43,7 +43,7 @@ def test_it_is_not_used_where_it_is_not_there_or_would_do_harm(tmp_path: Path, p
     assert not HostCommand(get_host("vscode"), place).can_change(None, remove=True)
 
 
-def test_what_it_says_when_it_fails_is_told(tmp_path: Path, place: Place) -> None:
+def test_error_of_own_command_is_reported(tmp_path: Path, place: Place) -> None:
     own = HostCommand(get_host("codex"), place)
     assert own.run(is_present=False, remove=False).startswith("codex mcp add: ")
     program(tmp_path / "bin", "codex", "import sys; sys.exit('one\\ntwo')")

@@ -16,13 +16,13 @@ def of(directory: Path, process: str | None = "4711-99") -> Sessions:
     return Sessions(str(directory), process)
 
 
-def test_an_agents_name_is_its_host_and_a_part_of_its_sessions_hash() -> None:
+def test_agent_name_has_host_and_session_hash() -> None:
     assert build_agent_name("claude-code", A) == f"claude-code/{A[:6]}"
     assert build_agent_name("Visual Studio Code", A) == f"Visual-Studio-Code/{A[:6]}"
 
 
 @pytest.mark.parametrize("host", ["", "../..", "a\x1b[2J", "x" * 10_000, "a/b", "\ud800", "  "])
-def test_whatever_a_host_calls_itself_the_name_is_short_and_plain(host: str) -> None:
+def test_host_name_is_sanitized_and_shortened(host: str) -> None:
     name = build_agent_name(host, hash_session("\ud800" * 10_000))
     assert len(name) <= 47
     assert name.isascii()
@@ -30,20 +30,20 @@ def test_whatever_a_host_calls_itself_the_name_is_short_and_plain(host: str) -> 
     assert name.count("/") == 1
 
 
-def test_the_session_of_the_environment_counts_within_its_host_alone() -> None:
+def test_session_variable_counts_only_within_claude_code() -> None:
     assert get_session({"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}) == "s"
     assert get_session({"CLAUDE_CODE_SESSION_ID": "s"}) is None
     assert get_session({"CLAUDECODE": "1"}) is None
 
 
-def test_the_server_finds_what_a_hook_of_the_same_process_has_noted(tmp_path: Path) -> None:
+def test_server_finds_session_recorded_by_hook(tmp_path: Path) -> None:
     of(tmp_path).record("a", "startup")
     assert of(tmp_path).find_agent(A) == A
     assert of(tmp_path, "4711-98").load_current() is None, "the process id was used again"
     assert of(tmp_path, None).load_current() is None
 
 
-def test_after_clear_the_agent_stays_and_after_resume_the_older_one_is_back(tmp_path: Path) -> None:
+def test_clear_keeps_and_resume_restores_the_agent(tmp_path: Path) -> None:
     hooks, server = of(tmp_path), of(tmp_path)
     assert hooks.record("a", "startup") == A
     assert hooks.record("b", "clear") == A
@@ -64,7 +64,7 @@ def test_another_session_of_the_same_process_is_another_agent(tmp_path: Path) ->
     assert [hooks.record("a"), hooks.record("b")] == [A, B]
 
 
-def test_who_goes_back_to_an_older_session_of_the_same_window_has_its_agent_again(tmp_path: Path) -> None:
+def test_resumed_session_keeps_its_agent(tmp_path: Path) -> None:
     hooks = of(tmp_path)
     hooks.record("a", "startup")
     assert hooks.record("c", "resume") == C
@@ -72,7 +72,7 @@ def test_who_goes_back_to_an_older_session_of_the_same_window_has_its_agent_agai
     assert of(tmp_path).find_agent(C) == A, "the server goes with its window"
 
 
-def test_what_was_cleared_keeps_its_agent_when_it_is_cleared_again_elsewhere(tmp_path: Path) -> None:
+def test_cleared_session_keeps_its_agent_elsewhere(tmp_path: Path) -> None:
     of(tmp_path).record("a", "startup")
     assert of(tmp_path).record("b", "clear") == A
     other = of(tmp_path, "5000-1")
@@ -89,9 +89,7 @@ def test_a_process_remembers_its_newest_fifty_sessions(tmp_path: Path) -> None:
     assert noted.sessions == tuple(hash_session(f"s{number}") for number in range(10, 60))
 
 
-def test_a_name_whose_file_was_forgotten_while_it_was_taken_is_taken_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_on_deleted_name_file_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, flock = tmp_path / "agents" / f"name-{hash_session('ann')}", sessions.fcntl.flock
     gone: list[bool] = []
 
@@ -108,7 +106,7 @@ def test_a_name_whose_file_was_forgotten_while_it_was_taken_is_taken_anew(
     assert not of(tmp_path).lock_name("ann"), "the lock is on the file that has the name"
 
 
-def test_a_name_is_one_living_processs_own(tmp_path: Path) -> None:
+def test_name_is_locked_by_one_process(tmp_path: Path) -> None:
     first, second = of(tmp_path), of(tmp_path)
     assert first.lock_name("ann")
     assert first.lock_name("ann")
@@ -118,7 +116,7 @@ def test_a_name_is_one_living_processs_own(tmp_path: Path) -> None:
     assert second.lock_name("ann")
 
 
-def test_what_is_long_gone_is_forgotten_but_no_name_in_use(tmp_path: Path) -> None:
+def test_old_files_are_deleted_except_locked_names(tmp_path: Path) -> None:
     kept = of(tmp_path)
     kept.lock_name("ann")
     kept.record("a", "startup")
@@ -134,7 +132,7 @@ def test_what_is_long_gone_is_forgotten_but_no_name_in_use(tmp_path: Path) -> No
     "content",
     [b"", b"{", b"[]", b'{"agent": 3}', b"\xff" * 100_000, b'{"agent": "x", "sessions": [' + b" " * 70_000 + b"]}"],
 )
-def test_a_spoiled_note_is_as_none(content: bytes, tmp_path: Path) -> None:
+def test_damaged_session_file_counts_as_missing(content: bytes, tmp_path: Path) -> None:
     of(tmp_path).record("a", "startup")
     (noted,) = (tmp_path / "agents").iterdir()
     noted.write_bytes(content)
@@ -142,7 +140,7 @@ def test_a_spoiled_note_is_as_none(content: bytes, tmp_path: Path) -> None:
     assert of(tmp_path).record("b", "clear") == B
 
 
-def test_a_link_in_the_place_of_a_note_is_not_followed(tmp_path: Path) -> None:
+def test_link_instead_of_session_file_is_not_followed(tmp_path: Path) -> None:
     of(tmp_path).record("a", "startup")
     (noted,) = (tmp_path / "agents").iterdir()
     elsewhere = tmp_path / "elsewhere"
@@ -156,7 +154,7 @@ def test_a_link_in_the_place_of_a_note_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
-def test_shells_between_a_host_and_its_hook_are_passed_over() -> None:
+def test_shells_between_host_and_hook_are_skipped() -> None:
     code = "from punchlist_apps.hosts.sessions import find_host_process; print(find_host_process())"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
     direct = [sys.executable, "-c", code]

@@ -84,7 +84,7 @@ async def test_a_sessions_hooks_and_its_server_are_one_agent(daemon: Spawned, cl
     async with sessions(daemon, "a", "b") as (a, b):
         await said(a)
         assert run_hook(daemon, "a", hook_event_name="UserPromptSubmit") == ""
-        assert '#1 "one" taken by claude-code/' in run_hook(daemon, "b", hook_event_name="UserPromptSubmit")
+        assert '#1 "one" claimed by claude-code/' in run_hook(daemon, "b", hook_event_name="UserPromptSubmit")
         assert run_hook(daemon, "b", hook_event_name="Stop") == ""
         assert '#1 \\"one\\"' in run_hook(daemon, "a", hook_event_name="Stop")
         await said(b)

@@ -102,7 +102,7 @@ def test_the_statuses_of_a_file_count_where_they_are_asked_for(punch: Any) -> No
 def test_a_file_that_cannot_be_read_names_its_line_and_nothing_is_imported(punch: Any, tmp_path: Path) -> None:
     for content, told in (
         ("words\n", "plan.md: no tasks found (markdown): passed over 1 × lines of text"),
-        ("- [ ] a\n- \0\n", "plan.md:2: no text"),
+        ("- [ ] a\n- \0\n", "plan.md:2: not text"),
         ("", "plan.md: the file is empty"),
     ):
         (tmp_path / "plan.md").write_text(content)
@@ -134,7 +134,7 @@ def test_a_dry_run_shows_just_what_the_import_then_does(punch: Any) -> None:
         "      priority: normal → high",
         "      part of “P”",
         "  passed over: 1 × lines of text that belong to no task",
-        "  read otherwise: 1 × box [!], which is high here (line 3)",
+        "  read otherwise: 1 × box [!], imported as high (line 3)",
     ]
     before = punch("list", "--json").json["version"]
     as_json = punch("import", "-", "--dry-run", "--json", stdin=plan).json

@@ -85,7 +85,7 @@ def test_two_sessions_are_told_of_each_other_and_not_of_themselves(punch: Any) -
         hook(punch, "SessionStart", session, source="startup")
     punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
     assert hook(punch, "UserPromptSubmit").out == ""
-    assert f'"Write" taken by {AGENT}' in hook(punch, "UserPromptSubmit", "another").out
+    assert f'"Write" claimed by {AGENT}' in hook(punch, "UserPromptSubmit", "another").out
     assert hook(punch, "Stop", "another").out == ""
     assert '#1 "Write"' in hook(punch, "Stop").json["reason"]
 

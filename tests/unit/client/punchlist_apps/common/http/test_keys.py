@@ -1,4 +1,4 @@
-"""Tickets are good once and for a minute, sessions say what they allow, and a new secret ends all of them."""
+"""Tickets are valid once and for a minute, sessions contain their rights, and a new secret ends all."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ def keys(secret: SecretFile, tmp_path: Path) -> Keys:
     return Keys(secret, tmp_path / "used")
 
 
-def test_a_ticket_is_redeemed_once_by_whichever_process(keys: Keys, secret: SecretFile, tmp_path: Path) -> None:
+def test_ticket_is_redeemed_by_one_process(keys: Keys, secret: SecretFile, tmp_path: Path) -> None:
     scope = Scope("ro", "plan", "ann")
     ticket = keys.issue_ticket(scope, 60)
     other = Keys(secret, tmp_path / "used")
@@ -33,16 +33,14 @@ def test_a_ticket_is_redeemed_once_by_whichever_process(keys: Keys, secret: Secr
     assert other.redeem(ticket) is None
 
 
-def test_a_ticket_is_no_session_and_a_session_no_ticket(keys: Keys) -> None:
+def test_tickets_and_sessions_are_not_interchangeable(keys: Keys) -> None:
     session = keys.redeem(keys.issue_ticket())
     assert session is not None
     assert keys.read_scope(keys.issue_ticket().encode()) is None
     assert keys.redeem(session.token) is None
 
 
-def test_a_ticket_is_good_for_a_minute_and_a_session_for_as_long_as_its_ticket_says(
-    keys: Keys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_tickets_and_sessions_expire(keys: Keys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     now = module.time.time()
     late, session = keys.issue_ticket(), keys.redeem(keys.issue_ticket(session_s=100))
     assert session is not None and abs(session.expires_at - (now + 100) * 1000) < 5_000
@@ -53,7 +51,7 @@ def test_a_ticket_is_good_for_a_minute_and_a_session_for_as_long_as_its_ticket_s
     assert keys.read_scope(session.token.encode()) is None
 
 
-def test_a_link_is_redeemed_once_whatever_the_clock_says(
+def test_link_is_redeemed_once_despite_clock_changes(
     keys: Keys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(module, "MAX_REDEEMED", 4)
@@ -67,7 +65,7 @@ def test_a_link_is_redeemed_once_whatever_the_clock_says(
     assert keys.redeem(ticket) is None
 
 
-def test_a_clock_that_goes_back_prolongs_no_token(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_set_back_does_not_prolong_tokens(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     session, ticket = keys.redeem(keys.issue_ticket(session_s=100)), keys.issue_ticket()
     assert session is not None
     now, up = module.time.time(), module.time.clock_gettime(module.time.CLOCK_MONOTONIC)
@@ -77,7 +75,7 @@ def test_a_clock_that_goes_back_prolongs_no_token(keys: Keys, monkeypatch: pytes
     assert keys.read_scope(session.token.encode()) is None and keys.redeem(ticket) is None
 
 
-def test_what_was_not_signed_with_this_secret_is_nothing(keys: Keys, tmp_path: Path) -> None:
+def test_tokens_of_other_secrets_are_rejected(keys: Keys, tmp_path: Path) -> None:
     session = keys.redeem(keys.issue_ticket(Scope("ro")))
     assert session is not None
     body, _, signature = session.token.partition(".")
@@ -116,7 +114,7 @@ def test_a_new_secret_ends_all_links_and_sessions(keys: Keys, secret: SecretFile
 
 
 @pytest.mark.parametrize("spoil", ["readable", "gone", "empty"])
-def test_a_secret_that_others_could_read_or_that_is_gone_lets_nobody_in(
+def test_exposed_or_missing_secret_rejects_all_tokens(
     keys: Keys, secret: SecretFile, tmp_path: Path, spoil: str
 ) -> None:
     session, file = keys.redeem(keys.issue_ticket()), tmp_path / "web.token"

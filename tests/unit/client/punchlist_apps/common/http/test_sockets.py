@@ -1,4 +1,4 @@
-"""Servers listen on this machine alone, wherever their sockets come from."""
+"""Servers listen only on this machine, wherever their sockets come from."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ FIRST = 200
 
 
 def hand_over(monkeypatch: pytest.MonkeyPatch, *given: socket.socket) -> None:
-    """As systemd does it: open descriptors that follow each other, told in the environment."""
+    """Pass sockets like systemd: consecutive descriptors, counted in the environment."""
     for number, one in enumerate(given):
         os.dup2(one.fileno(), FIRST + number)
         one.close()
@@ -23,7 +23,7 @@ def hand_over(monkeypatch: pytest.MonkeyPatch, *given: socket.socket) -> None:
     monkeypatch.setenv("LISTEN_FDS", str(len(given)))
 
 
-def test_both_loopback_addresses_have_one_port_and_it_can_be_taken_once() -> None:
+def test_both_loopback_addresses_share_one_port() -> None:
     found = open_loopback_sockets(0)
     try:
         assert {one.getsockname()[0] for one in found} <= {"127.0.0.1", "::1"}
@@ -35,7 +35,7 @@ def test_both_loopback_addresses_have_one_port_and_it_can_be_taken_once() -> Non
             one.close()
 
 
-def test_without_ipv6_the_other_address_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ipv4_is_enough_without_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
     listening = sockets._open_listener  # pyright: ignore[reportPrivateUsage]
 
     def no_ipv6(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
@@ -48,7 +48,7 @@ def test_without_ipv6_the_other_address_is_enough(monkeypatch: pytest.MonkeyPatc
         assert only.getsockname()[0] == "127.0.0.1"
 
 
-def test_sockets_that_were_handed_over_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_systemd_sockets_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hand_over(monkeypatch, *open_loopback_sockets(0), open_unix_socket(str(tmp_path / "s")))
     found = take_systemd_sockets()
     assert (found[0].family, found[-1].family) == (socket.AF_INET, socket.AF_UNIX)
@@ -64,7 +64,7 @@ def test_a_socket_that_other_machines_reach_is_refused(monkeypatch: pytest.Monke
         take_systemd_sockets()
 
 
-def test_a_path_is_for_its_owner_and_taken_over_from_nobody_who_still_listens(tmp_path: Path) -> None:
+def test_unix_socket_is_private_and_replaces_only_stale_one(tmp_path: Path) -> None:
     path = str(tmp_path / "web.sock")
     with closing(open_unix_socket(path)):
         assert os.stat(path).st_mode & 0o777 == 0o600

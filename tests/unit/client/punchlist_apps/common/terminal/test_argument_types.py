@@ -28,17 +28,17 @@ from punchlist_apps.common.terminal.argument_types import (
         ("5 minutes", 300_000),
     ],
 )
-def test_a_duration_has_a_unit_or_is_in_seconds(text: str, expected: int) -> None:
+def test_duration_without_unit_is_in_seconds(text: str, expected: int) -> None:
     assert parse_duration(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1y", "m", "nan", "inf", "1e99", "5 moons", "1sm"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_invalid_duration_is_rejected(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="not a duration"):
         parse_duration(text)
 
 
-def test_a_time_that_was_and_a_time_to_come() -> None:
+def test_past_and_future_times_are_parsed() -> None:
     now = time.time() * 1000
     for text, behind in (("10m", 600_000), ("10 min ago", 600_000), ("2 hours ago", 7_200_000), ("1d", 86_400_000)):
         assert abs(parse_past_time(text) - (now - behind)) < 5_000, text
@@ -52,7 +52,7 @@ def test_a_time_that_was_and_a_time_to_come() -> None:
             parse_past_time(text if text != "10 ago" else "ten ago")
 
 
-def test_a_refused_time_names_some_that_work() -> None:
+def test_error_for_time_gives_examples() -> None:
     with pytest.raises(ArgumentTypeError) as refused:
         parse_time("soon")
     examples = str(refused.value).partition("write ")[2].replace(" or ", ", ").split(", ")
@@ -61,7 +61,7 @@ def test_a_refused_time_names_some_that_work() -> None:
         assert parse_time(example.strip("'")).at, example
 
 
-def test_a_count_begins_at_one() -> None:
+def test_positive_number_starts_at_one() -> None:
     assert parse_positive("3") == 3
     for text in ("0", "-1", "x", "1.5"):
         with pytest.raises(ArgumentTypeError):
@@ -75,7 +75,7 @@ def test_a_number_may_be_zero() -> None:
             parse_whole_number(text)
 
 
-def test_a_claim_lasts_a_second_to_a_day() -> None:
+def test_claim_lasts_1_s_to_24_h() -> None:
     assert (parse_lease("1s"), parse_lease("24h")) == (1_000, 86_400_000)
     for text in ("0", "999ms", "25h"):
         with pytest.raises(ArgumentTypeError, match="is not between 1s and 24h"):

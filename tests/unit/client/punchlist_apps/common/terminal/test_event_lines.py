@@ -50,7 +50,7 @@ ADDED = e.TaskAdded(e.AddedTask(id="3", title="Write", blocked_by=("1",)))
         ),
         (e.TaskEdited("3", gate=Gate(check="tests")), "#3 edited counts as done after the check tests"),
         ({"type": "TaskEdited", "task": "3", "title": "a\x1bb"}, "#3 edited title a\\x1bb  a\\x1bb"),
-        (e.TaskMoved(task="3", before="1", rank="a"), "#3 moved in front of #1"),
+        (e.TaskMoved(task="3", before="1", rank="a"), "#3 moved before #1"),
         (e.TaskMoved(task="3", rank="a"), "#3 moved to the end"),
         (e.StatusChanged("3", "pending", "completed"), "#3 pending → completed"),
         (e.StatusChanged("3", "pending", "failed", fail_reason="no"), "#3 pending → failed (no)"),
@@ -75,7 +75,7 @@ def test_every_type_of_event_has_a_sentence() -> None:
     assert types == set(event_lines._SENTENCES)  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_line_names_actor_time_conversation_and_the_title_known_from_before() -> None:
+def test_line_has_actor_time_list_and_remembered_title() -> None:
     story = EventFormatter(Style(), name_conversations=True, dated=False)
     story.format(recorded(ADDED))
     line = story.format(recorded(e.StatusChanged("3", "pending", "in_progress")))
@@ -95,7 +95,7 @@ def test_hostile_events_are_shown_escaped() -> None:
 
 @pytest.mark.parametrize("colour", [False, True])
 @pytest.mark.parametrize("width", [2, 20, 40, 60, 79])
-def test_a_line_fits_the_terminal_and_is_whole_in_a_pipe(width: int, colour: bool) -> None:
+def test_line_is_truncated_only_on_a_terminal(width: int, colour: bool) -> None:
     added = e.TaskAdded(e.AddedTask(id="3", title="Write 中文 " * 20, blocked_by=("1",)))
     changed = e.StatusChanged("3", "pending", "failed", fail_reason="no luck" * 20)
     pipe, narrow = EventFormatter(Style()), EventFormatter(Style(width=width, color=colour), margin=1)
@@ -110,6 +110,6 @@ def test_a_line_fits_the_terminal_and_is_whole_in_a_pipe(width: int, colour: boo
         assert "  by claude · 19" in shown
 
 
-def test_a_line_that_fits_is_left_as_it_is() -> None:
+def test_line_that_fits_is_unchanged() -> None:
     whole = EventFormatter(Style(color=True)).format(recorded(ADDED))
     assert EventFormatter(Style(width=200, color=True)).format(recorded(ADDED)) == whole

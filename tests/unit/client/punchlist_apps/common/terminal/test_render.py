@@ -52,7 +52,7 @@ def test_a_list_reads_well() -> None:
     ]
 
 
-def test_an_empty_list_says_so() -> None:
+def test_empty_list_is_marked() -> None:
     assert format_list("website", [], NO_COUNTS, Style()) == ["website  0/0", "  no tasks"]
 
 
@@ -64,7 +64,7 @@ def test_without_unicode_the_marks_are_ascii() -> None:
     assert "".join(lines).isascii()
 
 
-def test_a_task_in_progress_tells_since_when() -> None:
+def test_task_in_progress_shows_elapsed_time() -> None:
     style = Style(now=600_000)
     assert (
         format_task(task("1", status="in_progress", active_form="Writing", status_changed_at=1), style)[1]
@@ -89,7 +89,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
             assert count_columns(line) <= width, line
 
 
-def test_colours_do_not_change_the_text() -> None:
+def test_colors_do_not_change_the_text() -> None:
     tasks = [
         task("1", status="completed"),
         task("2", status="in_progress", active_form="x", priority="high", owner="o"),
@@ -100,12 +100,12 @@ def test_colours_do_not_change_the_text() -> None:
     assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in painted] == plain
 
 
-def test_deep_nesting_ends() -> None:
+def test_indentation_is_limited() -> None:
     chain = [task(str(number), parent=str(number - 1) if number > 1 else None) for number in range(1, 3001)]
     assert format_list("a", chain, NO_COUNTS, Style())[-1].startswith(" " * 18 + "☐")
 
 
-def test_a_narrow_line_keeps_the_task_and_drops_its_parents() -> None:
+def test_narrow_line_drops_parents_first() -> None:
     path = [{"id": "2", "title": "Backend"}]
     assert format_task(task("3", title="tests"), Style(), path=path) == ["  ☐ #3 Backend › tests"]
     assert format_task(task("3", title="tests"), Style(width=20), path=path) == ["  ☐ #3 tests"]
@@ -159,7 +159,7 @@ def test_details_show_every_member_and_keep_lines() -> None:
     ]
 
 
-def test_of_a_shared_list_the_owner_is_shown_with_his_machine() -> None:
+def test_owner_in_shared_list_has_machine() -> None:
     one = task("3", owner="ada", machine="laptop\x1b-ann", version=4)
     assert format_details(one, Style())[:4] == [
         "☐ #3 Write  @ada on laptop\\x1b-ann",
@@ -169,7 +169,7 @@ def test_of_a_shared_list_the_owner_is_shown_with_his_machine() -> None:
     ]
 
 
-def test_a_shared_list_that_may_be_old_says_so() -> None:
+def test_stale_shared_list_has_a_note() -> None:
     assert format_shared_note(None) == ""
     assert format_shared_note({"space": "team", "state": "behind"}) == "team: behind"
     away = format_shared_note({"space": "team", "state": "offline", "since": 1_700_000_000_000})
@@ -179,7 +179,7 @@ def test_a_shared_list_that_may_be_old_says_so() -> None:
     assert left == "team: no longer followed here, changes are refused"
 
 
-def test_small_words() -> None:
+def test_durations_and_counts_are_formatted() -> None:
     assert [format_short_duration(ms) for ms in (-5, 59_000, 60_000, 7_200_000, 200_000_000)] == [
         "0s",
         "59s",
@@ -204,11 +204,11 @@ def test_small_words() -> None:
         ("a\x1b[1mbold", 1, "…\x1b[0m"),
     ],
 )
-def test_colours_take_no_columns_and_end_where_a_text_is_cut(text: str, width: int, shown: str) -> None:
+def test_color_codes_take_no_columns(text: str, width: int, shown: str) -> None:
     assert truncate_painted(text, width) == shown
 
 
-def test_the_details_of_a_task_hold_its_whole_title_in_any_width() -> None:
+def test_details_show_the_whole_title() -> None:
     task = {"id": "1", "title": "long " * 30, "status": "pending"}
     assert format_details(task, Style(width=20))[0].count("long") == 30
     assert format_task(task, Style(width=20))[0].count("long") < 4
@@ -227,11 +227,11 @@ def test_the_details_of_a_task_hold_its_whole_title_in_any_width() -> None:
         *(("☺\ufe0e", 1), ("葛\U000e0100", 2), ("日本", 4), ("e\u0301", 1), ("🇩🇪", 2), ("a\ufe0f", 1)),
     ],
 )
-def test_what_shows_nothing_takes_no_column(text: str, columns: int) -> None:
+def test_invisible_characters_take_no_columns(text: str, columns: int) -> None:
     assert count_columns(text) == columns
 
 
-def test_no_picture_is_cut_in_two() -> None:
+def test_emoji_is_never_split() -> None:
     family = "👨\u200d👩\u200d👧"
     assert [truncate(f"a{family}b", width) for width in (4, 3, 2)] == [f"a{family}b", "a…", "a…"]
     assert truncate(f"{family}{family}", 3) == f"{family}…"

@@ -13,7 +13,7 @@ from punchlist_testing.claude_home import ClaudeHome
 from punchlist_testing.mirrors import Place
 
 
-def test_nothing_is_started_where_nothing_is_to_be_taken_over(tmp_path: Path) -> None:
+def test_mirror_is_not_started_without_configuration(tmp_path: Path) -> None:
     assert not autostart.ensure_running(str(tmp_path / "socket"), str(tmp_path))
     config = Config(str(tmp_path))
     config.set_inbound("/x", enabled=True)
@@ -23,7 +23,7 @@ def test_nothing_is_started_where_nothing_is_to_be_taken_over(tmp_path: Path) ->
     assert not autostart.ensure_running(str(tmp_path / "socket"), str(tmp_path))
 
 
-async def test_a_mirror_that_fails_is_not_started_by_each_command(place: Place) -> None:
+async def test_failed_mirror_is_not_restarted_by_each_command(place: Place) -> None:
     data_dir = Path(place.daemon.data_dir)
     (data_dir / "mirror").mkdir()
     (data_dir / "mirror" / "config.json").write_text('{"mirrors": [{"directory": 7}]}')
@@ -34,7 +34,7 @@ async def test_a_mirror_that_fails_is_not_started_by_each_command(place: Place) 
     assert not autostart.ensure_running(place.daemon.socket, str(data_dir))
 
 
-async def test_a_running_mirror_is_known_by_its_lock(place: Place) -> None:
+async def test_lock_shows_running_mirror(place: Place) -> None:
     data_dir = place.daemon.data_dir
     Config(data_dir).set_inbound("/x", enabled=True)
     assert not autostart.is_running(data_dir)
@@ -44,7 +44,7 @@ async def test_a_running_mirror_is_known_by_its_lock(place: Place) -> None:
     assert not autostart.is_running(data_dir)
 
 
-async def test_a_started_mirror_takes_tasks_over_and_ends_when_nothing_changes(
+async def test_started_mirror_imports_tasks_and_ends_when_idle(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(autostart, "IDLE_S", 1.5)
