@@ -98,7 +98,7 @@ class ConnectionSlots:
             self._end(next(iter(self._strangers)))
 
     def recognize(self, connection: "Connection", token: bytes) -> bool:
-        """Return whether the token of a connection's newest request is valid, and count the connection accordingly.
+        """Return whether the token of a connection's newest request is valid. Without one, count it as a stranger.
 
         A request doesn't renew a stranger's slot: otherwise an attacker could outlast a client that has just connected.
         """
@@ -245,9 +245,8 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
             while (await receive())["type"] != "http.disconnect":
                 pass
             return
-        if (
-            not has_token and self.conn.their_state is not h11.SEND_BODY
-        ):  # Closing before the body's end would reset it.
+        # Closing before the body's end would reset the connection.
+        if not has_token and self.conn.their_state is not h11.SEND_BODY:
             scope["headers"].append(CLOSE_HEADER)
         await self._application(scope, receive, _send_in_pieces(send))
 

@@ -29,7 +29,7 @@ _LAST_BYTES = "punchlist.last_bytes"
 
 
 class TokenWatch(Generic[T]):
-    """Cancels the work of tokens that were revoked, expired or limited.
+    """Cancels the work of tokens that were revoked, have expired or lost rights.
 
     Args:
         is_valid: Returns whether a token still has the given rights.

@@ -65,9 +65,8 @@ _ALLOWED = frozenset((*_MEMBERS, "title", "description", "ref", "status", "notes
 def read(documents: Sequence[Document]) -> Draft:
     """Read the tasks of a text, in order."""
     document = documents[0]
-    if beyond := next(
-        islice(ANY_BOX.finditer(document.text), MAX_TASKS, None), None
-    ):  # checked first, since parsing would take a minute
+    # Boxes are counted first, since parsing so many tasks would take a minute.
+    if beyond := next(islice(ANY_BOX.finditer(document.text), MAX_TASKS, None), None):
         raise build_too_many_error(document.name, document.text.count("\n", 0, beyond.start()) + 1)
     draft = Draft("markdown", document.name)
     outline = parse_outline(document.text)
