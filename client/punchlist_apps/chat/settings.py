@@ -172,9 +172,10 @@ def build_model(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
     try:
         from punchlist_apps.chat.models.agents_sdk import AgentsSdk
     except ImportError:
-        from punchlist_apps.common.extras import install
+        from punchlist_apps.common.extras import build_install_command
 
         raise BadSettings(
-            f"api = sdk and responses need the extra chat-sdk, which is not installed: {install('chat-sdk')}"
+            "api = sdk and responses need the extra chat-sdk, which is not installed: "
+            f"{build_install_command('chat-sdk')}"
         ) from None
     return AgentsSdk(settings.model, url, key, limits, responses=settings.api == "responses")

@@ -1,1 +1,1 @@
-"""What applications share: how a terminal shows tasks, how our HTTP servers are guarded."""
+"""Code shared by the applications: terminal output, HTTP servers, single calls."""

@@ -1,6 +1,6 @@
-"""Starts `punch mirror run` in the background, if files are mirrored and none runs.
+"""Starts `punch mirror run` in the background if mirrors are configured and it isn't running.
 
-Hooks, `punch agent mcp` and commands do so: a restart of the machine ends mirrors, and nobody has to think of that.
+Hooks, `punch agent mcp` and commands call this, so that mirrors continue after a restart of the machine.
 """
 
 import fcntl
@@ -13,15 +13,14 @@ from typing import Any
 from punchlist_schemas.system.atomic import PRIVATE
 
 IDLE_S = 3_600
-"""A mirror that imports Claude Code's tasks alone ends after this long without a change, in seconds."""
-
+"""Idle timeout of a process that only imports Claude Code's tasks, in seconds."""
 
 RETRY_S = 60.0
-"""How long no other mirror is started after one that reported an error, in seconds."""
+"""Time after an error before a mirror is started again, in seconds."""
 
 
 def is_running(data_dir: str) -> bool:
-    """Whether a process keeps the mirrors of a data directory up to date. The lock is held only for a moment."""
+    """Return whether a process runs the mirrors of a data directory, by trying its lock."""
     try:
         with open(os.path.join(data_dir, "mirror", "lock"), "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -32,28 +31,29 @@ def is_running(data_dir: str) -> bool:
     return False
 
 
-def ensure(socket: str, data_dir: str, *, retry: bool = False) -> bool:
-    """Start a mirror if files are to be mirrored and none is running. Returns whether it started one.
+def ensure_running(socket: str, data_dir: str, *, retry: bool = False) -> bool:
+    """Start `punch mirror run` if mirrors are configured and it isn't running. Return whether it was started.
 
     Args:
-        retry: Start one also within `RETRY_S` after an error of the last one.
+        retry: Start it even within `RETRY_S` after an error.
     """
-    wanted = _configured(data_dir)
+    kinds = _read_kinds(data_dir)
     path = os.path.join(data_dir, "mirror", "run.log")
-    if not wanted or is_running(data_dir) or (not retry and _has_new_error(path)):
+    if not kinds or is_running(data_dir) or (not retry and _has_new_error(path)):
         return False
     import subprocess
 
     from punchlist.connection.starter import environment
 
     words = ["mirror", "run", "--socket", socket, "--data-dir", data_dir]
-    if wanted == {"inbound"}:
+    if kinds == {"inbound"}:
         words += ["--idle", str(IDLE_S)]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         log = os.open(path, flags, PRIVATE)
     except OSError:
-        return False  # in a sandbox that may not write there: whatever started this goes on without
+        # A sandbox may forbid writing there. The caller works without mirrors.
+        return False
     try:
         subprocess.Popen(
             [sys.executable, "-m", "punchlist", *words],
@@ -63,7 +63,7 @@ def ensure(socket: str, data_dir: str, *, retry: bool = False) -> bool:
             cwd="/",
             env=environment(),
             start_new_session=True,
-        ).returncode = 0  # it outlives us: nobody waits for it
+        ).returncode = 0  # The process outlives this one; without a code Popen would warn that it still runs.
     finally:
         os.close(log)
     return True
@@ -71,16 +71,16 @@ def ensure(socket: str, data_dir: str, *, retry: bool = False) -> bool:
 
 def _has_new_error(log: str) -> bool:
     try:
-        found = os.stat(log)
+        status = os.stat(log)
     except OSError:
         return False
-    return found.st_size > 0 and time.time() < found.st_mtime + RETRY_S
+    return status.st_size > 0 and time.time() < status.st_mtime + RETRY_S
 
 
-def _configured(data_dir: str) -> set[str]:
+def _read_kinds(data_dir: str) -> set[str]:
     try:
         with open(os.path.join(data_dir, "mirror", "config.json"), "rb") as file:
-            found: Any = json.loads(file.read().decode())
-        return {kind for kind in ("mirrors", "plans", "inbound") if found.get(kind)}
+            config: Any = json.loads(file.read().decode())
+        return {kind for kind in ("mirrors", "plans", "inbound") if config.get(kind)}
     except (OSError, ValueError, RecursionError, AttributeError):
         return set()

@@ -1,4 +1,4 @@
-"""The extras: which are installed, and the command that installs another."""
+"""Optional dependencies: which extras are installed, and the command that installs another."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MODULES = {
     "chatkit": ("chatkit", "agents", "starlette", "uvicorn"),
     "uvloop": ("uvloop",),
 }
-"""Extra → modules that it brings."""
+"""Extra → modules that it installs."""
 
 MISSING = "the MCP server needs the extra mcp, which is not installed"
 WEB_MISSING = "the web server needs the extra web, which is not installed"
@@ -28,59 +28,60 @@ UI_MISSING = "the full screen needs the extra ui, which is not installed"
 
 
 def is_installed(extra: str = "mcp") -> bool:
-    """Whether this Python has all modules of an extra."""
+    """Return whether this Python has all modules of an extra."""
     return all(find_spec(name) is not None for name in MODULES[extra])
 
 
-def install(extra: str = "mcp") -> str:
-    """Return the command that adds an extra to this installation, by the tool and from the source that made it."""
-    return _command([name for name in MODULES if name == extra or is_installed(name)], [extra])
+def build_install_command(extra: str = "mcp") -> str:
+    """Return the command that adds an extra, with the tool and the source of this installation."""
+    return _build_command([name for name in MODULES if name == extra or is_installed(name)], [extra])
 
 
-def reinstall() -> str:
+def build_reinstall_command() -> str:
     """Return the command that installs punchlist again from its source, with the extras that are installed."""
-    return _command([name for name in MODULES if is_installed(name)], [], is_again=True)
+    return _build_command([name for name in MODULES if is_installed(name)], [], is_again=True)
 
 
-def source_directory() -> str | None:
-    """Return the directory that punchlist was installed from, None unless it was installed from one."""
-    origin = _origin()[0]
+def find_source_directory() -> str | None:
+    """Return the directory that punchlist was installed from, or None if it wasn't installed from a directory."""
+    origin = _read_origin()[0]
     return unquote(str(origin["url"]).removeprefix("file://")) if "dir_info" in origin and "url" in origin else None
 
 
-def _command(every: list[str], added: list[str], *, is_again: bool = False) -> str:
-    """Return the command for `every` extra, or for those `added` where the tool keeps the others.
+def _build_command(every: list[str], added: list[str], *, is_again: bool = False) -> str:
+    """Return the command for the extras `every`, or for `added` where the tool keeps the others.
 
-    uv and pipx replace the requirements of a tool, so their commands repeat the extras that are installed.
+    uv and pipx replace the requirements of a tool, so their commands repeat the installed extras.
     """
-    origin, installer = _origin()
+    origin, installer = _read_origin()
     edit = ["--editable"] if origin.get("dir_info", {}).get("editable") else []
     if _has("uv-receipt.toml"):
         again = ["--reinstall"] if is_again else []
-        return shlex.join(["uv", "tool", "install", *again, *edit, _requirement(origin, every)])
+        return shlex.join(["uv", "tool", "install", *again, *edit, _build_requirement(origin, every)])
     if _has("pipx_metadata.json"):
-        return shlex.join(["pipx", "install", "--force", *edit, _requirement(origin, every)])
-    words = [*(["-e"] if edit else []), _requirement(origin, added)]
+        return shlex.join(["pipx", "install", "--force", *edit, _build_requirement(origin, every)])
+    words = [*(["-e"] if edit else []), _build_requirement(origin, added)]
     if find_spec("pip") is not None:
         again = ["--force-reinstall", "--no-deps"] if is_again else []
         return shlex.join([sys.executable, "-m", "pip", "install", *again, *words])
-    if installer == "uv":  # `uv venv` makes environments without pip
+    if installer == "uv":  # `uv venv` creates environments without pip
         again = ["--reinstall-package", "punchlist"] if is_again else []
         return shlex.join(["uv", "pip", "install", "--python", sys.executable, *again, *words])
-    # The one file and the Debian package: their directories are replaced as a whole, so nothing can be added to them.
-    return shlex.join(["pipx", "install", _requirement({}, every)])
+    # The single file and the Debian package are replaced as a whole, so nothing can be added to them.
+    return shlex.join(["pipx", "install", _build_requirement({}, every)])
 
 
-def _origin() -> tuple[dict[str, Any], str]:
-    """Where punchlist was installed from (PEP 610), and by which program."""
+def _read_origin() -> tuple[dict[str, Any], str]:
+    """Return the source of this installation (PEP 610) and the program that installed it."""
     try:
-        known = distribution("punchlist")
-        return json.loads(known.read_text("direct_url.json") or "{}"), (known.read_text("INSTALLER") or "").strip()
+        package = distribution("punchlist")
+        origin = json.loads(package.read_text("direct_url.json") or "{}")
+        return origin, (package.read_text("INSTALLER") or "").strip()
     except (PackageNotFoundError, ValueError):
         return {}, ""
 
 
-def _requirement(origin: dict[str, Any], extras: list[str]) -> str:
+def _build_requirement(origin: dict[str, Any], extras: list[str]) -> str:
     url, repository = str(origin.get("url", "")), origin.get("vcs_info", {})
     bracket = f"[{','.join(extras)}]" if extras else ""
     if not url:

@@ -1,38 +1,38 @@
-"""Reads JSON that anybody may have written: the input of hooks and small files of hosts' sessions."""
+"""Reads untrusted JSON: the input of hooks and small files of hosts' sessions."""
 
 import json
 from typing import Any
 
 
-def members(data: bytes, defaults: dict[str, Any]) -> dict[str, Any]:
-    """Some members of a JSON object that anybody may have written.
+def read_members(data: bytes, defaults: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a JSON object that `defaults` names.
 
     Args:
         data: JSON in UTF-8.
-        defaults: The members that count, and what they are where they are left out. A value is of its default's type:
-            text, a truth value, a tuple of texts, or, where the default is None, a whole number or null.
+        defaults: Member names and their default values. A value must have its default's type: a string, a boolean or
+            a tuple of strings. With the default None it must be an integer or null.
 
     Returns:
-        The members; all of them by default if any is of another type or the whole is no JSON object.
+        The members, or `defaults` if one has another type or the text isn't a JSON object.
     """
     try:
         text = data.decode()
-        found = json.loads(text)
-        given = {name: _checked(found[name], default) for name, default in defaults.items() if name in found}
-        return defaults | given
+        values = json.loads(text)
+        checked = {name: _check_type(values[name], default) for name, default in defaults.items() if name in values}
+        return defaults | checked
     except (ValueError, TypeError, RecursionError):
         return defaults
 
 
-def _checked(value: Any, default: str | bool | tuple[str, ...] | None) -> Any:
+def _check_type(value: Any, default: str | bool | tuple[str, ...] | None) -> Any:
     if value is None and default is None:
         return None
     if isinstance(default, tuple):
         if type(value) is not list:
             raise TypeError
-        return tuple([_checked(one, "") for one in value])  # pyright: ignore[reportUnknownVariableType]
+        return tuple([_check_type(item, "") for item in value])  # pyright: ignore[reportUnknownVariableType]
     if type(value) is not (int if default is None else type(default)):
         raise TypeError
     if isinstance(value, str):
-        value.encode()  # half a surrogate pair is no text
+        value.encode()  # rejects lone surrogates
     return value

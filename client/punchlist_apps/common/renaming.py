@@ -1,4 +1,4 @@
-"""Renames a file without losing another: the two change places, or the new name must be free."""
+"""Renames that never overwrite a file: they exchange two names, or fail if the new name exists."""
 
 import errno
 import os
@@ -9,10 +9,10 @@ NO_REPLACE = "no_replace"
 EXCHANGE = "exchange"
 
 
-def rename(folder: int, old: str, new: str, condition: str) -> int:
-    """Rename inside an open folder with `EXCHANGE` or `NO_REPLACE`; 0, or the number of the error.
+def rename_if(folder: int, old: str, new: str, condition: str) -> int:
+    """Rename inside an open folder with `EXCHANGE` or `NO_REPLACE`. Return 0 or an errno.
 
-    ENOSYS, EINVAL and ENOTSUP mean that this system or file system has no such call.
+    ENOSYS, EINVAL and ENOTSUP mean that the system or the file system doesn't support the call.
     """
     import ctypes
 

@@ -1,7 +1,7 @@
-"""One call to a running daemon without the library, whose import costs several times a bare interpreter.
+"""One call to a running daemon without the library, whose import takes several times as long as Python's start.
 
-No start of a daemon, no retry, no second call: whoever gets `None` takes the full client. A change that got no answer
-may have happened; the full client then repeats it with the same key (`taken_key`).
+It doesn't start the daemon, retry or make a second call: on `None` the caller uses the full client. A change without a
+response may have happened, so the full client repeats it with the same key (`take_key`).
 """
 
 import json
@@ -17,21 +17,21 @@ from punchlist.errors import DaemonUnavailable, TimedOut
 from punchlist_schemas.build import build_stamp, is_same_code
 
 TIMEOUT_S = 10.0
-"""How long connecting, introduction and call may take together, in seconds: nothing here waits on purpose."""
+"""Upper limit for connecting, `daemon.hello` and the call together, in seconds."""
 
 _CHUNK = 1 << 18
 _key = ""
 
-completed: list[tuple[str, dict[str, Any], Any]] = []
-"""Calls of this command that may have changed something: method, parameters and result."""
+completed_calls: list[tuple[str, dict[str, Any], Any]] = []
+"""Write calls of this command: method, params and result."""
 
-written: list[str] = []
+local_changes: list[str] = []
 """Changes that this command made without a call, such as `the file /home/ann/.punchlist.toml`."""
 
 
-def taken_key() -> str | None:
-    """The key of a change that was begun here and may have happened; handed out once."""
-    global _key  # noqa: PLW0603 - one process makes one change here
+def take_key() -> str | None:
+    """Return the key of a change with an unknown outcome, and forget it; None without such a change."""
+    global _key  # noqa: PLW0603 - a process makes one change here
     key, _key = _key, ""
     return key or None
 
@@ -45,15 +45,15 @@ def call(
     same_build: bool = False,
     timeout_s: float | None = None,
 ) -> dict[str, Any] | None:
-    """The result, or `None` when anything at all is unusual.
+    """Return the result of a call, or None on any error: the full client repeats the call and reports it.
 
     Args:
-        writes: Whether it is a mutation: it gets a key, and is made only by a daemon of the same build.
-        same_build: Leave a daemon of another build to the full client, which says so.
-        timeout_s: How long all of it may take, in seconds; by default `TIMEOUT_S`.
+        writes: Whether the call is a mutation. It gets a key, and is sent only to a daemon of the same build.
+        same_build: Return None for a daemon of another build, which the full client reports.
+        timeout_s: Upper limit for everything, in seconds; by default `TIMEOUT_S`.
 
     Raises:
-        TimedOut: The daemon is there and does not answer.
+        TimedOut: The daemon accepted the connection but doesn't respond.
     """
     global _key  # noqa: PLW0603
     deadline = target.deadline(TIMEOUT_S if timeout_s is None else timeout_s)
@@ -73,9 +73,9 @@ def call(
             result = _exchange(sock, 1, method, params, waiting)
             if writes:
                 _key = ""
-                completed.append((method, params, result))
+                completed_calls.append((method, params, result))
             if timeout_s is None:
-                keep_mirrors(target)
+                ensure_mirrors_run(target)
             return result
         finally:
             sock.close()
@@ -85,19 +85,19 @@ def call(
         return None
 
 
-def keep_mirrors(target: launch.Target) -> None:
-    """Start the process that mirrors lists to files, if some are configured and none runs."""
+def ensure_mirrors_run(target: launch.Target) -> None:
+    """Start `punch mirror run` if mirrors are configured and it isn't running."""
     if target.autostart and os.path.lexists(f"{target.data_dir}/mirror/config.json"):
         from punchlist_apps.common import autostart
 
-        autostart.ensure(target.socket, target.data_dir)
+        autostart.ensure_running(target.socket, target.data_dir)
 
 
 def _exchange(sock: socket, number: int, method: str, params: dict[str, Any], waiting: Waiting) -> Any:
-    """The result.
+    """Send a call and return its result.
 
     Raises:
-        ValueError: It is a refusal, or no answer to this call.
+        ValueError: The reply is an error, or not a response to this call.
         TimedOut: See `punchlist.connection.waiting`.
     """
     request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
@@ -113,15 +113,15 @@ def _exchange(sock: socket, number: int, method: str, params: dict[str, Any], wa
     return reply["result"]
 
 
-STARTED = 2
-"""Events of an addition that starts a list: its opening, and the task."""
+EVENTS_OF_FIRST_TASK = 2
+"""Events of an addition that creates a list: its opening, and the task."""
 
 
-def may_restart(added: Any) -> bool:
-    """Return whether a task that was added may have started a deleted list again."""
-    return added["task"]["id"] == "1" and added["version"] > STARTED
+def may_have_restarted_list(added: Any) -> bool:
+    """Return whether the addition of a task may have brought back a deleted list."""
+    return added["task"]["id"] == "1" and added["version"] > EVENTS_OF_FIRST_TASK
 
 
-def are_titles(words: Sequence[str]) -> bool:
+def are_several_titles(words: Sequence[str]) -> bool:
     """Return whether the arguments of `punch add` look like several quoted titles: each contains a space."""
     return len(words) > 1 and all(" " in word.strip() for word in words)

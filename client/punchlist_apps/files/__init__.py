@@ -1,1 +1,1 @@
-"""Tasks in the files of other programs: read once, or kept equal."""
+"""Task files of other programs: imported once, or mirrored."""

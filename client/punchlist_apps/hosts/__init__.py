@@ -1,1 +1,1 @@
-"""What agents' hosts need: a few lines about the list for the model's context, and the hosts' own configuration."""
+"""Agent hosts: the text that hooks add to a model's context, and the hosts' configuration files."""

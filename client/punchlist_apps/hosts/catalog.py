@@ -1,4 +1,4 @@
-"""The hosts we can set up, as data: which file says what, by the hosts' own documentation.
+"""The hosts that `punch setup` supports: their files and entries, as documented by the hosts.
 
 | host | documentation, and its own command |
 |---|---|
@@ -14,9 +14,10 @@
 | Cline | https://docs.cline.bot/getting-started/config; none |
 | Amp | https://ampcode.com/manual; `amp mcp add` |
 
-A host's own command is used in the user's own scope alone: none of them says that it follows no link out of a checkout.
-Those of Codex and Amp drop or move comments (seen with 0.169.0 and 0.0.1790142911), so they are used where there are
-none; what they can't say, such as Codex's `env_vars` and `required`, is edited in behind them.
+A host's own command is used only for the user's files: none is documented not to follow links out of a checkout.
+The commands of Codex and Amp drop or move comments (seen with 0.169.0 and 0.0.1790142911), so they are used only for
+files without comments. Members that a command can't set, such as Codex's `env_vars` and `required`, are edited in
+afterwards.
 """
 
 import json
@@ -31,36 +32,39 @@ Scope = Literal["user", "project"]
 SERVER = "punchlist"
 
 TOOLS_RULE = f"mcp__{SERVER}"
-"""Claude Code's name for all tools of our server, in `permissions.allow`."""
+"""Claude Code's name for all tools of the server, in `permissions.allow`."""
 
-_ENVIRONMENT = (
+_VARIABLES = (
     *("PUNCHLIST_CONVERSATION", "PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART"),
     *("XDG_RUNTIME_DIR", "XDG_DATA_HOME"),
 )
-"""What decides where the daemon and the list are; Codex hands only named variables on to a server."""
+"""Variables that determine the daemon and the list. Codex passes only named variables to a server."""
 
 TOOL_S = 630
-"""The timeout of a tool call, in seconds, where a host's file has one: the longest `wait` and half a minute."""
+"""Timeout of a tool call in seconds, for hosts that set one: the longest `wait` and 30 seconds."""
 
 _HOOK_SECONDS = 10
 _HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 
 
 class Edit(NamedTuple):
-    """One member of a configuration: set at `path`, or with `ours` an item of the array there.
+    """One member of a configuration, set at `path`; with `is_ours`, an item of the array there.
 
-    `ours` knows each item that a setup of ours may have left there, also one that names another list or command.
-    With `only_removed` a setup leaves the place alone, and a removal takes our item out.
+    Attributes:
+        path: The keys of the member.
+        value: Its value.
+        is_ours: Recognizes every item that an earlier setup may have added, also one for another list or command.
+        only_removed: Whether a setup leaves the array unchanged, while a removal removes our item.
     """
 
     path: tuple[str, ...]
     value: Any
-    ours: Callable[[Any], bool] | None = None
+    is_ours: Callable[[Any], bool] | None = None
     only_removed: bool = False
 
 
 class FileEdits(NamedTuple):
-    """The edits of one configuration file. Below `root`, if given, no link is followed."""
+    """The edits of one configuration file. Links below `root` are not followed."""
 
     path: str
     form: Literal["json", "toml"]
@@ -69,15 +73,15 @@ class FileEdits(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a host is set up, and how punchlist is called there.
+    """The scope of a setup, and the command that the host runs.
 
     Attributes:
-        scope: `user` for all projects of this user, `project` for whoever works in this directory.
+        scope: `user` for all projects of this user, `project` for all users of this directory.
         directory: The project's directory.
         env: The environment.
         punch: The command, as the host should call it.
-        conversation: The list, if the configuration should name it.
-        allow: Whether the host may call our tools without asking the person.
+        conversation: The list to write into the configuration, if any.
+        allow: Whether the host may call the tools without asking the user.
     """
 
     scope: Scope
@@ -99,26 +103,26 @@ class Place(NamedTuple):
 
     @property
     def server(self) -> dict[str, Any]:
-        """How the MCP server is started, as most hosts say it."""
+        """The MCP server's command, in the form that most hosts use."""
         return {"command": self.punch, "args": self.arguments}
 
-    def user_file(self, name: str) -> str:
-        """A file below the home directory; XDG_CONFIG_HOME moves those below `.config`."""
+    def get_user_path(self, name: str) -> str:
+        """Return a path in the home directory. XDG_CONFIG_HOME replaces `.config`."""
         config = self.env.get("XDG_CONFIG_HOME") or ""
         if name.startswith(".config/") and os.path.isabs(config):
             return os.path.join(config, name.removeprefix(".config/"))
         return os.path.join(rendezvous.home(self.env), name)
 
 
-class Own(NamedTuple):
-    """A host's own command for its user's servers.
+class CommandSpec(NamedTuple):
+    """A host's own command for the user's servers.
 
     Attributes:
         program: The command's name.
-        add: What it is given to add our server, which must not be there; `{command}` stands for the words of our
-            command line, `{json}` for what the file says of the server, `{named json}` for that with its name.
-        remove: What it is given to remove it; empty where it can't.
-        keeps_comments: Whether it leaves other people's comments where they are.
+        add: Arguments to add the server, which must not exist. `{command}` stands for the words of the server's
+            command line, `{json}` for its entry, `{named json}` for the entry with its name.
+        remove: Arguments to remove the server; empty if the command can't.
+        keeps_comments: Whether it preserves comments in the file.
     """
 
     program: str
@@ -127,36 +131,36 @@ class Own(NamedTuple):
     keeps_comments: bool = True
 
 
-def _plain(place: Place) -> dict[str, Any]:
+def _build_plain(place: Place) -> dict[str, Any]:
     return place.server
 
 
-def _typed(place: Place) -> dict[str, Any]:
+def _build_typed(place: Place) -> dict[str, Any]:
     return {"type": "stdio", **place.server}
 
 
-def _codex(place: Place) -> dict[str, Any]:
+def _build_codex(place: Place) -> dict[str, Any]:
     # Without `required`, Codex 0.171 sends its first request before a server that takes a second to start offers tools.
-    return {**place.server, "env_vars": list(_ENVIRONMENT), "required": True, "tool_timeout_sec": TOOL_S}
+    return {**place.server, "env_vars": list(_VARIABLES), "required": True, "tool_timeout_sec": TOOL_S}
 
 
-def _copilot(place: Place) -> dict[str, Any]:
-    return {"tools": ["*"], "type": "local", **_in_milliseconds(place)}
+def _build_copilot(place: Place) -> dict[str, Any]:
+    return {"tools": ["*"], "type": "local", **_build_with_timeout_ms(place)}
 
 
-def _opencode(place: Place) -> dict[str, Any]:
+def _build_opencode(place: Place) -> dict[str, Any]:
     return {"type": "local", "command": [place.punch, *place.arguments], "enabled": True, "timeout": TOOL_S * 1000}
 
 
-def _in_milliseconds(place: Place) -> dict[str, Any]:
+def _build_with_timeout_ms(place: Place) -> dict[str, Any]:
     return {**place.server, "timeout": TOOL_S * 1000}
 
 
-def _in_seconds(place: Place) -> dict[str, Any]:
+def _build_with_timeout_s(place: Place) -> dict[str, Any]:
     return {**place.server, "timeout": TOOL_S}
 
 
-def _zed(place: Place) -> dict[str, Any]:
+def _build_zed(place: Place) -> dict[str, Any]:
     return {**place.server, "env": {}}
 
 
@@ -164,18 +168,18 @@ class Host(NamedTuple):
     """A host of agents.
 
     Attributes:
-        name: What `punch setup` calls it.
-        title: What people call it.
-        user: The file for all projects of a user, below the home directory.
-        project: The file for one project, below its directory; None where there is none.
-        member: Where the servers stand in the file.
-        then: What is left for the person to do.
-        entry: What the file says of our server.
-        form: How the file is written.
-        moved: A variable that names the directory of the user's file, and the file's name there; empty where the
-            variable names the file itself.
-        own: The host's own command.
-        more: Further files.
+        name: Its name for `punch setup`.
+        title: Its product name.
+        user: The file for all projects of a user, relative to the home directory.
+        project: The file for one project, relative to its directory; None if the host has no such file.
+        member: The keys of the servers in the file.
+        next_step: What the user has to do after the setup.
+        build_entry: Returns the server's entry in the file.
+        form: The file's format.
+        override: A variable with the directory of the user's file, and the file's name there. The name is empty if the
+            variable contains the file's path.
+        command: The host's own command.
+        list_more: Returns the edits of further files.
     """
 
     name: str
@@ -183,71 +187,72 @@ class Host(NamedTuple):
     user: str
     project: str | None
     member: tuple[str, ...]
-    then: str
-    entry: Callable[[Place], dict[str, Any]] = _plain
+    next_step: str
+    build_entry: Callable[[Place], dict[str, Any]] = _build_plain
     form: Literal["json", "toml"] = "json"
-    moved: tuple[str, str] = ("", "")
-    own: Own | None = None
-    more: Callable[[Place], tuple[FileEdits, ...]] | None = None
+    override: tuple[str, str] = ("", "")
+    command: CommandSpec | None = None
+    list_more: Callable[[Place], tuple[FileEdits, ...]] | None = None
 
-    def files(self, place: Place) -> tuple[FileEdits, ...]:
-        """The edits of each of the host's files, the file with the server first."""
-        edit = Edit((*self.member, SERVER), self.entry(place))
-        return FileEdits(self.path(place), self.form, (edit,), _root(place)), *(self.more(place) if self.more else ())
+    def list_edits(self, place: Place) -> tuple[FileEdits, ...]:
+        """Return the edits of the host's files. The file with the server is first."""
+        edit = Edit((*self.member, SERVER), self.build_entry(place))
+        more = self.list_more(place) if self.list_more else ()
+        return FileEdits(self.get_path(place), self.form, (edit,), _get_root(place)), *more
 
-    def path(self, place: Place) -> str:
+    def get_path(self, place: Place) -> str:
         if place.scope == "project":
             return os.path.join(place.directory, self.project or "")
-        variable, name = self.moved
+        variable, name = self.override
         directory = place.env.get(variable) if variable else None
         if not directory:
-            return place.user_file(self.user)
+            return place.get_user_path(self.user)
         return os.path.join(directory, name) if name else directory
 
-    def own_words(self, place: Place, *, remove: bool = False) -> list[str]:
-        """The words of the host's own command; empty if it has none."""
-        if self.own is None:
+    def build_command(self, place: Place, *, remove: bool = False) -> list[str]:
+        """Return the arguments of the host's own command; empty if it has none."""
+        if self.command is None:
             return []
-        entry = self.entry(place)
-        stands_for = {
+        entry = self.build_entry(place)
+        placeholders = {
             "{command}": [place.punch, *place.arguments],
             "{json}": [json.dumps(entry)],
             "{named json}": [json.dumps({"name": SERVER, **entry})],
         }
-        words = self.own.remove if remove else self.own.add
-        return [part for word in words for part in stands_for.get(word, [word])]
+        words = self.command.remove if remove else self.command.add
+        return [part for word in words for part in placeholders.get(word, [word])]
 
 
-def _root(place: Place) -> str | None:
+def _get_root(place: Place) -> str | None:
     return place.directory if place.scope == "project" else None
 
 
-def hook_command(place: Place) -> str:
-    """The command line of a hook, for a shell; everything in it is quoted."""
-    named = ["-c", place.conversation] if place.conversation else []
-    return shlex.join([place.punch, "agent", "prime", "--hook", *named])
+def build_hook_command(place: Place) -> str:
+    """Return the command line of a hook, quoted for a shell."""
+    selector = ["-c", place.conversation] if place.conversation else []
+    return shlex.join([place.punch, "agent", "prime", "--hook", *selector])
 
 
-def _claude_settings(place: Place) -> tuple[FileEdits, ...]:
-    entry = {"hooks": [{"type": "command", "command": hook_command(place), "timeout": _HOOK_SECONDS}]}
+def _build_claude_settings(place: Place) -> tuple[FileEdits, ...]:
+    entry = {"hooks": [{"type": "command", "command": build_hook_command(place), "timeout": _HOOK_SECONDS}]}
     hooks = (Edit(("hooks", event), entry, is_our_hook) for event in _HOOK_EVENTS)
     allow = Edit(("permissions", "allow"), TOOLS_RULE, TOOLS_RULE.__eq__, only_removed=not place.allow)
-    moved = place.env.get("CLAUDE_CONFIG_DIR")
+    directory = place.env.get("CLAUDE_CONFIG_DIR")
     if place.scope == "project":
         path = os.path.join(place.directory, ".claude/settings.json")
     else:
-        path = os.path.join(moved, "settings.json") if moved else place.user_file(".claude/settings.json")
-    return (FileEdits(path, "json", (*hooks, allow), _root(place)),)
+        path = os.path.join(directory, "settings.json") if directory else place.get_user_path(".claude/settings.json")
+    return (FileEdits(path, "json", (*hooks, allow), _get_root(place)),)
 
 
 def is_our_hook(entry: Any) -> bool:
-    """Whether an entry runs `punch agent prime --hook` and nothing else."""
+    """Return whether an entry runs `punch agent prime --hook` and nothing else."""
     try:
         (hook,) = entry["hooks"]
         program, *arguments = shlex.split(hook["command"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
-    words = arguments[1:] if arguments[:1] == ["agent"] else arguments  # version 0.1.0 wrote it without that word
+    words = arguments[1:] if arguments[:1] == ["agent"] else arguments  # version 0.1.0 wrote it without "agent"
     return os.path.basename(program) == "punch" and words[:2] == ["prime", "--hook"]
 
 
@@ -259,14 +264,14 @@ HOSTS = (
         ".mcp.json",
         ("mcpServers",),
         "start a new session; /mcp shows punchlist, /hooks the four hooks",
-        entry=_typed,
-        moved=("CLAUDE_CONFIG_DIR", ".claude.json"),
-        own=Own(
+        build_entry=_build_typed,
+        override=("CLAUDE_CONFIG_DIR", ".claude.json"),
+        command=CommandSpec(
             "claude",
             ("mcp", "add-json", "--scope", "user", SERVER, "{json}"),
             ("mcp", "remove", "--scope", "user", SERVER),
         ),
-        more=_claude_settings,
+        list_more=_build_claude_settings,
     ),
     Host(
         "codex",
@@ -275,10 +280,12 @@ HOSTS = (
         ".codex/config.toml",
         ("mcp_servers",),
         "start a new session; /mcp shows punchlist (a project's file needs a trusted project)",
-        entry=_codex,
+        build_entry=_build_codex,
         form="toml",
-        moved=("CODEX_HOME", "config.toml"),
-        own=Own("codex", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER), keeps_comments=False),
+        override=("CODEX_HOME", "config.toml"),
+        command=CommandSpec(
+            "codex", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER), keeps_comments=False
+        ),
     ),
     Host(
         "cursor",
@@ -295,8 +302,8 @@ HOSTS = (
         ".vscode/mcp.json",
         ("servers",),
         "run the command 'MCP: List Servers' and start punchlist",
-        entry=_typed,
-        own=Own("code", ("--add-mcp", "{named json}")),
+        build_entry=_build_typed,
+        command=CommandSpec("code", ("--add-mcp", "{named json}")),
     ),
     Host(
         "gemini",
@@ -305,8 +312,8 @@ HOSTS = (
         ".gemini/settings.json",
         ("mcpServers",),
         "start a new session in a trusted folder; /mcp shows punchlist",
-        entry=_in_milliseconds,
-        own=Own(
+        build_entry=_build_with_timeout_ms,
+        command=CommandSpec(
             "gemini",
             ("mcp", "add", "--scope", "user", SERVER, "{command}"),
             ("mcp", "remove", "--scope", "user", SERVER),
@@ -319,9 +326,9 @@ HOSTS = (
         ".github/mcp.json",
         ("mcpServers",),
         "start a new session; /mcp show lists punchlist",
-        entry=_copilot,
-        moved=("COPILOT_HOME", "mcp-config.json"),
-        own=Own("copilot", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER)),
+        build_entry=_build_copilot,
+        override=("COPILOT_HOME", "mcp-config.json"),
+        command=CommandSpec("copilot", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER)),
     ),
     Host(
         "opencode",
@@ -330,7 +337,7 @@ HOSTS = (
         "opencode.json",
         ("mcp",),
         "start a new session; opencode mcp list shows punchlist",
-        entry=_opencode,
+        build_entry=_build_opencode,
     ),
     Host(
         "zed",
@@ -339,7 +346,7 @@ HOSTS = (
         ".zed/settings.json",
         ("context_servers",),
         "the agent panel's settings show punchlist",
-        entry=_zed,
+        build_entry=_build_zed,
     ),
     Host(
         "windsurf",
@@ -356,8 +363,8 @@ HOSTS = (
         None,
         ("mcpServers",),
         "open its MCP servers; they show punchlist",
-        entry=_in_seconds,
-        moved=("CLINE_MCP_SETTINGS_PATH", ""),
+        build_entry=_build_with_timeout_s,
+        override=("CLINE_MCP_SETTINGS_PATH", ""),
     ),
     Host(
         "amp",
@@ -366,10 +373,12 @@ HOSTS = (
         ".amp/settings.json",
         ("amp.mcpServers",),
         "start a new session; amp mcp list shows punchlist (a project's server has to be approved)",
-        own=Own("amp", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER), keeps_comments=False),
+        command=CommandSpec(
+            "amp", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER), keeps_comments=False
+        ),
     ),
 )
 
 
-def host_named(name: str) -> Host:
+def get_host(name: str) -> Host:
     return next(host for host in HOSTS if host.name == name)

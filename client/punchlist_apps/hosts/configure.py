@@ -1,8 +1,8 @@
-"""Adds our entries to the configuration of a host, and removes them: all planned first, with a backup, undone exactly.
+"""Adds punchlist's entries to a host's configuration files, and removes them exactly.
 
-A record beside the backup holds what we wrote. If a file is still as we wrote it, a removal restores the backup;
-otherwise it removes our members and leaves what others wrote since. Setups take turns (a lock), and the change of a
-file that its host writes at the same moment is planned again.
+All changes are planned before the first is written. Each file has a backup, and a record with a digest of the written
+content. If a file still has this content, a removal restores the backup; otherwise it removes only punchlist's entries.
+A lock serializes setups. If a host writes to its file at the same time, the change is planned again.
 """
 
 import contextlib
@@ -18,20 +18,27 @@ import msgspec
 from punchlist_apps.hosts import jsonc, tomltable
 from punchlist_apps.hosts.catalog import Edit, FileEdits, Host, Place
 from punchlist_apps.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
-from punchlist_apps.hosts.host_command import OwnCommand
+from punchlist_apps.hosts.host_command import HostCommand
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 
-_ROUNDS = 20
-"""How often a change is planned anew because a host wrote to its file meanwhile."""
+_MAX_ATTEMPTS = 20
+"""Upper limit for planning a change again because the host wrote to its file."""
 
 
 class SetupError(Exception):
-    """A file that can't be changed. Nothing has been written."""
+    """A file that can't be changed. Nothing was written."""
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What we know of a file that we changed; `made` are directories that were not there before."""
+    """Stored facts about a file that a setup changed.
+
+    Attributes:
+        path: The file.
+        existed: Whether it existed before the first setup.
+        left: Digest of the content that the last setup wrote.
+        made: Directories that the setups created.
+    """
 
     path: str
     existed: bool
@@ -40,15 +47,15 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Change(NamedTuple):
-    """One file; None: it is not there.
+    """The planned change of one file. A content of None means that the file doesn't exist.
 
     Attributes:
         path: The file.
-        root: The directory below which no link is followed, if there is one.
-        before: What it holds.
-        after: What it is to hold.
-        without_us: What a removal would leave of `first`.
-        first: What it held before the host's own command, if one was run; else the same as `before`.
+        root: Links below this directory are not followed.
+        before: The current content.
+        after: The new content.
+        without_us: `original` without punchlist's entries.
+        original: The content before the host's own command was run, else `before`.
     """
 
     path: str
@@ -56,16 +63,16 @@ class Change(NamedTuple):
     before: bytes | None
     after: bytes | None
     without_us: bytes | None
-    first: bytes | None
+    original: bytes | None
 
     @property
     def is_change(self) -> bool:
-        """Whether the file is, or was, changed at all."""
-        return self.first != self.after
+        """Whether the setup changes the file, including changes by the host's own command."""
+        return self.original != self.after
 
     def diff(self) -> list[str]:
-        old, new = ((data or b"").decode().splitlines() for data in (self.first, self.after))
-        names = ("/dev/null" if data is None else self.path for data in (self.first, self.after))
+        old, new = ((data or b"").decode().splitlines() for data in (self.original, self.after))
+        names = ("/dev/null" if data is None else self.path for data in (self.original, self.after))
         return list(difflib.unified_diff(old, new, *names, n=2, lineterm=""))
 
 
@@ -73,8 +80,8 @@ class Configurator:
     """Changes hosts' files.
 
     Args:
-        data_dir: Where records and backups are stored.
-        note: Called with what a person should know.
+        data_dir: The directory for records and backups.
+        note: Called with messages for the user.
     """
 
     def __init__(self, data_dir: str, note: Callable[[str], None] = lambda text: None) -> None:
@@ -82,69 +89,67 @@ class Configurator:
         self._note = note
 
     def change(self, host: Host, place: Place, *, remove: bool = False) -> list[Change]:
-        """Set a host up, or undo that: by its own command if it has one, and by editing its files.
+        """Set up a host or undo its setup, with its own command if possible, and by editing its files.
 
         Raises:
-            SetupError: A file can't be read or written; every file is as it was.
+            SetupError: A file can't be read or written; no file was changed.
         """
-        wanted = host.files(place)
-        with self._locked():
-            servers, *others = planned = self._plan_all(wanted, remove=remove)
-            own = OwnCommand(host, place)
-            # A file that the host made for its command holds more than our server, and stays.
-            is_exact = remove and self._is_as_we_left_it(servers)
-            if not servers.is_change or is_exact or not own.can_change(servers.before, remove=remove):
-                return self._write_all(wanted, [None] * len(planned), remove=remove)
-            trouble = own.run(is_there=self._names_us(wanted[0], servers.before), remove=remove)
-            if trouble:
-                self._note(f"{trouble}; {servers.path} is edited instead")
+        files = host.list_edits(place)
+        with self._lock():
+            servers, *others = planned = self._plan_all(files, remove=remove)
+            command = HostCommand(host, place)
+            # A file that the host's command created has other members too, so it isn't deleted as a whole.
+            is_exact = remove and self._can_restore(servers)
+            if not servers.is_change or is_exact or not command.can_change(servers.before, remove=remove):
+                return self._write_all(files, [None] * len(planned), remove=remove)
+            problem = command.run(is_present=self._has_entry(files[0], servers.before), remove=remove)
+            if problem:
+                self._note(f"{problem}; {servers.path} is edited instead")
             try:
-                return self._write_all(wanted, [servers, *(None for _ in others)], remove=remove)
+                return self._write_all(files, [servers, *(None for _ in others)], remove=remove)
             except SetupError:
-                self._put_back(servers, own)
+                self._undo_command(servers, command)
                 raise
 
-    def edit(self, wanted: Sequence[FileEdits], *, remove: bool = False) -> list[Change]:
+    def edit(self, files: Sequence[FileEdits], *, remove: bool = False) -> list[Change]:
         """Edit all files, or none.
 
         Raises:
-            SetupError: A file can't be read or written; every file is as it was.
+            SetupError: A file can't be read or written; no file was changed.
         """
-        with self._locked():
-            return self._write_all(wanted, [None] * len(wanted), remove=remove)
+        with self._lock():
+            return self._write_all(files, [None] * len(files), remove=remove)
 
-    def plan(self, wanted: FileEdits, *, remove: bool = False) -> Change:
-        """What a file has to become; with `remove`, for us to be gone.
+    def plan(self, target: FileEdits, *, remove: bool = False) -> Change:
+        """Plan the change of a file: add punchlist's entries, or remove them.
 
         Raises:
-            SetupError: It can't be read; names the line.
+            SetupError: The file can't be read; the message names the line.
         """
         try:
-            before = read(wanted.path, wanted.root)
+            before = read(target.path, target.root)
         except FileError as error:
             raise SetupError(str(error)) from error
-        without_us = self._without_us(wanted, before) if remove or self._record(wanted.path) else before
+        without_us = self._remove_ours(target, before) if remove or self._load_record(target.path) else before
         after = without_us
         if not remove:
-            text = _text(wanted.path, before)
-            for edit in wanted.edits:
-                text = text if edit.only_removed else _guarded(wanted, text, edit, remove=False)
+            text = _decode(target.path, before)
+            for edit in target.edits:
+                text = text if edit.only_removed else _apply_to_file(target, text, edit, remove=False)
             after = before if before is not None and text == before.decode() else text.encode()
-        return Change(wanted.path, wanted.root, before, after, without_us, before)
+        return Change(target.path, target.root, before, after, without_us, before)
 
-    def backup_of(self, path: str) -> str:
-        return self._place(path, "backup")
+    def get_backup_path(self, path: str) -> str:
+        return self._get_path(path, "backup")
 
-    def _plan_all(self, wanted: Sequence[FileEdits], *, remove: bool) -> list[Change]:
-        return [self.plan(one, remove=remove) for one in wanted]
+    def _plan_all(self, files: Sequence[FileEdits], *, remove: bool) -> list[Change]:
+        return [self.plan(target, remove=remove) for target in files]
 
-    def _write_all(
-        self, wanted: Sequence[FileEdits], earlier: Sequence[Change | None], *, remove: bool
-    ) -> list[Change]:
-        for _ in range(_ROUNDS):
-            changes = self._plan_all(wanted, remove=remove)
+    def _write_all(self, files: Sequence[FileEdits], earlier: Sequence[Change | None], *, remove: bool) -> list[Change]:
+        for _ in range(_MAX_ATTEMPTS):
+            changes = self._plan_all(files, remove=remove)
             changes = [
-                change if was is None else change._replace(without_us=was.without_us, first=was.first)
+                change if was is None else change._replace(without_us=was.without_us, original=was.original)
                 for change, was in zip(changes, earlier, strict=True)
             ]
             try:
@@ -154,137 +159,142 @@ class Configurator:
             except (FileError, OSError) as error:
                 raise SetupError(str(error)) from error
             return changes
-        raise SetupError(f"{wanted[0].path}: another program keeps writing to it; stop that program and try again")
+        raise SetupError(f"{files[0].path}: another program keeps writing to it; stop that program and try again")
 
     def _commit(self, changes: Sequence[Change], *, remove: bool) -> None:
-        todo = [one for one in changes if one.before != one.after]
         if not remove:
-            for one in changes:
-                if one.is_change and self._needs_backup(one) and one.without_us is not None:
+            for change in changes:
+                if change.is_change and self._needs_backup(change) and change.without_us is not None:
                     make_directories(self._directory)
-                    atomic_write(self.backup_of(one.path), one.without_us, fsync=True)
-        made = replace_all([Replacement(one.path, one.before, one.after, one.root) for one in todo])
-        for one in changes:
+                    atomic_write(self.get_backup_path(change.path), change.without_us, fsync=True)
+        created = replace_all(
+            [
+                Replacement(change.path, change.before, change.after, change.root)
+                for change in changes
+                if change.before != change.after
+            ]
+        )
+        for change in changes:
             if remove:
-                self._forget(one)
-            elif one.is_change:
-                self._remember(one, made.get(one.path, ()))
+                self._delete_record(change)
+            elif change.is_change:
+                self._save_record(change, created.get(change.path, ()))
 
-    def _remember(self, change: Change, made: tuple[str, ...]) -> None:
-        record = self._record(change.path)
+    def _save_record(self, change: Change, created: tuple[str, ...]) -> None:
+        record = self._load_record(change.path)
         if record is None or self._needs_backup(change):
-            known = record.made if record else ()
-            made = (*known, *(one for one in made if one not in known))
+            earlier = record.made if record else ()
+            made = (*earlier, *(directory for directory in created if directory not in earlier))
             record = Record(change.path, change.without_us is not None, "", made)
-        kept = msgspec.structs.replace(record, left=_digest(change.after or b""))
+        record = msgspec.structs.replace(record, left=_compute_digest(change.after or b""))
         make_directories(self._directory)
-        atomic_write(self._place(change.path, "json"), msgspec.json.encode(kept), fsync=True)
+        atomic_write(self._get_path(change.path, "json"), msgspec.json.encode(record), fsync=True)
 
-    def _forget(self, change: Change) -> None:
-        record = self._record(change.path)
+    def _delete_record(self, change: Change) -> None:
+        record = self._load_record(change.path)
         if change.after is None:
             remove_empty(record.made if record else ())
-        for path in (self._place(change.path, "json"), self.backup_of(change.path)):
+        for path in (self._get_path(change.path, "json"), self.get_backup_path(change.path)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
     def _needs_backup(self, change: Change) -> bool:
-        """Whether others wrote since: what goes back is what they left, and never what we wrote the last time."""
-        record = self._record(change.path)
-        return record is None or change.first is None or record.left != _digest(change.first)
+        """Return whether others have written since the last setup, so that the backup must contain their content."""
+        record = self._load_record(change.path)
+        return record is None or change.original is None or record.left != _compute_digest(change.original)
 
-    def _is_as_we_left_it(self, change: Change) -> bool:
-        record = self._record(change.path)
-        return bool(record and record.existed and change.before and record.left == _digest(change.before))
+    def _can_restore(self, change: Change) -> bool:
+        record = self._load_record(change.path)
+        return bool(record and record.existed and change.before and record.left == _compute_digest(change.before))
 
-    def _names_us(self, wanted: FileEdits, data: bytes | None) -> bool:
-        text = _text(wanted.path, data)
-        return any(_guarded(wanted, text, edit, remove=True) != text for edit in wanted.edits)
+    def _has_entry(self, target: FileEdits, data: bytes | None) -> bool:
+        text = _decode(target.path, data)
+        return any(_apply_to_file(target, text, edit, remove=True) != text for edit in target.edits)
 
-    def _put_back(self, first: Change, own: OwnCommand) -> None:
-        """Undo what the host's own command did: byte for byte, or by the command itself if others wrote since."""
+    def _undo_command(self, change: Change, command: HostCommand) -> None:
+        """Restore the file as it was before the host's command, or run the command again if that fails."""
         try:
-            now = read(first.path, first.root)
-            if now != first.before:
-                replace_all([Replacement(first.path, now, first.before, first.root)])
+            current = read(change.path, change.root)
+            if current != change.before:
+                replace_all([Replacement(change.path, current, change.before, change.root)])
         except (FileError, Raced):
-            own.run(is_there=True, remove=True)
+            command.run(is_present=True, remove=True)
 
-    def _without_us(self, wanted: FileEdits, before: bytes | None) -> bytes | None:
+    def _remove_ours(self, target: FileEdits, before: bytes | None) -> bytes | None:
         if before is None:
             return None
-        record = self._record(wanted.path)
-        original = read(self.backup_of(wanted.path)) if record and record.existed else None
-        if record and record.left == _digest(before) and (original is not None or not record.existed):
+        record = self._load_record(target.path)
+        original = read(self.get_backup_path(target.path)) if record and record.existed else None
+        if record and record.left == _compute_digest(before) and (original is not None or not record.existed):
             return original
-        text = _text(wanted.path, before)
-        kept = _text(wanted.path, original)
-        for edit in wanted.edits:
-            text = _guarded(wanted, text, edit, remove=True)
-            if wanted.form == "json":
-                text = _without_empty(text, edit.path if edit.ours else edit.path[:-1], kept)
-        ours_alone = record is not None and not record.existed and "".join(text.split()) in ("", "{}")
-        return None if ours_alone else text.encode()
+        text = _decode(target.path, before)
+        original_text = _decode(target.path, original)
+        for edit in target.edits:
+            text = _apply_to_file(target, text, edit, remove=True)
+            if target.form == "json":
+                text = _remove_empty_containers(text, edit.path if edit.is_ours else edit.path[:-1], original_text)
+        was_created = record is not None and not record.existed and "".join(text.split()) in ("", "{}")
+        return None if was_created else text.encode()
 
     @contextlib.contextmanager
-    def _locked(self) -> Generator[None]:
-        """One setup at a time; the directory that is locked goes away again if nothing is kept in it."""
-        made = make_directories(self._directory)
+    def _lock(self) -> Generator[None]:
+        """Serialize setups by a lock on the directory of records, which is removed again if it stays empty."""
+        created = make_directories(self._directory)
         folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
             yield
         finally:
             os.close(folder)
-            remove_empty(made)
+            remove_empty(created)
 
-    def _record(self, path: str) -> Record | None:
+    def _load_record(self, path: str) -> Record | None:
         try:
-            with open(self._place(path, "json"), "rb") as file:
+            with open(self._get_path(path, "json"), "rb") as file:
                 return msgspec.json.decode(file.read(), type=Record)
         except (OSError, msgspec.MsgspecError):
             return None
 
-    def _place(self, path: str, kind: str) -> str:
+    def _get_path(self, path: str, kind: str) -> str:
         name = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:16]
         return os.path.join(self._directory, f"{name}.{kind}")
 
 
-def _guarded(wanted: FileEdits, text: str, edit: Edit, *, remove: bool) -> str:
+def _apply_to_file(target: FileEdits, text: str, edit: Edit, *, remove: bool) -> str:
     try:
-        return _edited(wanted.form, text, edit, remove=remove)
+        return _apply_edit(target.form, text, edit, remove=remove)
     except (jsonc.JsoncError, tomltable.TomlError) as error:
-        place = f"{wanted.path}:{error.line}" if error.line else wanted.path
+        place = f"{target.path}:{error.line}" if error.line else target.path
         raise SetupError(f"{place}: {error}") from error
 
 
-def _edited(form: str, text: str, edit: Edit, *, remove: bool) -> str:
+def _apply_edit(form: str, text: str, edit: Edit, *, remove: bool) -> str:
     if form == "toml":
         return tomltable.remove(text, edit.path) if remove else tomltable.put(text, edit.path, edit.value)
-    if edit.ours is not None:
-        return _edited_items(text, edit, edit.ours, remove=remove)
+    if edit.is_ours is not None:
+        return _apply_item_edit(text, edit, edit.is_ours, remove=remove)
     return jsonc.remove(text, edit.path) if remove else jsonc.put(text, edit.path, edit.value)
 
 
-def _edited_items(text: str, edit: Edit, ours: Callable[[Any], bool], *, remove: bool) -> str:
-    """The text with exactly one item of ours at the edit's path, or with none."""
-    found = jsonc.find(text, edit.path)
-    present = [item for item in cast("list[Any]", found) if ours(item)] if isinstance(found, list) else []
+def _apply_item_edit(text: str, edit: Edit, is_ours: Callable[[Any], bool], *, remove: bool) -> str:
+    """Return the text with exactly one item of ours at the edit's path, or with none."""
+    items = jsonc.find(text, edit.path)
+    present = [item for item in cast("list[Any]", items) if is_ours(item)] if isinstance(items, list) else []
     if present == [edit.value] and not remove:
         return text
-    text = jsonc.remove_items(text, edit.path, ours)
+    text = jsonc.remove_items(text, edit.path, is_ours)
     return text if remove else jsonc.append(text, edit.path, edit.value)
 
 
-def _without_empty(text: str, path: tuple[str, ...], kept: str) -> str:
-    """The text without the containers at `path` that are empty now and were not there before us."""
-    while path and jsonc.find(text, path) in ({}, []) and jsonc.find(kept, path) is None:
+def _remove_empty_containers(text: str, path: tuple[str, ...], original: str) -> str:
+    """Return the text without empty containers at `path` that the original text doesn't have."""
+    while path and jsonc.find(text, path) in ({}, []) and jsonc.find(original, path) is None:
         text = jsonc.remove(text, path)
         path = path[:-1]
     return text
 
 
-def _text(path: str, data: bytes | None) -> str:
+def _decode(path: str, data: bytes | None) -> str:
     try:
         return (data or b"").decode()
     except UnicodeDecodeError as error:
@@ -292,5 +302,5 @@ def _text(path: str, data: bytes | None) -> str:
         raise SetupError(f"{path}:{line}: not UTF-8") from error
 
 
-def _digest(data: bytes) -> str:
+def _compute_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

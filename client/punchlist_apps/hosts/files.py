@@ -1,8 +1,8 @@
-"""Hosts' files on the disk: several are replaced together or not at all, and what others write meanwhile is not lost.
+"""Replaces several files together or not at all, without losing concurrent writes.
 
-Everything is written beside the files first. Then each finished file changes places with the one that it replaces,
-so that what stood there at that very moment is in our hands: where it is not what the change was planned from, all
-that was done is undone.
+All new contents are written to temporary files first. Then each temporary file is exchanged with its target, so that
+the displaced content can be compared with the content that the change was planned from. If it differs, everything is
+rolled back.
 """
 
 import errno
@@ -10,7 +10,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename
+from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename_if
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import PRIVATE, write_new
 
@@ -19,21 +19,21 @@ _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 
 
 class FileError(Exception):
-    """A file that can't be used as it is; nothing was changed."""
+    """A file that can't be read or written; nothing was changed."""
 
 
 class Raced(Exception):
-    """Somebody else wrote to a file after it was read; nothing was changed."""
+    """Another program wrote to a file after it was read; nothing was changed."""
 
 
 class Replacement(NamedTuple):
-    """What a file holds, None where there is none, and what it is to hold.
+    """The replacement of one file. A content of None means that the file doesn't exist.
 
     Attributes:
         path: The file.
-        before: What it held when it was read.
-        after: What it is to hold.
-        root: The directory below which no link is followed; None follows links, as a user's own files may be links.
+        before: The content when it was read.
+        after: The new content.
+        root: Links below this directory are not followed. None follows links, since a user's own files may be links.
     """
 
     path: str
@@ -43,13 +43,13 @@ class Replacement(NamedTuple):
 
 
 def read(path: str, root: str | None = None) -> bytes | None:
-    """What a file holds, None where there is none.
+    """Return the content of a file, or None if it doesn't exist.
 
     Raises:
-        FileError: It is no regular file, too large, not readable, or (with `root`) reached through a link.
+        FileError: It isn't a regular file, is too large, can't be read, or with `root` is reached through a link.
     """
     try:
-        folder, name, _ = _folder_of(path, root, make=False)
+        folder, name, _ = _open_folder(path, root, create=False)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -64,72 +64,72 @@ def replace_all(replacements: list[Replacement]) -> dict[str, tuple[str, ...]]:
     """Replace all files, or none.
 
     Returns:
-        The directories that were made for each path, outermost first.
+        The directories that were created for each path, outermost first.
 
     Raises:
-        FileError: One of them can't be written.
-        Raced: One of them changed since it was read; plan anew.
+        FileError: A file can't be written.
+        Raced: A file changed since it was read; plan again.
     """
     staged: list[_Staged] = []
     try:
-        for one in replacements:
-            staged.append(_Staged(one))
+        for replacement in replacements:
+            staged.append(_Staged(replacement))
             staged[-1].write()
-        for each in staged:
-            each.swap()
+        for item in staged:
+            item.swap()
     except BaseException as error:
-        for each in reversed(staged):
-            each.roll_back()
+        for item in reversed(staged):
+            item.roll_back()
         if isinstance(error, OSError):
             raise FileError(f"{error.filename}: {error.strerror}") from error
         raise
-    for each in staged:
-        each.settle()
-    return {one.what.path: one.made for one in staged}
+    for item in staged:
+        item.clean_up()
+    return {item.target.path: item.created for item in staged}
 
 
 class _Staged:
-    """One replacement on its way."""
+    """One replacement in progress."""
 
-    def __init__(self, what: Replacement) -> None:
-        self.what = what
-        self._folder, self._name, self.made = _folder_of(what.path, what.root, make=True)
-        self._beside = f".{self._name}.{os.getpid()}-{os.urandom(3).hex()}"
+    def __init__(self, target: Replacement) -> None:
+        self.target = target
+        self._folder, self._name, self.created = _open_folder(target.path, target.root, create=True)
+        self._temporary = f".{self._name}.{os.getpid()}-{os.urandom(3).hex()}"
         self._is_swapped = False
 
     def write(self) -> None:
-        if self.what.after is not None:
-            self._write(self._beside, self.what.after)
+        if self.target.after is not None:
+            self._write(self._temporary, self.target.after)
 
     def swap(self) -> None:
         """Put the finished file in place."""
-        before, after = self.what.before, self.what.after
+        before, after = self.target.before, self.target.after
         if before is None:
-            self._rename(self._beside, self._name, NO_REPLACE)
+            self._rename(self._temporary, self._name, NO_REPLACE)
         elif after is None:
-            self._rename(self._name, self._beside, NO_REPLACE)
+            self._rename(self._name, self._temporary, NO_REPLACE)
         else:
-            self._rename(self._beside, self._name, EXCHANGE)
+            self._rename(self._temporary, self._name, EXCHANGE)
         self._is_swapped = True
-        if before is not None and _read(self._folder, self._beside, self.what.path) != before:
-            raise Raced(self.what.path)
+        if before is not None and _read(self._folder, self._temporary, self.target.path) != before:
+            raise Raced(self.target.path)
 
     def roll_back(self) -> None:
-        """Leave everything as it was: what stood there goes back, unless somebody wrote over ours since."""
-        before, after = self.what.before, self.what.after
+        """Restore the old file, unless another program has replaced the new one since."""
+        before, after = self.target.before, self.target.after
         if self._is_swapped and after is None:
-            rename(self._folder, self._beside, self._name, NO_REPLACE)
-        elif self._is_swapped and _read(self._folder, self._name, self.what.path) == after:
+            rename_if(self._folder, self._temporary, self._name, NO_REPLACE)
+        elif self._is_swapped and _read(self._folder, self._name, self.target.path) == after:
             if before is None:
                 os.unlink(self._name, dir_fd=self._folder)
             else:
-                os.rename(self._beside, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-        self.settle()
-        remove_empty(self.made)
+                os.rename(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self.clean_up()
+        remove_empty(self.created)
 
-    def settle(self) -> None:
+    def clean_up(self) -> None:
         """Delete the temporary file."""
-        _unlink(self._folder, self._beside)
+        _unlink(self._folder, self._temporary)
         os.close(self._folder)
 
     def _write(self, name: str, data: bytes) -> None:
@@ -141,35 +141,35 @@ class _Staged:
         try:
             write_new(name, data, mode, folder=self._folder)
         except OSError as error:
-            error.filename = self.what.path
+            error.filename = self.target.path
             raise
 
     def _rename(self, old: str, new: str, condition: str) -> None:
-        code = rename(self._folder, old, new, condition)
+        code = rename_if(self._folder, old, new, condition)
         if code in _UNSUPPORTED:
-            self._rename_plainly(old, new, condition)
+            self._rename_without_exchange(old, new, condition)
         elif code in (errno.EEXIST, errno.ENOENT):
-            raise Raced(self.what.path)
+            raise Raced(self.target.path)
         elif code:
-            raise OSError(code, os.strerror(code), self.what.path)
+            raise OSError(code, os.strerror(code), self.target.path)
 
-    def _rename_plainly(self, old: str, new: str, condition: str) -> None:
-        """The same where the file system can't exchange: what is written in this very moment can be lost."""
-        folder, present = self._folder, _read(self._folder, self._name, self.what.path)
-        if present != self.what.before:
-            raise Raced(self.what.path)
+    def _rename_without_exchange(self, old: str, new: str, condition: str) -> None:
+        """Rename without exchange, for file systems without it. A concurrent write can be lost."""
+        folder, present = self._folder, _read(self._folder, self._name, self.target.path)
+        if present != self.target.before:
+            raise Raced(self.target.path)
         if condition == NO_REPLACE or present is None:
             os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder)
             os.unlink(old, dir_fd=folder)
             return
-        kept = f"{self._beside}.old"
-        self._write(kept, present)
+        copy = f"{self._temporary}.old"
+        self._write(copy, present)
         os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
-        os.rename(kept, old, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(copy, old, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def remove_empty(directories: tuple[str, ...]) -> None:
-    """Remove directories, innermost first, as far as they are empty."""
+    """Remove empty directories, innermost first, up to the first that isn't empty."""
     for directory in reversed(directories):
         try:
             os.rmdir(directory)
@@ -177,25 +177,25 @@ def remove_empty(directories: tuple[str, ...]) -> None:
             return
 
 
-def _folder_of(path: str, root: str | None, *, make: bool) -> tuple[int, str, tuple[str, ...]]:
-    """The open directory of a file, the file's name in it, and the directories that were made for it."""
+def _open_folder(path: str, root: str | None, *, create: bool) -> tuple[int, str, tuple[str, ...]]:
+    """Return the open directory of a file, the file's name in it, and the directories that were created."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     if root is None:
         directory, name = os.path.split(os.path.realpath(path))
-        made = make_directories(directory) if make else ()
-        return os.open(directory, flags), name, made
+        created = make_directories(directory) if create else ()
+        return os.open(directory, flags), name, created
     *parts, name = os.path.relpath(path, root).split(os.sep)
-    folder, made = os.open(root, flags), ()
+    folder, created = os.open(root, flags), ()
     for index, part in enumerate(parts):
         inner = os.path.join(root, *parts[: index + 1])
         try:
-            if make and not _exists(folder, part):
+            if create and not _exists(folder, part):
                 os.mkdir(part, 0o755, dir_fd=folder)
-                made = (*made, inner)
+                created = (*created, inner)
             outer, folder = folder, os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
         except OSError as error:
             os.close(folder)
-            remove_empty(made)
+            remove_empty(created)
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise FileError(
                     f"{inner}: a link, or not a directory; punch follows no links inside a project"
@@ -203,7 +203,7 @@ def _folder_of(path: str, root: str | None, *, make: bool) -> tuple[int, str, tu
             error.filename = inner
             raise
         os.close(outer)
-    return folder, name, made
+    return folder, name, created
 
 
 def _exists(folder: int, name: str) -> bool:

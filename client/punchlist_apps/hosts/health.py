@@ -1,4 +1,4 @@
-"""Whether what hosts' configurations say of us still works: the command is there and serves, the hooks are quoted."""
+"""Checks punchlist's entries in hosts' configurations: the commands exist and work, the hooks are quoted."""
 
 import json
 import shlex
@@ -8,16 +8,19 @@ from typing import Any, NamedTuple, cast
 
 from punchlist_apps.hosts import jsonc
 from punchlist_apps.hosts.catalog import HOSTS, SERVER, Host, Place, Scope, is_our_hook
-from punchlist_apps.hosts.check import ServerError, program_of, tools_of
+from punchlist_apps.hosts.check import ServerError, find_program, list_tools
 from punchlist_apps.hosts.files import FileError, read
 
 _SHELL = frozenset("$`;|&<>()*?[]{}~!\n")
 
 
-class Installed(NamedTuple):
-    """One command line of ours in a host's configuration; `is_hook`: a shell runs it.
+class ConfiguredCommand(NamedTuple):
+    """A command line of punchlist in a host's configuration.
 
-    `problem` says why there is none, where a file can't be read.
+    Attributes:
+        is_hook: Whether a shell runs it.
+        line: A hook's command line as written.
+        problem: Why the file can't be read; then there is no command.
     """
 
     host: str
@@ -30,67 +33,67 @@ class Installed(NamedTuple):
     problem: str = ""
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         return f"{self.line or shlex.join(self.command)} ({self.path})"
 
 
-def installed(env: Mapping[str, str], directory: str) -> Iterator[Installed]:
-    """All command lines of ours, in the user's files and in those of the project in this directory."""
+def find_commands(env: Mapping[str, str], directory: str) -> Iterator[ConfiguredCommand]:
+    """Find punchlist's command lines in the user's files and in those of the project in this directory."""
     scopes: tuple[Scope, Scope] = ("user", "project")
     for host in HOSTS:
         for scope in scopes:
             if host.project is not None or scope == "user":
-                yield from _of_host(host, Place(scope, directory, env, "punch"))
+                yield from _find_in_host(host, Place(scope, directory, env, "punch"))
 
 
-def trouble(one: Installed, env: Mapping[str, str]) -> tuple[str, str]:
-    """What is wrong with a command line, and what the server itself says helps; both empty where nothing is."""
-    if one.problem:
-        return one.problem, "correct the file by hand"
+def check_command(configured: ConfiguredCommand, env: Mapping[str, str]) -> tuple[str, str]:
+    """Return the problem of a command line and the server's advice; both empty if it works."""
+    if configured.problem:
+        return configured.problem, "correct the file by hand"
     try:
-        if one.is_hook:
-            program_of(one.command[0], env)
+        if configured.is_hook:
+            find_program(configured.command[0], env)
         else:
-            tools_of(one.command, env)
+            list_tools(configured.command, env)
     except ServerError as error:
-        return f"{error} ({one.path})", error.advice
-    if one.is_hook and shlex.join(one.command) != one.line and _SHELL & set(one.line):
-        return f"not quoted for the shell: {one.line} ({one.path})", ""
+        return f"{error} ({configured.path})", error.advice
+    if configured.is_hook and shlex.join(configured.command) != configured.line and _SHELL & set(configured.line):
+        return f"not quoted for the shell: {configured.line} ({configured.path})", ""
     return "", ""
 
 
-def _of_host(host: Host, place: Place) -> Iterator[Installed]:
-    for wanted in host.files(place):
-        head = (host.name, place.scope, host.title, wanted.path)
+def _find_in_host(host: Host, place: Place) -> Iterator[ConfiguredCommand]:
+    for target in host.list_edits(place):
+        head = (host.name, place.scope, host.title, target.path)
         try:
-            data = read(wanted.path, wanted.root)
+            data = read(target.path, target.root)
             if data is None:
                 continue
             text = data.decode()
-            whole: Any = tomllib.loads(text) if wanted.form == "toml" else jsonc.parse(text).value
+            config: Any = tomllib.loads(text) if target.form == "toml" else jsonc.parse(text).value
         except (FileError, ValueError, jsonc.JsoncError) as error:
-            yield Installed(*head, problem=f"{wanted.path}: {error}")
+            yield ConfiguredCommand(*head, problem=f"{target.path}: {error}")
             continue
         lines: dict[str, None] = {}
-        for edit in wanted.edits:
-            value = _at(whole, edit.path)
+        for edit in target.edits:
+            value = _get_at(config, edit.path)
             if edit.path[-1] == SERVER and isinstance(value, dict):
-                yield Installed(*head, command=_command(cast("dict[str, Any]", value)))
-            elif edit.ours is not None and isinstance(value, list):
+                yield ConfiguredCommand(*head, command=_parse_command(cast("dict[str, Any]", value)))
+            elif edit.is_ours is not None and isinstance(value, list):
                 entries = [entry for entry in cast("list[Any]", value) if is_our_hook(entry)]
                 lines |= dict.fromkeys(str(entry["hooks"][0]["command"]) for entry in entries)
         for line in lines:
-            yield Installed(*head, command=tuple(shlex.split(line)), is_hook=True, line=line)
+            yield ConfiguredCommand(*head, command=tuple(shlex.split(line)), is_hook=True, line=line)
 
 
-def _at(whole: Any, path: tuple[str, ...]) -> Any:
+def _get_at(value: Any, path: tuple[str, ...]) -> Any:
     for key in path:
-        whole = cast("dict[str, Any]", whole).get(key) if isinstance(whole, dict) else None
-    return whole
+        value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+    return value
 
 
-def _command(entry: dict[str, Any]) -> tuple[str, ...]:
-    """The words of a server's command line: in one list, or a command and its arguments."""
+def _parse_command(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return the words of a server's command line, which is one list or a command and its arguments."""
     words: list[Any] = []
     for member in (entry.get("command"), entry.get("args", [])):
         words += cast("list[Any]", member) if isinstance(member, list) else [member]

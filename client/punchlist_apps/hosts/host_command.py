@@ -1,6 +1,6 @@
-"""A host's own command, run to add our server to its configuration or to take it out.
+"""Runs a host's own command to add the MCP server to its configuration or to remove it.
 
-The file is then written by the program that owns it, with whatever care it takes when several of it run at once.
+The host then writes its file itself, so its own locking applies.
 """
 
 import shlex
@@ -12,10 +12,10 @@ from punchlist_schemas import rendezvous
 
 _TIMEOUT_S = 60
 _COMMENTS = {"json": (b"//", b"/*"), "toml": (b"#",)}
-_MAX_TOLD = 200
+_MAX_MESSAGE = 200
 
 
-class OwnCommand:
+class HostCommand:
     """The command of one host."""
 
     def __init__(self, host: Host, place: Place) -> None:
@@ -23,38 +23,43 @@ class OwnCommand:
         self._place = place
 
     def can_change(self, present: bytes | None, *, remove: bool) -> bool:
-        """Whether the command is there, can do it, and leaves what others wrote in the file where it is."""
-        own = self._host.own
-        if own is None or self._place.scope != "user" or (remove and not own.remove):
+        """Return whether the command is installed, supports the change, and preserves the file's comments."""
+        command = self._host.command
+        if command is None or self._place.scope != "user" or (remove and not command.remove):
             return False
         has_comments = any(mark in (present or b"") for mark in _COMMENTS[self._host.form])
-        return (own.keeps_comments or not has_comments) and self._program() is not None
+        return (command.keeps_comments or not has_comments) and self._find_program() is not None
 
-    def shown(self, *, remove: bool) -> str:
-        own = self._host.own
-        return shlex.join([own.program, *self._host.own_words(self._place, remove=remove)]) if own else ""
+    def format(self, *, remove: bool) -> str:
+        command = self._host.command
+        return shlex.join([command.program, *self._host.build_command(self._place, remove=remove)]) if command else ""
 
-    def run(self, *, is_there: bool, remove: bool) -> str:
-        """Add our server, instead of one that `is_there`, or remove it; returns what went wrong, or nothing."""
-        own = self._host.own
-        if own is None:
+    def run(self, *, is_present: bool, remove: bool) -> str:
+        """Add or replace the server, or remove it. Return the problem, or an empty string.
+
+        Args:
+            is_present: Whether the file has the server, which then is removed first.
+        """
+        command = self._host.command
+        if command is None:
             return ""
-        calls = [list(own.remove)] if is_there and own.remove else []
-        calls += [] if remove else [self._host.own_words(self._place)]
+        calls = [list(command.remove)] if is_present and command.remove else []
+        calls += [] if remove else [self._host.build_command(self._place)]
         for arguments in calls:
-            if trouble := self._call(arguments):
-                return f"{shlex.join([own.program, *arguments[:2]])}: {trouble}"
+            if problem := self._call(arguments):
+                return f"{shlex.join([command.program, *arguments[:2]])}: {problem}"
         return ""
 
-    def _program(self) -> str | None:
-        return shutil.which(self._host.own.program, path=self._place.env.get("PATH")) if self._host.own else None
+    def _find_program(self) -> str | None:
+        command = self._host.command
+        return shutil.which(command.program, path=self._place.env.get("PATH")) if command else None
 
     def _call(self, arguments: list[str]) -> str:
-        # In the home directory, so that nothing of a project that we stand in has a say.
+        # Run in the home directory, so that the current project's configuration has no effect.
         home = rendezvous.home(self._place.env)
         try:
-            done = subprocess.run(
-                [self._program() or "", *arguments],
+            process = subprocess.run(
+                [self._find_program() or "", *arguments],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -65,8 +70,12 @@ class OwnCommand:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"no end within {_TIMEOUT_S} s"
+            return f"timed out after {_TIMEOUT_S} s"
         except OSError as error:
             return error.strerror or str(error)
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        return "" if done.returncode == 0 else (said[-1] if said else f"exit code {done.returncode}")[:_MAX_TOLD]
+        lines = (process.stderr.strip() or process.stdout.strip()).splitlines()
+        return (
+            ""
+            if process.returncode == 0
+            else (lines[-1] if lines else f"exit code {process.returncode}")[:_MAX_MESSAGE]
+        )

@@ -1,6 +1,6 @@
-"""JSON with comments, changed in place: everything that is not ours keeps its bytes, comments and commas included.
+"""Edits JSON with comments in place: all other bytes stay, including comments and commas.
 
-Pure. A text is parsed into nodes that know where they stand; a change is an insertion or a removal of text.
+Pure functions. The text is parsed into nodes with offsets; a change inserts or removes text.
 """
 
 import json
@@ -18,7 +18,7 @@ _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|nu
 
 
 class JsoncError(Exception):
-    """A text that can't be read, or does not have the shape that a change needs. `line` counts from 1; 0: unknown."""
+    """A text that can't be parsed, or in which a path leads to another type. `line` starts at 1; 0 if unknown."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class JsoncError(Exception):
 
 
 class Member(NamedTuple):
-    """A member of an object, or (with an empty key) an item of an array; `comma` is the offset of the one behind it."""
+    """A member of an object, or an item of an array with an empty key. `comma` is the offset of its comma."""
 
     key: str
     start: int
@@ -35,7 +35,7 @@ class Member(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A value and where it stands."""
+    """A value with its offsets."""
 
     value: Any
     start: int
@@ -47,45 +47,45 @@ class Node(NamedTuple):
 
 
 def parse(text: str) -> Node:
-    """The value of a text; comments and trailing commas are allowed, and an empty text counts as an empty object.
+    """Parse a text, with comments and trailing commas. An empty text gives an empty object.
 
     Raises:
-        JsoncError: It is something else; tells the line.
+        JsoncError: The text is invalid; the error has the line.
     """
-    reader = _Reader(text)
-    start = reader.skip(0)
+    parser = _Parser(text)
+    start = parser.skip_space(0)
     if start == len(text):
         return Node({}, start, start)
-    node = reader.value(start, 0)
-    end = reader.skip(node.end)
+    node = parser.parse_value(start, 0)
+    end = parser.skip_space(node.end)
     if end != len(text):
-        raise reader.error("there is more after the end", end)
+        raise parser.build_error("unexpected text after the end", end)
     return node
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with the member at `path` set to `value`; objects on the way are made.
+    """Return the text with the member at `path` set to `value`. Missing objects on the path are created.
 
     Raises:
-        JsoncError: What stands on the way is no object.
+        JsoncError: Another type of value is on the path.
     """
     root = parse(text)
     if root.start == root.end:
-        return text + json.dumps(_nested(path, value), indent=2, ensure_ascii=False) + "\n"
+        return text + json.dumps(_nest(path, value), indent=2, ensure_ascii=False) + "\n"
     node, depth = _descend(text, root, path)
     if depth == len(path):
         if node.value == value:
             return text
-        return text[: node.start] + _dump(text, value, _indent_of_line(text, node.start)) + text[node.end :]
+        return text[: node.start] + _dump(text, value, _get_line_indent(text, node.start)) + text[node.end :]
     _expect(text, node, dict, path[:depth])
-    return _insert(text, node, path[depth], _nested(path[depth + 1 :], value))
+    return _insert(text, node, path[depth], _nest(path[depth + 1 :], value))
 
 
 def append(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with `value` as an item of the array at `path`, unless it is one already; the array is made.
+    """Return the text with `value` in the array at `path`. A missing array is created.
 
     Raises:
-        JsoncError: What stands there is no array, or on the way no object.
+        JsoncError: Another type of value is at the path or on it.
     """
     root = parse(text)
     node, depth = _descend(text, root, path)
@@ -96,21 +96,21 @@ def append(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def remove(text: str, path: Sequence[str]) -> str:
-    """The text without the member at `path`; unchanged if there is none."""
+    """Return the text without the member at `path`, which may be missing."""
     parent, depth = _descend(text, parse(text), path[:-1])
     member = parent.member(path[-1]) if depth == len(path) - 1 else None
-    return text if member is None else _cut(text, parent, member)
+    return text if member is None else _remove_member(text, parent, member)
 
 
-def remove_items(text: str, path: Sequence[str], unwanted: Callable[[Any], bool]) -> str:
-    """The text without the unwanted items of the array at `path`."""
+def remove_items(text: str, path: Sequence[str], matches: Callable[[Any], bool]) -> str:
+    """Return the text without the items of the array at `path` that match."""
     while True:
         node, depth = _descend(text, parse(text), path)
         is_array = depth == len(path) and isinstance(node.value, list)
-        found = next((item for item in node.members if unwanted(item.node.value)), None) if is_array else None
-        if found is None:
+        member = next((item for item in node.members if matches(item.node.value)), None) if is_array else None
+        if member is None:
             return text
-        text = _cut(text, node, found)
+        text = _remove_member(text, node, member)
 
 
 def find(text: str, path: Sequence[str]) -> Any:
@@ -119,7 +119,7 @@ def find(text: str, path: Sequence[str]) -> Any:
 
 
 def _descend(text: str, node: Node, path: Sequence[str]) -> tuple[Node, int]:
-    """The deepest node there is on the way, and how many steps lead to it."""
+    """Return the deepest existing node on the path, and its depth."""
     for depth, key in enumerate(path):
         member = node.member(key)
         if member is None or not isinstance(node.value, dict):
@@ -131,126 +131,127 @@ def _descend(text: str, node: Node, path: Sequence[str]) -> tuple[Node, int]:
 
 def _expect(text: str, node: Node, kind: type, path: Sequence[str]) -> None:
     if not isinstance(node.value, kind):
-        what = "an object" if kind is dict else "an array"
+        name = "an object" if kind is dict else "an array"
         line = text.count("\n", 0, node.start) + 1
-        raise JsoncError(f"{'.'.join(path) or 'the file'}: expected {what}", line)
+        raise JsoncError(f"{'.'.join(path) or 'the file'}: expected {name}", line)
 
 
-def _nested(path: Sequence[str], value: Any) -> Any:
+def _nest(path: Sequence[str], value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
 
 
 def _insert(text: str, parent: Node, key: str, value: Any) -> str:
-    named = f"{json.dumps(key, ensure_ascii=False)}: " if isinstance(parent.value, dict) else ""
-    outer = _indent_of_line(text, parent.start)
+    label = f"{json.dumps(key, ensure_ascii=False)}: " if isinstance(parent.value, dict) else ""
+    outer = _get_line_indent(text, parent.start)
     if not parent.members:
-        inner = outer + _unit(text)
+        inner = outer + _detect_indent(text)
         rest = "" if "\n" in text[parent.start : parent.end] else "\n" + outer
         at = parent.start + 1
-        return f"{text[:at]}\n{inner}{named}{_dump(text, value, inner)}{rest}{text[at:]}"
+        return f"{text[:at]}\n{inner}{label}{_dump(text, value, inner)}{rest}{text[at:]}"
     first, last = parent.members[0], parent.members[-1]
     end = last.node.end
-    behind, before, after = (end, ",", "") if last.comma is None else (last.comma + 1, "", ",")
-    # A comment on the last member's line is about that member and stays with it.
-    found = _TAIL.match(text, behind)
-    at = found.end() if found else behind
+    tail_start, before, after = (end, ",", "") if last.comma is None else (last.comma + 1, "", ",")
+    # A comment on the last member's line belongs to that member.
+    tail = _TAIL.match(text, tail_start)
+    at = tail.end() if tail else tail_start
     is_inline = "\n" not in text[parent.start : first.start]
-    if is_inline and at == behind:
-        new = f" {named}{json.dumps(value, ensure_ascii=False)}{after}"
+    if is_inline and at == tail_start:
+        new = f" {label}{json.dumps(value, ensure_ascii=False)}{after}"
     else:
-        inner = outer + _unit(text) if is_inline else _indent_of_line(text, first.start)
-        new = f"\n{inner}{named}{_dump(text, value, inner)}{after}"
+        inner = outer + _detect_indent(text) if is_inline else _get_line_indent(text, first.start)
+        new = f"\n{inner}{label}{_dump(text, value, inner)}{after}"
     return text[:end] + before + text[end:at] + new + text[at:]
 
 
-def _cut(text: str, parent: Node, member: Member) -> str:
+def _remove_member(text: str, parent: Node, member: Member) -> str:
     index = parent.members.index(member)
     before = parent.members[index - 1] if index else None
     begin = len(text[: member.start].rstrip(" \t\r\n"))
     rest = text[member.node.end :]
     if member.comma is not None:
         rest = text[member.node.end : member.comma] + text[member.comma + 1 :]
-    kept = text[:begin]
+    head = text[:begin]
     if member.comma is None and before is not None and before.comma is not None:
-        kept = text[: before.comma] + text[before.comma + 1 : begin]
+        head = text[: before.comma] + text[before.comma + 1 : begin]
     comments = _COMMENT.findall(text, before.node.end if before else parent.start + 1, begin)
-    if comments and comments[-1].startswith("//") and kept.endswith(comments[-1]) and not _NEXT_LINE.match(rest):
-        kept += "\n"  # what follows must not become a part of the comment
-    return kept + rest
+    if comments and comments[-1].startswith("//") and head.endswith(comments[-1]) and not _NEXT_LINE.match(rest):
+        head += "\n"  # otherwise the rest would become part of the comment
+    return head + rest
 
 
 def _dump(text: str, value: Any, indent: str) -> str:
-    lines = json.dumps(value, indent=_unit(text), ensure_ascii=False).split("\n")
+    lines = json.dumps(value, indent=_detect_indent(text), ensure_ascii=False).split("\n")
     return f"\n{indent}".join(lines)
 
 
-def _unit(text: str) -> str:
-    found = re.search(r"[\[{][^\n\[{]*+\n([ \t]++)\S", text)
-    return found[1] if found else "  "
+def _detect_indent(text: str) -> str:
+    match = re.search(r"[\[{][^\n\[{]*+\n([ \t]++)\S", text)
+    return match[1] if match else "  "
 
 
-def _indent_of_line(text: str, offset: int) -> str:
+def _get_line_indent(text: str, offset: int) -> str:
     line = text[text.rfind("\n", 0, offset) + 1 : offset]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-class _Reader:
+class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def error(self, message: str, offset: int) -> JsoncError:
+    def build_error(self, message: str, offset: int) -> JsoncError:
         return JsoncError(message, self.text.count("\n", 0, offset) + 1)
 
-    def skip(self, offset: int) -> int:
-        found = _SPACE.match(self.text, offset)
-        return found.end() if found else offset
+    def skip_space(self, offset: int) -> int:
+        match = _SPACE.match(self.text, offset)
+        return match.end() if match else offset
 
-    def value(self, offset: int, depth: int) -> Node:
+    def parse_value(self, offset: int, depth: int) -> Node:
         if depth > _MAX_DEPTH:
-            raise self.error("nested too deeply", offset)
+            raise self.build_error("nested too deeply", offset)
         char = self.text[offset : offset + 1]
         if char in ("{", "["):
-            return self._container(offset, depth, "}" if char == "{" else "]")
+            return self._parse_container(offset, depth, "}" if char == "{" else "]")
         if char == '"':
-            value, end = self._string(offset)
+            value, end = self._parse_string(offset)
             return Node(value, offset, end)
-        found = _SCALAR.match(self.text, offset)
-        if not found:
-            raise self.error("expected a value", offset)
-        return Node(json.loads(found[0]), offset, found.end())
+        scalar = _SCALAR.match(self.text, offset)
+        if not scalar:
+            raise self.build_error("expected a value", offset)
+        return Node(json.loads(scalar[0]), offset, scalar.end())
 
-    def _string(self, offset: int) -> tuple[str, int]:
+    def _parse_string(self, offset: int) -> tuple[str, int]:
         try:
             return _DECODER.raw_decode(self.text, offset)
         except json.JSONDecodeError as error:
             raise JsoncError(error.msg, error.lineno) from error
 
-    def _container(self, start: int, depth: int, close: str) -> Node:
+    def _parse_container(self, start: int, depth: int, close: str) -> Node:
         members: list[Member] = []
-        at = self.skip(start + 1)
+        at = self.skip_space(start + 1)
         while self.text[at : at + 1] != close:
             if members and members[-1].comma is None:
-                raise self.error(f"expected , or {close}", at)
-            member = self._member(at, depth, named=close == "}")
-            if close == "}" and any(one.key == member.key for one in members):
-                raise self.error(f"{member.key!r} appears twice", at)
-            at = self.skip(member.node.end)
+                raise self.build_error(f"expected , or {close}", at)
+            member = self._parse_member(at, depth, named=close == "}")
+            if close == "}" and any(other.key == member.key for other in members):
+                raise self.build_error(f"{member.key!r} appears twice", at)
+            at = self.skip_space(member.node.end)
             if self.text[at : at + 1] == ",":
                 member = member._replace(comma=at)
-                at = self.skip(at + 1)
+                at = self.skip_space(at + 1)
             members.append(member)
-        values = {one.key: one.node.value for one in members} if close == "}" else [one.node.value for one in members]
-        return Node(values, start, at + 1, tuple(members))
+        is_object = close == "}"
+        value = {item.key: item.node.value for item in members} if is_object else [item.node.value for item in members]
+        return Node(value, start, at + 1, tuple(members))
 
-    def _member(self, at: int, depth: int, *, named: bool) -> Member:
+    def _parse_member(self, at: int, depth: int, *, named: bool) -> Member:
         if not named:
-            return Member("", at, self.value(at, depth + 1), None)
+            return Member("", at, self.parse_value(at, depth + 1), None)
         if self.text[at : at + 1] != '"':
-            raise self.error("expected a name in quotes", at)
-        key, end = self._string(at)
-        colon = self.skip(end)
+            raise self.build_error("expected a name in quotes", at)
+        key, end = self._parse_string(at)
+        colon = self.skip_space(end)
         if self.text[colon : colon + 1] != ":":
-            raise self.error("expected :", colon)
-        return Member(key, at, self.value(self.skip(colon + 1), depth + 1), None)
+            raise self.build_error("expected :", colon)
+        return Member(key, at, self.parse_value(self.skip_space(colon + 1), depth + 1), None)

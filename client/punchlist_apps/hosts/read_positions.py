@@ -1,4 +1,4 @@
-"""How far each session has looked into a list, kept in small files so that it survives a restart of everything."""
+"""Read position of each session in each list, stored in small files that survive restarts."""
 
 import json
 import os
@@ -10,14 +10,16 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 
 _KEEP_S = 30 * 86_400
-"""A session that has not looked for so long, in seconds, is forgotten."""
+"""Time after which the position of a session is deleted, in seconds."""
 
 
 class ReadPosition:
-    """What a session has seen.
+    """The read position of a session.
 
-    `seq` is the position in the log of `epoch`; `reminded` are `ID@TIME` of the tasks in progress that it has been
-    reminded of, with the time of their start.
+    Attributes:
+        epoch: The epoch of `seq`.
+        seq: Position in the log.
+        reminded: `ID@TIME` of each task in progress that the session was reminded of, with the time of its start.
     """
 
     __slots__ = ("epoch", "reminded", "seq")
@@ -29,31 +31,31 @@ class ReadPosition:
 
 
 class ReadPositions:
-    """The looks of all sessions."""
+    """The read positions of all sessions."""
 
     def __init__(self, data_dir: str) -> None:
         self._directory = os.path.join(data_dir, "looked")
 
-    def of(self, session: str, conversation: str) -> ReadPosition:
-        """What the session has seen of the list; nothing if that can't be told."""
+    def load(self, session: str, conversation: str) -> ReadPosition:
+        """Return the session's position in the list, or an empty position if it isn't stored."""
         try:
             with open(self._path(session, conversation), "rb") as file:
-                found = plain_json.members(file.read(), {"epoch": "", "seq": None, "reminded": ()})
+                values = plain_json.read_members(file.read(), {"epoch": "", "seq": None, "reminded": ()})
         except OSError:
             return ReadPosition()
-        return ReadPosition(**found)
+        return ReadPosition(**values)
 
-    def save(self, session: str, conversation: str, looked: ReadPosition) -> None:
-        members = {"epoch": looked.epoch, "seq": looked.seq, "reminded": looked.reminded}
+    def save(self, session: str, conversation: str, position: ReadPosition) -> None:
+        members = {"epoch": position.epoch, "seq": position.seq, "reminded": position.reminded}
         make_directories(self._directory)
         atomic_write(self._path(session, conversation), json.dumps(members).encode())
-        self._forget(time.time() - _KEEP_S)
+        self._delete_old(time.time() - _KEEP_S)
 
     def _path(self, session: str, conversation: str) -> str:
         name = sha256(f"{conversation}\0{session}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
         return os.path.join(self._directory, name)
 
-    def _forget(self, before: float) -> None:
+    def _delete_old(self, before: float) -> None:
         with os.scandir(self._directory) as entries:
             for entry in entries:
                 if entry.stat(follow_symlinks=False).st_mtime < before:

@@ -1,16 +1,16 @@
-"""Which agent a session of a host is: one name for its hooks and for its MCP server.
+"""Maps host sessions to agents, so that the hooks and the MCP server of a session use one name.
 
-A host such as Claude Code starts hooks and MCP servers as separate processes. What they have in common:
+A host such as Claude Code starts hooks and MCP servers as separate processes. They have in common:
 
 | what | hooks | MCP server |
 |---|---|---|
-| session id | `session_id` on standard input | `CLAUDE_CODE_SESSION_ID`, as it was when the server was started |
-| host's process | nearest ancestor that is no shell | the same |
+| session id | `session_id` on standard input | `CLAUDE_CODE_SESSION_ID`, as set at the server's start |
+| host's process | nearest ancestor that isn't a shell | the same |
 
-The session id changes within one process of the host (`/clear`, `/resume`), and then the server still has the old
-one. So each hook notes the host's process and its sessions in a file, and the server looks there. The name of an agent
-is its host's name and six hex digits of a hash of its session's id: `claude-code/7f3c1a`. No id is stored or shown.
-A server of a host without session ids notes its key with its place, for the next server there to continue.
+The session id changes within one process of the host (`/clear`, `/resume`), while the server still has the old one. So
+each hook stores the host's process and its sessions in a file, which the server reads. The name of an agent is its
+host's name and six hex digits of a hash of its session's id: `claude-code/7f3c1a`. Ids are never stored or shown.
+A server of a host without session ids stores its key by its place, so that the next server there can continue.
 """
 
 import fcntl
@@ -27,14 +27,14 @@ from punchlist_schemas.system.atomic import atomic_write
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "env"})
 _KEEP_S = 30 * 86_400
-_HOST = 40
-_SESSIONS = 50
+_MAX_HOST = 40
+_MAX_SESSIONS = 50
 _MAX_BYTES = 64 << 10
-_NOTED = {"agent": "", "sessions": ()}
+_DEFAULTS = {"agent": "", "sessions": ()}
 
 
 class HostProcess:
-    """One process of a host: the key of its agent, and the keys of the sessions that it has had, oldest first."""
+    """A process of a host: the key of its agent, and the keys of its sessions, oldest first."""
 
     __slots__ = ("agent", "sessions")
 
@@ -49,28 +49,28 @@ class HostProcess:
         return hash((self.agent, self.sessions))
 
 
-def key_of(session: str) -> str:
-    """What stands for a session's id: 32 hex digits, whatever the id is."""
+def hash_session(session: str) -> str:
+    """Return the key of a session: 32 hex digits of a hash of its id."""
     return sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def agent_name(host: str, key: str) -> str:
-    """The name of an agent, `HOST/XXXXXX`: short and plain, whatever the host calls itself."""
-    words = "".join(one if one.isascii() and (one.isalnum() or one in "._-") else " " for one in host).split()
-    plain = "-".join(words).strip("-.")[:_HOST]
+def build_agent_name(host: str, key: str) -> str:
+    """Return the name of an agent, `HOST/XXXXXX`, with the host's name sanitized and shortened."""
+    words = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else " " for char in host).split()
+    plain = "-".join(words).strip("-.")[:_MAX_HOST]
     return f"{plain or 'agent'}/{key[:6]}"
 
 
-def session_of(env: "Mapping[str, str]") -> str | None:
-    """The id of the session that an MCP server was started for, if its host says so."""
+def get_session(env: "Mapping[str, str]") -> str | None:
+    """Return the id of the session that an MCP server was started for, if Claude Code started it."""
     return (env.get("CLAUDECODE") and env.get("CLAUDE_CODE_SESSION_ID")) or None
 
 
-def host_process() -> str | None:
-    """The host that started this process, as `PID-START`; shells in between are passed over. None if unknown."""
+def find_host_process() -> str | None:
+    """Return the nearest ancestor that isn't a shell as `PID-START`, or None if unknown."""
     pid = os.getppid()
-    while pid > 1 and (found := os_calls.read_process(pid)):
-        name, started, parent = found
+    while pid > 1 and (process := os_calls.read_process(pid)):
+        name, started, parent = process
         if name not in _SHELLS:
             return f"{pid}-{started}"
         pid = parent
@@ -81,7 +81,7 @@ class Sessions:
     """The sessions of all hosts, in small files.
 
     Args:
-        process: The host that started this process, see `host_process`.
+        process: The host's process, from `find_host_process`.
     """
 
     def __init__(self, data_dir: str, process: str | None) -> None:
@@ -89,37 +89,37 @@ class Sessions:
         self._process = process
         self._locks: dict[str, int] = {}
 
-    def note(self, session: str, source: str = "") -> str:
-        """A hook was called in a session; returns the key of the session's agent.
+    def record(self, session: str, source: str = "") -> str:
+        """Record the session of a hook's call. Return the key of the session's agent.
 
         Args:
-            source: How the session began: `startup`, `resume`, `clear` or `compact`; empty if the hook does not say.
+            source: How the session started: `startup`, `resume`, `clear` or `compact`; empty if unknown.
         """
-        key, before = key_of(session), self.current()
+        key, before = hash_session(session), self.load_current()
         if before is not None and key in before.sessions and source not in ("startup", "resume"):
             return before.agent
-        agent, known = self._agent_of(key), tuple[str, ...]()
+        agent, earlier = self._load_agent(key), tuple[str, ...]()
         if before is not None and source in ("clear", "compact", "resume"):
-            # The person goes on in the same window: after /clear with the same work, after /resume with older work.
-            known = before.sessions
+            # The user continues in the same window: after /clear with the same work, after /resume with older work.
+            earlier = before.sessions
             if source != "resume" and agent == key:
                 agent = before.agent
                 self._save("session", key, HostProcess(agent, (key,)))
-        noted = HostProcess(agent, tuple(dict.fromkeys([*known, key]))[-_SESSIONS:])
-        if self._process is not None and noted != before:
-            self._save("host", self._process, noted)
+        after = HostProcess(agent, tuple(dict.fromkeys([*earlier, key]))[-_MAX_SESSIONS:])
+        if self._process is not None and after != before:
+            self._save("host", self._process, after)
         return agent
 
-    def current(self) -> HostProcess | None:
+    def load_current(self) -> HostProcess | None:
         return None if self._process is None else self._load("host", self._process)
 
-    def agent(self, first: str) -> str:
-        """The key of an MCP server's agent by now, if its session had the key `first` when the server was started."""
-        now = self.current()
-        return now.agent if now is not None and first in now.sessions else self._agent_of(first)
+    def find_agent(self, first: str) -> str:
+        """Return the current key of an MCP server's agent. `first` is the key of its session at the server's start."""
+        current = self.load_current()
+        return current.agent if current is not None and first in current.sessions else self._load_agent(first)
 
-    def take(self, name: str) -> bool:
-        """Make a name this process's own as long as it lives; False if another living process has it."""
+    def lock_name(self, name: str) -> bool:
+        """Lock a name until this process ends. Return False if another process has locked it."""
         if name in self._locks:
             return True
         make_directories(self._directory)
@@ -131,17 +131,16 @@ class Sessions:
             except OSError:
                 os.close(file)
                 return False
-            if os.fstat(file).st_nlink:  # else it was forgotten between our two calls
+            if os.fstat(file).st_nlink:  # otherwise another process deleted it between open and flock
                 os.utime(file)
                 self._locks[name] = file
                 return True
             os.close(file)
 
-    def succeed(self, host: str, place: str, drawn: str) -> str:
-        """Return the key of the agent that this process continues: one of this place whose process has ended.
+    def continue_agent(self, host: str, place: str, new_key: str) -> str:
+        """Return the key of an agent of this place whose process has ended, and lock its name.
 
-        The name is taken with it, so of two processes one continues the agent. Without such an agent the key is
-        `drawn`, for a later process to continue.
+        The lock lets only one process continue the agent. Without such an agent, return `new_key` and store it.
 
         Args:
             place: What the processes have in common.
@@ -152,11 +151,11 @@ class Sessions:
         )
         with open(file, "r+b") as opened:
             fcntl.flock(file, fcntl.LOCK_EX)
-            known = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), _NOTED)).sessions
-            key = next((one for one in reversed(known) if self.take(agent_name(host, one))), drawn)
-            kept = (*(one for one in known if one != key), key)[-_SESSIONS:]
+            stored = HostProcess(**plain_json.read_members(opened.read(_MAX_BYTES), _DEFAULTS)).sessions
+            key = next((old for old in reversed(stored) if self.lock_name(build_agent_name(host, old))), new_key)
+            keys = (*(old for old in stored if old != key), key)[-_MAX_SESSIONS:]
             opened.seek(0)
-            opened.write(json.dumps({"agent": host, "sessions": kept}).encode())
+            opened.write(json.dumps({"agent": host, "sessions": keys}).encode())
             opened.truncate()
         return key
 
@@ -165,35 +164,35 @@ class Sessions:
             os.close(file)
         self._locks.clear()
 
-    def _agent_of(self, key: str) -> str:
-        known = self._load("session", key)
-        return key if known is None else known.agent
+    def _load_agent(self, key: str) -> str:
+        process = self._load("session", key)
+        return key if process is None else process.agent
 
     def _path(self, kind: str, name: str) -> str:
-        return os.path.join(self._directory, f"{kind}-{key_of(name)}")
+        return os.path.join(self._directory, f"{kind}-{hash_session(name)}")
 
     def _load(self, kind: str, name: str) -> HostProcess | None:
         try:
             file = os.open(self._path(kind, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             with open(file, "rb") as opened:
-                noted = HostProcess(**plain_json.members(opened.read(_MAX_BYTES), _NOTED))
+                process = HostProcess(**plain_json.read_members(opened.read(_MAX_BYTES), _DEFAULTS))
         except OSError:
             return None
-        return noted if noted.agent else None
+        return process if process.agent else None
 
-    def _save(self, kind: str, name: str, noted: HostProcess) -> None:
+    def _save(self, kind: str, name: str, process: HostProcess) -> None:
         make_directories(self._directory)
-        members = {"agent": noted.agent, "sessions": noted.sessions}
+        members = {"agent": process.agent, "sessions": process.sessions}
         atomic_write(self._path(kind, name), json.dumps(members).encode())
-        self._forget(time.time() - _KEEP_S)
+        self._delete_old(time.time() - _KEEP_S)
 
-    def _forget(self, before: float) -> None:
+    def _delete_old(self, before: float) -> None:
         with os.scandir(self._directory) as entries:
             for entry in entries:
-                if entry.stat(follow_symlinks=False).st_mtime < before and self._is_free(entry.path):
+                if entry.stat(follow_symlinks=False).st_mtime < before and self._is_unlocked(entry.path):
                     os.unlink(entry.path)
 
-    def _is_free(self, path: str) -> bool:
+    def _is_unlocked(self, path: str) -> bool:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

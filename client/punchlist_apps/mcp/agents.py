@@ -20,7 +20,7 @@ import anyio
 from mcp.server.context import ServerRequestContext
 
 from punchlist.tools.model import Problem
-from punchlist_apps.hosts.sessions import Sessions, agent_name, key_of
+from punchlist_apps.hosts.sessions import Sessions, build_agent_name, hash_session
 
 Context = ServerRequestContext[Any, Any]
 
@@ -76,7 +76,7 @@ class Agents:
         self._sessions = sessions
         self._session = session or ""
         self._place = place
-        self._first = None if session is None else key_of(session)
+        self._first = None if session is None else hash_session(session)
         self._random_id = secrets.token_hex(16)
         self._names: dict[str, str] = {}
 
@@ -98,13 +98,13 @@ class Agents:
         if self._actor is not None:
             name = await self._reserve_name(self._actor) if request is None else self._actor
         elif thread:
-            name = agent_name(host or "mcp", key_of(thread))
+            name = build_agent_name(host or "mcp", hash_session(thread))
         elif request is None:
-            name = await self._reserve_name(agent_name(host or "mcp", self._key(host or "mcp")))
+            name = await self._reserve_name(build_agent_name(host or "mcp", self._key(host or "mcp")))
         elif http_session:
-            name = agent_name(host or "mcp", key_of(http_session))
+            name = build_agent_name(host or "mcp", hash_session(http_session))
         else:
-            return Agent(agent_name(host or "mcp", "http"), sub_agent, is_nameless=True)
+            return Agent(build_agent_name(host or "mcp", "http"), sub_agent, is_nameless=True)
         session = thread or (self._session if request is None else "")
         return Agent(
             name, sub_agent, connection=connection, session=session, host=host, http_session=http_session, thread=thread
@@ -119,14 +119,14 @@ class Agents:
                 self._first = host_record.sessions[-1]
             else:
                 self._first = self._sessions.succeed(host, self._place, self._random_id)
-        return self._sessions.agent(self._first)
+        return self._sessions.find_agent(self._first)
 
     async def _reserve_name(self, name: str) -> str:
         """Reserve a name for this process and return it. If another server has it, return a similar one."""
         if self._sessions is None or name in self._names:
             return self._names.get(name, name)
         for _ in range(_TRIES):
-            if self._sessions.take(name):
+            if self._sessions.lock_name(name):
                 self._names[name] = name
                 break
             await anyio.sleep(_WAIT_S / _TRIES)
@@ -137,7 +137,7 @@ class Agents:
                     " or without --actor to get its own name"
                 )
                 raise Problem("name_taken", text)
-            self._names[name] = agent_name(name.rpartition("/")[0], secrets.token_hex(16))
+            self._names[name] = build_agent_name(name.rpartition("/")[0], secrets.token_hex(16))
         return self._names[name]
 
 

@@ -5,8 +5,8 @@ All checks compare whole values, never prefixes. No CORS headers are sent.
 
 from typing import NamedTuple, Protocol
 
-from punchlist_apps.common.http.guard import App, Headers, Receive, Scope, Send, bearer, values
-from punchlist_apps.common.http.revocation import Watch
+from punchlist_apps.common.http.guard import App, Headers, Receive, Scope, Send, get_bearer_token, get_values
+from punchlist_apps.common.http.revocation import TokenWatch
 from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, Grant
 
@@ -48,7 +48,7 @@ class Guard:
         self._hosts = frozenset(f"{name}:{port}".encode() for name in HOST_NAMES)
         self._origins = frozenset(f"http://{name}:{port}".encode() for name in HOST_NAMES)
         self._token = token
-        self._watch = Watch[Grant](self._is_still_allowed, _send_revoked)
+        self._watch = TokenWatch[Grant](self._is_still_allowed, _send_revoked)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -60,7 +60,7 @@ class Guard:
         elif (grant := scope.get(GRANT_KEY)) is None:
             await self._app(scope, receive, send)
         else:
-            await self._watch.serve(self._app, scope, receive, send, bearer(scope["headers"]), grant)
+            await self._watch.serve(self._app, scope, receive, send, get_bearer_token(scope["headers"]), grant)
 
     def check(self, scope: Scope) -> Refused | None:
         headers = [(name.lower(), value) for name, value in scope["headers"]]
@@ -69,13 +69,13 @@ class Guard:
         )
 
     def _check_destination(self, scope: Scope, headers: Headers) -> Refused | None:
-        hosts = values(headers, b"host")
+        hosts = get_values(headers, b"host")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             return Refused(421, "the Host header must name this server")
-        origins = values(headers, b"origin")
+        origins = get_values(headers, b"origin")
         if len(origins) > 1 or not self._origins.issuperset(origins):
             return Refused(403, "requests of other origins are refused")
-        if not {site.decode("latin-1") for site in values(headers, b"sec-fetch-site")} <= _SITES:
+        if not {site.decode("latin-1") for site in get_values(headers, b"sec-fetch-site")} <= _SITES:
             return Refused(403, "requests from other sites are refused")
         if scope.get("raw_path", scope["path"].encode()).partition(b"?")[0] != PATH.encode() or scope["path"] != PATH:
             return Refused(404, f"the server is at {PATH}")
@@ -84,7 +84,7 @@ class Guard:
     def _check_token(self, scope: Scope, headers: Headers) -> Refused | None:
         if self._token is None:
             return None
-        grant = self._token.find_grant(bearer(headers))
+        grant = self._token.find_grant(get_bearer_token(headers))
         if grant is None:
             return Refused(401, "the header Authorization: Bearer TOKEN is needed")
         scope[GRANT_KEY] = grant
@@ -99,7 +99,7 @@ def _check_form(scope: Scope, headers: Headers) -> Refused | None:
     if scope["method"] not in _METHODS:
         return Refused(405, "the method is not served")
     if scope["method"] == "POST":
-        kinds = values(headers, b"content-type")
+        kinds = get_values(headers, b"content-type")
         if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != b"application/json":
             return Refused(415, "the body must be application/json")
     return None

@@ -8,10 +8,10 @@ from mcp.server.stdio import stdio_server
 
 from punchlist.clients.aio import AsyncClient
 from punchlist.connection.options import Options
-from punchlist_apps.common.http.connections import Places, most_places
+from punchlist_apps.common.http.connections import ConnectionSlots, raise_connection_limit
 from punchlist_apps.common.http.guard import App
-from punchlist_apps.common.http.server import http_server
-from punchlist_apps.common.http.sockets import given_sockets, loopback_sockets
+from punchlist_apps.common.http.server import build_server
+from punchlist_apps.common.http.sockets import open_loopback_sockets, take_systemd_sockets
 from punchlist_apps.mcp.http_auth import Grants, Guard
 from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.server import Setup, build
@@ -35,13 +35,13 @@ async def serve_http(options: Options, setup: Setup, port: int, token: Grants) -
     """Serve hosts over HTTP on the loopback interface until a signal stops the server."""
     client = AsyncClient(**options)
     try:
-        sockets = given_sockets() or loopback_sockets(port)
+        sockets = take_systemd_sockets() or open_loopback_sockets(port)
         presence = Presence(client)
         app = build_http_app(
             build(client, setup, presence), sockets[0].getsockname()[1], token, on_session_end=presence.end_session
         )
-        places = Places(most_places(), lambda value: token.find_grant(value) is not None)
-        await http_server(app, places).serve(sockets=sockets)
+        places = ConnectionSlots(raise_connection_limit(), lambda value: token.find_grant(value) is not None)
+        await build_server(app, places).serve(sockets=sockets)
     finally:
         await client.aclose()
 

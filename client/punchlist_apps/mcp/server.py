@@ -23,7 +23,7 @@ from punchlist.tools.catalog import offered, prompt
 from punchlist.tools.model import Dialect, Problem, Reply, Tool
 from punchlist.tools.schema import build_annotations, build_output, build_parameters
 from punchlist.tools.toolbox import ToolCaller
-from punchlist_apps.common.http.revocation import hold
+from punchlist_apps.common.http.revocation import run_while_valid
 from punchlist_apps.mcp import elicitation
 from punchlist_apps.mcp.agents import Agent, Agents
 from punchlist_apps.mcp.idempotency import KEY, RepeatedRequests
@@ -274,7 +274,7 @@ def _get_grant(context: Context) -> Grant:
 
 async def _answer_until_revoked(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Cancel a request when its token is revoked. Closing the HTTP request alone would not stop the SDK's session."""
-    with hold({} if ctx.request is None else ctx.request.scope):
+    with run_while_valid({} if ctx.request is None else ctx.request.scope):
         return await call_next(ctx)
     raise MCPError(types.INVALID_REQUEST, "The token of this request was revoked; nothing more is done for it.")
 

@@ -13,8 +13,8 @@ from hashlib import sha256
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
-from punchlist_apps.common.http.guard import App, Headers, Message, Receive, Scope, Send, bearer, values
-from punchlist_apps.common.http.shares import first_to_go
+from punchlist_apps.common.http.guard import App, Headers, Message, Receive, Scope, Send, get_bearer_token, get_values
+from punchlist_apps.common.http.shares import pick_to_evict
 
 MAX_SESSIONS = 256
 """Upper limit for sessions."""
@@ -71,7 +71,7 @@ class Sessions:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        token, id = bearer(scope["headers"]), _get_id(scope["headers"])
+        token, id = get_bearer_token(scope["headers"]), _get_id(scope["headers"])
         session = self._sessions.get(id)
         if session is None or session.token != token:
             session = _Session(token)  # This request may start a session.
@@ -126,7 +126,7 @@ class Sessions:
 
     def _first_to_go(self) -> bytes:
         """Return the least recently used session; prefer one without open requests."""
-        return first_to_go(
+        return pick_to_evict(
             (id, session.token, (session.requests > 0, index))
             for index, (id, session) in enumerate(self._sessions.items())
         )
@@ -134,13 +134,13 @@ class Sessions:
     async def _end(self, id: bytes, scope: Scope) -> None:
         session = self._sessions[id]
         self._forget(id)
-        headers = [(b"host", *values(scope["headers"], b"host")), (_ID_HEADER, id)]
+        headers = [(b"host", *get_values(scope["headers"], b"host")), (_ID_HEADER, id)]
         request = {**scope, "method": "DELETE", "headers": headers, "user": _build_principal(session.token)}
         await self._app(request, _receive_no_body, _send_nowhere)
 
 
 def _get_id(headers: Headers) -> bytes:
-    return next(iter(values(headers, _ID_HEADER)), b"")
+    return next(iter(get_values(headers, _ID_HEADER)), b"")
 
 
 def _build_principal(token: bytes) -> AuthenticatedUser:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from punchlist.base.departures import departure, facts_of
 from punchlist.base.metadata import visible_items
 from punchlist.base.text import safe_block
-from punchlist_apps.common.terminal.render import moment
+from punchlist_apps.common.terminal.render import format_time
 from punchlist_apps.ui.members import format_duration
-from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, format_time, sanitize, state
+from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, format_date, sanitize, state
 from punchlist_schemas.things import Task
 
 _MAX_EDGES = 40
@@ -43,16 +43,16 @@ def draw_detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> 
                 parts += _draw_reference(name, by_id, context)
             parts += [("dim", f"  and {len(names) - _MAX_EDGES} more\n")] if len(names) > _MAX_EDGES else []
     parts += [*_draw_links(task, by_id), *_draw_notes(task)]
-    since = f"{shown.replace('_', ' ')} {moment(task.status_changed_at)}"
-    parts.append(("dim", f"\nadded {moment(task.created_at)}, {since}"))
+    since = f"{shown.replace('_', ' ')} {format_time(task.status_changed_at)}"
+    parts.append(("dim", f"\nadded {format_time(task.created_at)}, {since}"))
     return parts
 
 
 def _draw_schedule(task: Task) -> list[Part]:
     labels = " ".join(f"+{sanitize(label)}" for label in task.labels)
     plans = (
-        ("due", format_time(task.due, task.due_day)),
-        ("not before", format_time(task.not_before, task.not_before_day)),
+        ("due", format_date(task.due, task.due_day)),
+        ("not before", format_date(task.not_before, task.not_before_day)),
         ("estimate", format_duration(task.estimate_ms)),
     )
     schedule = " · ".join(f"{name} {value}" for name, value in plans if value)
@@ -72,7 +72,7 @@ def _draw_notes(task: Task) -> list[Part]:
     parts: list[Part] = [("heading", "\nNotes\n")] if task.notes else []
     for note in task.notes:
         origin = f" (imported by {sanitize(note.imported_by)})" if note.imported_by else ""
-        parts += [("owner", f"  {sanitize(note.actor)}"), ("dim", f"{origin} · {moment(note.at)}\n")]
+        parts += [("owner", f"  {sanitize(note.actor)}"), ("dim", f"{origin} · {format_time(note.at)}\n")]
         parts.append(("", "".join(f"  {line}\n" for line in safe_block(note.text).split("\n"))))
     if task.metadata:
         parts.append(("heading", "\nMetadata\n"))

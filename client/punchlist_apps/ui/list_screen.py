@@ -13,7 +13,7 @@ from punchlist.base.actors import THREADS, chats_about
 from punchlist.base.text import safe
 from punchlist.clients.aio import AsyncConversation
 from punchlist.errors import PunchlistError, RequestRefused
-from punchlist_apps.common.terminal.reasons import reason_lines
+from punchlist_apps.common.terminal.reasons import format_reasons
 from punchlist_apps.common.terminal.style import Style
 from punchlist_apps.ui.changes import CHANGES, WRITES, Request
 from punchlist_apps.ui.detail import draw_dependencies, draw_detail
@@ -189,7 +189,7 @@ class ListScreen(ListView):
             async def explain() -> None:
                 calls = self.conversation.calls
                 result = await self.conversation.client.run(calls.explain(task.id, owner=self.program.setup.owner))
-                lines = reason_lines(msgspec.to_builtins(result), Style(now=self.draw_context(0).now))
+                lines = format_reasons(msgspec.to_builtins(result), Style(now=self.draw_context(0).now))
                 freed = [id for id in task.blocks if self._is_blocked_only_by(id, task.id)]
                 frees = "Done, it frees " + ", ".join(f"#{sanitize(id)}" for id in freed) if freed else ""
                 text = "\n".join([*lines, "", frees]).rstrip()

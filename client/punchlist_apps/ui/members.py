@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from punchlist.base.dates import When
-from punchlist_apps.common.terminal.argument_types import when, work
-from punchlist_apps.ui.parts import format_time
+from punchlist_apps.common.terminal.argument_types import parse_estimate, parse_time
+from punchlist_apps.ui.parts import format_date
 from punchlist_schemas.things import PRIORITIES, Link, Task
 
 _LINK = re.compile(r"([a-z][a-z0-9-]*)=(.+)")
@@ -67,12 +67,18 @@ MEMBERS = (
     _member("priority", f"priority: {', '.join(PRIORITIES)}", lambda task: task.priority, _parse_priority),
     _member("owner", "owner", lambda task: task.owner, _parse_text),
     _member(
-        "due", "due: 2026-12-24, tomorrow 17:00, friday, or 3d", lambda task: format_time(task.due, task.due_day), when
+        "due",
+        "due: 2026-12-24, tomorrow 17:00, friday, or 3d",
+        lambda task: format_date(task.due, task.due_day),
+        parse_time,
     ),
     _member(
-        "not_before", "not before: same formats", lambda task: format_time(task.not_before, task.not_before_day), when
+        "not_before",
+        "not before: same formats",
+        lambda task: format_date(task.not_before, task.not_before_day),
+        parse_time,
     ),
-    _member("estimate_ms", "estimate: 30m, 2h, 3d", lambda task: format_duration(task.estimate_ms), work),
+    _member("estimate_ms", "estimate: 30m, 2h, 3d", lambda task: format_duration(task.estimate_ms), parse_estimate),
     _member("active_form", "shown while it is in progress", lambda task: task.active_form, _parse_text),
     _member("description", "description", lambda task: task.description, _parse_text, 5),
     _member("links", "links: a URL, a path or KIND=TARGET per line", _format_links, _parse_links, 3),

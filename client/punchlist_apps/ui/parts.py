@@ -9,7 +9,14 @@ from punchlist.base.dates import is_late
 from punchlist.base.departures import departure, facts_of
 from punchlist.base.text import clip, one_line, safe
 from punchlist.base.tree import as_tree
-from punchlist_apps.common.terminal.render import cells, cut, moment, shared_note, since, state_of
+from punchlist_apps.common.terminal.render import (
+    count_columns,
+    format_shared_note,
+    format_short_duration,
+    format_time,
+    get_display_state,
+    truncate,
+)
 from punchlist_apps.common.terminal.style import FRAMES, UNICODE_GLYPHS
 from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
 
@@ -49,12 +56,12 @@ class Item(NamedTuple):
 
 
 def state(task: Task) -> str:
-    return state_of({"status": task.status, "open_blockers": task.open_blockers})
+    return get_display_state({"status": task.status, "open_blockers": task.open_blockers})
 
 
-def format_time(at: int | None, day: str | None) -> str:
+def format_date(at: int | None, day: str | None) -> str:
     """Format a due or not-before time, which is a day or a moment; empty for none."""
-    return sanitize(day or "") or (moment(at) if at else "")
+    return sanitize(day or "") or (format_time(at) if at else "")
 
 
 def sanitize(value: str) -> str:
@@ -63,7 +70,7 @@ def sanitize(value: str) -> str:
 
 
 def width_of(parts: Iterable[Part]) -> int:
-    return sum(cells(words) for _, words in parts)
+    return sum(count_columns(words) for _, words in parts)
 
 
 def build_tree(tasks: Iterable[Task]) -> list[Item]:
@@ -99,9 +106,9 @@ def draw_task(
     tail = _draw_annotations(task, shown, context)
     room = max(context.width - width_of(head), 8)
     title = sanitize(task.title)
-    if cells(title) + width_of(tail) > room:
-        tail = fit_parts(tail, max(room - cells(title), room // 2))
-        title = cut(title, room - width_of(tail), context.glyphs["cut"])
+    if count_columns(title) + width_of(tail) > room:
+        tail = fit_parts(tail, max(room - count_columns(title), room // 2))
+        title = truncate(title, room - width_of(tail), context.glyphs["cut"])
     style = {"completed": "dim", "in_progress": "title"}.get(shown, "")
     return [*head, (style, title), *tail]
 
@@ -110,7 +117,7 @@ def _draw_annotations(task: Task, shown: str, context: DrawContext) -> list[Part
     tail: list[Part] = []
     if shown == "in_progress":
         doing = sanitize(task.active_form)
-        elapsed = since(context.now - task.status_changed_at) if context.now else ""
+        elapsed = format_short_duration(context.now - task.status_changed_at) if context.now else ""
         tail += [("note", f"  {doing}")] if doing else []
         tail += [("note", f" {context.glyphs['dot']} {elapsed}" if doing else f"  {elapsed}")] if elapsed else []
     if shown == "failed" and task.fail_reason:
@@ -129,9 +136,9 @@ def _draw_annotations(task: Task, shown: str, context: DrawContext) -> list[Part
     tail += [("label", f"  +{sanitize(label)}") for label in task.labels]
     if task.due:
         late = context.now and is_late(task.due, task.due_day, context.now)
-        tail.append(("failed" if late else "note", f"  due {format_time(task.due, task.due_day)}"))
+        tail.append(("failed" if late else "note", f"  due {format_date(task.due, task.due_day)}"))
     if task.not_before:
-        tail.append(("note", f"  not before {format_time(task.not_before, task.not_before_day)}"))
+        tail.append(("note", f"  not before {format_date(task.not_before, task.not_before_day)}"))
     return tail
 
 
@@ -150,7 +157,7 @@ def fit_parts(parts: Iterable[Part], width: int) -> list[Part]:
         room = width - width_of(kept)
         if room <= 0:
             break
-        kept.append((style, cut(words, room)))
+        kept.append((style, truncate(words, room)))
     return kept
 
 
@@ -183,7 +190,7 @@ def draw_counts(counts: Counts) -> list[Part]:
 
 def format_sharing(shared: Shared) -> str:
     """Format the note on a shared list while its latest changes may be missing."""
-    return shared_note(msgspec.to_builtins(shared))
+    return format_shared_note(msgspec.to_builtins(shared))
 
 
 def draw_card(card: Conversation, context: DrawContext, name_width: int, short_name: str = "") -> list[Part]:
@@ -192,9 +199,9 @@ def draw_card(card: Conversation, context: DrawContext, name_width: int, short_n
     name = sanitize(card.title) or sanitize(short_name or card.conversation)
     glyph = ("in_progress", context.spinner) if counts.in_progress else ("", " ")
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
-    name = cut(name, name_width, context.glyphs["cut"])
+    name = truncate(name, name_width, context.glyphs["cut"])
     parts: list[Part] = [("", " "), glyph, ("", " ")]
-    parts += [("title" if counts.in_progress else "", name + " " * (name_width - cells(name) + 1))]
+    parts += [("title" if counts.in_progress else "", name + " " * (name_width - count_columns(name) + 1))]
     parts += [*draw_progress(counts), ("dim", f" {counts.completed}/{total}".rjust(8) + "  ")]
     if card.damaged is not None:
         parts.append(("failed", "damaged: not the whole list  "))
@@ -210,7 +217,7 @@ def draw_card(card: Conversation, context: DrawContext, name_width: int, short_n
     for task in card.running:
         doing = sanitize(task.active_form) or sanitize(task.title)
         parts += [("dim", f"{context.glyphs['dot']} "), ("in_progress", doing)]
-        elapsed = f" {since(context.now - task.since)}" if context.now else ""
+        elapsed = f" {format_short_duration(context.now - task.since)}" if context.now else ""
         parts += [("owner", f" @{sanitize(task.owner)}" if task.owner else ""), ("dim", f"{elapsed}  ")]
         if left := departure(facts_of(task), context.now):
             parts.append(("failed", f"{left}  "))

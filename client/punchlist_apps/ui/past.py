@@ -65,7 +65,7 @@ def format_change(change: Change, formatter: EventFormatter | None = None) -> st
     event = change.event
     value: Any = msgspec.json.decode(event.raw) if isinstance(event, UnknownEvent) else msgspec.to_builtins(event)
     head = {"conversation": change.conversation, "at": change.at, "actor": change.actor, "event": value}
-    return (formatter or EventFormatter(Style(), dated=False)).line(head)
+    return (formatter or EventFormatter(Style(), dated=False)).format(head)
 
 
 class History(LineScreen):

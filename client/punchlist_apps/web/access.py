@@ -9,11 +9,11 @@ from starlette.requests import Request
 
 from punchlist.base.actors import THREADS, chats_about
 from punchlist.clients.aio import AsyncClient
-from punchlist_apps.common.http.guard import App, Receive, Send, answer, bearer
+from punchlist_apps.common.http.guard import App, Receive, Send, get_bearer_token, send_problem
 from punchlist_apps.common.http.guard import Scope as AsgiScope
 from punchlist_apps.common.http.keys import Keys, Scope
 from punchlist_apps.common.http.problem import Problem, Refused
-from punchlist_apps.common.http.revocation import ENDED, Watch
+from punchlist_apps.common.http.revocation import ENDED, TokenWatch
 
 MAX_USERS = 64
 """Maximum number of users whose connections stay open."""
@@ -45,14 +45,14 @@ class Access:
         self._keys = keys
         self._person = person
         self._users: OrderedDict[str, AsyncClient] = OrderedDict()
-        self._watch = Watch[Scope](lambda token, allowed: keys.scope(token) == allowed, _send_unauthorized)
+        self._watch = TokenWatch[Scope](lambda token, allowed: keys.read_scope(token) == allowed, _send_unauthorized)
 
     def end_on_revocation(self, app: App) -> App:
         """Wrap an application so that its responses end when the token of their request is revoked or expires."""
 
         async def serve(scope: AsgiScope, receive: Receive, send: Send) -> None:
-            token = bearer(scope["headers"]) if scope["type"] == "http" else b""
-            allowed = self._keys.scope(token)
+            token = get_bearer_token(scope["headers"]) if scope["type"] == "http" else b""
+            allowed = self._keys.read_scope(token)
             # Handlers that need a token reject this request in `require_scope`. The page's files need none.
             if allowed is None:
                 await app(scope, receive, send)
@@ -155,4 +155,4 @@ def confine_call(scope: Scope, method: str, params: Mapping[str, Any]) -> None:
 
 async def _send_unauthorized(send: Send) -> None:
     """Respond to a request whose token ended before the response began."""
-    await answer(send, Problem("unauthorized", f"{ENDED} A change in progress may have been made."))
+    await send_problem(send, Problem("unauthorized", f"{ENDED} A change in progress may have been made."))

@@ -18,7 +18,7 @@ from punchlist.base.project import own
 from punchlist.errors import NotFound
 from punchlist_apps.chat.thread import SHOWN, Thread, marked_text_of, thread_title
 from punchlist_apps.common.http.problem import Refused
-from punchlist_apps.common.http.revocation import ENDED, end_with
+from punchlist_apps.common.http.revocation import ENDED, set_last_bytes
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import confine
 from punchlist_apps.web.calls import event_stream
@@ -86,7 +86,7 @@ class AgUi:
             turn = await self._start_turn(thread, run, request)
         except ValueError as error:
             raise Refused("invalid_params", f"{error}.", field="messages") from None
-        end_with(request.scope, _encode_event({"type": "RUN_ERROR", "message": ENDED, "code": "unauthorized"}))
+        set_last_bytes(request.scope, _encode_event({"type": "RUN_ERROR", "message": ENDED, "code": "unauthorized"}))
         return event_stream(self._stream_run(thread, turn, run))
 
     async def _start_turn(self, thread: Thread, run: _Run, request: Request) -> str | None:

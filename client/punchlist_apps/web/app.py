@@ -16,7 +16,7 @@ from punchlist_apps.chat.models.port import Model
 from punchlist_apps.chat.usage import Limits
 from punchlist_apps.common.http.guard import App, Guard
 from punchlist_apps.common.http.keys import Keys
-from punchlist_apps.common.http.problem import Problem, Refused, of_error
+from punchlist_apps.common.http.problem import Problem, Refused, build_problem
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access
 from punchlist_apps.web.ag_ui import AgUi
@@ -142,7 +142,7 @@ async def _handle_refused(request: Request, error: Exception) -> Response:
 
 async def _handle_client_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, PunchlistError)
-    return _build_response(of_error(error))
+    return _build_response(build_problem(error))
 
 
 async def _handle_http_error(request: Request, error: Exception) -> Response:
@@ -153,7 +153,7 @@ async def _handle_http_error(request: Request, error: Exception) -> Response:
 
 
 def _build_response(problem: Problem) -> Response:
-    status, headers, body = problem.answer()
+    status, headers, body = problem.build_response()
     response = Response(body, status)
     response.raw_headers = [*headers, (b"content-length", b"%d" % len(body))]
     return response

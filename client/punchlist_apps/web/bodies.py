@@ -9,7 +9,7 @@ import msgspec
 from msgspec import inspect
 from starlette.requests import ClientDisconnect, Request
 
-from punchlist_apps.common.http.guard import values
+from punchlist_apps.common.http.guard import get_values
 from punchlist_apps.common.http.problem import Refused
 from punchlist_schemas import strict_json
 from punchlist_schemas.methods import METHODS
@@ -51,7 +51,7 @@ async def parse_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> dict[
     content = await read_body(request, max_bytes)
     if not content:
         return {}
-    types = values(request.scope["headers"], b"content-type")
+    types = get_values(request.scope["headers"], b"content-type")
     if len(types) != 1 or types[0].partition(b";")[0].strip().lower() != b"application/json":
         raise Refused("content_type", "Send application/json.")
     try:
@@ -100,7 +100,7 @@ def parse_headers(request: Request, method: str) -> dict[str, Any]:
         return {}
     params: dict[str, Any] = {}
     for header, name in _HEADERS.items():
-        raw_values = values(request.scope["headers"], header)
+        raw_values = get_values(request.scope["headers"], header)
         if not raw_values:
             continue
         try:

@@ -24,7 +24,7 @@ from punchlist_apps.chat.usage import Limits
 from punchlist_apps.chat.worker import Worker
 from punchlist_apps.common.http.keys import Scope
 from punchlist_apps.common.http.problem import Refused
-from punchlist_apps.common.http.revocation import ENDED, end_with, hold
+from punchlist_apps.common.http.revocation import ENDED, run_while_valid, set_last_bytes
 from punchlist_apps.web import bodies
 from punchlist_apps.web.access import Access, confine
 from punchlist_apps.web.calls import event_stream, json_response
@@ -123,7 +123,7 @@ class Panel:
         after = request.headers.get("last-event-id", "0")
         if self._access.require_scope(request).mode == "rw":
             self.start_turn(thread, turn, request)
-        end_with(request.scope, _format_event(0, "failed", {"text": ENDED}) + _format_event(0, "end", {}))
+        set_last_bytes(request.scope, _format_event(0, "failed", {"text": ENDED}) + _format_event(0, "end", {}))
         number = int(after) if after.isdecimal() and len(after) < _MAX_DIGITS else 0
         events = self.stream_turn(thread, turn, number)
         return event_stream(b":\n\n" if event is None else _format_event(*event) async for event in events)
@@ -195,7 +195,7 @@ class Panel:
                 group.cancel_scope.cancel()
 
             async def stop_if_revoked() -> None:
-                with hold(request.scope):
+                with run_while_valid(request.scope):
                     await anyio.sleep_forever()
                 # Without the daemon the turn can't change anything either.
                 with suppress(PunchlistError):

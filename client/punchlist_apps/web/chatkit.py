@@ -41,7 +41,7 @@ from punchlist.connection.core import new_key
 from punchlist.errors import ConfirmationRequired, NotFound
 from punchlist_apps.chat.thread import SHOWN, Thread, clean_text, is_own, marked_text_of, thread_title
 from punchlist_apps.common.http.problem import Refused
-from punchlist_apps.common.http.revocation import ENDED, end_with
+from punchlist_apps.common.http.revocation import ENDED, set_last_bytes
 from punchlist_apps.web import bodies
 from punchlist_apps.web.chat import Panel, resolve_list
 from punchlist_schemas.things import Conversation, Message
@@ -84,7 +84,7 @@ class ChatKit(ChatKitServer[Caller]):
         headers = {"cache-control": "no-store"}
         if isinstance(result, StreamingResult):
             error = ErrorEvent(code="custom", message=ENDED, allow_retry=False)
-            end_with(request.scope, f"data: {error.model_dump_json()}\n\n".encode())
+            set_last_bytes(request.scope, f"data: {error.model_dump_json()}\n\n".encode())
             return StreamingResponse(result, media_type="text/event-stream", headers=headers)
         return Response(result.json, media_type="application/json", headers=headers)
 

@@ -19,11 +19,11 @@ from punchlist.connection.core import Profile, error_of, result_of
 from punchlist.connection.core import Request as Call
 from punchlist.connection.link import Link
 from punchlist.errors import PunchlistError
-from punchlist_apps.common.http.guard import Receive, Send, bearer
+from punchlist_apps.common.http.guard import Receive, Send, get_bearer_token
 from punchlist_apps.common.http.guard import Scope as AsgiScope
 from punchlist_apps.common.http.problem import Refused
-from punchlist_apps.common.http.revocation import ENDED, end_with
-from punchlist_apps.common.http.shares import first_to_go
+from punchlist_apps.common.http.revocation import ENDED, set_last_bytes
+from punchlist_apps.common.http.shares import pick_to_evict
 from punchlist_apps.web.access import Access, confine
 from punchlist_schemas.jsonrpc import Notice
 from punchlist_schemas.params import ConversationList, EventSubscribe
@@ -117,7 +117,7 @@ class Streams:
         """
         self._open[stream] = token
         if len(self._open) > MAX_STREAMS:
-            displaced = first_to_go((entry, owner, -at) for at, (entry, owner) in enumerate(self._open.items()))
+            displaced = pick_to_evict((entry, owner, -at) for at, (entry, owner) in enumerate(self._open.items()))
             self.remove(displaced)
             if displaced is stream:
                 detail = f"{MAX_STREAMS} streams are open, and no other token has more than yours; close one of yours."
@@ -154,8 +154,8 @@ class Stream:
             await send({"type": "http.response.body", "body": b""})
             return
         error: PunchlistError | None = None
-        end_with(scope, _format_end("unauthorized", ENDED))
-        self._streams.add(self, bearer(scope["headers"]))
+        set_last_bytes(scope, _format_end("unauthorized", ENDED))
+        self._streams.add(self, get_bearer_token(scope["headers"]))
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_cancel_on_disconnect, receive, group.cancel_scope)

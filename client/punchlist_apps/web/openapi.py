@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist_apps.common.http.problem import OWN, STATUS
+from punchlist_apps.common.http.problem import HTTP_ERRORS, STATUS
 from punchlist_apps.web.routes import API, ROUTES, WHO, Route
 from punchlist_schemas.discover import definitions
 from punchlist_schemas.errors import ERRORS
@@ -81,12 +81,12 @@ def build_document() -> dict[str, Any]:
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "http://127.0.0.1:8322"}],
-        "security": [{"bearer": []}],
+        "security": [{"get_bearer_token": []}],
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),
             "parameters": dict(sorted(parameters.items())),
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"get_bearer_token": {"type": "http", "scheme": "get_bearer_token"}},
             "responses": {
                 "Problem": _build_response("An error.", {"$ref": _SCHEMAS + "Problem"}, "application/problem+json")
             },
@@ -305,8 +305,8 @@ def _build_problem() -> dict[str, Any]:
         "properties": {
             "type": {"type": "string"},
             "title": {"type": "string"},
-            "status": {"enum": sorted({*STATUS.values(), *(status for status, _ in OWN.values())})},
+            "status": {"enum": sorted({*STATUS.values(), *(status for status, _ in HTTP_ERRORS.values())})},
             "detail": {"type": "string"},
-            "kind": {"enum": sorted([*ERRORS, *OWN])},
+            "kind": {"enum": sorted([*ERRORS, *HTTP_ERRORS])},
         },
     }

@@ -5,7 +5,7 @@ import sys
 from subprocess import SubprocessError
 
 from punchlist.errors import PunchlistError
-from punchlist_apps.common.terminal.style import style_of
+from punchlist_apps.common.terminal.style import detect_style
 from punchlist_demo.cast import Cast
 from punchlist_demo.home import DemoFailed, Home
 from punchlist_demo.scenes import SCENES
@@ -14,7 +14,7 @@ from punchlist_demo.stage import Stage
 
 def main(arguments: list[str]) -> int:
     """Play the scenes, with `--fast` without pauses. Return 1 after the first one that fails."""
-    style = style_of(os.environ)
+    style = detect_style(os.environ)
     stage = Stage(style, is_live=style.moves and "--fast" not in arguments)
     with Home() as home:
         stage.heading("Two agents and a person work on one list")

@@ -92,7 +92,7 @@ class Cast:
 
     def punch(self, *words: str, last: int = 0) -> None:
         """Run `punch` as the person, and show it with the `last` lines of its output (0: all)."""
-        output = self._home.run(PERSON, LIST, *words, colour=self.stage.style.colour)
+        output = self._home.run(PERSON, LIST, *words, colour=self.stage.style.color)
         self.stage.action(PERSON, f"runs {shlex.join(['punch', *words])}")
         self.stage.output(output, last)
 

@@ -10,7 +10,7 @@ import msgspec
 from punchlist.base.text import safe
 from punchlist.calls.cursor import TaskList
 from punchlist_apps.cli.printing.screen import Screen, crop
-from punchlist_apps.common.terminal.render import cut_painted, list_lines
+from punchlist_apps.common.terminal.render import format_list, truncate_painted
 from punchlist_apps.common.terminal.style import Style, write
 
 _COLUMNS = 80
@@ -101,10 +101,10 @@ class Stage:
             return []
         name, tasks = self._list
         counts: dict[str, int] = msgspec.to_builtins(tasks.counts)
-        return list_lines(name, msgspec.to_builtins(list(tasks)), counts, self.style, folded=True)
+        return format_list(name, msgspec.to_builtins(list(tasks)), counts, self.style, folded=True)
 
     def _print(self, lines: Sequence[str]) -> None:
-        cut = (cut_painted(line, self.style.width, self.style.glyphs["cut"]) for line in lines)
+        cut = (truncate_painted(line, self.style.width, self.style.glyphs["cut"]) for line in lines)
         print_text = self._screen.write_above if self._is_redrawn and self._is_live else write
         print_text("".join(f"{line}\n" for line in cut))
         self._pause(_LINE_S * len(lines))

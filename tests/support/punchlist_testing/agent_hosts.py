@@ -11,8 +11,8 @@ from typing import Any
 
 import anyio
 
-from punchlist_apps.common.http.server import http_server
-from punchlist_apps.common.http.sockets import loopback_sockets
+from punchlist_apps.common.http.server import build_server
+from punchlist_apps.common.http.sockets import open_loopback_sockets
 from punchlist_testing.daemon import Spawned
 
 HOST = "claude-code"
@@ -50,9 +50,9 @@ def run_hook(daemon: Spawned, session: str, directory: str | None = None, **memb
 async def mcp_over_http(built: Any, grants: Any = None, places: Any = None, **limits: Any) -> AsyncGenerator[int]:
     """Serve a server of ours in this process, on the port that is given out."""
     http_app: Any = import_module("punchlist_apps.mcp.serve").build_http_app
-    sockets = loopback_sockets(0)
+    sockets = open_loopback_sockets(0)
     port = sockets[0].getsockname()[1]
-    server = http_server(http_app(built, port, grants, **limits), places)
+    server = build_server(http_app(built, port, grants, **limits), places)
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, sockets)
         yield port

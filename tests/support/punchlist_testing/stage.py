@@ -67,7 +67,7 @@ class Stage:
             self.process.wait(READY_S)
 
     def link(self, **scope: Any) -> str:
-        return f"{self.url}/#ticket={self.keys.ticket(Scope(**scope))}"
+        return f"{self.url}/#ticket={self.keys.issue_ticket(Scope(**scope))}"
 
     def by(self, actor: str) -> Client:
         if actor not in self.clients:

@@ -9,11 +9,11 @@ import anyio
 import msgspec
 
 from punchlist import AsyncClient
-from punchlist_apps.common.http.connections import Places
+from punchlist_apps.common.http.connections import ConnectionSlots
 from punchlist_apps.common.http.keys import SESSION_S, Keys, Scope
 from punchlist_apps.common.http.secret_file import SecretFile
-from punchlist_apps.common.http.server import Server, http_server
-from punchlist_apps.common.http.sockets import loopback_sockets
+from punchlist_apps.common.http.server import Server, build_server
+from punchlist_apps.common.http.sockets import open_loopback_sockets
 from punchlist_apps.web.app import Setup, build_app
 from punchlist_testing.daemon import Running, Spawned, running_daemon
 
@@ -107,11 +107,11 @@ class Web:
         return self.secret.value.decode()
 
     def session(self, **scope: Any) -> str:
-        return self.session_of(SESSION_S, **scope)
+        return self.get_session(SESSION_S, **scope)
 
-    def session_of(self, lasts_s: int, **scope: Any) -> str:
+    def get_session(self, lasts_s: int, **scope: Any) -> str:
         """A session token of a scope that ends after some seconds."""
-        found = self.keys.redeem(self.keys.ticket(Scope(**scope), lasts_s))
+        found = self.keys.redeem(self.keys.issue_ticket(Scope(**scope), lasts_s))
         assert found is not None
         return found.token
 
@@ -183,9 +183,9 @@ async def served(
     async with AsyncExitStack() as stack:
         meant = daemon or await stack.enter_async_context(running_daemon(tmp_path))
         client = AsyncClient(socket=meant.socket, autostart=False, name="punch web", timeout_s=timeout_s)
-        sockets = loopback_sockets(0)
-        places = Places(600, lambda token: keys.scope(token) is not None)
-        server = http_server(build_app(client, keys, ending, Setup(**setup)), places, ending)
+        sockets = open_loopback_sockets(0)
+        places = ConnectionSlots(600, lambda token: keys.read_scope(token) is not None)
+        server = build_server(build_app(client, keys, ending, Setup(**setup)), places, ending)
         web = Web(meant, server, sockets[0].getsockname()[1], keys, secret)
         async with anyio.create_task_group() as group:
             group.start_soon(server.serve, sockets)

@@ -23,7 +23,7 @@ import uvicorn
 from fixtures import mount
 
 from punchlist.clients.aio import AsyncClient
-from punchlist_apps.mcp.serve import build_http_app, loopback_sockets
+from punchlist_apps.mcp.serve import build_http_app, open_loopback_sockets
 from punchlist_apps.mcp.server import Setup, build
 from punchlist_testing.daemon import Spawned, spawned_daemon
 
@@ -101,7 +101,7 @@ def install(place: Path, node_path: str) -> None:
 @contextmanager
 def served(daemon: Spawned, *, fixtures: bool) -> Generator[str]:
     """Our server over HTTP, without a token, which the suites can't show; its address."""
-    sockets = loopback_sockets(0)
+    sockets = open_loopback_sockets(0)
     port = sockets[0].getsockname()[1]
     servers: list[uvicorn.Server] = []
     started = threading.Event()

@@ -14,7 +14,7 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import show_error
 from punchlist_apps.cli.printing.next_step import advise_rejected_heading
-from punchlist_apps.common.terminal.render import task_lines
+from punchlist_apps.common.terminal.render import format_task
 
 MAX_LEASE_MS = 86_400_000
 """Lease of a task that a person has started: the longest that the daemon accepts."""
@@ -57,5 +57,5 @@ def show_claim(context: Context, result: Any) -> int:
         )
     paths = result.get("paths") or [result.get("path", ()), *((),) * len(tasks)]
     for task, path in () if context.args.json else zip(tasks, paths, strict=False):
-        context.print_lines(task_lines(task, context.style, path=path))
+        context.print_lines(format_task(task, context.style, path=path))
     return 0 if tasks else REFUSED

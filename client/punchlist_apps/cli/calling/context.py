@@ -15,7 +15,7 @@ from punchlist.base.text import safe, safe_block, safe_json, task_id
 from punchlist.connection.launch import Target
 from punchlist_apps.cli.printing.failure import UnknownList, UsageError
 from punchlist_apps.common import wire
-from punchlist_apps.common.terminal.style import Style, style_of, write
+from punchlist_apps.common.terminal.style import Style, detect_style, write
 from punchlist_schemas.build import build_stamp, is_same_code
 from punchlist_schemas.directory import OUTSIDE, DirectoryList
 from punchlist_schemas.repository import stem_of
@@ -39,7 +39,7 @@ class Context:
 
     def __init__(self, args: Namespace) -> None:
         self.args = args
-        self.style: Style = style_of(os.environ, now=int(time.time() * 1000))
+        self.style: Style = detect_style(os.environ, now=int(time.time() * 1000))
         self.truncation = ""
         """Why the printed list is incomplete; reported when the command ends."""
         self.target = Target(args.socket, args.data_dir, autostart=False if args.no_autostart else None)
@@ -118,7 +118,7 @@ class Context:
         if self._caller is None:
             from punchlist_apps.cli.calling.sync_link import Caller
 
-            wire.keep_mirrors(self.target)
+            wire.ensure_mirrors_run(self.target)
             self._caller = Caller(self.target, **self.options)
             # Connect now: `open` reports a missing daemon, while a call would retry until its deadline.
             hello = self._caller.open()
@@ -164,13 +164,13 @@ class Context:
         another build, and for errors and waits.
         """
         result: dict[str, Any] | None = None
-        key = wire.taken_key()
+        key = wire.take_key()
         if self._caller is None and key is None and "wait_ms" not in params and (writes or method in _READS):
             result = wire.call(self.target, method, params, writes=writes, same_build=True)
-            key = wire.taken_key()
+            key = wire.take_key()
         if result is None:
             result = self.caller.call(method, params | ({"key": key} if key else {}))
-            wire.completed.append((method, params, result))
+            wire.completed_calls.append((method, params, result))
         assert result is not None, "a caller returns a result or raises"
         if damage := result.get("damaged"):
             self.note_truncation(damage["seq"], damage["reason"])
@@ -205,7 +205,7 @@ class Context:
         # A person may have mistyped the name of a list, so tell them when the change creates one.
         may_be_new = bool(named) and sys.stderr.isatty() and not self.find_list_id(named)
         result = self.send(method, members, writes=True)
-        if method == "task.add" and wire.may_restart(result):
+        if method == "task.add" and wire.may_have_restarted_list(result):
             from punchlist_apps.cli.printing import deletions
 
             page = self.send("event.read", deletions.build_first_event_params(self.conversation))

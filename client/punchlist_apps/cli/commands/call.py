@@ -48,7 +48,7 @@ def run_call(context: Context) -> int:
     if "actor" in fields and args.actor:
         params.setdefault("actor", args.actor)
     result = context.caller.call(row.name, params)
-    wire.completed.append((row.name, params, result))
+    wire.completed_calls.append((row.name, params, result))
     if args.json or not context.style.terminal:
         context.print_json(result)
     else:

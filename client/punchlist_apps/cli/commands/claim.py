@@ -7,15 +7,20 @@ from punchlist_apps.cli.calling.claims import claim_tasks, show_claim
 from punchlist_apps.cli.calling.context import Context, parse_task_ids
 from punchlist_apps.cli.calling.names import resolve_names
 from punchlist_apps.cli.parsing.arguments import TASKS, Argument, Usage, owner_option, value
-from punchlist_apps.common.terminal.argument_types import lease, milliseconds, positive, whole
-from punchlist_apps.common.terminal.render import task_lines
+from punchlist_apps.common.terminal.argument_types import (
+    parse_duration,
+    parse_lease,
+    parse_positive,
+    parse_whole_number,
+)
+from punchlist_apps.common.terminal.render import format_task
 
 _HOLDER = owner_option("change this owner's claim (default: PUNCHLIST_OWNER, else the actor)")
 _OWNER = owner_option("claim for this owner (default: PUNCHLIST_OWNER, else the actor)")
 _CLAIMS = (
     _OWNER,
-    value("--lease", text="keep the claim this long, at most 24h (default: 1h)", metavar="TIME", type=lease),
-    value("--wait", text="wait for a task this long, such as 30s or 10m", metavar="TIME", type=milliseconds),
+    value("--lease", text="keep the claim this long, at most 24h (default: 1h)", metavar="TIME", type=parse_lease),
+    value("--wait", text="wait for a task this long, such as 30s or 10m", metavar="TIME", type=parse_duration),
 )
 
 COMMANDS = {
@@ -27,12 +32,16 @@ COMMANDS = {
                 {"metavar": "ID", "nargs": "*"},
             ),
             *_CLAIMS,
-            value("-n", "--count", text="claim at most N of the next ready tasks", metavar="N", type=positive),
+            value("-n", "--count", text="claim at most N of the next ready tasks", metavar="N", type=parse_positive),
         ),
         ("punch queue claim --owner ann", "punch queue claim 3 --lease 2h", "punch queue claim --wait 10m"),
     ),
     "release": Usage(
-        (TASKS, _HOLDER, value("--fence", text="refuse unless the claim has this fence", metavar="N", type=whole)),
+        (
+            TASKS,
+            _HOLDER,
+            value("--fence", text="refuse unless the claim has this fence", metavar="N", type=parse_whole_number),
+        ),
         ("punch queue release 3 --owner ann",),
     ),
     "renew": Usage(
@@ -43,9 +52,9 @@ COMMANDS = {
                 "--lease",
                 text="keep the claim this long from now (default: its original time)",
                 metavar="TIME",
-                type=lease,
+                type=parse_lease,
             ),
-            value("--fence", text="refuse unless the claim has this fence", metavar="N", type=whole),
+            value("--fence", text="refuse unless the claim has this fence", metavar="N", type=parse_whole_number),
         ),
         ("punch queue renew 3 --lease 2h",),
     ),
@@ -67,7 +76,7 @@ def run_release(context: Context) -> int:
     for task in parse_task_ids(context.args.tasks) or ():
         owner = _resolve_holder(context, task)
         result = context.change("task.release", task=task, owner=owner, fence=context.args.fence)
-        context.answer(result, task_lines(result["task"], context.style))
+        context.answer(result, format_task(result["task"], context.style))
     return 0
 
 
@@ -85,5 +94,5 @@ def run_renew(context: Context) -> int:
     for task in parse_task_ids(args.tasks) or ():
         members = {"owner": _resolve_holder(context, task), "lease_ms": args.lease, "fence": args.fence}
         result = context.change("task.renew", task=task, **members)
-        context.answer(result, task_lines(result["task"], context.style))
+        context.answer(result, format_task(result["task"], context.style))
     return 0

@@ -120,17 +120,17 @@ def _check_hosts() -> Iterator[Finding]:
     from punchlist_apps.common import extras
     from punchlist_apps.hosts import health
 
-    entries = list(health.installed(os.environ, os.getcwd()))
+    entries = list(health.find_commands(os.environ, os.getcwd()))
     if extras.is_installed():
         yield Finding("extra mcp", "ok", "installed")
     else:
-        yield Finding("extra mcp", "warn" if entries else "ok", extras.MISSING, extras.install())
+        yield Finding("extra mcp", "warn" if entries else "ok", extras.MISSING, extras.build_install_command())
     for entry in entries:
-        trouble, advice = health.trouble(entry, os.environ)
+        trouble, advice = health.check_command(entry, os.environ)
         if trouble:
             yield Finding(entry.title, "fail", trouble, advice or f"punch setup {entry.host} --scope {entry.scope}")
         else:
-            yield Finding(entry.title, "ok", entry.shown)
+            yield Finding(entry.title, "ok", entry.text)
 
 
 def _check_extras(data_dir: str) -> Iterator[Finding]:
@@ -141,11 +141,13 @@ def _check_extras(data_dir: str) -> Iterator[Finding]:
     for name in _find_needed_extras(data_dir):
         if name in missing:
             problem = f"a space needs the extra {name}, which is not installed"
-            yield Finding(f"extra {name}", "warn", problem, f"{extras.install(name)}; then: punch daemon stop")
+            yield Finding(
+                f"extra {name}", "warn", problem, f"{extras.build_install_command(name)}; then: punch daemon stop"
+            )
     if missing:
         # The daemon can't know how it was installed: its errors about spaces refer to this line.
         example = "shared" if "shared" in missing else missing[0]
-        advice = f"to install one, such as {example}: {extras.install(example)}"
+        advice = f"to install one, such as {example}: {extras.build_install_command(example)}"
         yield Finding("extras", "ok", f"not installed: {', '.join(missing)}", advice)
 
 

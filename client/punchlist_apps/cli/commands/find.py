@@ -7,8 +7,8 @@ from punchlist.base.text import one_line, safe
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag, value
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.common.terminal.argument_types import positive
-from punchlist_apps.common.terminal.render import task_lines
+from punchlist_apps.common.terminal.argument_types import parse_positive
+from punchlist_apps.common.terminal.render import format_task
 from punchlist_schemas.vocabulary import STATUSES
 
 COMMANDS = {
@@ -21,7 +21,7 @@ COMMANDS = {
             choice(
                 "-s", "--status", text="show only tasks with this status; repeatable", choices=STATUSES, action="append"
             ),
-            value("-n", "--limit", text="show at most N tasks (default: 50)", metavar="N", type=positive),
+            value("-n", "--limit", text="show at most N tasks (default: 50)", metavar="N", type=parse_positive),
         ),
         ("punch find lexer", "punch find --all cert", "punch find '\"renew the\"' -s pending"),
     ),
@@ -57,7 +57,7 @@ def _format_hits(context: Context, result: dict[str, Any]) -> Iterable[str]:
         if context.args.all and hit["conversation"] != heading:
             heading = hit["conversation"]
             yield style.paint("title", safe(heading))
-        yield task_lines(hit["task"], style)[0]
+        yield format_task(hit["task"], style)[0]
         excerpt = one_line(hit.get("excerpt", ""))
         if excerpt and excerpt != hit["task"]["title"]:
             yield style.paint("dim", f"      {safe(excerpt)}")

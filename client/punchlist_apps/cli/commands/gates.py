@@ -11,8 +11,8 @@ from punchlist_apps.cli.calling.context import Context, parse_task_ids
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_refusal
-from punchlist_apps.common.terminal.argument_types import milliseconds
-from punchlist_apps.common.terminal.render import detail_lines, step_lines, task_lines
+from punchlist_apps.common.terminal.argument_types import parse_duration
+from punchlist_apps.common.terminal.render import format_details, format_step, format_task
 
 COMMANDS = {
     "approve": Usage(
@@ -42,7 +42,7 @@ COMMANDS = {
                 "--timeout",
                 text="fail a check that takes longer (default: 10m)",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
                 default=600_000,
             ),
             flag("--once", text="check the tasks that wait now, and exit"),
@@ -58,7 +58,7 @@ def run_approve(context: Context) -> int:
     tasks = parse_task_ids(args.tasks)
     if tasks is None:
         result = context.read("task.list", waits_for="yes")
-        lines = [line for task in result["tasks"] for line in task_lines(task, context.style)]
+        lines = [line for task in result["tasks"] for line in format_task(task, context.style)]
         return context.answer(result, lines or ["no task waits for approval"])
     code = 0
     for id in tasks:
@@ -74,7 +74,7 @@ def run_approve(context: Context) -> int:
             code = show_refusal(error, "approve")
         else:
             was_completed = task["status"] == "completed"
-            lines = [f"#{safe(id)} was already completed"] if was_completed else step_lines(result, context.style)
+            lines = [f"#{safe(id)} was already completed"] if was_completed else format_step(result, context.style)
             context.answer(result, lines)
     return code
 
@@ -85,7 +85,7 @@ def _confirm_approval(context: Context, task: dict[str, Any]) -> bool:
         return True
     if not context.can_ask:
         raise UsageError("approve needs a person at a terminal; if you are one, add --yes")
-    context.print_lines(detail_lines(task, context.style))
+    context.print_lines(format_details(task, context.style))
     return context.confirm(f"Does #{safe(task['id'])} count as completed?")
 
 

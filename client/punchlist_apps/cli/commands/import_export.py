@@ -18,8 +18,8 @@ from punchlist_apps.cli.printing.import_lines import format_changes, format_rema
 from punchlist_apps.common.terminal.style import write
 from punchlist_apps.files.importers import export, formats, markdown
 from punchlist_apps.files.importers.draft import Draft
-from punchlist_apps.files.importers.formats import FORMS
-from punchlist_apps.files.importers.matching import Comparison, compare, replacement
+from punchlist_apps.files.importers.formats import FORMATS
+from punchlist_apps.files.importers.matching import Comparison, compare, plan_replacement
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.system.atomic import atomic_write
 
@@ -33,7 +33,7 @@ COMMANDS = {
                 "--from",
                 "--format",
                 text="read this format (default: detected from the file)",
-                choices=(*FORMS,),
+                choices=(*FORMATS,),
                 dest="form",
             ),
             flag("--dry-run", text="show what would change, without changing it"),
@@ -82,7 +82,7 @@ def run_import(context: Context) -> int:
     """Add and update tasks from a file, all or none."""
     args = context.args
     _report(context, f"reading {args.file}", args.file)
-    draft = formats.drafted(formats.documents(args.file), args.form or "")
+    draft = formats.build_draft(formats.read_documents(args.file), args.form or "")
     if args.strict:
         _reject_losses(draft)
     if args.dry_run:
@@ -104,7 +104,7 @@ def _compare(context: Context, draft: Draft) -> tuple[Comparison, int]:
     current = context.call("task.list", conversation=context.conversation)
     now = round(time.time() * 1000)
     if args.replace:
-        return replacement(draft, current["tasks"], now=now, take_status=args.take_status), current["version"]
+        return plan_replacement(draft, current["tasks"], now=now, take_status=args.take_status), current["version"]
     return compare(draft, current["tasks"], now=now, take_status=args.take_status), current["version"]
 
 
@@ -154,7 +154,7 @@ def _report(context: Context, text: str, path: str = "") -> None:
 
 def _reject_losses(draft: Draft) -> None:
     """Reject a draft that lacks or changes anything in the file but prose."""
-    losses = [loss for loss in (*draft.passed.values(), *draft.changed.values()) if loss.text not in _PROSE]
+    losses = [loss for loss in (*draft.skipped.values(), *draft.converted.values()) if loss.text not in _PROSE]
     if losses:
         first = losses[0]
         more = f", and {len(losses) - 1} more kinds; to see them, leave out --strict" if len(losses) > 1 else ""
@@ -199,4 +199,4 @@ def _render(context: Context, form: str) -> Iterator[str]:
         yield markdown.write([task for _, task in rows], [depth for depth, _ in rows])
         return
     conversation = context.read("conversation.get")["conversation"]
-    yield json.dumps(export.value(conversation, tasks), ensure_ascii=False, indent=2) + "\n"
+    yield json.dumps(export.build_export(conversation, tasks), ensure_ascii=False, indent=2) + "\n"

@@ -9,19 +9,19 @@ from punchlist_apps.cli.calling.events import read_events, stream_events
 from punchlist_apps.cli.calling.names import match_names, resolve_names
 from punchlist_apps.cli.parsing.arguments import Usage, flag, value
 from punchlist_apps.cli.printing.failure import UnknownName
-from punchlist_apps.common.terminal.argument_types import past, whole
+from punchlist_apps.common.terminal.argument_types import parse_past_time, parse_whole_number
 from punchlist_apps.common.terminal.event_lines import EventFormatter
 
 COMMANDS = {
     "log": Usage(
         (
             flag("-f", "--follow", text="keep printing new events"),
-            value("-n", "--limit", text="show only the last N events", metavar="N", type=whole),
+            value("-n", "--limit", text="show only the last N events", metavar="N", type=parse_whole_number),
             value(
                 "--since",
                 text="show only events since this time, such as 10m, yesterday or 2026-12-24",
                 metavar="TIME",
-                type=past,
+                type=parse_past_time,
             ),
             value("--task", text="show only events of this task", metavar="ID"),
             flag("--all-conversations", text="show the events of all lists"),
@@ -48,7 +48,7 @@ def run_log(context: Context) -> int:
     last: deque[tuple[dict[str, Any], str]] = deque(maxlen=args.limit)
     position = 0
     for event in read_events(context, everywhere=args.all_conversations):
-        line = formatter.line(event)
+        line = formatter.format(event)
         if filter_.matches(event):
             last.append((event, line))
         position = event["seq"]
@@ -57,7 +57,7 @@ def run_log(context: Context) -> int:
         context.note("no matching events; to see all: punch log")
     if args.follow and not context.truncation:
         for event in stream_events(context, after=position, everywhere=args.all_conversations):
-            line = formatter.line(event)
+            line = formatter.format(event)
             if filter_.matches(event):
                 _print(context, [(event, line)])
     return 0

@@ -13,8 +13,8 @@ from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, parse_na
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import extras, wire
-from punchlist_apps.common.terminal.argument_types import port
-from punchlist_apps.hosts.sessions import Sessions, host_process, session_of
+from punchlist_apps.common.terminal.argument_types import parse_port
+from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_session
 from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.vocabulary import MCP_CLIENT
 
@@ -34,7 +34,7 @@ COMMANDS = {
                 "--port",
                 text="with --http: listen on this port (default: 8321)",
                 metavar="PORT",
-                type=port,
+                type=parse_port,
                 default=8321,
             ),
             Argument(
@@ -63,9 +63,9 @@ def run_mcp(context: Context) -> int:
     dialects = tuple(args.dialect or ("native",))
     _check_options(args, dialects)
     if not extras.is_installed():
-        show_error("configuration", extras.MISSING, extras.install())
+        show_error("configuration", extras.MISSING, extras.build_install_command())
         return CONFIGURATION
-    wire.keep_mirrors(context.target)
+    wire.ensure_mirrors_run(context.target)
     import anyio
 
     from punchlist_apps.mcp.agents import Agents
@@ -97,9 +97,9 @@ def run_mcp(context: Context) -> int:
                 error.strerror = "in use by another program; use another with --port"
             raise
     else:
-        sessions = Sessions(context.target.data_dir, host_process())
+        sessions = Sessions(context.target.data_dir, find_host_process())
         place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", name or "", *dialects))
-        setup = setup._replace(agents=Agents(args.actor, sessions, session_of(os.environ), place))
+        setup = setup._replace(agents=Agents(args.actor, sessions, get_session(os.environ), place))
         # The reader of standard input blocks in a thread, which no handler could interrupt.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         anyio.run(serve_stdio, options, setup)

@@ -15,7 +15,7 @@ from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag, 
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, LOST_RACE, REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
-from punchlist_apps.common.terminal.argument_types import milliseconds
+from punchlist_apps.common.terminal.argument_types import parse_duration
 
 COMMANDS = {
     "mirror": Usage(
@@ -33,7 +33,9 @@ COMMANDS = {
                 text="write one file per list (checklist, the default) or one per task (claude)",
                 choices=("checklist", "claude"),
             ),
-            value("--idle", text="with run: exit after this long without a change", metavar="TIME", type=milliseconds),
+            value(
+                "--idle", text="with run: exit after this long without a change", metavar="TIME", type=parse_duration
+            ),
         ),
         (
             "punch mirror add PLAN.md",
@@ -101,7 +103,7 @@ def _start(context: Context) -> str:
 
     data_dir = context.target.data_dir
     if context.target.autostart:
-        autostart.ensure(context.target.socket, data_dir, retry=True)
+        autostart.ensure_running(context.target.socket, data_dir, retry=True)
         return "  a background process updates it; to see problems: punch mirror list"
     return "  to keep it updated: punch mirror run"
 

@@ -9,8 +9,8 @@ from punchlist_apps.cli.calling.context import Context, parse_task_id
 from punchlist_apps.cli.parsing.arguments import Usage, flag, owner_option, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
-from punchlist_apps.common.terminal.argument_types import lease, milliseconds
-from punchlist_apps.common.terminal.render import nothing_left, task_lines
+from punchlist_apps.common.terminal.argument_types import parse_duration, parse_lease
+from punchlist_apps.common.terminal.render import format_nothing_left, format_task
 
 COMMANDS = {
     "next": Usage(
@@ -25,8 +25,10 @@ COMMANDS = {
             ),
             value("-r", "--result", text="first complete your task, with this result"),
             owner_option("claim it for this owner (default: PUNCHLIST_OWNER, else the actor)"),
-            value("--lease", text="keep the claim this long, at most 24h (default: 1h)", metavar="TIME", type=lease),
-            value("--wait", text="wait for a task this long, such as 30s or 10m", metavar="TIME", type=milliseconds),
+            value(
+                "--lease", text="keep the claim this long, at most 24h (default: 1h)", metavar="TIME", type=parse_lease
+            ),
+            value("--wait", text="wait for a task this long, such as 30s or 10m", metavar="TIME", type=parse_duration),
         ),
         ("punch next", "punch next --take", 'punch next --owner ann --result "in docs/copy.md"'),
     ),
@@ -85,7 +87,7 @@ def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
     members = {"task": tasks[0]["id"], "fence": tasks[0].get("fence"), "result_summary": args.result}
     result = context.change("task.set_status", status="completed", **members)
     if not args.json:
-        context.print_lines(task_lines(result["task"], context.style))
+        context.print_lines(format_task(result["task"], context.style))
     return None
 
 
@@ -96,7 +98,7 @@ def _show(context: Context, tasks: list[dict[str, Any]], note: str) -> int:
     results = [context.read("task.get", task=task["id"]) for task in tasks]
     lines: list[str] = []
     for result in results:
-        lines += task_lines(result["task"], context.style, path=result.get("path", ()))
+        lines += format_task(result["task"], context.style, path=result.get("path", ()))
     path = {"path": results[0]["path"]} if "path" in results[0] else {}
     return context.answer({"task": results[0]["task"], "tasks": [result["task"] for result in results], **path}, lines)
 
@@ -108,7 +110,7 @@ def _report_none(context: Context, result: dict[str, Any]) -> int:
         return show_claim(context, result)
     if any(counts.values()):
         failed = counts["failed"]
-        return context.answer(result, [nothing_left(failed) if failed else "all tasks are finished"])
+        return context.answer(result, [format_nothing_left(failed) if failed else "all tasks are finished"])
     if context.args.json:
         context.print_json(result)
     else:

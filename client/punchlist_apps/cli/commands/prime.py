@@ -22,9 +22,9 @@ from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Usage, flag, value
 from punchlist_apps.common import autostart, plain_json, wire
-from punchlist_apps.hosts.briefing import briefing, reminder, what_changed
+from punchlist_apps.hosts.briefing import build_briefing, build_news, build_reminder
 from punchlist_apps.hosts.read_positions import ReadPosition, ReadPositions
-from punchlist_apps.hosts.sessions import Sessions, agent_name, host_process, key_of
+from punchlist_apps.hosts.sessions import Sessions, build_agent_name, find_host_process, hash_session
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 
 COMMANDS = {
@@ -60,7 +60,7 @@ class HookInput:
 
     def __init__(self, text: bytes) -> None:
         defaults = {name: value for name, value in vars(HookInput).items() if not name.startswith("_")}
-        vars(self).update(plain_json.members(text, defaults))
+        vars(self).update(plain_json.read_members(text, defaults))
 
 
 def run_prime(context: Context) -> int:
@@ -78,30 +78,32 @@ def run_prime(context: Context) -> int:
             if context.truncation:
                 context.note(f"punchlist: {context.truncation}")
                 context.truncation = ""
-    return _prime(context, context.args.session or "", context.args.actor or "", "", briefing)
+    return _prime(context, context.args.session or "", context.args.actor or "", "", build_briefing)
 
 
 def _run_hook(context: Context, event: HookInput) -> int:
     if event.hook_event_name == "SessionEnd":
         return _leave(context, event)
     if event.hook_event_name != "Stop":
-        autostart.ensure(context.target.socket, context.target.data_dir)
+        autostart.ensure_running(context.target.socket, context.target.data_dir)
     session = event.session_id or context.args.session or ""
     own = context.args.actor or ""
     if session and not own:
         # The host's MCP server reads this record, so that both use the same agent name.
-        own = agent_name(HOST, Sessions(context.target.data_dir, host_process()).note(session, event.source))
+        own = build_agent_name(
+            HOST, Sessions(context.target.data_dir, find_host_process()).record(session, event.source)
+        )
     if event.hook_event_name == "Stop":
         return _stop(context, session, own, event)
-    brief = what_changed if event.hook_event_name == "UserPromptSubmit" else briefing
+    brief = build_news if event.hook_event_name == "UserPromptSubmit" else build_briefing
     return _prime(context, session, own, event.cwd, brief)
 
 
 def _leave(context: Context, event: HookInput) -> int:
     """Report that the session's agent has left. After `/clear` the same agent continues. Starts no daemon."""
     if event.session_id and event.reason != "clear":
-        sessions = Sessions(context.target.data_dir, host_process())
-        own = context.args.actor or agent_name(HOST, sessions.agent(key_of(event.session_id)))
+        sessions = Sessions(context.target.data_dir, find_host_process())
+        own = context.args.actor or build_agent_name(HOST, sessions.find_agent(hash_session(event.session_id)))
         wire.call(context.target, "agent.leave", {"agent": own})
     return 0
 
@@ -111,7 +113,7 @@ def _prime(  # noqa: PLR0913 - agent, place and text are independent
 ) -> int:
     name = _resolve_list(context, session, cwd)
     positions = ReadPositions(context.target.data_dir)
-    position = positions.of(session, name) if session else ReadPosition()
+    position = positions.load(session, name) if session else ReadPosition()
     epoch, changes, seq = _read_changes(context, name, position) if session else ("", [], None)
     result = context.call("task.list", conversation=name)
     if seq is None:
@@ -147,7 +149,7 @@ def _stop(context: Context, session: str, own: str, event: HookInput) -> int:
         return 0
     name = _resolve_list(context, session, event.cwd)
     positions = ReadPositions(context.target.data_dir)
-    position = positions.of(session, name)
+    position = positions.load(session, name)
     result = context.call("task.list", conversation=name, status="in_progress")
     tasks = result["tasks"]
     own_tasks = [task for task in tasks if belongs_to_agent(task.get("owner", ""), own)]
@@ -158,7 +160,7 @@ def _stop(context: Context, session: str, own: str, event: HookInput) -> int:
         return 0
     reminded = tuple(_build_stamp(task) for task in own_tasks)
     positions.save(session, name, ReadPosition(position.epoch, position.seq, reminded))
-    context.print_json({"decision": "block", "reason": reminder(result.get("name", name), fresh)})
+    context.print_json({"decision": "block", "reason": build_reminder(result.get("name", name), fresh)})
     return 0
 
 

@@ -14,7 +14,12 @@ from punchlist_apps.cli.running.display import Display
 from punchlist_apps.cli.running.guard import start_guard
 from punchlist_apps.cli.running.lanes import Lanes, Plan
 from punchlist_apps.cli.running.notify import Notifier
-from punchlist_apps.common.terminal.argument_types import group, milliseconds, positive, whole
+from punchlist_apps.common.terminal.argument_types import (
+    parse_duration,
+    parse_group_limit,
+    parse_positive,
+    parse_whole_number,
+)
 from punchlist_schemas.rendezvous import data_dir, socket_path
 
 COMMANDS = {
@@ -26,33 +31,40 @@ COMMANDS = {
                 {"metavar": "COMMAND", "nargs": "+"},
                 "command",
             ),
-            value("-j", "--jobs", text="run N commands at a time (default: 1)", metavar="N", type=positive, default=1),
+            value(
+                "-j",
+                "--jobs",
+                text="run N commands at a time (default: 1)",
+                metavar="N",
+                type=parse_positive,
+                default=1,
+            ),
             flag("-k", "--keep-going", text="continue after a failure, even if the list stops at failures"),
             value(
                 "--timeout",
                 text="stop a command after this time, such as 90s or 10m",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
             ),
             flag("-f", "--follow", text="wait for new tasks when none is left"),
             value(
                 "--group",
                 text="run N more commands at a time for tasks with this label only; repeatable",
                 metavar="LABEL=N",
-                type=group,
+                type=parse_group_limit,
                 action="append",
             ),
             value(
                 "--retries",
                 text="retry a task up to N times when its command fails (default: 0)",
                 metavar="N",
-                type=whole,
+                type=parse_whole_number,
             ),
             value(
                 "--retry-delay",
                 text="wait this long before the first retry, then double it up to 1h (default: 10s)",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
                 default=10_000,
             ),
             flag("--restart-failed", text="first make all failed tasks pending again"),

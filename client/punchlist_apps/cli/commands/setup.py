@@ -16,10 +16,10 @@ from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import autostart
-from punchlist_apps.hosts.catalog import HOSTS, Host, Place, host_named
-from punchlist_apps.hosts.check import ServerError, tools_of
+from punchlist_apps.hosts.catalog import HOSTS, Host, Place, get_host
+from punchlist_apps.hosts.check import ServerError, list_tools
 from punchlist_apps.hosts.configure import Change, Configurator, SetupError
-from punchlist_apps.hosts.host_command import OwnCommand
+from punchlist_apps.hosts.host_command import HostCommand
 from punchlist_schemas.project_file import is_conversation_id
 
 _HOSTS = tuple(host.name for host in HOSTS)
@@ -68,21 +68,21 @@ def run_setup(context: Context) -> int:
     if args.host not in _HOSTS:
         plugin = EDITORS.get(args.host)
         return _set_up_editor(context, plugin) if plugin else _set_up_extension(context)
-    host = host_named(args.host)
+    host = get_host(args.host)
     place = _build_place(context, host)
     files = Configurator(context.target.data_dir, context.note)
     try:
         if args.print:
-            changes = [files.plan(file, remove=args.remove) for file in host.files(place)]
+            changes = [files.plan(file, remove=args.remove) for file in host.list_edits(place)]
             lines = _format_plan(host, place, changes, remove=args.remove)
             return context.answer(_build_value(host, changes), lines)
         if not args.remove:
-            tools_of([place.punch, *place.arguments], place.env)
+            list_tools([place.punch, *place.arguments], place.env)
         # --remove --tasks removes only the setting for tasks.
         changes_host = not (args.remove and args.tasks)
         changes = files.change(host, place, remove=args.remove) if changes_host else []
         _record(change.path for change in changes if change.is_change)
-        task_lines = _configure_tasks(context, place)
+        format_task = _configure_tasks(context, place)
     except SetupError as error:
         show_error("unreadable_file", str(error), "nothing was changed; correct the file, then try again")
         return REFUSED
@@ -95,9 +95,9 @@ def run_setup(context: Context) -> int:
         show_error("server", f"the MCP server doesn't start, so nothing was changed: {error}", advice)
         return REFUSED
     if changes_host:
-        lines = [*_format_changes(context, host, changes, files), *task_lines]
+        lines = [*_format_changes(context, host, changes, files), *format_task]
     else:
-        lines = task_lines or ["nothing to remove"]
+        lines = format_task or ["nothing to remove"]
     return context.answer(_build_value(host, changes), lines)
 
 
@@ -189,13 +189,13 @@ def _configure_tasks(context: Context, place: Place) -> list[str]:
     if args.host != "claude-code" or args.scope != "user" or not (args.tasks or args.remove):
         return []
     data_dir = context.target.data_dir
-    folder = os.path.join(place.env.get("CLAUDE_CONFIG_DIR") or place.user_file(".claude"), "tasks")
+    folder = os.path.join(place.env.get("CLAUDE_CONFIG_DIR") or place.get_user_path(".claude"), "tasks")
     is_new = Config(data_dir).set_inbound(folder, enabled=not args.remove)
     if is_new:
         stored.record(f"the setting for {folder}")
     if args.remove:
         return [f"{safe(folder)} is no longer copied; the copied tasks stay"] if is_new else []
-    autostart.ensure(context.target.socket, data_dir)
+    autostart.ensure_running(context.target.socket, data_dir)
     return [f"{safe(folder)} is copied into the projects' lists by the hooks, and never written to"]
 
 
@@ -224,9 +224,9 @@ def _format_plan(host: Host, place: Place, changes: list[Change], *, remove: boo
     changed = [change for change in changes if change.is_change]
     if not changed:
         return [_format_no_change(host, remove=remove)]
-    own = OwnCommand(host, place)
+    own = HostCommand(host, place)
     by_own = changes[0].is_change and own.can_change(changes[0].before, remove=remove)
-    note = [f"# {changes[0].path} is written by: {own.shown(remove=remove)}"] if by_own else []
+    note = [f"# {changes[0].path} is written by: {own.format(remove=remove)}"] if by_own else []
     return [safe_block(line) for line in [*note, *(line for change in changed for line in change.diff())]]
 
 
@@ -238,9 +238,11 @@ def _format_changes(context: Context, host: Host, changes: list[Change], files: 
     lines = [safe_block(line) for change in changed for line in change.diff()]
     if args.remove:
         return [*lines, "", f"{host.title}: removed"]
-    backups = [f"  backup: {safe(files.backup_of(change.path))}" for change in changed if change.first is not None]
+    backups = [
+        f"  backup: {safe(files.get_backup_path(change.path))}" for change in changed if change.original is not None
+    ]
     undo = f"punch setup {host.name} --scope {args.scope} --remove"
-    return [*lines, "", f"{host.title} is set up; {host.then}", *backups, f"  to remove it: {undo}"]
+    return [*lines, "", f"{host.title} is set up; {host.next_step}", *backups, f"  to remove it: {undo}"]
 
 
 def _format_no_change(host: Host, *, remove: bool) -> str:

@@ -13,15 +13,15 @@ from punchlist_apps.cli.parsing.saved_filters import SORTS, load_filter
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_apps.cli.printing.summaries import count_errors
 from punchlist_apps.common import wire
-from punchlist_apps.common.terminal.argument_types import point, positive, when
+from punchlist_apps.common.terminal.argument_types import parse_history_point, parse_positive, parse_time
 from punchlist_apps.common.terminal.render import (
-    detail_lines,
-    header,
-    list_lines,
-    progress,
-    shared_note,
-    since,
-    status_line,
+    format_details,
+    format_header,
+    format_list,
+    format_progress,
+    format_shared_note,
+    format_short_duration,
+    format_status_line,
 )
 from punchlist_apps.common.terminal.style import Style
 from punchlist_schemas.directory import OUTSIDE
@@ -44,18 +44,18 @@ COMMANDS = {
                 "--due",
                 text="show only tasks due by the end of this day, or before this time: today, friday, 7d",
                 metavar="TIME",
-                type=when,
+                type=parse_time,
             ),
             value("--text", text="show only tasks with these words in title, description, labels or notes"),
             choice("--sort", text="sort by this instead of the list's own order", choices=SORTS),
             value("-f", "--filter", text="use the filter that the project file saves under this name", metavar="NAME"),
-            value("-n", "--limit", text="show at most N tasks", metavar="N", type=positive),
+            value("-n", "--limit", text="show at most N tasks", metavar="N", type=parse_positive),
             flag("--line", text="print one line for a shell prompt; print nothing if no daemon runs"),
             value(
                 "--at",
                 text='show the list as it was at a version or a time, such as 12, "10 min ago" or yesterday',
                 metavar="POINT",
-                type=point,
+                type=parse_history_point,
             ),
         ),
         (
@@ -73,7 +73,7 @@ COMMANDS = {
         (
             value("-q", "--query", text="show only lists with this text in their id or title"),
             flag("--active", text="show only lists with unfinished tasks"),
-            value("-n", "--limit", text="show at most N lists (default: 100)", metavar="N", type=positive),
+            value("-n", "--limit", text="show at most N lists (default: 100)", metavar="N", type=parse_positive),
         ),
         ("punch list all --active", "punch lists -q web"),
     ),
@@ -94,8 +94,8 @@ def run_alone(context: Context) -> int:
 
     result = context.read("task.list")
     tasks, style = result["tasks"], context.style
-    note = shared_note(result.get("shared")) or context.find_deletion(result)
-    lines = list_lines(
+    note = format_shared_note(result.get("shared")) or context.find_deletion(result)
+    lines = format_list(
         result.get("name", context.conversation), tasks, result["counts"], style, note=note, folded=style.terminal
     )
     return context.answer(
@@ -160,10 +160,10 @@ def run_list(context: Context) -> int:
         note = "not used yet"
     note = (
         note
-        or shared_note(result.get("shared"))
+        or format_shared_note(result.get("shared"))
         or ("" if filtered or at is not None else context.find_deletion(result))
     )
-    lines = list_lines(
+    lines = format_list(
         result.get("name") or (context.conversation if at is None else context.name),
         tasks,
         result["counts"],
@@ -192,12 +192,14 @@ def _show_prompt(context: Context) -> int:
         return 0
     summary = result.get("conversation", {})
     is_used = bool(summary.get("version"))
-    return context.answer(None, [header(result.get("name", name), summary["counts"], Style())] if is_used else [])
+    return context.answer(
+        None, [format_header(result.get("name", name), summary["counts"], Style())] if is_used else []
+    )
 
 
 def run_show(context: Context) -> int:
     result = context.read("task.get", task=parse_task_id(context.args.task))
-    return context.answer(result, detail_lines(result["task"], context.style, result.get("path", ())))
+    return context.answer(result, format_details(result["task"], context.style, result.get("path", ())))
 
 
 def run_all(context: Context) -> int:
@@ -217,7 +219,7 @@ def run_status(context: Context) -> int:
             return context.answer(None, [line])
         context.target.fail_fast()
         counts = _sum_counts(context)
-        return context.answer(counts, [status_line(counts)])
+        return context.answer(counts, [format_status_line(counts)])
     result = context.call("daemon.status")
     return context.answer(result, _format_status(result, context.style))
 
@@ -225,15 +227,15 @@ def run_status(context: Context) -> int:
 def _format_list(card: dict[str, Any], names: dict[str, str], style: Style) -> str:
     counts = card["counts"]
     id: str = card["conversation"]
-    parts = [f"{progress(counts):>7}  {safe(names.get(id, id))}"]
+    parts = [f"{format_progress(counts):>7}  {safe(names.get(id, id))}"]
     if card.get("title"):
         parts.append(style.paint("dim", safe(card["title"])))
-    if note := shared_note(card.get("shared")):
+    if note := format_shared_note(card.get("shared")):
         parts.append(style.paint("paused", note))
     if counts.get("in_progress"):
         parts.append(style.paint("in_progress", f"{style.glyphs['in_progress']} {counts['in_progress']}"))
     if style.now:
-        parts.append(style.paint("dim", f"{since(style.now - card['updated_at'])} ago"))
+        parts.append(style.paint("dim", f"{format_short_duration(style.now - card['updated_at'])} ago"))
     return "  ".join(parts)
 
 
@@ -264,7 +266,10 @@ def _sum_counts(context: Context) -> dict[str, int]:
 def _format_status(result: dict[str, Any], style: Style) -> Iterable[str]:
     commits = result["commits"]
     facts = (
-        ("daemon", f"punchlistd {result['version']}, pid {result['pid']}, up {since(result['uptime_ms'])}"),
+        (
+            "daemon",
+            f"punchlistd {result['version']}, pid {result['pid']}, up {format_short_duration(result['uptime_ms'])}",
+        ),
         ("socket", result["socket"]),
         ("data", result["data_dir"]),
         (

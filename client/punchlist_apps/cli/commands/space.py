@@ -14,8 +14,8 @@ from punchlist_apps.cli.printing.deletions import describe_deletion
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import StateError, UsageError, show_error
 from punchlist_apps.cli.printing.summaries import format_server
-from punchlist_apps.common.terminal.argument_types import positive
-from punchlist_apps.common.terminal.render import moment
+from punchlist_apps.common.terminal.argument_types import parse_positive
+from punchlist_apps.common.terminal.render import format_time
 from punchlist_apps.common.terminal.style import Style
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ COMMANDS = {
                 "--replicas",
                 text="store each change on N servers (default: 3 in a cluster)",
                 metavar="N",
-                type=positive,
+                type=parse_positive,
             ),
         ),
         (
@@ -193,7 +193,7 @@ def _format_details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]
     for space in spaces:
         yield f"{style.paint('title', safe(space['space']))}  {_format_state(space, style)}"
         facts = {
-            "since": moment(space["since"]) if space.get("since") else "",
+            "since": format_time(space["since"]) if space.get("since") else "",
             "servers": " ".join(map(safe, space["urls"])),
             "version": format_server(space) if space.get("server_version") else "",
             "round trip": f"{space['round_trip_ms']:g} ms"
@@ -210,7 +210,7 @@ def _format_details(spaces: list[dict[str, Any]], style: Style) -> Iterator[str]
             yield f"  list {safe(replica['conversation'])}: {_format_list_state(replica)}{counts}"
         for machine in space.get("machines", ()):
             lists = f", with {', '.join(map(safe, machine['lists']))}" if machine.get("lists") else ""
-            yield f"  machine {safe(machine_of(machine['member']))}: last seen {moment(machine['seen_at'])}{lists}"
+            yield f"  machine {safe(machine_of(machine['member']))}: last seen {format_time(machine['seen_at'])}{lists}"
 
 
 def run_remove(context: Context) -> int:

@@ -8,8 +8,8 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.common.terminal.argument_types import positive
-from punchlist_apps.common.terminal.render import moment
+from punchlist_apps.common.terminal.argument_types import parse_positive
+from punchlist_apps.common.terminal.render import format_time
 
 COMMANDS = {
     "repair": Usage(
@@ -21,7 +21,7 @@ COMMANDS = {
                 text="also remove posts from this position on that another machine may have applied",
                 metavar="POSITION",
                 dest="start",
-                type=positive,
+                type=parse_positive,
             ),
             YES,
         ),
@@ -73,7 +73,7 @@ def _format_posts(result: dict[str, Any], removed: int) -> Iterator[str]:
     elif not posts:
         yield f"every post of {name} in {space} can be applied; if the space lost changes: punch share {name} --repair"
     for post in posts[:_MAX_POSTS]:
-        stored = f" (stored {moment(post['at'])})" if post.get("at") else ""
+        stored = f" (stored {format_time(post['at'])})" if post.get("at") else ""
         yield f"  {safe(post['why'])}{stored}"
         if not post["certain"]:
             yield (

@@ -12,7 +12,7 @@ from punchlist_apps.cli.calling.context import Context, parse_task_ids
 from punchlist_apps.cli.parsing.arguments import TASKS, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import show_error, show_lease_held, show_refusal
-from punchlist_apps.common.terminal.render import FINISHED, since, step_lines, task_lines
+from punchlist_apps.common.terminal.render import FINISHED, format_short_duration, format_step, format_task
 
 _RESTARTABLE = ("paused", "completed", "failed")
 """Statuses from which a task must be set in progress before it can be claimed."""
@@ -94,7 +94,7 @@ def _run(context: Context) -> int:
         result = _set_status(context, tasks[0], status)
     except RequestRefused as error:
         return _show_rejection(context, tasks[0], error)
-    lines = [*step_lines(result, context.style), *_format_earlier_completion(context, result, began)]
+    lines = [*format_step(result, context.style), *_format_earlier_completion(context, result, began)]
     return context.answer(result, lines)
 
 
@@ -130,7 +130,7 @@ def _format_earlier_completion(context: Context, result: dict[str, Any], began: 
         event = recorded["event"]
         if event.get("task") == task["id"] and event.get("to") == "completed":
             by = f" by {safe(recorded['actor'])}"
-    age = since(began - task["status_changed_at"])
+    age = format_short_duration(began - task["status_changed_at"])
     return [context.style.paint("dim", f"    was already completed{by} {age} ago")]
 
 
@@ -140,11 +140,11 @@ def run_start(context: Context) -> int:
     if len(tasks) == 1:
         try:
             result = context.change("task.claim", **_build_claim(context, tasks[0]))
-            return context.answer(result, task_lines(result["task"], context.style, path=result.get("path", ())))
+            return context.answer(result, format_task(result["task"], context.style, path=result.get("path", ())))
         except RequestRefused as error:
             if isinstance(error, LeaseHeld) and error.owner == context.owner:
                 result = context.read("task.get", task=tasks[0])
-                return context.answer(result, task_lines(result["task"], context.style))
+                return context.answer(result, format_task(result["task"], context.style))
             if not isinstance(error, IllegalTransition) or error.from_ not in _RESTARTABLE:
                 return _show_rejection(context, tasks[0], error)
     changes: Changes = {}
@@ -156,7 +156,7 @@ def run_start(context: Context) -> int:
             changes[task] = task_changes
     started, apply_code = _apply(context, changes)
     for task in started:
-        context.answer({"task": task, "fence": task.get("fence")}, task_lines(task, context.style))
+        context.answer({"task": task, "fence": task.get("fence")}, format_task(task, context.style))
     return apply_code or code
 
 
@@ -206,13 +206,13 @@ def _run_many(context: Context, changes: Changes) -> int:
     rest = {"unblocked": _find_unblocked(context, done), "next_task": None, "remaining": remaining}
     if done[-1]["status"] not in ("pending", "in_progress"):
         rest["next_task"] = context.read("task.explain").get("next")
-    *_, closing = step_lines({"task": done[-1], **rest}, context.style)
+    *_, closing = format_step({"task": done[-1], **rest}, context.style)
     context.print_lines([*(line for task in done for line in _format_task(context, task)), closing])
     return code
 
 
 def _format_task(context: Context, task: dict[str, Any]) -> list[str]:
-    lines = task_lines(task, context.style)
+    lines = format_task(task, context.style)
     if context.args.command == "resume" and task["status"] == "pending" and task.get("attempts"):
         lines.append(context.style.paint("dim", "    its session has left: anyone can claim it"))
     return lines

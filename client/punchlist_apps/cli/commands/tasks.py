@@ -10,9 +10,9 @@ from punchlist_apps.cli.calling.names import is_known_name, resolve_new_name
 from punchlist_apps.cli.parsing.arguments import TASK, TASKS, YES, Argument, Usage, choice, flag, owner_option, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
-from punchlist_apps.common.terminal.argument_types import when, work
-from punchlist_apps.common.terminal.render import cut, task_lines
-from punchlist_apps.common.wire import are_titles
+from punchlist_apps.common.terminal.argument_types import parse_estimate, parse_time
+from punchlist_apps.common.terminal.render import format_task, truncate
+from punchlist_apps.common.wire import are_several_titles
 from punchlist_schemas.vocabulary import PRIORITIES, STATUSES, is_heading
 
 _MEMBERS = (
@@ -23,10 +23,13 @@ _MEMBERS = (
     value("--parent", text="make it a subtask of this task", metavar="ID"),
     value("--label", text="add this label; repeatable", metavar="LABEL", action="append"),
     value(
-        "--due", text="set the due time, such as 2026-12-24, friday, 3d or 'tomorrow 17:00'", metavar="TIME", type=when
+        "--due",
+        text="set the due time, such as 2026-12-24, friday, 3d or 'tomorrow 17:00'",
+        metavar="TIME",
+        type=parse_time,
     ),
-    value("--after-date", text="defer it until this day or time", metavar="TIME", type=when),
-    value("--estimate", text="estimate the work, such as 30m or 4h", metavar="TIME", type=work),
+    value("--after-date", text="defer it until this day or time", metavar="TIME", type=parse_time),
+    value("--estimate", text="estimate the work, such as 30m or 4h", metavar="TIME", type=parse_estimate),
     value(
         "--link",
         text="add a link: url=…, path=src/a.py:12, commit=…, discovered-from=3 or relates-to=4; repeatable",
@@ -104,7 +107,7 @@ def run_add(context: Context) -> int:
     args = context.args
     if not any(word.strip() for word in args.title):
         raise UsageError("the title is empty; say what to do: punch add Write the lexer")
-    if are_titles(args.title):
+    if are_several_titles(args.title):
         import shlex
 
         first, whole = shlex.quote(args.title[0]), shlex.quote(" ".join(args.title))
@@ -130,7 +133,7 @@ def run_add(context: Context) -> int:
         **{name: getattr(args, name) for name in _TEXTS},
         **_build_times(args),
     )
-    return context.answer(result, task_lines(result["task"], context.style))
+    return context.answer(result, format_task(result["task"], context.style))
 
 
 def run_edit(context: Context) -> int:
@@ -161,7 +164,7 @@ def run_edit(context: Context) -> int:
         raise UsageError("nothing to change; name an option, such as --title TEXT")
     head = {"conversation": context.existing_conversation, "task": parse_task_id(args.task), "actor": context.actor}
     result = context.send("task.edit", {**head, **members}, writes=True)
-    return context.answer(result, task_lines(result["task"], context.style))
+    return context.answer(result, format_task(result["task"], context.style))
 
 
 def run_assign(context: Context) -> int:
@@ -180,7 +183,7 @@ def run_assign(context: Context) -> int:
             show_error("illegal_transition", *error)
             continue
         result = context.send("task.edit", {**head, "task": task, "owner": owner}, writes=True)
-        context.answer(result, task_lines(result["task"], context.style))
+        context.answer(result, format_task(result["task"], context.style))
         done += 1
     if owner is not None and is_new and done:
         context.note(
@@ -217,7 +220,7 @@ def run_note(context: Context) -> int:
     result = context.change("task.note", task=parse_task_id(args.task), text=" ".join(args.text))
     task, note = result["task"], result["task"]["notes"][-1]
     line = f"noted on #{safe(task['id'])} {safe(task['title'])}: {safe(one_line(note['text']))}"
-    return context.answer(result, [cut(line, context.style.width, context.style.glyphs["cut"])])
+    return context.answer(result, [truncate(line, context.style.width, context.style.glyphs["cut"])])
 
 
 def run_move(context: Context) -> int:
@@ -226,7 +229,7 @@ def run_move(context: Context) -> int:
     if sum(place is not None for place in places.values()) != 1:
         raise UsageError("name exactly one place: --before, --after or --to-end")
     result = context.change("task.move", task=parse_task_id(args.task), **places)
-    return context.answer(result, task_lines(result["task"], context.style))
+    return context.answer(result, format_task(result["task"], context.style))
 
 
 def run_rm(context: Context) -> int:
@@ -288,9 +291,9 @@ def _build_times(args: Any) -> dict[str, Any]:
     times = {"due": args.due, "not_before": args.after_date}
     return {
         member: value
-        for name, when in times.items()
-        if when is not None
-        for member, value in when.members(name).items()
+        for name, time in times.items()
+        if time is not None
+        for member, value in time.members(name).items()
     }
 
 

@@ -29,7 +29,7 @@ COMMANDS = {
 def run_ui(context: Context) -> int:
     args = context.args
     if not extras.is_installed("ui"):
-        show_error("configuration", extras.UI_MISSING, extras.install("ui"))
+        show_error("configuration", extras.UI_MISSING, extras.build_install_command("ui"))
         return CONFIGURATION
     # textual draws on standard error.
     if not (sys.stdin.isatty() and os.isatty(2)) or os.environ.get("TERM", "") in ("", "dumb"):

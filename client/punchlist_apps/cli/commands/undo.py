@@ -13,7 +13,7 @@ from punchlist_apps.cli.calling.names import resolve_names
 from punchlist_apps.cli.parsing.arguments import YES, Argument, Usage, flag, value
 from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.common.terminal.argument_types import point, positive
+from punchlist_apps.common.terminal.argument_types import parse_history_point, parse_positive
 
 _PREVIEW = flag("--preview", text="show what would change, without changing it")
 _FORCE = flag("--force", text="undo as much as possible, even if newer changes depend on it")
@@ -24,14 +24,14 @@ COMMANDS = {
             Argument(
                 ("call",),
                 "version of the change to undo, by any actor, as in punch log (default: your latest change)",
-                {"metavar": "CALL", "nargs": "?", "type": positive},
+                {"metavar": "CALL", "nargs": "?", "type": parse_positive},
             ),
             value(
                 "-n",
                 "--count",
                 text="undo the last N changes (default: 1); asks for confirmation on a terminal",
                 metavar="N",
-                type=positive,
+                type=parse_positive,
             ),
             value(
                 "--of",
@@ -54,7 +54,7 @@ COMMANDS = {
     ),
     "redo": Usage(
         (
-            value("-n", "--count", text="redo the last N undos (default: 1)", metavar="N", type=positive),
+            value("-n", "--count", text="redo the last N undos (default: 1)", metavar="N", type=parse_positive),
             _PREVIEW,
             _FORCE,
             YES,
@@ -67,7 +67,7 @@ COMMANDS = {
                 "--at",
                 text='return to this version or time, such as 12, "10 min ago" or yesterday',
                 metavar="POINT",
-                type=point,
+                type=parse_history_point,
                 required=True,
             ),
             _PREVIEW,

@@ -16,8 +16,8 @@ from punchlist_apps.cli.printing.exit_codes import REFUSED, TIME_UP
 from punchlist_apps.cli.printing.failure import show_error
 from punchlist_apps.cli.printing.incoming import handle_input
 from punchlist_apps.cli.printing.screen import Screen
-from punchlist_apps.common.terminal.argument_types import milliseconds, positive
-from punchlist_apps.common.terminal.render import FINISHED, header, list_lines, shared_note, task_lines
+from punchlist_apps.common.terminal.argument_types import parse_duration, parse_positive
+from punchlist_apps.common.terminal.render import FINISHED, format_header, format_list, format_shared_note, format_task
 from punchlist_apps.common.terminal.style import Style
 from punchlist_apps.ui.parts import DrawContext, Part, build_board_items, draw_card, fit_parts
 from punchlist_schemas.repository import short_name
@@ -41,7 +41,7 @@ COMMANDS = {
                 "--inline",
                 text="copy standard input to the output, with N lines of the list below it",
                 metavar="N",
-                type=positive,
+                type=parse_positive,
             ),
         ),
         ("punch watch", "punch watch -c website | jq .event.type", "make 2>&1 | punch watch --inline 6"),
@@ -50,7 +50,7 @@ COMMANDS = {
         (
             Argument(("tasks",), "the tasks to wait for (default: all)", {"metavar": "ID", "nargs": "*"}),
             flag("--any-change", text="wait for the next change of any kind"),
-            value("--timeout", text="give up after this time, such as 90s or 10m", metavar="TIME", type=milliseconds),
+            value("--timeout", text="give up after this time, such as 90s or 10m", metavar="TIME", type=parse_duration),
         ),
         ("punch wait 3 && make deploy", "punch wait --timeout 10m"),
     ),
@@ -165,18 +165,18 @@ def _format_list(context: Context, latest: TaskList | None, height: int | None =
         return []
     counts: dict[str, int] = msgspec.to_builtins(latest.counts)
     tasks: list[dict[str, Any]] = msgspec.to_builtins(list(latest))
-    note = shared_note(msgspec.to_builtins(latest.shared))
+    note = format_shared_note(msgspec.to_builtins(latest.shared))
     if latest.damaged is not None:
         note = "damaged: not the whole list"
     if height is not None and not tasks and not note:
-        return [] if context.args.inline else [header(context.name, counts, context.style, "no tasks")]
-    lines = list_lines(context.name, tasks, counts, context.style, note=note, folded=True)
+        return [] if context.args.inline else [format_header(context.name, counts, context.style, "no tasks")]
+    lines = format_list(context.name, tasks, counts, context.style, note=note, folded=True)
     if height is None or len(lines) <= height:
         return lines
     running = [task for task in tasks if task["status"] == "in_progress"]
     others = [task for task in tasks if task["status"] != "in_progress"]
-    first = [line for task in running for line in task_lines(task, context.style)]
-    rest = list_lines(context.name, others, counts, context.style, folded=True) if others else lines[:1]
+    first = [line for task in running for line in format_task(task, context.style)]
+    rest = format_list(context.name, others, counts, context.style, folded=True) if others else lines[:1]
     return [lines[0], *first, *rest[1:]]
 
 

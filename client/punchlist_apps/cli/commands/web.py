@@ -17,7 +17,7 @@ from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import extras
-from punchlist_apps.common.terminal.argument_types import milliseconds, port
+from punchlist_apps.common.terminal.argument_types import parse_duration, parse_port
 from punchlist_schemas.system.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ COMMANDS = {
                 "--port",
                 text="listen on this port of 127.0.0.1 and ::1 (default: 8322)",
                 metavar="PORT",
-                type=port,
+                type=parse_port,
                 default=8322,
             ),
             Argument(("--unix",), "listen on this Unix socket instead of a port", {"metavar": "PATH"}, "file"),
@@ -44,7 +44,7 @@ COMMANDS = {
                 "--idle-exit",
                 text="exit after this long without a connection",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
             ),
             flag("--open", text="open the page in a browser"),
             flag("--link", text="print a link that signs in one browser within a minute, and exit"),
@@ -60,7 +60,7 @@ COMMANDS = {
                 "--for",
                 text="with --link or --open: keep the browser signed in this long (default: 30d)",
                 metavar="TIME",
-                type=milliseconds,
+                type=parse_duration,
             ),
             flag("--verbose", text="print the chat agent's tools and calls to standard error"),
             flag("--revoke", text="invalidate all links and sign-ins, and write a new secret for scripts to web.token"),
@@ -112,7 +112,7 @@ def run_web(context: Context) -> int:
     lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
 
     def build_link(port: int) -> str:
-        return f"http://127.0.0.1:{port}/#ticket={keys.ticket(scope, lasts_s)}"
+        return f"http://127.0.0.1:{port}/#ticket={keys.issue_ticket(scope, lasts_s)}"
 
     if args.link:
         context.print_lines([build_link(args.port)])
@@ -122,7 +122,7 @@ def run_web(context: Context) -> int:
             )
         return 0
     if not extras.is_installed("web"):
-        show_error("configuration", extras.WEB_MISSING, extras.install("web"))
+        show_error("configuration", extras.WEB_MISSING, extras.build_install_command("web"))
         return CONFIGURATION
     secret.check()
     _serve(context, keys, build_link)
@@ -150,7 +150,7 @@ def _serve(context: Context, keys: "Keys", build_link: Callable[[int], str]) -> 
     from punchlist_apps.chat.settings import BadSettings, build_model, load_settings
     from punchlist_apps.chat.trace import print_to_stderr
     from punchlist_apps.chat.usage import Limits
-    from punchlist_apps.common.http.sockets import given_sockets, loopback_sockets, unix_socket
+    from punchlist_apps.common.http.sockets import open_loopback_sockets, open_unix_socket, take_systemd_sockets
     from punchlist_apps.web.app import Setup
     from punchlist_apps.web.serve import serve
 
@@ -160,8 +160,8 @@ def _serve(context: Context, keys: "Keys", build_link: Callable[[int], str]) -> 
     except BadSettings as error:
         raise UsageError(str(error)) from None
     try:
-        inherited = given_sockets()
-        sockets = inherited or ([unix_socket(args.unix)] if args.unix else loopback_sockets(args.port))
+        inherited = take_systemd_sockets()
+        sockets = inherited or ([open_unix_socket(args.unix)] if args.unix else open_loopback_sockets(args.port))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             error.filename = args.unix or f"port {args.port}"

@@ -11,7 +11,7 @@ from punchlist.base.text import safe
 from punchlist.errors import Forbidden
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Usage
-from punchlist_apps.common.terminal.render import cut
+from punchlist_apps.common.terminal.render import truncate
 
 if TYPE_CHECKING:
     from punchlist_apps.common.terminal.style import Style
@@ -43,7 +43,7 @@ def run_who(context: Context) -> int:
     lines += [_format_machine(machine, style, now) for machine in machines]
     lines = lines or [NO_AGENTS_IN_LIST if name else NO_AGENTS]
     value = {"agents": drop_commands(result), "machines": machines}
-    return context.answer(value, [cut(line, style.width, style.glyphs["cut"]) for line in lines])
+    return context.answer(value, [truncate(line, style.width, style.glyphs["cut"]) for line in lines])
 
 
 def _fetch_machines(context: Context) -> list[dict[str, Any]]:

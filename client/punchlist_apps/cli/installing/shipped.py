@@ -43,10 +43,10 @@ def find_shipped(source: str) -> Path:
 
 def _advise_rebuild(command: str) -> str:
     """Return advice to build a file in the checkout that punchlist was installed from, and to reinstall."""
-    from punchlist_apps.common.extras import reinstall, source_directory
+    from punchlist_apps.common.extras import build_reinstall_command, find_source_directory
 
-    checkout = source_directory()
+    checkout = find_source_directory()
     if checkout is None or not (Path(checkout) / "Makefile").exists():
         return f"in a checkout run {command} (Node is included), then reinstall punchlist from it"
     command = command.replace("make", f"make -C {shlex.quote(checkout)}", 1)
-    return f"build it (Node is included) and reinstall punchlist: {command} && {reinstall()}"
+    return f"build it (Node is included) and reinstall punchlist: {command} && {build_reinstall_command()}"

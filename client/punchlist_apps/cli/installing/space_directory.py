@@ -116,7 +116,7 @@ class _Nats(_Engine):
 
     def create_logins(self, names: list[str]) -> None:
         if names and not extras.is_installed("shared"):
-            raise NotShipped(extras.SHARED_MISSING, extras.install("shared"))
+            raise NotShipped(extras.SHARED_MISSING, extras.build_install_command("shared"))
         self._logins = [space_server.create_login(name, self.request.roles[name]) for name in names]
 
     def format_creds(self) -> dict[str, str]:

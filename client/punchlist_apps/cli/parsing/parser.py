@@ -10,7 +10,7 @@ from punchlist_apps.cli.parsing.arguments import COMMON, Argument, flag
 from punchlist_apps.cli.parsing.index import ALIASES, COMMANDS, FORMER, GROUPS, SECTIONS, SUGGESTIONS, Entry
 from punchlist_apps.cli.printing import exit_codes
 from punchlist_apps.cli.printing.failure import format_error
-from punchlist_apps.common.terminal.style import terminal_width, write
+from punchlist_apps.common.terminal.style import detect_width, write
 
 _EPILOG = f"""exit codes:
 {exit_codes.TABLE}
@@ -33,7 +33,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     """A formatter with a fixed width: argparse would import shutil, and with it the archive formats, to find one."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=terminal_width(os.environ, 1) - 2)
+        super().__init__(prog, width=detect_width(os.environ, 1) - 2)
 
 
 class Parser(argparse.ArgumentParser):

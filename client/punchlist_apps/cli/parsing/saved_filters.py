@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from punchlist_apps.cli.printing.failure import StateError, UsageError
-from punchlist_apps.common.terminal.argument_types import when
+from punchlist_apps.common.terminal.argument_types import parse_time
 from punchlist_schemas import directory, project_file
 from punchlist_schemas.vocabulary import STATUSES
 
@@ -54,7 +54,7 @@ _MEMBERS: dict[str, Callable[[Any], Any]] = {
     "ready": _make_check(bool, "true or false"),
     "label": _parse_texts,
     "parent": _make_check(str, 'a task, such as "3"'),
-    "due": lambda value: when(str(value)),
+    "due": lambda value: parse_time(str(value)),
     "text": _make_check(str, "a text"),
     "limit": _make_check(int, "a number"),
     "sort": _parse_sort,

@@ -3,13 +3,13 @@
 from typing import Any
 
 from punchlist.base.text import safe
-from punchlist_apps.common.terminal.render import moment
-from punchlist_apps.common.wire import STARTED
+from punchlist_apps.common.terminal.render import format_time
+from punchlist_apps.common.wire import EVENTS_OF_FIRST_TASK
 
 
 def describe_deletion(deleted: Any) -> str:
     by = f" by {safe(deleted['by'])}" if deleted.get("by") else ""
-    return f"deleted{by} on {moment(deleted['at'])}"
+    return f"deleted{by} on {format_time(deleted['at'])}"
 
 
 def build_first_event_params(name: str) -> dict[str, Any]:
@@ -32,5 +32,5 @@ def find_deletion(page: Any, version: int) -> str:
 
 def describe_restart(page: Any, added: Any, name: str) -> str:
     """Return a note that the result `added` of `task.add` started a deleted list again; empty if it didn't."""
-    deletion = find_deletion(page, added["version"] - STARTED)
+    deletion = find_deletion(page, added["version"] - EVENTS_OF_FIRST_TASK)
     return f"punch: {name} was {deletion}; this started it again" if deletion else ""

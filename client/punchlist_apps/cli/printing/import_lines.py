@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from punchlist.base.text import one_line, safe
-from punchlist_apps.common.terminal.render import cut, moment
+from punchlist_apps.common.terminal.render import format_time, truncate
 from punchlist_apps.common.terminal.style import Style
 from punchlist_apps.files.importers.draft import Draft, Item, Remark
 from punchlist_apps.files.importers.matching import Comparison, Difference
@@ -26,13 +26,13 @@ def format_summary(draft: Draft, comparison: Comparison, *, dry: bool = False) -
 
 def format_remarks(draft: Draft, style: Style) -> list[str]:
     lines: list[str] = []
-    for head, table in (("skipped", draft.passed), ("converted", draft.changed)):
+    for head, table in (("skipped", draft.skipped), ("converted", draft.converted)):
         members = [f"{remark.text.strip('`')} {remark.count:,}" for remark in table.values() if _is_member(remark)]
         if members:
             lines.append(style.paint("dim", f"  {head}: unsupported members: {safe(', '.join(members))}"))
         for remark in table.values():
             if not _is_member(remark):
-                lines.append(style.paint("dim", cut(f"  {head}: {_format_remark(remark)}", style.width)))
+                lines.append(style.paint("dim", truncate(f"  {head}: {_format_remark(remark)}", style.width)))
     return lines
 
 
@@ -48,7 +48,7 @@ def format_changes(draft: Draft, comparison: Comparison, style: Style) -> list[s
         lines.append(f"  ~ #{update.task} {safe(update.title)}")
         lines += [f"      {_format_difference(difference, titles)}" for difference in update.differences]
     lines += [f"  - #{task['id']} {safe(task['title'])}" for task in comparison.removed]
-    return [cut(line, style.width) for line in lines]
+    return [truncate(line, style.width) for line in lines]
 
 
 def to_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
@@ -66,8 +66,8 @@ def to_json(draft: Draft, comparison: Comparison) -> dict[str, Any]:
         "unchanged": comparison.unchanged,
         "kept": comparison.kept,
         "removed": [task["id"] for task in comparison.removed],
-        "passed_over": [_remark_to_json(remark) for remark in draft.passed.values()],
-        "read_otherwise": [_remark_to_json(remark) for remark in draft.changed.values()],
+        "passed_over": [_remark_to_json(remark) for remark in draft.skipped.values()],
+        "read_otherwise": [_remark_to_json(remark) for remark in draft.converted.values()],
     }
 
 
@@ -122,7 +122,7 @@ def _format_value(name: str, value: Any) -> str:
     if value in (None, "", [], {}):
         return "none"
     if name in ("due", "not_before") and isinstance(value, int):
-        return moment(value)
+        return format_time(value)
     if name == "estimate_ms":
         return f"{value / 3_600_000:g} h"
     if isinstance(value, list):

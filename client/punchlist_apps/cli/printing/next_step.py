@@ -8,7 +8,7 @@ from typing import Any
 from punchlist.base.departures import departure, is_gone
 from punchlist.base.text import clip, one_line, safe
 from punchlist.base.tree import find_open_parents, titles_above, with_path
-from punchlist_apps.common.terminal.render import FINISHED, nothing_left
+from punchlist_apps.common.terminal.render import FINISHED, format_nothing_left
 
 _MAX_TITLE = 50
 
@@ -41,7 +41,9 @@ def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, An
     failed = [task["id"] for task in tasks if task["status"] == "failed"]
     if not unfinished:
         step = (
-            nothing_left(len(failed), failed[:1]) if failed else "all tasks are finished; punch add TITLE adds another"
+            format_nothing_left(len(failed), failed[:1])
+            if failed
+            else "all tasks are finished; punch add TITLE adds another"
         )
         return f"next: {step}"
     first = safe(unfinished[0]["id"])

@@ -9,8 +9,8 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from punchlist_apps.common.terminal.render import cut
-from punchlist_apps.common.terminal.style import FRAME_S, FRAMES, SPIN, Style, terminal_width, write
+from punchlist_apps.common.terminal.render import truncate
+from punchlist_apps.common.terminal.style import FRAME_S, FRAMES, SPIN, Style, detect_width, write
 
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _FALLBACK_HEIGHT = 24
@@ -40,7 +40,7 @@ def crop(lines: Sequence[str], height: int, style: Style) -> list[str]:
     if len(lines) <= height:
         return list(lines)
     kept = max(height - 1, 0)
-    more = cut(f"  {style.glyphs['cut']} {len(lines) - kept} more lines", style.width, style.glyphs["cut"])
+    more = truncate(f"  {style.glyphs['cut']} {len(lines) - kept} more lines", style.width, style.glyphs["cut"])
     return [*lines[:kept], style.paint("dim", more)]
 
 
@@ -122,7 +122,7 @@ class Screen:
 
     def _redraw_all(self) -> None:
         self._resized = False
-        self._style.width = terminal_width({}, 1)
+        self._style.width = detect_width({}, 1)
         if self._max_lines is not None:
             self.write_above("")
             return

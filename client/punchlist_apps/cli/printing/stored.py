@@ -47,24 +47,26 @@ _MAX_NAMES = 20
 
 def record(change: str) -> None:
     """Record a change that was made without a call, such as `the file /home/ann/.punchlist.toml`."""
-    wire.written.append(change)
+    wire.local_changes.append(change)
 
 
 def record_tasks(conversation: str, ids: Iterable[str]) -> None:
     """Record changes of these tasks that another connection of this command made."""
-    wire.completed.append(("list.apply", {"conversation": conversation}, {"tasks": [{"id": task} for task in ids]}))
+    wire.completed_calls.append(
+        ("list.apply", {"conversation": conversation}, {"tasks": [{"id": task} for task in ids]})
+    )
 
 
 def advise_stored() -> str:
     tasks: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}
-    for method, params, result in wire.completed:
+    for method, params, result in wire.completed_calls:
         if _is_change(method, params, result):
             if ids := _collect_task_ids(result):
                 tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{task}" for task in ids))
             else:
                 others[_describe(method, result | params)] = None
-    others |= dict.fromkeys(wire.written)
+    others |= dict.fromkeys(wire.local_changes)
     changes = [f"{_shorten(list(ids))} of {place}" for place, ids in tasks.items()]
     summary = "; ".join([*changes, *([_shorten(list(others))] if others else [])])
     return f"the change is stored ({summary}), so don't repeat it" if summary else ""

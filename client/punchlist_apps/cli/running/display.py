@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from punchlist.base.text import safe
-from punchlist_apps.common.terminal.render import cells, cut
+from punchlist_apps.common.terminal.render import count_columns, truncate
 from punchlist_apps.common.terminal.style import Style, write
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.things import Counts, Task
@@ -121,6 +121,8 @@ class Display:
             return
         if self._bar:
             self._write("\r\x1b[K")
-        self._bar = cut(bar, max(self._style.width - 1, 1), self._style.glyphs["cut"]) if cells(bar) else ""
+        self._bar = (
+            truncate(bar, max(self._style.width - 1, 1), self._style.glyphs["cut"]) if count_columns(bar) else ""
+        )
         if self._bar:
             self._write(self._bar)

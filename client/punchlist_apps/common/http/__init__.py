@@ -1,1 +1,1 @@
-"""What every HTTP server of ours shares: who may speak to it, what is signed, where it listens, how it refuses."""
+"""Shared parts of the HTTP servers: request checks, tokens, connection limits, sockets and errors."""

@@ -1,6 +1,6 @@
-"""Who may speak to the server: decided from the request's head alone, before any handler runs.
+"""Checks of Host, Origin and Sec-Fetch-Site, before any handler runs.
 
-Each check compares exactly; nothing is decided by a prefix. No CORS header is ever sent.
+Each check compares whole values, never prefixes. CORS headers are never sent.
 """
 
 import re
@@ -9,8 +9,8 @@ from typing import Any
 
 from punchlist_apps.common.http.problem import Headers, Problem
 
-NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-"""The names under which a loopback server may be reached, at any port: `ssh -L` may lead there from another one."""
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""Valid host names of a loopback server. The port isn't checked, since `ssh -L` can forward another one."""
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -21,7 +21,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _HOST = re.compile(rb"(\[[0-9a-f:]+\]|[a-z0-9.-]+)(?::[0-9]{1,5})?")
 _SITES = frozenset({b"same-origin", b"none"})
 
-SAFETY: Headers = [
+SECURITY_HEADERS: Headers = [
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -34,66 +34,67 @@ SAFETY: Headers = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ]
-"""What every answer says about itself: no script, frame, request or referrer goes elsewhere."""
+"""Headers of every response: no script, frame, request or referrer from or to another site."""
 
 
 class Guard:
-    """Lets through what may pass, and answers the rest itself; every answer gets the headers of `SAFETY`.
+    """ASGI middleware that rejects requests from other sites and adds `SECURITY_HEADERS` to every response.
 
     Args:
-        names: Further names under which the server may be reached.
+        names: Further valid host names.
     """
 
     def __init__(self, app: App, names: Iterable[str] = ()) -> None:
         self._app = app
-        self._names = frozenset(name.lower().encode() for name in (*NAMES, *names))
+        self._names = frozenset(name.lower().encode() for name in (*LOOPBACK_NAMES, *names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
-        elif problem := self.refusal(scope["headers"]):
-            await answer(_safe(send), problem)
+        elif problem := self.check(scope["headers"]):
+            await send_problem(_add_security_headers(send), problem)
         else:
-            await self._app(scope, receive, _safe(send))
+            await self._app(scope, receive, _add_security_headers(send))
 
-    def refusal(self, headers: Headers) -> Problem | None:
-        hosts = values(headers, b"host")
-        found = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
-        if found is None or found[1] not in self._names:
+    def check(self, headers: Headers) -> Problem | None:
+        """Return the problem of a request, or None if it may pass."""
+        hosts = get_values(headers, b"host")
+        host = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
+        if host is None or host[1] not in self._names:
             return Problem("host")
-        origins = values(headers, b"origin")
+        origins = get_values(headers, b"origin")
         if origins and origins != [b"http://" + hosts[0]]:
             return Problem("origin")
-        if not _SITES.issuperset(values(headers, b"sec-fetch-site")):
+        if not _SITES.issuperset(get_values(headers, b"sec-fetch-site")):
             return Problem("origin")
         return None
 
 
-def values(headers: Headers, wanted: bytes) -> list[bytes]:
-    return [value for name, value in headers if name.lower() == wanted]
+def get_values(headers: Headers, target: bytes) -> list[bytes]:
+    return [value for name, value in headers if name.lower() == target]
 
 
-def bearer(headers: Headers) -> bytes:
-    """Return the token of the header Authorization, without blanks around it; empty without one, or with several."""
-    shown = values(headers, b"authorization")
-    kind, _, token = shown[0].partition(b" ") if len(shown) == 1 else (b"", b"", b"")
+def get_bearer_token(headers: Headers) -> bytes:
+    """Return the bearer token, stripped; empty without an Authorization header or with several."""
+    credentials = get_values(headers, b"authorization")
+    kind, _, token = credentials[0].partition(b" ") if len(credentials) == 1 else (b"", b"", b"")
     return token.strip() if kind.lower() == b"bearer" else b""
 
 
-async def answer(send: Send, problem: Problem, *, body: bool = True) -> None:
-    """Refuse a request. Its connection is not used again: what was not read of it is no next request."""
-    status, headers, content = problem.answer()
+async def send_problem(send: Send, problem: Problem, *, body: bool = True) -> None:
+    """Send an error and close the connection, whose unread bytes belong to this request's body."""
+    status, headers, content = problem.build_response()
     headers += [(b"content-length", b"%d" % len(content)), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content if body else b""})
 
 
-def _safe(send: Send) -> Send:
-    async def guarded(message: Message) -> None:
+def _add_security_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *SAFETY]
+            message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS]
         await send(message)
 
-    return guarded
+    return send_with_headers

@@ -1,7 +1,7 @@
-"""What a browser shows instead of the secret: a ticket that is valid once, and the session token it gets for that.
+"""Tokens for browsers: tickets that are valid once, and the session tokens that they are exchanged for.
 
-Both are signed with the secret and say themselves what they allow, so the server keeps no state and may end when nobody
-uses it. A new secret ends all of them.
+Both are signed with the server's secret and contain their rights, so the server keeps no state and can stop when idle.
+A new secret invalidates all of them.
 """
 
 import base64
@@ -20,21 +20,21 @@ from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_schemas.rendezvous import make_directories
 
 TICKET_S = 60
-"""How long a ticket can be redeemed, in seconds."""
+"""Lifetime of a ticket, in seconds."""
 
 SESSION_S = 30 * 86_400
-"""How long a session lasts unless its ticket says otherwise, in seconds."""
+"""Default lifetime of a session, in seconds."""
 
-MOST_REDEEMED = 256
-"""How many redeemed tickets are remembered: those that expire last."""
+MAX_REDEEMED = 256
+"""Upper limit for remembered tickets that were redeemed; those that expire last are kept."""
 
 _PURPOSE = b"punchlist web 1\n"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The rights of a token: everything, or with `ro` reading; all lists, one list, or one user's lists.
+    """The rights of a token: reading and writing or only reading, for all lists, one list or one user's lists.
 
-    `name` is the actor of changes by the token; unset: the server's person, or the shared name of links.
+    `name` is the actor of changes by the token. If unset, it is the server's user, or the shared name of links.
     """
 
     mode: Literal["rw", "ro"] = "rw"
@@ -47,17 +47,17 @@ EVERYTHING = Scope()
 
 
 class Session(msgspec.Struct, frozen=True):
-    """A session token, what it allows, and when it ends in milliseconds since 1970 UTC."""
+    """A session token, its rights and its expiry in milliseconds since 1970 UTC."""
 
     token: str
     scope: Scope
     expires_at: int
 
 
-class _Signed(msgspec.Struct, frozen=True, array_like=True):
-    """What a token says: it expires at the time `until`, and `until_uptime_s` seconds after the machine's start.
+class _Claims(msgspec.Struct, frozen=True, array_like=True):
+    """The signed content of a token, which expires at the time `until` or at the uptime `until_uptime_s`.
 
-    The second bound holds where the clock is set back. It is 0 in tokens of earlier versions.
+    The uptime limits tokens if the clock is set back. It is 0 in tokens of earlier versions.
     """
 
     kind: Literal["ticket", "session"]
@@ -69,64 +69,64 @@ class _Signed(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_expired(self) -> bool:
-        return time.time() >= self.until or 0 < self.until_uptime_s <= _uptime_s()
+        return time.time() >= self.until or 0 < self.until_uptime_s <= _get_uptime_s()
 
 
 class Keys:
-    """Makes and reads tickets and session tokens.
+    """Issues and verifies tickets and session tokens.
 
     Args:
-        secret: What they are signed with; it is itself a token that allows everything.
-        used: The directory that remembers which tickets were redeemed.
+        secret: The signing key, which is itself a token with all rights.
+        used: The directory with a file for each redeemed ticket.
     """
 
     def __init__(self, secret: SecretFile, used: Path) -> None:
         self._secret = secret
         self._used = used
 
-    def ticket(self, scope: Scope = EVERYTHING, session_s: int = SESSION_S) -> str:
-        """A ticket for a session of this scope and length."""
-        return self._sign(_signed("ticket", TICKET_S, scope, session_s))
+    def issue_ticket(self, scope: Scope = EVERYTHING, session_s: int = SESSION_S) -> str:
+        """Return a ticket for a session of this scope and lifetime."""
+        return self._sign(_create_claims("ticket", TICKET_S, scope, session_s))
 
     def redeem(self, ticket: str) -> Session | None:
-        """The session that a ticket is good for; None if it is none of ours, too old, or was redeemed before."""
-        found = self._read(ticket.encode("utf-8", "replace"), "ticket")
-        if found is None or not self._first_use(found):
+        """Exchange a ticket for a session. Return None if it is forged, expired or already redeemed."""
+        claims = self._verify(ticket.encode("utf-8", "replace"), "ticket")
+        if claims is None or not self._record_use(claims):
             return None
-        session = _signed("session", found.session_s, found.scope)
-        return Session(self._sign(session), found.scope, session.until * 1000)
+        session = _create_claims("session", claims.session_s, claims.scope)
+        return Session(self._sign(session), claims.scope, session.until * 1000)
 
-    def scope(self, token: bytes) -> Scope | None:
-        """What a bearer token allows, None if it is none."""
+    def read_scope(self, token: bytes) -> Scope | None:
+        """Return the rights of a bearer token, or None if it is invalid."""
         if self._secret.matches(token):
             return EVERYTHING
-        found = self._read(token, "session")
-        return None if found is None else found.scope
+        claims = self._verify(token, "session")
+        return None if claims is None else claims.scope
 
-    def _sign(self, signed: _Signed) -> str:
-        body = _text(msgspec.json.encode(signed))
-        return f"{body}.{_text(self._signature(body.encode()))}"
+    def _sign(self, claims: _Claims) -> str:
+        body = _encode_base64(msgspec.json.encode(claims))
+        return f"{body}.{_encode_base64(self._compute_signature(body.encode()))}"
 
-    def _signature(self, body: bytes) -> bytes:
+    def _compute_signature(self, body: bytes) -> bytes:
         return hmac.digest(self._secret.value, _PURPOSE + body, hashlib.sha256)
 
-    def _read(self, given: bytes, kind: str) -> _Signed | None:
-        body, dot, signature = given.partition(b".")
+    def _verify(self, token: bytes, kind: str) -> _Claims | None:
+        body, dot, signature = token.partition(b".")
         if not dot or not self._secret.value:
             return None
-        if not hmac.compare_digest(_text(self._signature(body)).encode(), signature):
+        if not hmac.compare_digest(_encode_base64(self._compute_signature(body)).encode(), signature):
             return None
         try:
-            found = msgspec.json.decode(base64.urlsafe_b64decode(body + b"=="), type=_Signed)
+            claims = msgspec.json.decode(base64.urlsafe_b64decode(body + b"=="), type=_Claims)
         except (msgspec.MsgspecError, binascii.Error):
             return None
-        return found if found.kind == kind and not found.is_expired else None
+        return claims if claims.kind == kind and not claims.is_expired else None
 
-    def _first_use(self, ticket: _Signed) -> bool:
-        """Record that a ticket is redeemed; false if it was before.
+    def _record_use(self, ticket: _Claims) -> bool:
+        """Record that a ticket is redeemed. Return False if it was redeemed before.
 
-        No clock decides what is forgotten: a forgotten ticket would expire before all that are remembered, and such a
-        ticket is taken for a redeemed one.
+        Only `MAX_REDEEMED` tickets are remembered, whatever the clock says. A ticket that expires before all of them
+        may have been forgotten, so it is rejected.
         """
         make_directories(str(self._used))
         name = f"{ticket.until:012}-{ticket.nonce}"
@@ -134,21 +134,21 @@ class Keys:
             os.close(os.open(self._used / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             return False
-        forgotten = sorted(os.listdir(self._used))[:-MOST_REDEEMED]
+        forgotten = sorted(os.listdir(self._used))[:-MAX_REDEEMED]
         for other in forgotten:
             (self._used / other).unlink(missing_ok=True)
         return name not in forgotten
 
 
-def _signed(kind: Literal["ticket", "session"], lasts_s: int, scope: Scope, session_s: int = 0) -> _Signed:
-    until, until_uptime_s = int(time.time()) + lasts_s, int(_uptime_s()) + lasts_s
-    return _Signed(kind, until, secrets.token_hex(12), scope, session_s, until_uptime_s)
+def _create_claims(kind: Literal["ticket", "session"], lasts_s: int, scope: Scope, session_s: int = 0) -> _Claims:
+    until, until_uptime_s = int(time.time()) + lasts_s, int(_get_uptime_s()) + lasts_s
+    return _Claims(kind, until, secrets.token_hex(12), scope, session_s, until_uptime_s)
 
 
-def _uptime_s() -> float:
-    """Return the seconds since the machine's start, with those that it slept where the system counts them."""
+def _get_uptime_s() -> float:
+    """Return the seconds since the machine's start, including sleep if the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def _text(data: bytes) -> str:
+def _encode_base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

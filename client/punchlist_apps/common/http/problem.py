@@ -1,4 +1,4 @@
-"""Refusals over HTTP: `application/problem+json` (RFC 9457), and one table that gives each kind its status."""
+"""Errors over HTTP: `application/problem+json` (RFC 9457), and the status of each kind."""
 
 from typing import Any, NamedTuple
 
@@ -37,9 +37,9 @@ STATUS: dict[str, int] = {
     "upgrade_needed": 409,
     "storage_full": 507,
 }
-"""The status of each kind of the contract's error table."""
+"""Kind of the protocol's error table -> HTTP status."""
 
-OWN: dict[str, tuple[int, str]] = {
+HTTP_ERRORS: dict[str, tuple[int, str]] = {
     "unauthorized": (401, "A bearer token is needed."),
     "origin": (403, "Requests of other origins and sites are refused."),
     "read_only": (403, "This token may read and nothing else."),
@@ -52,16 +52,16 @@ OWN: dict[str, tuple[int, str]] = {
     "too_many_streams": (429, "Too many streams are open."),
     "daemon_unavailable": (503, "The daemon does not answer."),
 }
-"""Kinds that HTTP adds: their status and meaning."""
+"""Further kind, over HTTP only -> its status and title."""
 
 RETRY_S = 1
-"""When to come again after a 429 or 503, in seconds."""
+"""Minimum `Retry-After` of a 429 or 503, in seconds."""
 
 Headers = list[tuple[bytes, bytes]]
 
 
 class Problem(NamedTuple):
-    """A refusal: its kind, one sentence, and the facts."""
+    """An error: its kind, a sentence, and facts."""
 
     kind: str
     detail: str = ""
@@ -70,13 +70,13 @@ class Problem(NamedTuple):
 
     @property
     def status(self) -> int:
-        if self.kind in OWN:
-            return OWN[self.kind][0]
+        if self.kind in HTTP_ERRORS:
+            return HTTP_ERRORS[self.kind][0]
         is_frame = self.kind == "limit_exceeded" and self.facts.get("limit") == "frame_bytes"
         return 413 if is_frame else STATUS.get(self.kind, 500)
 
-    def answer(self) -> tuple[int, Headers, bytes]:
-        title = OWN[self.kind][1] if self.kind in OWN else ERRORS[self.kind].meaning
+    def build_response(self) -> tuple[int, Headers, bytes]:
+        title = HTTP_ERRORS[self.kind][1] if self.kind in HTTP_ERRORS else ERRORS[self.kind].meaning
         members = {
             "type": f"urn:punchlist:{self.kind}",
             "title": title,
@@ -86,7 +86,7 @@ class Problem(NamedTuple):
         }
         body = msgspec.json.encode({**self.facts, **members})
         headers = [(b"content-type", b"application/problem+json"), *self.headers]
-        if self.status == 401:  # noqa: PLR2004 - the status that asks for it
+        if self.status == 401:  # noqa: PLR2004 - RFC 9110 requires the header
             headers.append((b"www-authenticate", b"Bearer"))
         if self.status in (429, 503):
             wait_s = -(-int(self.facts.get("retry_after_ms", 0)) // 1000)
@@ -95,15 +95,15 @@ class Problem(NamedTuple):
 
 
 class Refused(Exception):
-    """Raised where a request is refused."""
+    """Raised by a handler that rejects a request."""
 
     def __init__(self, kind: str, detail: str = "", **facts: Any) -> None:
         super().__init__(kind)
         self.problem = Problem(kind, detail, facts)
 
 
-def of_error(error: PunchlistError) -> Problem:
-    """The problem for what the client library raised."""
+def build_problem(error: PunchlistError) -> Problem:
+    """Return the problem for an error of the client library."""
     if isinstance(error, RequestRefused) and error.kind in ERRORS:
         return Problem(error.kind, error.message, {name: value for name, value in error.data.items() if name != "kind"})
     return Problem("daemon_unavailable", str(error))

@@ -1,7 +1,7 @@
-"""Ends what runs for a token as soon as the token allows less: streams, waiting calls, the turns of a chat.
+"""Cancels the work of a token as soon as the token loses rights: streams, waiting calls, chat turns.
 
-Whatever may take long runs within `hold`. One timer checks the tokens of all that runs, so an answer needs no check of
-its own. Time is the event loop's, but whether a token has expired is for `is_valid` to say.
+Slow work runs within `run_while_valid`. One timer checks all tokens in use, so handlers need no checks of their own.
+The timer uses the event loop's clock, while `is_valid` decides whether a token has expired.
 """
 
 import asyncio
@@ -17,61 +17,64 @@ from punchlist_apps.common.http.guard import App, Message, Receive, Scope, Send
 T = TypeVar("T")
 
 CHECK_S = 0.4
-"""Time between two checks while something runs for a token, in seconds."""
+"""Time between two checks of the tokens in use, in seconds."""
 
 LAST_WORDS_S = 0.4
-"""Upper limit for sending the last event of a stream that its client doesn't read, in seconds."""
+"""Timeout for sending the last event of a stream, which its client may not read, in seconds."""
 
 ENDED = "This sign-in has ended: its time is over, or it was revoked. `punch web --link` makes a new link."
 
-_HOLD = "punchlist.hold"
-_LAST = "punchlist.last"
+_RUN = "punchlist.run"
+_LAST_BYTES = "punchlist.last_bytes"
 
 
-class Watch(Generic[T]):
-    """Cancels what runs for a token that was revoked, has expired or was narrowed.
+class TokenWatch(Generic[T]):
+    """Cancels the work of tokens that were revoked, have expired or lost rights.
 
     Args:
-        is_valid: Returns whether a token still allows all that it allowed before.
-        refuse: Answers a request whose token is revoked before its answer has begun.
+        is_valid: Returns whether a token still has the given rights.
+        refuse: Answers a request whose token is revoked before its response has started.
     """
 
     def __init__(self, is_valid: Callable[[bytes, T], bool], refuse: Callable[[Send], Awaitable[None]]) -> None:
         self._is_valid = is_valid
         self._refuse = refuse
-        self._held: dict[tuple[bytes, T], set[anyio.CancelScope]] = {}
+        self._running: dict[tuple[bytes, T], set[anyio.CancelScope]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     @contextmanager
-    def hold(self, token: bytes, allowed: T) -> Generator[anyio.CancelScope]:
-        """Run the body until the token allows less than `allowed`; then the scope is cancelled."""
+    def run_while_valid(self, token: bytes, allowed: T) -> Generator[anyio.CancelScope]:
+        """Run the body until the token loses rights of `allowed`, then cancel the scope."""
         scope = anyio.CancelScope()
-        held = self._held.setdefault((token, allowed), set())
-        held.add(scope)
+        scopes = self._running.setdefault((token, allowed), set())
+        scopes.add(scope)
         self._arm()
         try:
             with scope:
                 yield scope
         finally:
-            held.remove(scope)
-            if not held:
-                del self._held[token, allowed]
+            scopes.remove(scope)
+            if not scopes:
+                del self._running[token, allowed]
 
-    async def serve(  # noqa: PLR0913 - an ASGI application, and for whom it is called
+    async def serve(  # noqa: PLR0913 - an ASGI call and its token
         self, app: App, scope: Scope, receive: Receive, send: Send, token: bytes, allowed: T
     ) -> None:
-        """Answer a request within `hold`. Handlers find it by the ASGI scope, for work that outlives the answer."""
-        scope[_HOLD] = partial(self.hold, token, allowed)
-        answer = _Answer(send)
-        with self.hold(token, allowed) as running:
-            await app(scope, receive, answer.send)
-        if not running.cancelled_caught or answer.is_complete:
+        """Answer a request within `run_while_valid`.
+
+        Handlers find that method through the ASGI scope, for work that outlives the response.
+        """
+        scope[_RUN] = partial(self.run_while_valid, token, allowed)
+        response = _Response(send)
+        with self.run_while_valid(token, allowed) as running:
+            await app(scope, receive, response.send)
+        if not running.cancelled_caught or response.is_complete:
             return
-        if not answer.is_begun:
+        if not response.is_started:
             await self._refuse(send)
             return
         with anyio.move_on_after(LAST_WORDS_S):
-            await send({"type": "http.response.body", "body": scope.get(_LAST, b"")})
+            await send({"type": "http.response.body", "body": scope.get(_LAST_BYTES, b"")})
 
     def _arm(self) -> None:
         if self._timer is None:
@@ -79,34 +82,34 @@ class Watch(Generic[T]):
 
     def _check(self) -> None:
         self._timer = None
-        for (token, allowed), scopes in self._held.items():
+        for (token, allowed), scopes in self._running.items():
             if not self._is_valid(token, allowed):
                 for scope in scopes:
                     scope.cancel()
-        if self._held:
+        if self._running:
             self._arm()
 
 
-class _Answer:
-    """How far an answer has come."""
+class _Response:
+    """Sends a response and records its progress."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.is_begun = False
+        self.is_started = False
         self.is_complete = False
 
     async def send(self, message: Message) -> None:
         await self._send(message)
-        self.is_begun = True
+        self.is_started = True
         self.is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
 
-def hold(scope: Scope) -> AbstractContextManager[anyio.CancelScope]:
-    """Run the body as long as the token of this request stays valid; the scope is cancelled then."""
-    held: Any = scope.get(_HOLD, anyio.CancelScope)
-    return held()
+def run_while_valid(scope: Scope) -> AbstractContextManager[anyio.CancelScope]:
+    """Run the body while the token of this request is valid, then cancel the scope."""
+    run: Any = scope.get(_RUN, anyio.CancelScope)
+    return run()
 
 
-def end_with(scope: Scope, last: bytes) -> None:
+def set_last_bytes(scope: Scope, last: bytes) -> None:
     """Set the bytes that end this request's stream if its token is revoked."""
-    scope[_LAST] = last
+    scope[_LAST_BYTES] = last

@@ -1,4 +1,4 @@
-"""A secret that a client has to show or that signs what it shows, in a file that nobody else can read."""
+"""A secret in a private file: a bearer token, or the key that signs tokens."""
 
 import contextlib
 import hmac
@@ -14,28 +14,25 @@ _OTHERS = 0o077
 
 
 class Reporter:
-    """Reports to standard error why a file lets no client in, once until the reason changes.
+    """Reports to standard error why a secret can't be used, once per reason.
 
-    Clients get the same error as with a wrong token, so only this tells the owner of the server.
+    Clients get the same error as with a wrong token, so the server's owner would not notice otherwise.
     """
 
     def __init__(self) -> None:
         self._problem = ""
 
     def report(self, problem: str) -> None:
-        """Write the problem, unless it is the last one; an empty one ends it."""
+        """Write the problem unless it was the last one. An empty problem resets it."""
         if problem not in ("", self._problem):
-            print(safe(f"punch: no client is let in: {problem}"), file=sys.stderr, flush=True)
+            print(safe(f"punch: all clients are rejected: {problem}"), file=sys.stderr, flush=True)
         self._problem = problem
 
 
 class SecretFile:
-    """A secret in a file of mode 0600, which is made if it is missing.
+    """A secret in a file of mode 0600, which is created if it is missing.
 
-    A changed file counts at once. One that others could read counts as empty: nothing matches it.
-
-    Attributes:
-        path: The same.
+    Changes of the file take effect immediately. If other users can read the file, nothing matches the secret.
     """
 
     def __init__(self, path: str) -> None:
@@ -45,20 +42,20 @@ class SecretFile:
         self._value = b""
         self._problem = ""
         if not self.path.exists():
-            with contextlib.suppress(FileExistsError):  # another process has just made it
+            with contextlib.suppress(FileExistsError):  # Another process has just created it.
                 self._write(replace=False)
 
     @property
     def value(self) -> bytes:
-        """The secret, b"" where there is none to be trusted."""
+        """The secret, or b"" if it can't be trusted."""
         return self._value if self.check() else b""
 
     @property
     def problem(self) -> str:
-        """Why there is no secret to be trusted, and what to do; empty if there is one."""
+        """Why the secret can't be trusted and what to do; empty if it can."""
         try:
             status = self.path.stat()
-            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime: chmod and chown leave that as it is
+            stamp = (status.st_ctime_ns, status.st_ino)  # chmod and chown don't change mtime
             if stamp != self._stamp:
                 self._value, self._problem = self._read(is_private=not status.st_mode & _OTHERS)
                 self._stamp = stamp
@@ -73,13 +70,13 @@ class SecretFile:
         self._reporter.report(problem)
         return not problem
 
-    def matches(self, given: bytes) -> bool:
-        """Whether this is the secret, in constant time."""
+    def matches(self, candidate: bytes) -> bool:
+        """Compare with the secret in constant time."""
         value = self.value
-        return bool(value) and hmac.compare_digest(given, value)
+        return bool(value) and hmac.compare_digest(candidate, value)
 
     def rotate(self) -> None:
-        """Put a fresh secret in its place: what the old one signed counts no more."""
+        """Replace the secret, which invalidates everything that it has signed."""
         self._write(replace=True)
 
     def _read(self, *, is_private: bool) -> tuple[bytes, str]:

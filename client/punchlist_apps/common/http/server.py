@@ -1,4 +1,4 @@
-"""How every server of ours is set up: bounds on heads and connections, no access log, since heads hold tokens."""
+"""Setup of the HTTP servers: limits on heads and connections, and no access log, since heads contain tokens."""
 
 import socket
 from functools import partial
@@ -8,30 +8,30 @@ from typing import Any
 import anyio
 import uvicorn
 
-from punchlist_apps.common.http.connections import Connection, Places, most_places
+from punchlist_apps.common.http.connections import Connection, ConnectionSlots, raise_connection_limit
 from punchlist_apps.common.http.guard import App
 
-_HEAD = 16 << 10
+_HEAD_BYTES = 16 << 10
+"""Upper limit for the head of a request, in bytes."""
 
 _QUEUE = 1_024
-"""How many connections wait for a listening socket to accept them."""
+"""Length of the accept queue of a listening socket."""
 
 
 class Server(uvicorn.Server):
-    """Serves until SIGINT or SIGTERM, or until `end`; then `ending` is set, so that open streams end by themselves."""
+    """Serves until SIGINT, SIGTERM or `end`. It then sets `ending`, on which open streams end."""
 
     def __init__(self, config: uvicorn.Config, ending: anyio.Event) -> None:
         super().__init__(config)
         self._ending = ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, with a queue that is long: whose connection finds it full has to wait for seconds."""
+        """Listen with a long queue: a connection that finds the queue full waits for seconds."""
         await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(_QUEUE)
+        for listener in sockets or ():
+            listener.listen(_QUEUE)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end, for a signal."""
         self._ending.set()
         super().handle_exit(sig, frame)
 
@@ -41,18 +41,18 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def http_server(app: App, places: Places | None = None, ending: anyio.Event | None = None) -> Server:
-    """A server for an application; `places` bounds its connections."""
-    places = places or Places(most_places())
-    protocol: Any = partial(Connection, places)
+def build_server(app: App, slots: ConnectionSlots | None = None, ending: anyio.Event | None = None) -> Server:
+    """Return a server for an application; `slots` limits its connections."""
+    slots = slots or ConnectionSlots(raise_connection_limit())
+    protocol: Any = partial(Connection, slots)
     config = uvicorn.Config(
         app,
-        backlog=places.at_once,
-        http=protocol,  # uvicorn calls it as it would one of its own classes
+        backlog=slots.accept_batch,
+        http=protocol,  # called like one of uvicorn's own classes
         log_level="warning",
         access_log=False,
         server_header=False,
-        h11_max_incomplete_event_size=_HEAD,
+        h11_max_incomplete_event_size=_HEAD_BYTES,
         timeout_graceful_shutdown=2,
         ws="none",
     )

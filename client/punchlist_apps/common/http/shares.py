@@ -1,4 +1,4 @@
-"""Fair shares of a limited number of places: the holder of the most gives one up."""
+"""Fair eviction: the holder with the most places loses one."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def first_to_go(places: Iterable[tuple[T, Hashable, Any]]) -> T:
-    """Return what gives up its place, of `(place, holder, rank)`: of the holders with most places, the lowest rank."""
-    taken = list(places)
-    counts = Counter(holder for _, holder, _ in taken)
+def pick_to_evict(places: Iterable[tuple[T, Hashable, Any]]) -> T:
+    """Return the place with the lowest rank among those of the holders with most places, of `(place, holder, rank)`."""
+    entries = list(places)
+    counts = Counter(holder for _, holder, _ in entries)
     most = max(counts.values())
-    return min((place for place in taken if counts[place[1]] == most), key=lambda place: place[2])[0]
+    return min((entry for entry in entries if counts[entry[1]] == most), key=lambda entry: entry[2])[0]

@@ -1,1 +1,1 @@
-"""How tasks, events and reasons read on a terminal."""
+"""Formats tasks, events and reasons for a terminal."""

@@ -1,4 +1,4 @@
-"""Durations and counts as people write them on a command line. A text that is none raises ArgumentTypeError."""
+"""Argument types of the command line: durations, times and counts. Invalid text raises ArgumentTypeError."""
 
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
@@ -11,79 +11,76 @@ _MAX_PORT = 65_535
 _MIN_LEASE_MS, _MAX_LEASE_MS = 1_000, 86_400_000
 
 
-def milliseconds(text: str) -> int:
-    """`90`, `90s`, `1.5m`, `500ms`, `2 hours` as milliseconds; a bare number is seconds."""
+def parse_duration(text: str) -> int:
+    """Return milliseconds for `90`, `90s`, `1.5m`, `500ms` or `2 hours`; a bare number is in seconds."""
     from punchlist.base.dates import duration_ms
 
-    if (found := duration_ms(text)) is None:
+    if (duration := duration_ms(text)) is None:
         raise ArgumentTypeError(f"{text!r} is not a duration; write 90s, 10m or 2h")
-    return found
+    return duration
 
 
-def when(text: str) -> "When":
-    """A day or a moment: `2026-12-24`, `tomorrow 17:00` (local), `friday`, `3d`; empty is none."""
+def parse_time(text: str) -> "When":
+    """Parse a day or a local time: `2026-12-24`, `tomorrow 17:00`, `friday`, `3d`. Empty text gives `When(0)`."""
     from punchlist.base import dates
 
     if not text.strip():
         return dates.When(0)
-    found = dates.parse(text)
-    if found is None or found.at <= 0:
+    time = dates.parse(text)
+    if time is None or time.at <= 0:
         raise ArgumentTypeError(f"{text!r} is not a time; write {dates.EXAMPLES}")
-    return found
+    return time
 
 
-def past(text: str) -> int:
-    """A time that was, as milliseconds since 1970 UTC: `10m`, `10 min ago`, `yesterday`, `2026-12-24 18:00`."""
+def parse_past_time(text: str) -> int:
+    """Return a past time in ms since 1970 UTC: `10m`, `10 min ago`, `yesterday`, `2026-12-24 18:00`."""
     from punchlist.base import dates
 
-    found = dates.parse(text, past=True)
-    if found is None or found.at <= 0:
+    time = dates.parse(text, past=True)
+    if time is None or time.at <= 0:
         raise ArgumentTypeError(f"{text!r} is not a time; write 10m, '2 hours ago', yesterday or '2026-12-24 18:00'")
-    return found.at
+    return time.at
 
 
-def point(text: str) -> tuple[int | None, int]:
-    """A point in a list's history: `12` as a version, anything else as a time that was, like `past`."""
-    return (int(text), 0) if text.isdecimal() else (None, past(text))
+def parse_history_point(text: str) -> tuple[int | None, int]:
+    """Return a version and 0 for digits such as `12`, else None and a past time in milliseconds."""
+    return (int(text), 0) if text.isdecimal() else (None, parse_past_time(text))
 
 
-def work(text: str) -> int:
-    """An estimate as milliseconds; empty is 0."""
-    return milliseconds(text) if text.strip() else 0
+def parse_estimate(text: str) -> int:
+    """Return an estimate in milliseconds, 0 for empty text."""
+    return parse_duration(text) if text.strip() else 0
 
 
-def lease(text: str) -> int:
-    """How long a claim may last, in milliseconds: 1 s to 24 h."""
-    value = milliseconds(text)
+def parse_lease(text: str) -> int:
+    """Return the duration of a claim in milliseconds, from 1 s to 24 h."""
+    value = parse_duration(text)
     if not _MIN_LEASE_MS <= value <= _MAX_LEASE_MS:
         raise ArgumentTypeError(f"{text!r} is not between 1s and 24h")
     return value
 
 
-def whole(text: str) -> int:
-    """A count, a version or another number that may be 0."""
+def parse_whole_number(text: str) -> int:
     if not text.isdecimal():
         raise ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
     return int(text)
 
 
-def port(text: str) -> int:
-    """A port of TCP that can be named in an address."""
+def parse_port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MAX_PORT:
         raise ArgumentTypeError(f"{text!r} is not a port from 1 to {_MAX_PORT}")
     return int(text)
 
 
-def group(text: str) -> tuple[str, int]:
-    """A label and how many lanes its tasks have: `gpu=1`."""
+def parse_group_limit(text: str) -> tuple[str, int]:
+    """Return a label and the number of its tasks that may run at the same time: `gpu=1`."""
     label, _, count = text.rpartition("=")
     if not label.strip():
         raise ArgumentTypeError(f"{text!r} must be LABEL=N, such as gpu=1")
-    return label.strip(), positive(count)
+    return label.strip(), parse_positive(count)
 
 
-def positive(text: str) -> int:
-    """A count of at least one."""
+def parse_positive(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
     return int(text)

@@ -1,4 +1,4 @@
-"""Why a task can't start, in sentences: what the daemon's facts say to a person."""
+"""Formats the daemon's reasons why a task can't start as sentences."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -6,7 +6,7 @@ from typing import Any
 
 from punchlist.base.departures import departure, is_gone
 from punchlist.base.text import one_line, safe
-from punchlist_apps.common.terminal.render import gate_yes, shown_time, since
+from punchlist_apps.common.terminal.render import format_approval, format_short_duration, format_task_time
 from punchlist_apps.common.terminal.style import Style
 
 _SENTENCES = {
@@ -28,85 +28,86 @@ _SENTENCES = {
     "failed": "it has failed{with_child}: punch reopen {id}",
 }
 
-_OF_GONE = {"in_progress": "gone", "reserved": "left"}
-"""Kind of a reason -> its sentence if the task's owner has left."""
+_KIND_OF_GONE = {"in_progress": "gone", "reserved": "left"}
+"""Kind of a reason -> key in `_SENTENCES` if the task's owner has left."""
 
-_NAMED = 12
+_MAX_NAMED = 12
 """Maximum number of open children that are named."""
 
 
-def reasons(told: Mapping[str, Any], style: Style) -> list[tuple[int, str]]:
-    """The reasons against a task as sentences, each with its depth; without one, its place among the ready ones."""
-    told_reasons = list(told.get("reasons", ()))
+def explain_reasons(explanation: Mapping[str, Any], style: Style) -> list[tuple[int, str]]:
+    """Return the reasons as sentences with their depth, or the task's place in the queue if it is ready."""
+    reasons = list(explanation.get("reasons", ()))
     tree: list[tuple[int, str]] = []
-    for parent, group in groupby(told_reasons, lambda reason: reason["of"] if reason["kind"] == "child" else None):
-        found = list(group)
+    for parent, group in groupby(reasons, lambda reason: reason["of"] if reason["kind"] == "child" else None):
+        siblings = list(group)
         if parent is None:
-            tree.extend((int(reason.get("depth", 0)), _sentence(reason, style)) for reason in found)
+            tree.extend((int(reason.get("depth", 0)), _format_reason(reason, style)) for reason in siblings)
         else:
-            tree.append((int(found[0].get("depth", 0)), _parts(found, is_cut=bool(told.get("more")))))
-    return tree or [(0, _place(told))]
+            tree.append(
+                (int(siblings[0].get("depth", 0)), _format_children(siblings, is_cut=bool(explanation.get("more"))))
+            )
+    return tree or [(0, _format_queue_place(explanation))]
 
 
-def reason_lines(told: Mapping[str, Any], style: Style) -> list[str]:
-    """The reasons as an indented tree, harmless for a terminal."""
-    tree = reasons(told, style)
+def format_reasons(explanation: Mapping[str, Any], style: Style) -> list[str]:
+    """Return the reasons as an indented tree, safe for a terminal."""
+    tree = explain_reasons(explanation, style)
     return [f"{'  ' * depth}{style.glyphs['arrow']} {text}" for depth, text in tree]
 
 
-def _parts(children: Sequence[Mapping[str, Any]], *, is_cut: bool) -> str:
+def _format_children(children: Sequence[Mapping[str, Any]], *, is_cut: bool) -> str:
     count = "more than " if is_cut else ""
     count += f"{len(children)} open task{'s' if len(children) != 1 else ''}"
-    names = ", ".join(f"#{safe(one['by'])}" for one in children[:_NAMED])
-    return f"has {count}: {names}{', …' if len(children) > _NAMED else ''}"
+    names = ", ".join(f"#{safe(child['by'])}" for child in children[:_MAX_NAMED])
+    return f"has {count}: {names}{', …' if len(children) > _MAX_NAMED else ''}"
 
 
-def _sentence(reason: Mapping[str, Any], style: Style) -> str:
+def _format_reason(reason: Mapping[str, Any], style: Style) -> str:
     gate: dict[str, Any] = reason.get("gate") or {}
     kind = str(reason["kind"])
     if is_gone(reason):
-        kind = _OF_GONE.get(kind, kind)
+        kind = _KIND_OF_GONE.get(kind, kind)
     elif kind == "heading" and reason.get("fail_reason"):
         kind = "rejected"
     sentence = _SENTENCES.get(kind, "{by} keeps it ({kind})").format(
         kind=safe(reason["kind"]),
-        by=_named(reason["by"], reason["title"]),
+        by=_format_task(reason["by"], reason["title"]),
         id=safe(reason["by"]),
         with_child="" if reason["by"] == reason.get("of", reason["by"]) else f" with #{safe(reason['by'])}",
         status=safe(reason["status"]),
-        progress=_progress(reason, style),
+        progress=_format_progress(reason, style),
         owner=safe(str(reason.get("owner", ""))),
         gone=departure(reason, style.now),
         why=safe(one_line(str(reason.get("fail_reason", "")))),
-        who=gate_yes(gate),
+        who=format_approval(gate),
         check=safe(str(gate.get("check", ""))),
-        until=shown_time({"not_before": 0, **reason}, "not_before"),
+        until=format_task_time({"not_before": 0, **reason}, "not_before"),
     )
     return sentence + (" (see above)" if reason.get("again") else "")
 
 
-def _progress(reason: Mapping[str, Any], style: Style) -> str:
+def _format_progress(reason: Mapping[str, Any], style: Style) -> str:
     words = ["in progress"]
     if reason.get("owner"):
         words.append(f"with {safe(str(reason['owner']))}")
     if gone := departure(reason, style.now):
         words[-1] += f", {gone}"
     elif reason.get("lease_expires_at") and style.now:
-        words.append(f"for another {since(reason['lease_expires_at'] - style.now)} at least")
+        words.append(f"for another {format_short_duration(reason['lease_expires_at'] - style.now)} at least")
     if reason.get("attempts", 0) > 1:
         words.append(f"(attempt {reason['attempts']})")
     return " ".join(words)
 
 
-def _named(task: str, title: str) -> str:
+def _format_task(task: str, title: str) -> str:
     return f"#{safe(task)} {safe(title)}"
 
 
-def _place(told: Mapping[str, Any]) -> str:
-    before = told.get("ahead", 0)
-    if not before:
+def _format_queue_place(explanation: Mapping[str, Any]) -> str:
+    ahead = explanation.get("ahead", 0)
+    if not ahead:
         return "it is ready, and the next one to be claimed"
-    first = told["next"]
-    return (
-        f"it is ready; {before} {'is' if before == 1 else 'are'} before it, {_named(first['id'], first['title'])} first"
-    )
+    first = explanation["next"]
+    verb = "is" if ahead == 1 else "are"
+    return f"it is ready; {ahead} {verb} before it, {_format_task(first['id'], first['title'])} first"

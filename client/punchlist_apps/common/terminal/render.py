@@ -1,6 +1,6 @@
-"""Tasks as lines of text: the one renderer of commands and the live view.
+"""Formats tasks as lines of text, for commands and the live view.
 
-Works on the plain JSON values of the wire contract, prints nothing, and is light enough for a shell prompt.
+Works on the JSON values of the wire, prints nothing, and imports little, so that a shell prompt can use it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,104 +14,105 @@ from punchlist_apps.common.terminal.style import Style
 
 Task = dict[str, Any]
 
-
 FINISHED = ("completed", "failed")
 _MAX_INDENT = 8
-"""Levels of nesting that are shown by indentation; deeper children stay at this one."""
+"""Maximum indentation, in levels; deeper children are indented like this one."""
 _FOLD_ABOVE = 12
+"""Number of finished tasks above which old ones are hidden."""
 _FOLD_KEEPS = 3
+"""Number of finished tasks that stay visible then."""
 _PAIR = 2
 _WIDE = ("W", "F")
 _JOINER, _EMOJI_FORM, _TONES = "\u200d", "\ufe0f", ("\U0001f3fb", "\U0001f3ff")
-"""What makes one picture of several characters: terminals that know it show two columns, as for a single one."""
+"""Characters that join others into one emoji, which takes two columns."""
 
 
-def cells(text: str) -> int:
-    """Columns that `text` takes on a terminal."""
+def count_columns(text: str) -> int:
+    """Return the number of terminal columns of a text."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width  # noqa: PLC0415 - costs 2 ms and is needed for few titles
 
-    taken, before = 0, ""
+    columns, before = 0, ""
     for char in text:
         if before == _JOINER and east_asian_width(char) in _WIDE:
-            pass  # one picture with the one before
+            pass  # joined with the emoji before
         elif char == _EMOJI_FORM:
-            taken += taken > 0 and before > "\xff" and east_asian_width(before) not in _WIDE
+            columns += columns > 0 and before > "\xff" and east_asian_width(before) not in _WIDE
         elif not (_TONES[0] <= char <= _TONES[1] and east_asian_width(before or " ") in _WIDE):
-            taken += _PAIR if east_asian_width(char) in _WIDE else category(char) not in ("Mn", "Me", "Cf")
+            columns += _PAIR if east_asian_width(char) in _WIDE else category(char) not in ("Mn", "Me", "Cf")
         before = char
-    return taken
+    return columns
 
 
-def cut(text: str, width: int, mark: str = "…") -> str:
-    """`text` in at most `width` columns; `mark` shows that something is missing. 0 means no limit."""
-    if width <= 0 or cells(text) <= width:
+def truncate(text: str, width: int, mark: str = "…") -> str:
+    """Return a text in at most `width` columns (0: no limit), with `mark` at the end if it was truncated."""
+    if width <= 0 or count_columns(text) <= width:
         return text
-    room = width - cells(mark)
+    room = width - count_columns(mark)
     if room <= 0:
         return mark[:width]
     if text.isascii():
         return text[:room] + mark
-    kept = ""
+    head = ""
     for char in text:
-        if cells(kept + char) > room:
+        if count_columns(head + char) > room:
             break
-        kept += char
-    return kept.rstrip(_JOINER) + mark
+        head += char
+    return head.rstrip(_JOINER) + mark
 
 
-def cut_painted(text: str, width: int, mark: str = "…") -> str:
-    """As `cut`, for a text with colours in it, which take no columns; they end where it is cut."""
+def truncate_painted(text: str, width: int, mark: str = "…") -> str:
+    """Truncate a text with color codes, which take no columns, and reset the color at the end."""
     first, *painted = text.split("\x1b[")
     runs = [("", first), *(run.split("m", 1) for run in painted)]
-    if not painted or width <= 0 or sum(cells(words) for _, words in runs) <= width:
-        return cut(text, width, mark) if not painted else text
-    room = width - cells(mark)
-    kept = ""
+    if not painted or width <= 0 or sum(count_columns(words) for _, words in runs) <= width:
+        return truncate(text, width, mark) if not painted else text
+    room = width - count_columns(mark)
+    head = ""
     for code, words in runs:
-        kept += f"\x1b[{code}m" if code else ""
-        if cells(words) > room:
-            kept += cut(words, room, "") if room > 0 else ""
+        head += f"\x1b[{code}m" if code else ""
+        if count_columns(words) > room:
+            head += truncate(words, room, "") if room > 0 else ""
             break
-        kept += words
-        room -= cells(words)
-    return f"{kept}{mark[:width]}\x1b[0m"
+        head += words
+        room -= count_columns(words)
+    return f"{head}{mark[:width]}\x1b[0m"
 
 
-def state_of(task: Task) -> str:
-    """The status as shown: an unfinished task with open blockers is `blocked`."""
+def get_display_state(task: Task) -> str:
+    """Return the status to show: `blocked` for a pending task with open blockers."""
     status = str(task.get("status", "pending"))
     return "blocked" if status == "pending" and task.get("open_blockers") else status
 
 
-def progress(counts: dict[str, int]) -> str:
+def format_progress(counts: dict[str, int]) -> str:
     total = sum(counts.get(name, 0) for name in ("pending", "in_progress", "paused", "completed", "failed"))
     return f"{counts.get('completed', 0)}/{total}"
 
 
-def status_line(counts: dict[str, int]) -> str:
-    """The line of the status file: what is open and what is being worked on."""
+def format_status_line(counts: dict[str, int]) -> str:
+    """Return the line of the status file: the numbers of open tasks and of tasks in progress."""
     return f"{counts.get('pending', 0) + counts.get('paused', 0)} open, {counts.get('in_progress', 0)} in progress"
 
 
-def header(conversation: str, counts: dict[str, int], style: Style, note: str = "") -> str:
+def format_header(conversation: str, counts: dict[str, int], style: Style, note: str = "") -> str:
     words = ("in_progress", "in progress"), ("blocked", "blocked"), ("paused", "paused"), ("failed", "failed")
     parts = [f"{counts[name]} {word}" for name, word in words if counts.get(name)]
     if note:
         parts.append(note)
     dot = style.glyphs["dot"]
     rest = "  " + f" {dot} ".join(parts) if parts else ""
-    head = f"{safe(conversation)}  {progress(counts)}"
-    room = style.width - cells(head) if style.width else 0
-    tail = cut(rest, room, style.glyphs["cut"]) if not style.width or room > 0 else ""
-    return style.paint("title", cut(head, style.width, style.glyphs["cut"])) + style.paint("dim", tail)
+    head = f"{safe(conversation)}  {format_progress(counts)}"
+    room = style.width - count_columns(head) if style.width else 0
+    tail = truncate(rest, room, style.glyphs["cut"]) if not style.width or room > 0 else ""
+    return style.paint("title", truncate(head, style.width, style.glyphs["cut"])) + style.paint("dim", tail)
 
 
-def fold(tasks: Sequence[Task]) -> tuple[list[Task], int]:
-    """Leave out old finished tasks of a long list; returns the rest and how many were left out.
+def fold_finished(tasks: Sequence[Task]) -> tuple[list[Task], int]:
+    """Hide old finished tasks of a long list. Return the visible tasks and the number of hidden ones.
 
-    What is unfinished stays, with all its ancestors, and so do the newest finished ones.
+    Unfinished tasks, the newest finished tasks and the ancestors of both stay visible.
     """
     finished = [task for task in tasks if task.get("status") in FINISHED]
     if len(finished) <= _FOLD_ABOVE:
@@ -127,62 +128,61 @@ def fold(tasks: Sequence[Task]) -> tuple[list[Task], int]:
     return [task for task in tasks if task["id"] in keep], len(tasks) - len(keep)
 
 
-def task_lines(task: Task, style: Style, depth: int = 0, path: Sequence[dict[str, str]] = ()) -> list[str]:
-    """Return a task's line, and below it its activity or why it failed. `path` has its ancestors."""
-    state = state_of(task)
+def format_task(task: Task, style: Style, depth: int = 0, path: Sequence[dict[str, str]] = ()) -> list[str]:
+    """Return a task's line, then its activity or the reason of its failure. `path` has its ancestors."""
+    state = get_display_state(task)
     indent = "  " * (1 + min(depth, _MAX_INDENT))
-    lines = [indent + _row(task, state, style, len(indent), path)]
+    lines = [indent + _format_row(task, state, style, len(indent), path)]
     below = indent + " " * (len(style.glyphs[state]) + 1)
-    note = _note(task, state, style)
+    note = _format_note(task, state, style)
     if note:
-        lines.append(below + style.paint("note", cut(note, style.width and max(style.width - len(below), 1))))
+        lines.append(below + style.paint("note", truncate(note, style.width and max(style.width - len(below), 1))))
     return lines
 
 
-def path_title(task: Task, path: Sequence[dict[str, str]]) -> str:
-    """Return a task's title after its ancestors', safe for a terminal."""
-    return safe(with_path(str(task.get("title", "")), [one["title"] for one in path]))
+def format_path_title(task: Task, path: Sequence[dict[str, str]]) -> str:
+    """Return the titles of a task's ancestors and the task, safe for a terminal."""
+    return safe(with_path(str(task.get("title", "")), [ancestor["title"] for ancestor in path]))
 
 
-def step_lines(result: Any, style: Style) -> list[str]:
-    """A task whose status was set, and what comes of it."""
+def format_step(result: Any, style: Style) -> list[str]:
+    """Return a task after a change of its status, and a line with the effects."""
     notes: list[str] = []
     if result.get("unblocked"):
-        notes.append("unblocked " + ", ".join(f"#{safe(one)}" for one in result["unblocked"]))
+        notes.append("unblocked " + ", ".join(f"#{safe(task)}" for task in result["unblocked"]))
     if result.get("next_task"):
-        following = result["next_task"]
-        notes.append(f"next #{safe(following['id'])} {path_title(following, result.get('next_path', ()))}")
+        next_task = result["next_task"]
+        notes.append(f"next #{safe(next_task['id'])} {format_path_title(next_task, result.get('next_path', ()))}")
     failed = [result["task"]["id"]] if result["task"]["status"] == "failed" else []
-    left = result["remaining"]
-    notes.append(f"{left} left" if left else nothing_left(result.get("failed", 0), failed))
+    remaining = result["remaining"]
+    notes.append(f"{remaining} left" if remaining else format_nothing_left(result.get("failed", 0), failed))
     line = "    " + f" {style.glyphs['dot']} ".join(notes)
-    return [*task_lines(result["task"], style), style.paint("dim", cut(line, style.width, style.glyphs["cut"]))]
+    return [*format_task(result["task"], style), style.paint("dim", truncate(line, style.width, style.glyphs["cut"]))]
 
 
-def nothing_left(failed: int, known: Sequence[str] = ()) -> str:
-    """Return the closing line of a finished list: how many tasks failed, and how to retry them."""
+def format_nothing_left(failed: int, failed_ids: Sequence[str] = ()) -> str:
+    """Return the last line of a finished list: the number of failed tasks and the command to retry them."""
     if not failed:
         return "all finished"
-    way = f"punch reopen {safe(known[0])}" if failed == len(known) else "punch list --status failed"
-    return f"nothing left: {failed} failed ({way})"
+    command = f"punch reopen {safe(failed_ids[0])}" if failed == len(failed_ids) else "punch list --status failed"
+    return f"nothing left: {failed} failed ({command})"
 
 
 _SHARED_STATES = {"forbidden": "no longer followed here", "unreachable": "still being shared"}
-"""What is said of a list whose changes are refused with a kind that names no state."""
+"""State of a shared list -> its text, if it isn't the state's name."""
 
 
-def shared_note(shared: Any) -> str:
-    """What is said behind the name of a shared list whose newest changes may be missing here."""
+def format_shared_note(shared: Any) -> str:
+    """Return the note after the name of a shared list that isn't in sync."""
     if not shared:
         return ""
     state, since = str(shared.get("state", "")), shared.get("since")
-    when = f" since {moment(since)}" if since and state == "offline" else ""
+    when = f" since {format_time(since)}" if since and state == "offline" else ""
     refused = "" if state == "behind" else ", changes are refused"
-    told = _SHARED_STATES.get(state, state)
-    return f"{safe(str(shared.get('space', '')))}: {safe(told)}{when}{refused}"
+    return f"{safe(str(shared.get('space', '')))}: {safe(_SHARED_STATES.get(state, state))}{when}{refused}"
 
 
-def list_lines(  # noqa: PLR0913 - what a list can be shown with
+def format_list(  # noqa: PLR0913 - the options of a list
     conversation: str,
     tasks: Sequence[Task],
     counts: dict[str, int],
@@ -192,34 +192,36 @@ def list_lines(  # noqa: PLR0913 - what a list can be shown with
     folded: bool = False,
     flat: bool = False,
 ) -> list[str]:
-    """A whole list: header, tasks as a tree unless `flat`; `folded` tells how many old finished ones are left out."""
-    lines = [header(conversation, counts, style, note)]
-    shown, hidden = fold(tasks) if folded else (list(tasks), 0)
-    for depth, task in ((0, task) for task in shown) if flat else as_tree(shown):
-        lines.extend(task_lines(task, style, depth))
+    """Return a list's header and its tasks, as a tree unless `flat`. `folded` hides old finished tasks."""
+    lines = [format_header(conversation, counts, style, note)]
+    visible, hidden = fold_finished(tasks) if folded else (list(tasks), 0)
+    for depth, task in ((0, task) for task in visible) if flat else as_tree(visible):
+        lines.extend(format_task(task, style, depth))
     if hidden:
         dots = style.glyphs["cut"]
-        lines.append(style.paint("dim", cut(f"  {dots} {hidden} finished ones not shown (--all)", style.width, dots)))
+        lines.append(
+            style.paint("dim", truncate(f"  {dots} {hidden} finished ones not shown (--all)", style.width, dots))
+        )
     if not tasks:
         lines.append(style.paint("dim", "  no tasks"))
     return lines
 
 
-def since(ms: int) -> str:
-    """A duration in its largest unit: `40s`, `12m`, `3h`, `2d`."""
+def format_short_duration(ms: int) -> str:
+    """Return a duration in its largest unit: `40s`, `12m`, `3h`, `2d`."""
     count, unit = largest_unit(ms)
     return f"{count}{unit.removesuffix('in')}"
 
 
-def duration(ms: int) -> str:
-    """A duration in its two largest units: `1h 30m`."""
+def format_duration(ms: int) -> str:
+    """Return a duration in its two largest units: `1h 30m`."""
     rest = ms % next((size for size in (86_400_000, 3_600_000, 60_000) if ms >= size), 1_000)
-    return since(ms) + (f" {since(rest)}" if rest >= 1_000 else "")  # noqa: PLR2004 - a second
+    return format_short_duration(ms) + (f" {format_short_duration(rest)}" if rest >= 1_000 else "")  # noqa: PLR2004 - a second
 
 
-def detail_lines(task: Task, style: Style, path: Sequence[dict[str, str]] = ()) -> list[str]:
-    lines = [_row(task, state_of(task), style, None, path)]
-    for name, value in _facts(task, style):
+def format_details(task: Task, style: Style, path: Sequence[dict[str, str]] = ()) -> list[str]:
+    lines = [_format_row(task, get_display_state(task), style, None, path)]
+    for name, value in _list_facts(task, style):
         lines.append(f"  {style.paint('dim', name + ':')} {value}")
     for label, text in (("", "description"), ("result", "result_summary"), ("reason", "fail_reason")):
         if task.get(text):
@@ -230,26 +232,26 @@ def detail_lines(task: Task, style: Style, path: Sequence[dict[str, str]] = ()) 
     for note in task.get("notes", ()):
         lines.append("")
         by = str(note["actor"]) + (f" (imported by {note['imported_by']})" if note.get("imported_by") else "")
-        lines.append(style.paint("dim", f"  {safe(by)} {style.glyphs['dot']} {moment(note['at'])}"))
+        lines.append(style.paint("dim", f"  {safe(by)} {style.glyphs['dot']} {format_time(note['at'])}"))
         lines.extend(f"  {line}" for line in safe_block(str(note["text"])).split("\n"))
     return lines
 
 
-def _row(task: Task, state: str, style: Style, used: int | None, path: Sequence[dict[str, str]] = ()) -> str:
-    """`width`: what is left behind `used` columns; None: whole."""
+def _format_row(task: Task, state: str, style: Style, used: int | None, path: Sequence[dict[str, str]] = ()) -> str:
+    """Return a task's line after `used` columns, or without a width limit for None."""
     glyph = style.glyphs[state]
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))
     mark = style.glyphs.get(priority, "") if priority != "normal" and state not in FINISHED else ""
-    tail = _annotations(task, state, style)
-    title = path_title(task, path)
+    tail = _format_annotations(task, state, style)
+    title = format_path_title(task, path)
     if style.width and used is not None:
         dots = style.glyphs["cut"]
         room = max(style.width - used - len(f"{glyph} {number} ") - len(mark) - bool(mark), 1)
-        tail = cut(tail, room // _PAIR, dots)
-        if path and cells(title) > room - cells(tail):
-            title = path_title(task, ())  # the task's own title comes first
-        title = cut(title, room - cells(tail), dots)
+        tail = truncate(tail, room // _PAIR, dots)
+        if path and count_columns(title) > room - count_columns(tail):
+            title = format_path_title(task, ())  # the task's own title comes first
+        title = truncate(title, room - count_columns(tail), dots)
     text = style.paint("dim" if state == "completed" else "title" if state == "in_progress" else "", title)
     parts = [style.paint(state, glyph), style.paint("dim", number)]
     if mark:
@@ -257,37 +259,37 @@ def _row(task: Task, state: str, style: Style, used: int | None, path: Sequence[
     return " ".join([*parts, text]) + style.paint("dim", tail)
 
 
-def _annotations(task: Task, state: str, style: Style) -> str:
+def _format_annotations(task: Task, state: str, style: Style) -> str:
     tail = ""
     if state == "blocked" or (state in ("paused", "in_progress") and task.get("open_blockers")):
-        tail += f"  {style.glyphs['arrow']} " + ", ".join(f"#{safe(str(one))}" for one in task["open_blockers"])
+        tail += f"  {style.glyphs['arrow']} " + ", ".join(f"#{safe(str(blocker))}" for blocker in task["open_blockers"])
     if task.get("owner") and state != "completed":
         tail += f"  @{safe(str(task['owner']))}" + (f" on {safe(str(task['machine']))}" if task.get("machine") else "")
     if state not in FINISHED:
         tail += "".join(f"  +{safe(str(label))}" for label in task.get("labels", ()))
-        tail += f"  due {shown_time(task, 'due')}" if task.get("due") else ""
-        tail += f"  not before {shown_time(task, 'not_before')}" if task.get("not_before") else ""
-        tail += f"  waits for {gate_wait(task)}" if task.get("waits_for") else ""
+        tail += f"  due {format_task_time(task, 'due')}" if task.get("due") else ""
+        tail += f"  not before {format_task_time(task, 'not_before')}" if task.get("not_before") else ""
+        tail += f"  waits for {format_gate_wait(task)}" if task.get("waits_for") else ""
     return tail
 
 
-def _note(task: Task, state: str, style: Style) -> str:
+def _format_note(task: Task, state: str, style: Style) -> str:
     if state == "failed":
         return safe(one_line(str(task.get("fail_reason", ""))))
-    if gone := departure(task, style.now):
-        return gone
+    if absence := departure(task, style.now):
+        return absence
     if state != "in_progress":
         return ""
     doing = safe(str(task.get("active_form", "")))
     changed = task.get("status_changed_at", 0)
     if style.now and changed:
-        elapsed = since(style.now - changed)
+        elapsed = format_short_duration(style.now - changed)
         return f"{doing} {style.glyphs['dot']} {elapsed}" if doing else elapsed
     return doing
 
 
-def moment(at: int) -> str:
-    """A time in milliseconds since 1970 as a local date, with the time of day where there is one."""
+def format_time(at: int) -> str:
+    """Return milliseconds since 1970 as a local date, with the time of day unless it is midnight."""
     try:
         text = strftime("%Y-%m-%d %H:%M", localtime(at / 1000))
     except (OverflowError, ValueError, OSError):
@@ -295,62 +297,63 @@ def moment(at: int) -> str:
     return text.removesuffix(" 00:00")
 
 
-def shown_time(task: Mapping[str, Any], member: str) -> str:
-    """Return a task's due or deferral date: its day in every time zone, else the local time."""
-    return safe(str(task.get(f"{member}_day") or "")) or moment(task[member])
+def format_task_time(task: Mapping[str, Any], member: str) -> str:
+    """Return a task's due or deferral date: its day, which no time zone changes, else the local time."""
+    return safe(str(task.get(f"{member}_day") or "")) or format_time(task[member])
 
 
-def gate_yes(gate: dict[str, Any]) -> str:
+def format_approval(gate: dict[str, Any]) -> str:
     return f"a yes of {safe(str(gate['by']))}" if gate.get("by") else "a yes"
 
 
-def gate_wait(task: Task) -> str:
+def format_gate_wait(task: Task) -> str:
     gate: dict[str, Any] = task.get("gate") or {}
-    return gate_yes(gate) if task["waits_for"] == "yes" else f"the check {safe(str(gate.get('check', '')))}"
+    return format_approval(gate) if task["waits_for"] == "yes" else f"the check {safe(str(gate.get('check', '')))}"
 
 
-def _gate(gate: dict[str, Any]) -> str:
+def _format_gate(gate: dict[str, Any]) -> str:
     parts = [f"the check {safe(str(gate['check']))}"] if gate.get("check") else []
-    parts += [gate_yes(gate)] if gate.get("yes") or gate.get("by") else []
+    parts += [format_approval(gate)] if gate.get("yes") or gate.get("by") else []
     return " and then ".join(parts)
 
 
-def _facts(task: Task, style: Style) -> Iterable[tuple[str, str]]:
+def _list_facts(task: Task, style: Style) -> Iterable[tuple[str, str]]:
     yield "status", str(task.get("status", "")).replace("_", " ")
     for name, member, text in FACTS:
         value = task.get(member)
-        is_said = member == "open_blockers" and value == task.get("blocked_by")  # all of them are still open
-        if value and not is_said and not task.get(f"{member}_day") and (member, value) != ("priority", "normal"):
+        # The list of open blockers is redundant while all blockers are open.
+        is_redundant = member == "open_blockers" and value == task.get("blocked_by")
+        if value and not is_redundant and not task.get(f"{member}_day") and (member, value) != ("priority", "normal"):
             yield name, text(value)
     if task.get("lease_expires_at"):
         yield "claim", departure(task, style.now) or f"until {clock(task['lease_expires_at'])}"
     if task.get("created_at"):
-        yield "created", moment(task["created_at"])
+        yield "created", format_time(task["created_at"])
     if task.get("waits_for"):
-        yield "waits for", gate_wait(task)
-    if spent := _spent_ms(task, style.now):
-        yield "spent", duration(spent)
+        yield "waits for", format_gate_wait(task)
+    if spent := _compute_spent_ms(task, style.now):
+        yield "spent", format_duration(spent)
     for link in task.get("links", ()):
         yield safe(str(link["kind"])), safe(str(link["to"]))
     if style.now:
-        yield "changed", f"{since(style.now - task.get('updated_at', 0))} ago"
+        yield "changed", f"{format_short_duration(style.now - task.get('updated_at', 0))} ago"
     yield "version", str(task.get("version", ""))
 
 
-def _spent_ms(task: Task, now: int) -> int:
-    """How long a task was in progress until now, in milliseconds; a clock that was set back adds nothing."""
+def _compute_spent_ms(task: Task, now: int) -> int:
+    """Return the time a task was in progress until now, in ms. A clock that was set back adds nothing."""
     running = now and task.get("status") == "in_progress"
     return task.get("spent_ms", 0) + (max(now - task.get("status_changed_at", now), 0) if running else 0)
 
 
-def _metadata(given: dict[str, Any]) -> str:
+def _format_metadata(items: dict[str, Any]) -> str:
     from punchlist.base import metadata
 
-    return ", ".join(safe(f"{key}={value}") for key, value in metadata.visible_items(given))
+    return ", ".join(safe(f"{key}={value}") for key, value in metadata.visible_items(items))
 
 
-def _ids(ids: list[str]) -> str:
-    return ", ".join(f"#{safe(str(one))}" for one in ids)
+def _format_ids(ids: list[str]) -> str:
+    return ", ".join(f"#{safe(str(task))}" for task in ids)
 
 
 FACTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -359,17 +362,17 @@ FACTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("on", "machine", safe),
     ("doing", "active_form", safe),
     ("attempts", "attempts", str),
-    ("parent", "parent", lambda parent: _ids([parent])),
-    ("blocked by", "blocked_by", _ids),
-    ("waits for", "open_blockers", _ids),
-    ("blocks", "blocks", _ids),
-    ("due", "due", moment),
+    ("parent", "parent", lambda parent: _format_ids([parent])),
+    ("blocked by", "blocked_by", _format_ids),
+    ("waits for", "open_blockers", _format_ids),
+    ("blocks", "blocks", _format_ids),
+    ("due", "due", format_time),
     ("due", "due_day", safe),
-    ("not before", "not_before", moment),
+    ("not before", "not_before", format_time),
     ("not before", "not_before_day", safe),
     ("labels", "labels", lambda labels: ", ".join(map(safe, labels))),
-    ("estimate", "estimate_ms", duration),
-    ("counts as done after", "gate", _gate),
-    ("metadata", "metadata", _metadata),
+    ("estimate", "estimate_ms", format_duration),
+    ("counts as done after", "gate", _format_gate),
+    ("metadata", "metadata", _format_metadata),
 )
-"""What `punch show` and `punch log` tell of a task: name, member and form."""
+"""Facts in `punch show` and `punch log`: name, member and formatter."""

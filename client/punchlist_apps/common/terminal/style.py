@@ -1,6 +1,6 @@
-"""How to write for whoever reads: a terminal of some width with or without colours, or a pipe.
+"""Output style: width, colors and glyphs of the terminal, or plain text for a pipe.
 
-Light enough for a shell prompt.
+Imports little, so that a shell prompt can use it.
 """
 
 import os
@@ -26,10 +26,10 @@ FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """Glyphs of the spinner, in order."""
 
 FRAME_S = 0.1
-"""How long each of them is shown, in seconds."""
+"""Time per frame of the spinner, in seconds."""
 
 SPIN = "\x01"
-"""Stands for the spinner in lines that are drawn in place. Texts of others never contain it."""
+"""Placeholder of the spinner in lines that are redrawn. Sanitized text never contains it."""
 
 ASCII_GLYPHS = {
     "completed": "[x]",
@@ -67,18 +67,22 @@ _STYLES = {
 
 
 class Style:
-    """What the reader can show.
+    """Capabilities of the output.
 
-    `width` is in columns, 0 for no limit; `now` is the time in milliseconds for "since" notes, 0 to leave them out;
-    `moves` tells whether the cursor can be moved to draw over what is there.
+    Attributes:
+        color: Whether to write color codes.
+        width: Columns of a line; 0 for no limit.
+        terminal: Whether the output is a terminal.
+        now: Current time in milliseconds, for elapsed times; 0 omits them.
+        moves: Whether the cursor can be moved to redraw lines.
     """
 
-    __slots__ = ("colour", "glyphs", "moves", "now", "terminal", "width")
+    __slots__ = ("color", "glyphs", "moves", "now", "terminal", "width")
 
     def __init__(
-        self, *, colour: bool = False, width: int = 0, ascii_only: bool = False, terminal: bool = False, now: int = 0
+        self, *, color: bool = False, width: int = 0, ascii_only: bool = False, terminal: bool = False, now: int = 0
     ) -> None:
-        self.colour = colour
+        self.color = color
         self.width = width
         self.glyphs = ASCII_GLYPHS if ascii_only else UNICODE_GLYPHS
         self.terminal = terminal
@@ -91,13 +95,13 @@ class Style:
             self.glyphs = {**UNICODE_GLYPHS, "in_progress": SPIN}
 
     def paint(self, style: str, text: str) -> str:
-        """`text` in the colour of a style, or plain where colours are not wanted."""
-        code = _STYLES.get(style, "") if self.colour else ""
+        """Return the text in the color of a style, or unchanged without colors."""
+        code = _STYLES.get(style, "") if self.color else ""
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
-def wants_colour(env: Mapping[str, str], terminal: bool) -> bool:
-    """NO_COLOR (no-color.org) forbids colours, FORCE_COLOR asks for them, a dumb terminal or a pipe gets none."""
+def wants_color(env: Mapping[str, str], terminal: bool) -> bool:
+    """Return whether to use colors: NO_COLOR (no-color.org), then FORCE_COLOR, then a terminal that isn't dumb."""
     if env.get("NO_COLOR"):
         return False
     forced = env.get("FORCE_COLOR", "")
@@ -106,24 +110,24 @@ def wants_colour(env: Mapping[str, str], terminal: bool) -> bool:
     return terminal and env.get("TERM", "") not in ("", "dumb")
 
 
-def terminal_width(env: Mapping[str, str], fd: int) -> int:
-    """Columns of the terminal at a descriptor: COLUMNS, else what the kernel says, else 80."""
-    told = env.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+def detect_width(env: Mapping[str, str], fd: int) -> int:
+    """Return the columns of a terminal: COLUMNS, else the kernel's value, else 80."""
+    columns = env.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
     try:
         return os.get_terminal_size(fd).columns or 80
     except OSError:
         return 80
 
 
-def style_of(env: Mapping[str, str], fd: int = 1, *, now: int = 0) -> Style:
-    """The style for a descriptor. `now` counts only on a terminal, so that piped output is stable."""
+def detect_style(env: Mapping[str, str], fd: int = 1, *, now: int = 0) -> Style:
+    """Return the style for a descriptor. `now` is used only on a terminal, so that piped output is stable."""
     terminal = os.isatty(fd)
     style = Style(
-        colour=wants_colour(env, terminal),
-        width=terminal_width(env, fd) if terminal else 0,
-        ascii_only=not _shows_unicode(),
+        color=wants_color(env, terminal),
+        width=detect_width(env, fd) if terminal else 0,
+        ascii_only=not _can_show_unicode(),
         terminal=terminal,
         now=now if terminal else 0,
     )
@@ -132,13 +136,13 @@ def style_of(env: Mapping[str, str], fd: int = 1, *, now: int = 0) -> Style:
 
 
 def write(text: str) -> int:
-    """Write to standard output; what its encoding can't hold becomes an escape. Returns exit code 0.
+    """Write to standard output and return exit code 0. Characters outside its encoding are escaped.
 
     Raises:
-        BrokenPipeError: The reader has left, which ends the command quietly.
-        OSError: It can't be written, for want of room or because it is closed.
+        BrokenPipeError: The reader has closed the pipe; the command ends without a message.
+        OSError: The disk is full or the descriptor closed.
     """
-    data = text.encode(encoding(), "backslashreplace")
+    data = text.encode(get_encoding(), "backslashreplace")
     while data:
         try:
             data = data[os.write(1, data) :]
@@ -149,13 +153,13 @@ def write(text: str) -> int:
     return 0
 
 
-def encoding() -> str:
+def get_encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 
-def _shows_unicode() -> bool:
+def _can_show_unicode() -> bool:
     try:
-        "✓●▸☐‖✗←→·…‼↓".encode(encoding())
+        "✓●▸☐‖✗←→·…‼↓".encode(get_encoding())
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -1,5 +1,5 @@
-"""Task lists in other people's files: one module for each form, pure functions between text and tasks.
+"""Importers of task files: one module for each format, pure functions between text and tasks.
 
-A reader makes a `Draft` of a document: tasks with the ids that the file gives them, and a count of everything that it
-passed over or read in another way. `matching` compares a draft with a list and makes one call of the difference.
+A reader turns documents into a `Draft`: tasks with their ids in the file, and counts of everything that was skipped or
+converted. `matching` compares a draft with a list and builds one call from the differences.
 """

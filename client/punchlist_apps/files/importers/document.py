@@ -1,4 +1,4 @@
-"""A file's text: read without blocking, decoded from what people's programs write, parsed as JSON with line numbers."""
+"""Reads files: without blocking, decoded from various encodings, parsed as JSON with line numbers in errors."""
 
 import codecs
 import json
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from punchlist_apps.files.importers.wrong import FormatError
 
 MAX_BYTES = 64 << 20
-"""Largest file that is read, in bytes."""
+"""Upper limit for the size of a file, in bytes."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -20,14 +20,14 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-"""Byte order marks, the longer ones before those that they begin with."""
+"""Byte order marks. Longer marks come before their prefixes."""
 
-_SAMPLE = 4_096
+_SAMPLE_BYTES = 4_096
 _STDIN = "standard input"
 
 
 class Document(NamedTuple):
-    """A text, the name to use for it in messages, and how it was decoded if not as UTF-8."""
+    """A text with its name for messages, and its encoding unless it is UTF-8."""
 
     name: str
     text: str
@@ -42,36 +42,36 @@ class Document(NamedTuple):
         return os.path.splitext(self.name)[1].lower()
 
 
-def read(path: str) -> Document:
-    """A file, or with `-` standard input.
+def read_file(path: str) -> Document:
+    """Read a file, or standard input for `-`.
 
     Raises:
-        FormatError: It is no regular file, too large, or no text.
+        FormatError: It isn't a regular file, is too large, or isn't text.
         OSError: It can't be read.
     """
     if path == "-":
-        return decoded(sys.stdin.buffer.read(MAX_BYTES + 1), _STDIN)
-    # Not blocking: opening a named pipe must not hang the import.
+        return decode(sys.stdin.buffer.read(MAX_BYTES + 1), _STDIN)
+    # Without O_NONBLOCK, opening a named pipe would block.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise FormatError("not a regular file", path)
-        if found.st_size > MAX_BYTES:
-            raise FormatError(f"{found.st_size >> 20} MiB; at most {MAX_BYTES >> 20} MiB are read at once", path)
-        return decoded(file.read(MAX_BYTES + 1), path)
+        if status.st_size > MAX_BYTES:
+            raise FormatError(f"{status.st_size >> 20} MiB is too large; the limit is {MAX_BYTES >> 20} MiB", path)
+        return decode(file.read(MAX_BYTES + 1), path)
 
 
-def decoded(data: bytes, name: str) -> Document:
-    """Bytes as text: UTF-8, or what a byte order mark says, or UTF-16 without one, or else Windows-1252.
+def decode(data: bytes, name: str) -> Document:
+    """Decode by a byte order mark, else as UTF-16 without a mark, UTF-8, or Windows-1252.
 
     Raises:
-        FormatError: Too large, half a character in Unicode, or no text at all.
+        FormatError: The data is too large, truncated within a character, or binary.
     """
     if len(data) > MAX_BYTES:
-        raise FormatError(f"larger than {MAX_BYTES >> 20} MiB, which is the most that is read at once", name)
+        raise FormatError(f"larger than the limit of {MAX_BYTES >> 20} MiB", name)
     encoding, start = next(((form, len(bom)) for bom, form in _MARKS if data.startswith(bom)), ("", 0))
     if not encoding:
-        encoding = _utf16(data[:_SAMPLE]) or "utf-8"
+        encoding = _detect_utf16(data[:_SAMPLE_BYTES]) or "utf-8"
     try:
         text = data[start:].decode(encoding)
     except UnicodeDecodeError as error:
@@ -81,52 +81,51 @@ def decoded(data: bytes, name: str) -> Document:
         text = data.decode("cp1252", "replace")
         encoding = f"Windows-1252, since byte 0x{data[error.start]:02x} in line {line} is not UTF-8"
     if "\0" in text:
-        raise FormatError("no text: it has NUL bytes", name, text.count("\n", 0, text.index("\0")) + 1)
-    text = text.removeprefix("\ufeff")  # a second mark: a file with one that was converted
+        raise FormatError("not text: it contains NUL bytes", name, text.count("\n", 0, text.index("\0")) + 1)
+    text = text.removeprefix("\ufeff")  # a second mark, in a file that was converted with its mark
     return Document(name, text.replace("\r\n", "\n").replace("\r", "\n"), "" if encoding == "utf-8" else encoding)
 
 
-def _utf16(sample: bytes) -> str:
-    """UTF-16 without a mark: every other byte of plain text is zero."""
+def _detect_utf16(sample: bytes) -> str:
+    """Return the encoding of UTF-16 without a mark, in which every other byte of most text is zero."""
     even, odd = sample[::2], sample[1::2]
     if odd.count(0) > len(odd) // 2 and not even.count(0):
         return "utf-16-le"
     return "utf-16-be" if even.count(0) > len(even) // 2 and not odd.count(0) else ""
 
 
-def json_value(document: Document) -> Any:
-    """The JSON value of a document."""
-    return _loaded(document.text, document.name, 0)
+def parse_json(document: Document) -> Any:
+    return _load_json(document.text, document.name, 0)
 
 
-def json_lines(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of JSON lines, or of one JSON list, with their lines (0 in a list that is not spread over lines).
+def parse_json_lines(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of JSON lines with their line numbers, or those of a JSON list with 0.
 
-    A comma at the end of a line is tolerated: some programs write a list without its brackets.
+    A comma at the end of a line is accepted, since some programs write a list without brackets.
 
     Raises:
-        FormatError: A line is no JSON object, also one that ends in the middle.
+        FormatError: A line isn't a complete JSON object.
     """
     text = document.text.lstrip()
     if text.startswith("["):
-        for index, value in enumerate(as_list(json_value(document), "the file", document.name)):
-            yield 0, as_object(value, f"[{index}]", document.name)
+        for index, value in enumerate(expect_list(parse_json(document), "the file", document.name)):
+            yield 0, expect_object(value, f"[{index}]", document.name)
         return
     for number, line in enumerate(document.text.split("\n"), 1):
         if line.strip():
             yield (
                 number,
-                as_object(_loaded(line.rstrip().rstrip(","), document.name, number), "", document.name, number),
+                expect_object(_load_json(line.rstrip().rstrip(","), document.name, number), "", document.name, number),
             )
 
 
-def _loaded(text: str, name: str, line: int) -> Any:
+def _load_json(text: str, name: str, line: int) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         where = line or error.lineno
-        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
-        ends = "; the file ends in the middle" if cut else ""
+        is_truncated = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
+        ends = "; the file is truncated" if is_truncated else ""
         raise FormatError(f"not JSON: {error.msg}{ends} (column {error.colno})", name, where) from error
     except RecursionError as error:
         raise FormatError("nested too deeply", name, line) from error
@@ -134,43 +133,43 @@ def _loaded(text: str, name: str, line: int) -> Any:
         raise FormatError(f"not JSON: {error}", name, line) from error
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+def _reject_constant(name: str) -> float:
+    raise ValueError(f"{name} isn't JSON")
 
 
-def as_object(value: Any, where: str, name: str, line: int = 0) -> dict[str, Any]:
+def expect_object(value: Any, where: str, name: str, line: int = 0) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FormatError(f"{where + ': ' if where else ''}expected an object", name, line)
     return cast("dict[str, Any]", value)
 
 
-def object_of(value: Any) -> dict[str, Any]:
-    """`value` if it is a JSON object, otherwise an empty one."""
+def to_object(value: Any) -> dict[str, Any]:
+    """Return `value` if it is a JSON object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def as_list(value: Any, where: str, name: str) -> list[Any]:
+def expect_list(value: Any, where: str, name: str) -> list[Any]:
     if not isinstance(value, list):
         raise FormatError(f"{where}: expected a list", name)
     return cast("list[Any]", value)
 
 
-def text_of(value: Any) -> str:
-    """A JSON value as text: null is empty, a number is its digits, a list of words is joined."""
+def to_text(value: Any) -> str:
+    """Convert a JSON value to text: null to an empty string, a number to its digits, a list to joined words."""
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, list):
-        return ", ".join(filter(None, map(text_of, cast("list[Any]", value))))
+        return ", ".join(filter(None, map(to_text, cast("list[Any]", value))))
     return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else json.dumps(value)
 
 
-def texts_of(value: Any) -> list[str]:
-    """A JSON list, or words with commas between, as texts; objects by their `name`, `login` or `title`."""
+def to_texts(value: Any) -> list[str]:
+    """Convert a JSON list or comma-separated words to texts; objects to their `name`, `login`, `title` or `id`."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
-    found: list[str] = []
-    for one in cast("list[Any]", value) if isinstance(value, list) else []:
-        named = cast("dict[str, Any]", one) if isinstance(one, dict) else {"name": one}
-        text = text_of(next((named[key] for key in ("name", "login", "title", "id") if named.get(key)), None))
-        found += [text] if text else []
-    return found
+    texts: list[str] = []
+    for item in cast("list[Any]", value) if isinstance(value, list) else []:
+        record = cast("dict[str, Any]", item) if isinstance(item, dict) else {"name": item}
+        text = to_text(next((record[key] for key in ("name", "login", "title", "id") if record.get(key)), None))
+        texts += [text] if text else []
+    return texts

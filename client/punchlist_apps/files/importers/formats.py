@@ -1,4 +1,4 @@
-"""The table of the forms, which one a file is in, and one function that reads them all."""
+"""The table of formats, the detection of a file's format, and one function that reads all of them."""
 
 import os
 import re
@@ -6,40 +6,40 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, cast
 
-from punchlist_apps.files.importers.document import Document, json_value, read
+from punchlist_apps.files.importers.document import Document, parse_json, read_file
 from punchlist_apps.files.importers.draft import Draft
 from punchlist_apps.files.importers.wrong import FormatError
 
 
-class Form(NamedTuple):
-    """A form: the module below `files.importers` and the function of it that reads it, and what it is of."""
+class Format(NamedTuple):
+    """A format: its module in `files.importers`, the reader's name, and a description."""
 
     module: str
     function: str
     about: str
 
 
-FORMS: dict[str, Form] = {
-    "markdown": Form("markdown", "read", "check lists and plans"),
-    "json": Form("export", "read", "punch export"),
-    "beads": Form("beads", "read", "bd export, .beads/issues.jsonl, tables of its Dolt database"),
-    "taskwarrior": Form("taskwarrior", "read", "task export"),
-    "taskmaster": Form("taskmaster", "read", ".taskmaster/tasks/tasks.json"),
-    "claude": Form("claude", "read", "~/.claude/tasks, or the folder of one session"),
-    "todowrite": Form("claude", "read_todos", "the todos of a TodoWrite call"),
-    "github": Form("github", "read", "gh issue list --json …"),
-    "linear": Form("tables", "read_linear", "Linear's CSV"),
-    "jira": Form("tables", "read_jira", "Jira's CSV"),
-    "todotxt": Form("todotxt", "read", "todo.txt"),
-    "org": Form("org", "read", "Org mode"),
-    "ics": Form("ics", "read", "to-dos of a calendar"),
+FORMATS: dict[str, Format] = {
+    "markdown": Format("markdown", "read", "check lists and plans"),
+    "json": Format("export", "read", "punch export"),
+    "beads": Format("beads", "read", "bd export, .beads/issues.jsonl, tables of its Dolt database"),
+    "taskwarrior": Format("taskwarrior", "read", "task export"),
+    "taskmaster": Format("taskmaster", "read", ".taskmaster/tasks/tasks.json"),
+    "claude": Format("claude", "read", "~/.claude/tasks, or the folder of one session"),
+    "todowrite": Format("claude", "read_todos", "the todos of a TodoWrite call"),
+    "github": Format("github", "read", "gh issue list --json …"),
+    "linear": Format("tables", "read_linear", "Linear's CSV"),
+    "jira": Format("tables", "read_jira", "Jira's CSV"),
+    "todotxt": Format("todotxt", "read", "todo.txt"),
+    "org": Format("org", "read", "Org mode"),
+    "ics": Format("ics", "read", "to-dos of a calendar"),
 }
-"""What `punch import --from` knows."""
+"""The formats of `punch import --from`."""
 
 _BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".org": "org", ".ics": "ics", ".ical": "ics", ".vcs": "ics"}
-_MOST_FILES = 10_000
-_INSIDE = (".beads/issues.jsonl", "issues.jsonl", ".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
-"""What is looked for in a folder, relative to it."""
+_MAX_FILES = 10_000
+_KNOWN_FILES = (".beads/issues.jsonl", "issues.jsonl", ".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
+"""Files that are looked for in a folder, relative to it."""
 
 _ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("content", "status")), "todowrite"),
@@ -51,78 +51,81 @@ _ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("id", "title", "status")), "beads"),
     (frozenset(("content",)), "todowrite"),
 )
-"""Members that an object of a list or of a line has → its form; the first row that fits decides."""
+"""Members of an object in a list or line → its format. The first match wins."""
 
 _EVENT = frozenset(("seq", "version"))
-# No possessive group: Python before 3.11.5 matches one that backtracks inside wrongly (python/cpython#106052).
+# No possessive group: before 3.11.5, Python mishandles backtracking inside one (python/cpython#106052).
 _LIST = re.compile(
     r"(?:[^\S\n]*+(?!(?:[-*+]|\d{1,9}[.)])[ \t])(?:#.*|[^\n]*:[ \t]*)?\n)*[^\S\n]*+(?:[-*+]|\d{1,9}[.)])[ \t]"
 )
-"""A text that begins with a list, perhaps below a heading or a line that ends in a colon."""
+"""Matches a text that starts with a list, possibly after headings or lines that end in a colon."""
 
 
-def documents(path: str) -> list[Document]:
-    """The file, or the files of a folder that hold tasks.
+def read_documents(path: str) -> list[Document]:
+    """Read a file, or the task files of a folder.
 
     Raises:
-        FormatError: There are none, too many, or one can't be read.
+        FormatError: The folder has no task files or too many, or a file can't be read.
         OSError: A file can't be opened.
     """
     if path == "-" or not os.path.isdir(path):
-        return [read(path)]
+        return [read_file(path)]
     from punchlist_apps.files.importers.beads import TABLES
 
     for suffix in (".jsonl", ".csv"):
         tables = [os.path.join(path, f"{stem}{suffix}") for stem in ("issues", *TABLES)]
-        there = [table for table in tables if os.path.isfile(table)]
-        if there[:1] == tables[:1] and (there[1:] or suffix == ".csv"):
-            return [read(table) for table in there]
-    if (inside := [one for one in _INSIDE if os.path.isfile(os.path.join(path, one))]) and inside != ["tasks.json"]:
-        return [read(os.path.join(path, inside[0]))]
-    files = [os.path.join(path, name) for name in _names(path, ".json")]
-    for folder in sorted(os.scandir(path), key=lambda one: one.name):
+        present = [table for table in tables if os.path.isfile(table)]
+        if present[:1] == tables[:1] and (present[1:] or suffix == ".csv"):
+            return [read_file(table) for table in present]
+    names = [name for name in _KNOWN_FILES if os.path.isfile(os.path.join(path, name))]
+    if names and names != ["tasks.json"]:
+        return [read_file(os.path.join(path, names[0]))]
+    files = [os.path.join(path, name) for name in _list_names(path, ".json")]
+    for folder in sorted(os.scandir(path), key=lambda entry: entry.name):
         if folder.is_dir() and not folder.name.startswith("."):
-            files += [os.path.join(folder.path, name) for name in _names(folder.path, ".json")]
+            files += [os.path.join(folder.path, name) for name in _list_names(folder.path, ".json")]
     if not files:
         raise FormatError(
-            f"no tasks in this folder: looked for *.json, */*.json, {', '.join(_INSIDE)}, issues.csv", path
+            f"no tasks in this folder: looked for *.json, */*.json, {', '.join(_KNOWN_FILES)}, issues.csv", path
         )
-    if len(files) > _MOST_FILES:
-        raise FormatError(f"more than {_MOST_FILES:,} files", path)
-    return [read(file) for file in files]
+    if len(files) > _MAX_FILES:
+        raise FormatError(f"more than {_MAX_FILES:,} files", path)
+    return [read_file(file) for file in files]
 
 
-def _names(folder: str, suffix: str) -> list[str]:
+def _list_names(folder: str, suffix: str) -> list[str]:
     return sorted(name for name in os.listdir(folder) if name.endswith(suffix) and not name.startswith("."))
 
 
-def drafted(found: Sequence[Document], name: str = "") -> Draft:
-    """The tasks of a file, or of the files of a folder, in the form `name` or the one that it is in.
+def build_draft(documents: Sequence[Document], name: str = "") -> Draft:
+    """Parse the files in the format `name`, or in the detected one.
 
     Raises:
-        FormatError: Says which file, which line and what is wrong.
+        FormatError: The message names the file, the line and the error.
     """
-    chosen = name or (detected(found[0]) if len(found) == 1 else "claude" if found[0].suffix == ".json" else "beads")
-    if len(found) > 1 and chosen not in ("claude", "beads"):
+    chosen = name or (
+        detect_format(documents[0]) if len(documents) == 1 else "claude" if documents[0].suffix == ".json" else "beads"
+    )
+    if len(documents) > 1 and chosen not in ("claude", "beads"):
         raise FormatError(
-            f"a folder is read as files of Claude Code or tables of beads, not as {chosen}", found[0].name
+            f"a folder is read as files of Claude Code or tables of beads, not as {chosen}", documents[0].name
         )
-    form = FORMS[chosen]
+    form = FORMATS[chosen]
     reader: Callable[[Sequence[Document]], Draft] = getattr(
         import_module(f"punchlist_apps.files.importers.{form.module}"), form.function
     )
-    draft = reader(found)
-    for document in found:
+    draft = reader(documents)
+    for document in documents:
         if document.encoding:
-            draft.change(f"a file in {document.encoding}")
+            draft.note_change(f"a file in {document.encoding}")
     return draft
 
 
-def detected(document: Document) -> str:  # noqa: PLR0911 - a table of tests in their order
-    """The form of one file: by what it says, and where that leaves it open by its name.
+def detect_format(document: Document) -> str:  # noqa: PLR0911 - an ordered list of tests
+    """Return the format of a file by its content, or else by its name.
 
     Raises:
-        FormatError: It begins like JSON and is none, or none that we know.
+        FormatError: It starts like JSON and is invalid, or has an unknown format.
     """
     text = document.text.lstrip()
     if not text:
@@ -130,99 +133,103 @@ def detected(document: Document) -> str:  # noqa: PLR0911 - a table of tests in 
     if text.startswith("{") or (
         text.startswith("[") and not re.match(r"\[[^\]\n]?\][ \t]+\S", text) and re.match(r"\[\s*[\[\]{\"\d]", text)
     ):
-        return _of_json(document, text)
+        return _detect_json(document, text)
     if text[:40].upper().startswith("BEGIN:VCALENDAR"):
         return "ics"
     if document.suffix in _BY_SUFFIX:
         return _BY_SUFFIX[document.suffix]
-    if document.suffix in (".csv", ".tsv") or _looks_tabular(text):
-        return _of_table(document)
+    if document.suffix in (".csv", ".tsv") or _is_tabular(text):
+        return _detect_table(document)
     from punchlist_apps.files.importers import org, todotxt
 
-    if org.is_like(text):
+    if org.is_org(text):
         return "org"
     is_named = document.suffix == ".txt" and document.stem.lower() in ("todo", "done")
-    if todotxt.is_like(text) or (is_named and not _LIST.match(text) and "[ ] " not in text):
+    if todotxt.is_todotxt(text) or (is_named and not _LIST.match(text) and "[ ] " not in text):
         return "todotxt"
     return "markdown"
 
 
-def _of_json(document: Document, text: str) -> str:
+def _detect_json(document: Document, text: str) -> str:
     lines = text.split("\n", 1)
     if (
         text.startswith("{")
         and len(lines) > 1
         and lines[1].strip()
-        and _members(Document(document.name, lines[0].rstrip().rstrip(",")))
+        and _get_members(Document(document.name, lines[0].rstrip().rstrip(",")))
     ):
-        return _of_members(_members(Document(document.name, lines[0].rstrip().rstrip(","))), document.name)
-    value = json_value(document)
+        return _detect_members(_get_members(Document(document.name, lines[0].rstrip().rstrip(","))), document.name)
+    value = parse_json(document)
     if isinstance(value, list):
-        listed = cast("list[Any]", value)
-        if not listed:
+        items = cast("list[Any]", value)
+        if not items:
             raise FormatError("no tasks found: an empty list", document.name)
-        first: Any = listed[0]
+        first: Any = items[0]
         members = frozenset(cast("dict[str, Any]", first)) if isinstance(first, dict) else frozenset[str]()
-        return _of_members(members, document.name)
-    return _of_object(cast("dict[str, Any]", value), document.name)
+        return _detect_members(members, document.name)
+    return _detect_object(cast("dict[str, Any]", value), document.name)
 
 
-def _of_object(value: dict[str, Any], name: str) -> str:
+def _detect_object(value: dict[str, Any], name: str) -> str:
     if "todos" in value:
         return "todowrite"
     tasks: Any = value.get("tasks")
     if isinstance(tasks, list):
-        known: set[str] = set()
-        for one in cast("list[Any]", tasks):
-            known |= set(cast("dict[str, Any]", one)) if isinstance(one, dict) else set()
-        is_own = value.get("format") == "punchlist" or not known & {
+        members: set[str] = set()
+        for task in cast("list[Any]", tasks):
+            members |= set(cast("dict[str, Any]", task)) if isinstance(task, dict) else set()
+        is_own = value.get("format") == "punchlist" or not members & {
             "dependencies",
             "subtasks",
             "testStrategy",
             "details",
         }
         return "json" if is_own else "taskmaster"
-    if any(isinstance(one, dict) and "tasks" in one for one in value.values()):
+    if any(isinstance(tag, dict) and "tasks" in tag for tag in value.values()):
         return "taskmaster"
     for member in ("rows", "issues", "items"):
-        listed = value.get(member)
-        if isinstance(listed, list) and listed and isinstance(listed[0], dict):
-            return _of_members(frozenset(cast("dict[str, Any]", listed[0])), name)
-    return _of_members(frozenset(value), name)
+        items = value.get(member)
+        if isinstance(items, list) and items and isinstance(items[0], dict):
+            return _detect_members(frozenset(cast("dict[str, Any]", items[0])), name)
+    return _detect_members(frozenset(value), name)
 
 
-def _of_members(members: frozenset[str], name: str) -> str:
+def _detect_members(members: frozenset[str], name: str) -> str:
     if members >= _EVENT and "title" not in members:
-        raise FormatError("these are events; punch export --format json writes what can be read back", name)
-    for wanted, form in _ELEMENTS:
-        if members >= wanted:
+        raise FormatError(
+            "these are events, which can't be imported; to export the list: punch export --format json", name
+        )
+    for required, form in _ELEMENTS:
+        if members >= required:
             return form
-    shown = ", ".join(sorted(members)[:8]) or "nothing"
-    raise FormatError(f"JSON of no known form (members: {shown}); --from names one", name)
+    names = ", ".join(sorted(members)[:8]) or "none"
+    raise FormatError(f"unknown JSON format (members: {names}); name the format with --from", name)
 
 
-def _members(document: Document) -> frozenset[str]:
+def _get_members(document: Document) -> frozenset[str]:
     try:
-        value = json_value(document)
+        value = parse_json(document)
     except FormatError:
         return frozenset()
     return frozenset(cast("dict[str, Any]", value)) if isinstance(value, dict) else frozenset()
 
 
-def _looks_tabular(text: str) -> bool:
+def _is_tabular(text: str) -> bool:
     first = text.split("\n", 1)[0].lower()
     return max(map(first.count, ",;\t")) > 1 and ("summary" in first or "title" in first) and "status" in first
 
 
-def _of_table(document: Document) -> str:
-    from punchlist_apps.files.importers.tables import header
+def _detect_table(document: Document) -> str:
+    from punchlist_apps.files.importers.tables import read_header
 
-    names = frozenset(header(document))
+    names = frozenset(read_header(document))
     if "summary" in names and names & {"issue key", "key", "issue id", "issue type"}:
         return "jira"
     if names >= {"id", "title", "issue_type"}:
         return "beads"
     if names >= {"id", "title", "status"}:
         return "linear"
-    shown = ", ".join(sorted(names)[:8])
-    raise FormatError(f"a table of no known form (columns: {shown}); --from jira or --from linear", document.name, 1)
+    columns = ", ".join(sorted(names)[:8])
+    raise FormatError(
+        f"unknown table format (columns: {columns}); name it with --from jira or --from linear", document.name, 1
+    )

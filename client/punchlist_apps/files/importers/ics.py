@@ -1,4 +1,4 @@
-"""iCalendar: the VTODOs of a calendar (RFC 5545). Ten properties matter, so a small reader does."""
+"""iCalendar: the VTODOs of a calendar (RFC 5545). Few properties are needed, so this is a small parser."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ _READ = frozenset(
     "UID SUMMARY DESCRIPTION DUE DTSTART STATUS PERCENT-COMPLETE PRIORITY CATEGORIES RELATED-TO URL COMMENT ATTACH"
     " ESTIMATED-DURATION DURATION COMPLETED RECURRENCE-ID".split()
 )
-_COUNTED = frozenset("DTSTAMP LAST-MODIFIED SEQUENCE".split())
+_DERIVED = frozenset("DTSTAMP LAST-MODIFIED SEQUENCE".split())
 _HIGHEST, _HIGH, _MEDIUM = 1, 4, 5
 
 
 class _Property(NamedTuple):
-    """A content line: its name, parameters and raw value, and where it stands."""
+    """A content line: its number, name, parameters and raw value."""
 
     line: int
     name: str
@@ -33,38 +33,38 @@ class _Property(NamedTuple):
 
     @property
     def text(self) -> str:
-        return _plain(self.raw)
+        return _unescape(self.raw)
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The to-dos of a calendar; its events are passed over."""
+    """Read the to-dos of a calendar. Events are skipped."""
     document = documents[0]
     draft = Draft("ics", document.name)
-    open_: list[tuple[str, int]] = []
+    components: list[tuple[str, int]] = []
     todo: list[_Property] = []
-    for found in _properties(draft, document):
-        if found.name == "BEGIN":
-            open_.append((found.raw.strip().upper(), found.line))
-            if open_[-1][0] in ("VEVENT", "VJOURNAL", "VALARM"):
-                draft.pass_over(f"{open_[-1][0]}", found.line)
-            if open_[-1][0] == "VTODO":
+    for prop in _parse_properties(draft, document):
+        if prop.name == "BEGIN":
+            components.append((prop.raw.strip().upper(), prop.line))
+            if components[-1][0] in ("VEVENT", "VJOURNAL", "VALARM"):
+                draft.skip(f"{components[-1][0]}", prop.line)
+            if components[-1][0] == "VTODO":
                 todo = []
-        elif found.name == "END":
-            name = found.raw.strip().upper()
-            if not open_ or open_[-1][0] != name:
-                raise FormatError(f"END:{name} closes nothing", document.name, found.line)
-            open_.pop()
+        elif prop.name == "END":
+            name = prop.raw.strip().upper()
+            if not components or components[-1][0] != name:
+                raise FormatError(f"END:{name} closes nothing", document.name, prop.line)
+            components.pop()
             if name == "VTODO":
                 _add(draft, todo)
-        elif open_ and open_[-1][0] == "VTODO":
-            todo.append(found)
-    if open_:
-        raise FormatError(f"{open_[-1][0]} is not closed: the file ends in the middle", document.name, open_[-1][1])
+        elif components and components[-1][0] == "VTODO":
+            todo.append(prop)
+    if components:
+        raise FormatError(f"{components[-1][0]} is not closed: the file is truncated", document.name, components[-1][1])
     return draft.finish()
 
 
-def _properties(draft: Draft, document: Document) -> Iterator[_Property]:
-    """The content lines, unfolded: a line that begins with a space goes on with the one before it."""
+def _parse_properties(draft: Draft, document: Document) -> Iterator[_Property]:
+    """Yield the content lines, unfolded: a line that starts with a space continues the line before it."""
     start, whole = 0, ""
     for number, line in enumerate((*document.text.split("\n"), ""), 1):
         if line[:1] in (" ", "\t") and whole:
@@ -74,64 +74,66 @@ def _properties(draft: Draft, document: Document) -> Iterator[_Property]:
             parameters = {name.upper(): value.strip('"') for name, value in _PARAMETER.findall(match[2])}
             yield _Property(start, match[1].upper(), parameters, match[3])
         elif whole.strip():
-            draft.pass_over("lines that are no property", start)
+            draft.skip("lines that are not properties", start)
         start, whole = number, line
 
 
 def _add(draft: Draft, todo: list[_Property]) -> None:  # noqa: C901 - one property after the other
-    first = {found.name: found for found in reversed(todo)}
+    first = {prop.name: prop for prop in reversed(todo)}
     line = todo[0].line if todo else 0
 
     def text(name: str) -> str:
         return first[name].text if name in first else ""
 
     def when(name: str) -> When | None:
-        found = first.get(name)
-        if found is None:
+        prop = first.get(name)
+        if prop is None:
             return None
-        return words.when(draft, found.raw.strip(), name, found.line, zone=found.parameters.get("TZID", ""))
+        return words.parse_when(draft, prop.raw.strip(), name, prop.line, zone=prop.parameters.get("TZID", ""))
 
-    for found in todo:
-        if found.name not in _READ | _COUNTED:
-            draft.pass_over(f"`{found.name}`", found.line)
+    for prop in todo:
+        if prop.name not in _READ | _DERIVED:
+            draft.skip(f"`{prop.name}`", prop.line)
     done = "COMPLETED" in first or text("PERCENT-COMPLETE").strip() == "100"
-    begun = text("PERCENT-COMPLETE").strip() not in ("", "0")
+    is_started = text("PERCENT-COMPLETE").strip() not in ("", "0")
     word = _STATUSES.get(text("STATUS").strip().upper(), text("STATUS").strip())
-    state = words.status(draft, word or ("completed" if done else "in_progress" if begun else "pending"), line)
-    urls = [one.raw.strip() for one in todo if one.name in ("URL", "ATTACH") and "://" in one.raw[:40]]
+    state = words.parse_status(
+        draft, word or ("completed" if done else "in_progress" if is_started else "pending"), line
+    )
+    urls = [prop.raw.strip() for prop in todo if prop.name in ("URL", "ATTACH") and "://" in prop.raw[:40]]
     item = draft.add(
         text("SUMMARY") or text("DESCRIPTION").strip().partition("\n")[0],
         key=" ".join(filter(None, (text("UID").strip(), text("RECURRENCE-ID").strip()))),
         line=line,
         description=text("DESCRIPTION"),
         state=state,
-        priority=_priority(text("PRIORITY")),
+        priority=_parse_priority(text("PRIORITY")),
         due=when("DUE"),
         not_before=when("DTSTART"),
-        estimate_ms=words.duration_ms(text("ESTIMATED-DURATION") or text("DURATION")),
-        notes=[one.text for one in todo if one.name == "COMMENT"],
+        estimate_ms=words.parse_duration_ms(text("ESTIMATED-DURATION") or text("DURATION")),
+        notes=[prop.text for prop in todo if prop.name == "COMMENT"],
         links=[("url", url) for url in urls],
-        labels=[_plain(part) for one in todo if one.name == "CATEGORIES" for part in _COMMA.split(one.raw)],
+        labels=[_unescape(part) for prop in todo if prop.name == "CATEGORIES" for part in _COMMA.split(prop.raw)],
     )
     if item is None:
         return
-    for one in todo:
-        kind = one.parameters.get("RELTYPE", "PARENT").upper()
-        if one.name == "RELATED-TO" and kind == "PARENT":
-            item.parent = one.text.strip()
-        elif one.name == "RELATED-TO" and kind in ("DEPENDS-ON", "FINISHTOSTART"):
-            item.blocked_by.append(one.text.strip())
-        elif one.name == "RELATED-TO" and kind != "CHILD":  # the child says so, too
-            item.relations.append(("relates-to", one.text.strip()))
+    for prop in todo:
+        kind = prop.parameters.get("RELTYPE", "PARENT").upper()
+        if prop.name == "RELATED-TO" and kind == "PARENT":
+            item.parent = prop.text.strip()
+        elif prop.name == "RELATED-TO" and kind in ("DEPENDS-ON", "FINISHTOSTART"):
+            item.blocked_by.append(prop.text.strip())
+        elif prop.name == "RELATED-TO" and kind != "CHILD":  # the child has the same relation
+            item.relations.append(("relates-to", prop.text.strip()))
 
 
-def _plain(raw: str) -> str:
-    return _ESCAPE.sub(lambda found: "\n" if found[1] in "nN" else found[1], raw)
+def _unescape(raw: str) -> str:
+    return _ESCAPE.sub(lambda match: "\n" if match[1] in "nN" else match[1], raw)
 
 
-def _priority(text: str) -> str:
-    """1 is the highest, 5 the middle, 9 the lowest, 0 none."""
+def _parse_priority(text: str) -> str:
+    """Convert a priority: 1 is the highest, 5 medium, 9 the lowest, 0 none."""
     number = int(text) if text.strip().isdecimal() else 0
-    if not 0 < number < 10:  # noqa: PLR2004 - what there is
+    if not 0 < number < 10:  # noqa: PLR2004 - the range of the RFC
         return "normal"
     return "urgent" if number <= _HIGHEST else "high" if number <= _HIGH else "normal" if number == _MEDIUM else "low"

@@ -1,4 +1,4 @@
-"""Org mode: headings with a keyword and check boxes are tasks; other headings above tasks are their parents."""
+"""Org mode: headings with keywords and check boxes are tasks. Other headings above tasks become their parents."""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _BOXES = {" ": "pending", "-": "in_progress"}
 
 
 class _Heading(msgspec.Struct):
-    """A heading as read: its depth, its members, and the lines below it."""
+    """A parsed heading: its depth, its members, and the lines below it."""
 
     depth: int
     line: int
@@ -47,8 +47,8 @@ class _Heading(msgspec.Struct):
     """Indent, line, box and text."""
 
 
-def is_like(text: str) -> bool:
-    """Whether a text is in this form: a heading with a keyword, or a line of settings."""
+def is_org(text: str) -> bool:
+    """Return whether a text has a heading with a keyword, or a settings line."""
     keywords = "|".join(_STATUSES)
     return bool(
         re.search(rf"^(?:\*+ (?:{keywords})\s|#\+(?:TITLE|TODO|STARTUP|FILETAGS):)", text, re.MULTILINE | re.IGNORECASE)
@@ -58,9 +58,9 @@ def is_like(text: str) -> bool:
 def read(documents: Sequence[Document]) -> Draft:
     document = documents[0]
     draft = Draft("org", document.name)
-    headings = _headings(draft, document)
+    headings = _parse_headings(draft, document)
     if not any(heading.members or heading.boxes for heading in headings):
-        _take_all(draft, headings)
+        _make_all_tasks(draft, headings)
     above: list[tuple[_Heading, str, list[str]]] = []
     for index, heading in enumerate(headings):
         while above and above[-1][0].depth >= heading.depth:
@@ -71,107 +71,107 @@ def read(documents: Sequence[Document]) -> Draft:
         if heading.members or heading.boxes or _has_tasks(headings, index):
             item = _add(draft, heading, tags, parent)
         elif heading.title:
-            draft.pass_over("headings without a task", heading.line)
+            draft.skip("headings without a task", heading.line)
         if item is None or not heading.members:
-            _pass_over_text(draft, heading)
+            _skip_text(draft, heading)
         above.append((heading, item.ref if item else "", tags))
         _add_boxes(draft, heading, item.ref if item else parent)
-    open_ones = [one for one in headings if not one.members]
-    draft.finish_headings({f"\0h{one.line}" for one in open_ones} | {one.ident for one in open_ones})
+    plain = [heading for heading in headings if not heading.members]
+    draft.complete_headings({f"\0h{heading.line}" for heading in plain} | {heading.ident for heading in plain})
     return draft.finish()
 
 
-def _take_all(draft: Draft, headings: list[_Heading]) -> None:
-    """In an outline with neither keywords nor boxes each heading is a task."""
+def _make_all_tasks(draft: Draft, headings: list[_Heading]) -> None:
+    """Make each heading a task, for an outline without keywords and boxes."""
     for heading in headings[1:]:
         heading.members = {"status": "pending"}
-        draft.change("headings without a keyword, which are to do here", heading.line)
+        draft.note_change("headings without a keyword, imported as pending", heading.line)
 
 
-def _headings(draft: Draft, document: Document) -> list[_Heading]:
+def _parse_headings(draft: Draft, document: Document) -> list[_Heading]:
     statuses = dict(_STATUSES)
-    found = [_Heading(0, 0, "", {}, [])]
+    headings = [_Heading(0, 0, "", {}, [])]
     drawer = block = ""
     for number, line in enumerate(document.text.split("\n"), 1):
-        now = found[-1]
+        heading = headings[-1]
         if not block and (match := _KEYWORDS.match(line)):
-            statuses |= _declared(match[1], statuses)
+            statuses |= _parse_keywords(match[1], statuses)
         elif not block and line.startswith("#"):
             block = "end_" if line[:8].lower() == "#+begin_" else ""
-            now.body += [line] if block else []
+            heading.body += [line] if block else []
         elif block:
-            now.body.append(line)
+            heading.body.append(line)
             block = "" if line.strip()[:6].lower() == "#+end_" else block
         elif match := _HEADING.match(line):
             drawer = ""
-            found.append(_heading(match, number, statuses, draft))
+            headings.append(_parse_heading(match, number, statuses, draft))
         elif drawer:
-            drawer = _in_drawer(draft, now, drawer, line, number)
+            drawer = _parse_drawer_line(draft, heading, drawer, line, number)
         elif match := _DRAWER.match(line):
             drawer = match[1].upper()
-        elif planned := _PLANNED.findall(line):
-            _plan(draft, now, planned, number)
+        elif dates := _PLANNED.findall(line):
+            _set_dates(draft, heading, dates, number)
         elif match := _BOX.match(line):
-            now.boxes.append((len(match[1].expandtabs()), number, match[2], match[3]))
+            heading.boxes.append((len(match[1].expandtabs()), number, match[2], match[3]))
         else:
-            now.body.append(line)
-    return found
+            heading.body.append(line)
+    return headings
 
 
-def _declared(text: str, known: dict[str, str]) -> dict[str, str]:
-    """`TODO NEXT | DONE DROPPED`: behind the bar, or the last one, is the end of work."""
+def _parse_keywords(text: str, statuses: dict[str, str]) -> dict[str, str]:
+    """Parse `TODO NEXT | DONE DROPPED`. The words after the bar, or the last word, mean completed."""
     names = [name.partition("(")[0] for name in text.split()]
     bar = names.index("|") if "|" in names else len(names) - 1
     states = {name: "pending" for name in names[:bar]} | {name: "completed" for name in names[bar:]}
-    return {name: known.get(name.upper(), state) for name, state in states.items() if name != "|"}
+    return {name: statuses.get(name.upper(), state) for name, state in states.items() if name != "|"}
 
 
-def _heading(match: re.Match[str], line: int, statuses: dict[str, str], draft: Draft) -> _Heading:
+def _parse_heading(match: re.Match[str], line: int, statuses: dict[str, str], draft: Draft) -> _Heading:
     text = match[2]
     word, _, rest = text.partition(" ")
     members: words.Members = {}
     if word in statuses:
         members["status"], text = statuses[word], rest.strip()
-    if found := _PRIORITY.match(text):
-        members["priority"] = _PRIORITIES.get(found[1].upper()) or words.priority(draft, "", line)
-        text = text[found.end() :]
+    if priority := _PRIORITY.match(text):
+        members["priority"] = _PRIORITIES.get(priority[1].upper()) or words.parse_priority(draft, "", line)
+        text = text[priority.end() :]
         if "status" not in members:
             members = {}
     tags: list[str] = []
-    if found := _TAGS.search(f" {text}"):
-        tags = [tag for tag in found[1].split(":") if tag]
-        text = f" {text}"[: found.start()]
+    if suffix := _TAGS.search(f" {text}"):
+        tags = [tag for tag in suffix[1].split(":") if tag]
+        text = f" {text}"[: suffix.start()]
     if text.startswith("COMMENT "):
         members = {}
-    title = _LINK.sub(lambda one: one[2] or one[1], _COOKIE.sub("", text)).strip()
+    title = _LINK.sub(lambda link: link[2] or link[1], _COOKIE.sub("", text)).strip()
     return _Heading(len(match[1]), line, title, members, tags)
 
 
-def _in_drawer(draft: Draft, heading: _Heading, drawer: str, line: str, number: int) -> str:
+def _parse_drawer_line(draft: Draft, heading: _Heading, drawer: str, line: str, number: int) -> str:
     if line.strip().upper() == ":END:":
         return ""
     if drawer != "PROPERTIES":
-        draft.pass_over(f"lines of the drawer {drawer}", number)
+        draft.skip(f"lines of the drawer {drawer}", number)
     elif match := _PROPERTY.match(line):
         name, value = match[1].upper(), match[2].strip()
         if name in ("ID", "CUSTOM_ID"):
             heading.ident = heading.ident or value
         elif name == "EFFORT" and heading.members:
-            heading.members["estimate_ms"] = words.duration_ms(value)
+            heading.members["estimate_ms"] = words.parse_duration_ms(value)
         else:
-            draft.pass_over(f"property `{match[1]}`", number)
+            draft.skip(f"property `{match[1]}`", number)
     return drawer
 
 
-def _plan(draft: Draft, heading: _Heading, planned: list[tuple[str, str, str, str]], line: int) -> None:
-    for what, date, clock, rest in planned:
-        if what == "CLOSED" or not heading.members:
-            draft.pass_over(what, line)
+def _set_dates(draft: Draft, heading: _Heading, dates: list[tuple[str, str, str, str]], line: int) -> None:
+    for name, date, clock, rest in dates:
+        if name == "CLOSED" or not heading.members:
+            draft.skip(name, line)
             continue
-        at = words.when(draft, f"{date} {clock.zfill(5)}" if clock else date, what, line)
-        heading.members["due" if what == "DEADLINE" else "not_before"] = at
+        at = words.parse_when(draft, f"{date} {clock.zfill(5)}" if clock else date, name, line)
+        heading.members["due" if name == "DEADLINE" else "not_before"] = at
         if "+" in rest:
-            draft.pass_over("repetitions of dates", line)
+            draft.skip("repetitions of dates", line)
 
 
 def _has_tasks(headings: list[_Heading], index: int) -> bool:
@@ -200,16 +200,16 @@ def _add(draft: Draft, heading: _Heading, tags: list[str], parent: str) -> Item 
         status="completed" if is_cancelled else state,
         labels=[*tags, *([words.CANCELLED] if is_cancelled else [])],
         metadata={} if heading.members else {"heading": heading.depth},
-        links=[("url", found[0]) for found in _LINK.findall(body) if found[0].startswith(("http://", "https://"))],
+        links=[("url", url) for url, _ in _LINK.findall(body) if url.startswith(("http://", "https://"))],
         parent=parent,
         **members,
     )
 
 
-def _pass_over_text(draft: Draft, heading: _Heading) -> None:
+def _skip_text(draft: Draft, heading: _Heading) -> None:
     lines = sum(bool(line.strip()) for line in heading.body)
     if lines:
-        draft.pass_over("lines of text that belong to no task", heading.line + 1, lines)
+        draft.skip("lines of text that belong to no task", heading.line + 1, lines)
 
 
 def _add_boxes(draft: Draft, heading: _Heading, parent: str) -> None:

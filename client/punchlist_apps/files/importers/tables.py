@@ -1,4 +1,4 @@
-"""Tables with a header: CSV of Jira and Linear, with commas, semicolons or tabs between."""
+"""Tables with a header: CSV exports of Jira and Linear, separated by commas, semicolons or tabs."""
 
 import csv
 import io
@@ -12,9 +12,9 @@ from punchlist_apps.files.importers.draft import Draft, Item, Note
 from punchlist_apps.files.importers.wrong import FormatError
 
 Row = dict[str, Any]
-"""Columns by their names in lower case; a column that comes several times is a list, `name` the first."""
+"""Column name in lower case -> cell, or a list of cells if the name occurs several times."""
 
-_CELL = 1 << 24
+_MAX_CELL = 1 << 24
 _JIRA = frozenset(
     "summary|issue key|key|issue id|issue type|status|status category|priority|resolution|assignee|due date|due|labels"
     "|description|comment|original estimate|parent|parent id|parent key|component/s|components|custom field (epic link)"
@@ -24,30 +24,30 @@ _LINEAR = frozenset(
     "id|title|description|status|estimate|priority|assignee|labels|due date|parent issue|project|related to|blocked by"
     "|duplicate of|completed|canceled|url".split("|")
 )
-_COUNTED = frozenset(
+_DERIVED = frozenset(
     "updated|last viewed|votes|watchers|watchers id|work ratio|uuid|status category changed|project type|project id|"
     "issue color|project lead|project description|project url|custom field (rank)|rank".split("|")
 )
 
 
-def header(document: Document) -> list[str]:
-    """The columns of a table, in lower case; empty if the first line is no header."""
+def read_header(document: Document) -> list[str]:
+    """Return the column names of a table in lower case."""
     first = document.text.lstrip("\n").split("\n", 1)[0]
-    return [name.strip().lower() for name in next(csv.reader([first], delimiter=_delimiter(first)), list[str]())]
+    return [name.strip().lower() for name in next(csv.reader([first], delimiter=_detect_delimiter(first)), list[str]())]
 
 
-def rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
-    """The rows of a table with their lines; what stands behind the last column belongs to the last one but that.
+def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
+    """Yield the rows of a table with their lines.
 
     Args:
-        spread: A column that may have several cells where the header names it once: it gets what a row has too much.
+        spread: A column that may have several cells although the header has it once. It gets a row's surplus cells.
 
     Raises:
-        FormatError: A quote is opened and never closed, or a cell is too large.
+        FormatError: A quote isn't closed, or a cell is too large.
     """
     text = document.text
-    delimiter = _delimiter(text.lstrip("\n").split("\n", 1)[0])
-    csv.field_size_limit(_CELL)
+    delimiter = _detect_delimiter(text.lstrip("\n").split("\n", 1)[0])
+    csv.field_size_limit(_MAX_CELL)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     names: list[str] = []
     line = 1
@@ -56,7 +56,7 @@ def rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
             if not names:
                 names = [name.strip().lower() for name in cells]
             elif any(cell.strip() for cell in cells):
-                yield line, _row(names, cells, spread)
+                yield line, _build_row(names, cells, spread)
             line = reader.line_num + 1
     except csv.Error as error:
         raise FormatError(f"not a table: {error}", document.name, line) from error
@@ -66,55 +66,55 @@ def read_jira(documents: Sequence[Document]) -> Draft:
     """Read the issues of Jira's CSV export, all fields or some."""
     document = documents[0]
     draft = Draft("jira", document.name)
-    found: list[tuple[Item, Row]] = []
+    added: list[tuple[Item, Row]] = []
     by_number: dict[str, str] = {}
-    for line, row in rows(document, spread="labels"):
+    for line, row in read_rows(document, spread="labels"):
         if row.pop(_SPREAD, None):
-            draft.change("row with more cells than columns, whose surplus is labels here", line)
-        key = _first(row, "issue key", "key")
-        by_number[_first(row, "issue id")] = key
+            draft.note_change("rows with more cells than columns, whose surplus was imported as labels", line)
+        key = _get_first(row, "issue key", "key")
+        by_number[_get_first(row, "issue id")] = key
         links = [name for name in row if "issue link (" in name or name.startswith(("comment", "sub-task"))]
-        draft.pass_over_rest(row, _JIRA | _COUNTED | {*links}, line)
-        state = words.status(draft, _state(row), line)
-        kind = _first(row, "issue type").lower()
+        draft.skip_unread(row, _JIRA | _DERIVED | {*links}, line)
+        state = words.parse_status(draft, _get_status(row), line)
+        kind = _get_first(row, "issue type").lower()
         item = draft.add(
-            _first(row, "summary"),
+            _get_first(row, "summary"),
             key=key,
             line=line,
-            description=_first(row, "description"),
-            priority=words.priority(draft, _first(row, "priority"), line),
-            owner=_first(row, "assignee"),
-            due=words.when(draft, _first(row, "due date", "due"), "due date", line, is_day=True),
-            estimate_ms=words.duration_ms(_first(row, "original estimate")),
-            result_summary=_first(row, "resolution") if state["status"] == "completed" else "",
-            notes=[_comment(text) for text in _all(row, "comment")],
-            links=[("url", _first(row, "url"))],
-            metadata={"points": _first(row, "custom field (story points)", "story points")},
+            description=_get_first(row, "description"),
+            priority=words.parse_priority(draft, _get_first(row, "priority"), line),
+            owner=_get_first(row, "assignee"),
+            due=words.parse_when(draft, _get_first(row, "due date", "due"), "due date", line, is_day=True),
+            estimate_ms=words.parse_duration_ms(_get_first(row, "original estimate")),
+            result_summary=_get_first(row, "resolution") if state["status"] == "completed" else "",
+            notes=[_parse_comment(text) for text in _get_all(row, "comment")],
+            links=[("url", _get_first(row, "url"))],
+            metadata={"points": _get_first(row, "custom field (story points)", "story points")},
             state=state,
             labels=[
-                *(one for cell in _all(row, "labels") for one in cell.replace(",", " ").split()),
-                *(f"component:{one}" for name in ("component/s", "components") for one in _all(row, name)),
+                *(label for cell in _get_all(row, "labels") for label in cell.replace(",", " ").split()),
+                *(f"component:{label}" for name in ("component/s", "components") for label in _get_all(row, name)),
                 *([kind] if kind not in ("", "task", "sub-task", "subtask") else []),
             ],
         )
         if item is not None:
-            found.append((item, row))
-    for item, row in found:
-        above = _first(
-            row, "parent", "parent key", "parent id", *(f"custom field ({one} link)" for one in ("epic", "parent"))
+            added.append((item, row))
+    for item, row in added:
+        above = _get_first(
+            row, "parent", "parent key", "parent id", *(f"custom field ({kind} link)" for kind in ("epic", "parent"))
         )
         item.parent = by_number.get(above, above) if above else ""
-        _jira_links(draft, item, row)
+        _add_jira_links(draft, item, row)
     return draft.finish()
 
 
-def _jira_links(draft: Draft, item: Item, row: Row) -> None:
+def _add_jira_links(draft: Draft, item: Item, row: Row) -> None:
     for name in row:
         if "issue link (" not in name:
             continue
-        blocking = "block" in name
-        for other in _all(row, name):
-            if not blocking:
+        is_blocking = "block" in name
+        for other in _get_all(row, name):
+            if not is_blocking:
                 item.relations.append(("relates-to", other))
             elif name.startswith("inward"):  # "is blocked by"
                 item.blocked_by.append(other)
@@ -125,26 +125,28 @@ def _jira_links(draft: Draft, item: Item, row: Row) -> None:
 def read_linear(documents: Sequence[Document]) -> Draft:
     document = documents[0]
     draft = Draft("linear", document.name)
-    for line, row in rows(document):
-        draft.pass_over_rest(row, _LINEAR | _COUNTED, line)
-        word = "canceled" if _first(row, "canceled") else _first(row, "status")
-        state = words.status(draft, "done" if _first(row, "completed") and word != "canceled" else word, line)
-        project = _first(row, "project")
+    for line, row in read_rows(document):
+        draft.skip_unread(row, _LINEAR | _DERIVED, line)
+        word = "canceled" if _get_first(row, "canceled") else _get_first(row, "status")
+        state = words.parse_status(draft, "done" if _get_first(row, "completed") and word != "canceled" else word, line)
+        project = _get_first(row, "project")
         draft.add(
-            _first(row, "title"),
-            key=_first(row, "id"),
+            _get_first(row, "title"),
+            key=_get_first(row, "id"),
             line=line,
-            description=_first(row, "description"),
-            priority=words.priority(draft, _first(row, "priority"), line),
-            owner=_first(row, "assignee"),
-            due=words.when(draft, _linear_day(_first(row, "due date")), "due date", line),
-            links=[("url", _first(row, "url"))],
-            metadata={"points": _first(row, "estimate")},
+            description=_get_first(row, "description"),
+            priority=words.parse_priority(draft, _get_first(row, "priority"), line),
+            owner=_get_first(row, "assignee"),
+            due=words.parse_when(draft, _convert_linear_day(_get_first(row, "due date")), "due date", line),
+            links=[("url", _get_first(row, "url"))],
+            metadata={"points": _get_first(row, "estimate")},
             state=state,
-            labels=[*_split(row, "labels"), *([f"project:{project}"] if project else [])],
-            parent=_first(row, "parent issue"),
-            blocked_by=_split(row, "blocked by"),
-            relations=[("relates-to", one) for name in ("related to", "duplicate of") for one in _split(row, name)],
+            labels=[*_split_cells(row, "labels"), *([f"project:{project}"] if project else [])],
+            parent=_get_first(row, "parent issue"),
+            blocked_by=_split_cells(row, "blocked by"),
+            relations=[
+                ("relates-to", ref) for name in ("related to", "duplicate of") for ref in _split_cells(row, name)
+            ],
         )
     return draft.finish()
 
@@ -152,11 +154,11 @@ def read_linear(documents: Sequence[Document]) -> Draft:
 _SPREAD = "(more cells than columns)"
 
 
-def _delimiter(line: str) -> str:
+def _detect_delimiter(line: str) -> str:
     return max(",;\t", key=line.count)
 
 
-def _row(names: list[str], cells: list[str], spread: str) -> Row:
+def _build_row(names: list[str], cells: list[str], spread: str) -> Row:
     row: Row = {}
     surplus = len(cells) - len(names)
     if surplus > 0 and names.count(spread) == 1:
@@ -164,35 +166,35 @@ def _row(names: list[str], cells: list[str], spread: str) -> Row:
         names = [*names[:at], *[spread] * surplus, *names[at:]]
         row[_SPREAD] = ["yes"]
     for index, cell in enumerate(cells):
-        name = names[index] if index < len(names) else "(behind the last column)"
+        name = names[index] if index < len(names) else "(after the last column)"
         if text := cell.strip():
             row.setdefault(name, []).append(text)
-    return {name: found[0] if len(found) == 1 else found for name, found in row.items()}
+    return {name: values[0] if len(values) == 1 else values for name, values in row.items()}
 
 
-def _first(row: Row, *names: str) -> str:
-    return next((found[0] for name in names if (found := _all(row, name))), "")
+def _get_first(row: Row, *names: str) -> str:
+    return next((values[0] for name in names if (values := _get_all(row, name))), "")
 
 
-def _all(row: Row, name: str) -> list[str]:
+def _get_all(row: Row, name: str) -> list[str]:
     value = row.get(name, [])
     return cast("list[str]", value) if isinstance(value, list) else [value]
 
 
-def _linear_day(text: str) -> str:
-    """A due date as a day: Linear writes midnight at its user's place, as the time in another zone."""
-    at = words.moment(text)
+def _convert_linear_day(text: str) -> str:
+    """Convert a due date to a day. Linear writes the user's local midnight as a time in another zone."""
+    at = words.parse_moment(text)
     return text if at is None or at.tzinfo is None else (at.astimezone(UTC) + timedelta(hours=12)).date().isoformat()
 
 
-def _split(row: Row, name: str) -> list[str]:
-    return [part.strip() for cell in _all(row, name) for part in cell.split(",") if part.strip()]
+def _split_cells(row: Row, name: str) -> list[str]:
+    return [part.strip() for cell in _get_all(row, name) for part in cell.split(",") if part.strip()]
 
 
-def _state(row: Row) -> str:
-    """A status of the project's own is known by its category."""
-    word, category = _first(row, "status"), _first(row, "status category")
-    given_up = _first(row, "resolution").lower() in (
+def _get_status(row: Row) -> str:
+    """Return a word for the status: the category if the project defines its own statuses."""
+    word, category = _get_first(row, "status"), _get_first(row, "status category")
+    is_abandoned = _get_first(row, "resolution").lower() in (
         "won't do",
         "won't fix",
         "duplicate",
@@ -200,11 +202,11 @@ def _state(row: Row) -> str:
         "cancelled",
         "abandoned",
     )
-    return "cancelled" if given_up else word if not category or category.lower() == "to do" else category
+    return "cancelled" if is_abandoned else word if not category or category.lower() == "to do" else category
 
 
-def _comment(text: str) -> Note:
-    """`date;author;text`, as Jira writes it."""
+def _parse_comment(text: str) -> Note:
+    """Parse Jira's `date;author;text`."""
     at, _, rest = text.partition(";")
-    by, mark, said = rest.partition(";")
-    return words.note(said, by, at) if mark and words.moment(at) else Note(text)
+    author, mark, body = rest.partition(";")
+    return words.build_note(body, author, at) if mark and words.parse_moment(at) else Note(text)

@@ -1,50 +1,52 @@
-"""taskwarrior: what `task export` prints, as a JSON list or one object a line."""
+"""taskwarrior: the output of `task export`, as a JSON list or one object per line."""
 
 import re
 from collections.abc import Sequence
 from typing import Any, cast
 
 from punchlist_apps.files.importers import words
-from punchlist_apps.files.importers.document import Document, json_lines, object_of, text_of, texts_of
+from punchlist_apps.files.importers.document import Document, parse_json_lines, to_object, to_text, to_texts
 from punchlist_apps.files.importers.draft import Draft
 
 _PRIORITIES = {"H": "high", "M": "normal", "L": "low", "": "normal"}
 _READ = frozenset(
     "uuid description status project tags priority due wait scheduled start annotations depends estimate est".split()
 )
-_COUNTED = frozenset(("id", "urgency", "modified", "mask", "imask", "rtype", "parent"))
+_DERIVED = frozenset(("id", "urgency", "modified", "mask", "imask", "rtype", "parent"))
 _URL = re.compile(r"https?://\S+")
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of an export; deleted ones and the templates of recurring ones are passed over."""
+    """Read the tasks of an export. Deleted tasks and templates of recurring ones are skipped."""
     document = documents[0]
     draft = Draft("taskwarrior", document.name)
-    for line, task in json_lines(document):
-        state = text_of(task.get("status"))
+    for line, task in parse_json_lines(document):
+        state = to_text(task.get("status"))
         if state in ("deleted", "recurring"):
-            passed = "deleted tasks" if state == "deleted" else "templates of recurring tasks (each task is imported)"
-            draft.pass_over(passed, line)
+            text = "deleted tasks" if state == "deleted" else "templates of recurring tasks (each task is imported)"
+            draft.skip(text, line)
             continue
-        project = text_of(task.get("project"))
-        listed: Any = task.get("annotations")
-        annotations = map(object_of, cast("list[Any]", listed) if isinstance(listed, list) else ())
-        notes = [words.note(one.get("description"), at=one.get("entry")) for one in annotations if one]
-        waits = [words.when(draft, task.get(name), name, line, midnight_is_day=True) for name in ("wait", "scheduled")]
-        draft.pass_over_rest(task, _READ | _COUNTED, line)
+        project = to_text(task.get("project"))
+        values: Any = task.get("annotations")
+        annotations = map(to_object, cast("list[Any]", values) if isinstance(values, list) else ())
+        notes = [words.build_note(note.get("description"), at=note.get("entry")) for note in annotations if note]
+        deferrals = [
+            words.parse_when(draft, task.get(name), name, line, midnight_is_day=True) for name in ("wait", "scheduled")
+        ]
+        draft.skip_unread(task, _READ | _DERIVED, line)
         status = "in_progress" if task.get("start") and state != "completed" else state
         draft.add(
             task.get("description"),
-            key=text_of(task.get("uuid")),
+            key=to_text(task.get("uuid")),
             line=line,
-            priority=_PRIORITIES.get(text_of(task.get("priority")), "normal"),
-            due=words.when(draft, task.get("due"), "due", line, midnight_is_day=True),
-            not_before=max((one for one in waits if one), key=lambda one: one.at, default=None),
-            estimate_ms=words.duration_ms(task.get("estimate") or task.get("est")),
+            priority=_PRIORITIES.get(to_text(task.get("priority")), "normal"),
+            due=words.parse_when(draft, task.get("due"), "due", line, midnight_is_day=True),
+            not_before=max((time for time in deferrals if time), key=lambda time: time.at, default=None),
+            estimate_ms=words.parse_duration_ms(task.get("estimate") or task.get("est")),
             notes=notes,
             links=[("url", url) for note in notes for url in _URL.findall(note.text)],
-            state=words.status(draft, status, line),
-            labels=[*texts_of(task.get("tags")), *([f"project:{project}"] if project else [])],
-            blocked_by=texts_of(task.get("depends")),
+            state=words.parse_status(draft, status, line),
+            labels=[*to_texts(task.get("tags")), *([f"project:{project}"] if project else [])],
+            blocked_by=to_texts(task.get("depends")),
         )
     return draft.finish()

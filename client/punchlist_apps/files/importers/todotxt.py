@@ -1,4 +1,4 @@
-"""todo.txt: one task a line, `x 2026-01-02 (A) 2026-01-01 Call mom +family @phone due:2026-01-09`."""
+"""todo.txt: one task per line, `x 2026-01-02 (A) 2026-01-01 Call mom +family @phone due:2026-01-09`."""
 
 import re
 from collections.abc import Sequence
@@ -13,40 +13,40 @@ _PAIR = re.compile(r"(?<!\S)([A-Za-z][\w-]*):(?!//)(\S+)")
 _WORD = re.compile(r"(?<!\S)[+@]\S*\w\S*")
 _BULLET = re.compile(r"^[-*+] ")
 _BOX = re.compile(r"(?<!\s)\s++\[([ xX]?)\]$")
-"""Some write what is done behind it."""
+"""A box at the end of a line, which some programs use for completed tasks."""
 
-_SAYS = re.compile(r"\w")
+_ALPHANUMERIC = re.compile(r"\w")
 _PRIORITIES = {"A": "urgent", "B": "high", "C": "normal"}
 _KNOWN = frozenset(("due", "t", "pri", "id", "p", "dep", "rec", "h"))
 _LIKE = re.compile(rf"^(?:x {_DATE}|\([A-Z]\) )|\s\+\w|\s@\w+(?:\s|$)|\s(?:due|t|rec|pri):\S", re.MULTILINE)
 
 
-def _unless_known(pair: re.Match[str]) -> str:
+def _remove_known_pair(pair: re.Match[str]) -> str:
     return "" if pair[1] in _KNOWN else pair[0]
 
 
-def _without_labels(title: str) -> str:
+def _remove_trailing_labels(title: str) -> str:
     """Return a title without the projects and contexts at its end."""
     words = title.split()
-    while words and words[-1].startswith(("+", "@")) and _SAYS.search(words[-1]):
+    while words and words[-1].startswith(("+", "@")) and _ALPHANUMERIC.search(words[-1]):
         words.pop()
     return " ".join(words)
 
 
-def is_like(text: str) -> bool:
-    """Whether a text has the marks of this form in more than a few of its lines."""
+def is_todotxt(text: str) -> bool:
+    """Return whether a text has marks of this format in at least a quarter of its lines."""
     return len(_LIKE.findall(text)) * 4 > text.count("\n")
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """The tasks of a file. `+project` and `@context` are labels, with their signs."""
+    """Read the tasks of a file. `+project` and `@context` become labels with their signs."""
     document = documents[0]
     draft = Draft("todotxt", document.name)
     for line, raw in enumerate(document.text.split("\n"), 1):
         text = raw.strip()
-        if not text or text.startswith("#") or not _SAYS.search(text):
+        if not text or text.startswith("#") or not _ALPHANUMERIC.search(text):
             if text:
-                draft.pass_over("lines that begin with #, or without a word", line)
+                draft.skip("lines that begin with #, or without a word", line)
             continue
         box = _BOX.search(text)
         match = _HEAD.match(_BULLET.sub("", text[: box.start()] if box else text))
@@ -55,19 +55,19 @@ def read(documents: Sequence[Document]) -> Draft:
         letter = match[3] if match else ""
         pairs = dict(_PAIR.findall(rest))
         for name in pairs.keys() & {"rec", "h"}:
-            draft.pass_over(f"`{name}:`", line)
-        title = _PAIR.sub(_unless_known, rest)
+            draft.skip(f"`{name}:`", line)
+        title = _PAIR.sub(_remove_known_pair, rest)
         letter = letter or pairs.get("pri", "")
         draft.add(
-            _without_labels(title) or title,
+            _remove_trailing_labels(title) or title,
             key=pairs.get("id", ""),
             line=line,
             status="completed" if done else "pending",
             priority=_PRIORITIES.get(letter, "low" if letter else "normal"),
             labels=_WORD.findall(rest),
-            due=words.when(draft, pairs.get("due"), "due", line),
-            not_before=words.when(draft, pairs.get("t"), "t", line),
+            due=words.parse_when(draft, pairs.get("due"), "due", line),
+            not_before=words.parse_when(draft, pairs.get("t"), "t", line),
             parent=pairs.get("p", ""),
-            blocked_by=[one for one in pairs.get("dep", "").split(",") if one],
+            blocked_by=[ref for ref in pairs.get("dep", "").split(",") if ref],
         )
     return draft.finish()

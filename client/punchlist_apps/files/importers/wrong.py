@@ -1,8 +1,8 @@
-"""What is wrong with a file. Imports nothing: whoever shows errors knows this one."""
+"""The error of the importers, in a module without imports, since every command that prints errors loads it."""
 
 
 class FormatError(Exception):
-    """A file that can't be read as tasks. `line` counts from 1, 0 when the file as a whole is meant."""
+    """A file that can't be read as tasks. `line` starts at 1; 0 for the whole file."""
 
     def __init__(self, message: str, name: str, line: int = 0) -> None:
         super().__init__(f"{name}:{line}: {message}" if line else f"{name}: {message}")

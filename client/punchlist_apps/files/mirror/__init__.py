@@ -1,5 +1,5 @@
-"""Mirror files: a conversation's list as JSON files, for programs that know nothing else.
+"""Mirror files: a list as JSON or Markdown files, for programs that can only edit files.
 
-The files are copies and never the truth. What others write into them is a proposal: it is compared with the version
-that the file says it came from, and becomes ordinary calls, or a conflict that is reported and loses nothing.
+The files are copies; the list stays authoritative. Changes of a file are proposals: they are compared with the version
+that the file came from, and become ordinary calls or reported conflicts. Nothing is lost.
 """

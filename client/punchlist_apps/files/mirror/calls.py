@@ -1,4 +1,4 @@
-"""The calls by which a file changes a task, and the gate rule for them."""
+"""Builds the calls by which a file changes a task, and checks them against its gate."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,23 +13,23 @@ PLAIN_MEMBERS = ("title", "description", "active_form", "owner")
 EDGES = (("blocked_by", "add_blocked_by", "remove_blocked_by"), ("blocks", "add_blocks", "remove_blocks"))
 
 
-def edit_calls(before: Fields, edited: Fields) -> list[tuple[str, dict[str, Any]]]:
-    """Return the calls, without the task, that set members of a task.
+def build_edit_calls(before: Fields, edited: Fields) -> list[tuple[str, dict[str, Any]]]:
+    """Return the methods and params, without the task's id, that set members of a task.
 
     Args:
-        before: The task's members; of sets and objects only the difference to these is sent.
-        edited: The members to set, sets and objects in full.
+        before: The task's members. For sets and objects, only the differences are sent.
+        edited: The members to set; sets and objects are complete.
     """
     params = {name: edited[name] for name in PLAIN_MEMBERS if name in edited}
     if "metadata" in edited:
-        was, metadata = before["metadata"], edited["metadata"]
-        changed = {key: value for key, value in metadata.items() if key not in was or was[key] != value}
-        params["metadata"] = {**changed, **dict.fromkeys(key for key in was if key not in metadata)}
+        old, metadata = before["metadata"], edited["metadata"]
+        changed = {key: value for key, value in metadata.items() if key not in old or old[key] != value}
+        params["metadata"] = {**changed, **dict.fromkeys(key for key in old if key not in metadata)}
     for name, add, remove in EDGES:
         if name in edited:
             params |= {add: sorted(edited[name] - before[name]), remove: sorted(before[name] - edited[name])}
     calls: list[tuple[str, dict[str, Any]]] = [("task.edit", params)] if params else []
-    status = status_in(edited)
+    status = get_status(edited)
     if status == "deleted":
         calls.append(("task.delete", {}))
     elif status:
@@ -37,18 +37,18 @@ def edit_calls(before: Fields, edited: Fields) -> list[tuple[str, dict[str, Any]
     return calls
 
 
-def status_in(fields: Fields) -> str:
-    """Return the status that members of any form state, or an empty text."""
+def get_status(fields: Fields) -> str:
+    """Return the status from the members of any format, or an empty string."""
     if "done" in fields:
         return "completed" if fields["done"] else "pending"
     return str(fields.get("status", ""))
 
 
 def check_gate(task: Task | None, method: str, params: Mapping[str, Any]) -> None:
-    """Reject a call for a file that would take a task out of a person's hands: agents edit files, too.
+    """Reject a file's call that would withdraw a task from its approval, since agents also edit files.
 
     Raises:
-        Forbidden: The task waits for a person's yes.
+        Forbidden: The task waits for a person's approval.
     """
     if task is None or task.waits_for != "yes":
         return

@@ -1,8 +1,7 @@
-"""The files of one conversation on disk: read without following links, replaced whole, never overwritten unread.
+"""Reads and replaces the files of one conversation, without following links or losing concurrent writes.
 
-A file is replaced by exchanging it with a finished one, so that what stood there at that very moment is
-in our hands: if it is not what we had read, it is handed back as another proposal instead of being lost. Where the file
-system can't exchange, the file is compared once more and then renamed over.
+A file is replaced by exchanging it with a temporary file. If the displaced content isn't the content that was read, it
+is returned as another proposal. On file systems without exchange, the file is read again before it is renamed over.
 """
 
 import errno
@@ -12,27 +11,27 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename
+from punchlist_apps.common.renaming import EXCHANGE, NO_REPLACE, rename_if
 from punchlist_schemas.system.atomic import PRIVATE, write_new
 
 T = TypeVar("T")
 
 MAX_BYTES = 16 << 20
-"""Largest file that is read, in bytes."""
+"""Upper limit for the size of a file, in bytes."""
 
 LATE_S = 1.0
-"""How long a displaced file is kept open for whoever may still write to it, in seconds."""
+"""Time that a displaced file is kept open for programs that may still write to it, in seconds."""
 
 _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 _SUFFIX = ".mirror"
 
 
 class Trouble(Exception):
-    """A file or directory that can't be used as it is."""
+    """A file or directory that can't be used."""
 
 
-class Shadow(NamedTuple):
-    """A file that we replaced and keep open: another program may have opened it earlier and may still write to it."""
+class DisplacedFile(NamedTuple):
+    """A replaced file that stays open, since another program may have it open and still write to it."""
 
     name: str
     descriptor: int
@@ -41,21 +40,21 @@ class Shadow(NamedTuple):
 
 
 class Folder:
-    """One folder of mirror files below a directory. The directory must exist; the folder is made."""
+    """A folder of mirror files in a directory. The directory must exist; the folder is created."""
 
     def __init__(self, directory: str, parts: tuple[str, ...]) -> None:
         self._directory = directory
         self._parts = parts
-        self._shadows: list[Shadow] = []
+        self._displaced: list[DisplacedFile] = []
 
     @property
     def path(self) -> str:
         return os.path.join(self._directory, *self._parts)
 
-    def names(self) -> list[str]:
-        """The names in it; none if the folder does not exist."""
+    def list_names(self) -> list[str]:
+        """Return the names in the folder; empty if it doesn't exist."""
         try:
-            folder = self._open(make=False)
+            folder = self._open(create=False)
         except FileNotFoundError:
             return []
         try:
@@ -64,102 +63,109 @@ class Folder:
             os.close(folder)
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file, or None if there is none.
+        """Return the bytes of a file, or None if it doesn't exist.
 
         Raises:
             Trouble: It is a link, not a regular file, or too large.
         """
-        return self._in_folder(lambda folder: _read(folder, name), make=False)
+        return self._in_folder(lambda folder: _read(folder, name), create=False)
 
     def replace(self, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        """Replace a file by a whole new one, if it still holds what we `expected` (None: no file).
+        """Replace a file atomically. `expected` is its content as it was read; None if there was no file.
 
         Returns:
-            None if it did; otherwise what the file held, which is kept beside it until `settle`.
+            None if the file had this content. Otherwise its content, which is kept until `discard_displaced`.
 
         Raises:
-            OSError: It can't be written; the old file is untouched.
-            Trouble: There is something of this name that is not a file.
+            OSError: The file can't be written; the old file is unchanged.
+            Trouble: The name is used by something that isn't a file.
         """
 
         def replace(folder: int) -> bytes | None:
             present = _replace(folder, name, data)
             if present is None or present == expected:
-                self._let_go(folder, name, present)
+                self._unlink_displaced(folder, name, present)
                 return None
             return present
 
-        return self._in_folder(replace, make=True)
+        return self._in_folder(replace, create=True)
 
-    def late(self) -> list[tuple[str, bytes]]:
-        """What other programs wrote into files that we had replaced already; each content once."""
-        found: list[tuple[str, bytes]] = []
-        kept: list[Shadow] = []
-        for shadow in self._shadows:
-            data = os.pread(shadow.descriptor, MAX_BYTES, 0)
+    def read_late_writes(self) -> list[tuple[str, bytes]]:
+        """Return what other programs wrote into displaced files, each content once."""
+        writes: list[tuple[str, bytes]] = []
+        still_open: list[DisplacedFile] = []
+        for file in self._displaced:
+            data = os.pread(file.descriptor, MAX_BYTES, 0)
             now = time.monotonic()
-            if data != shadow.data:
-                found.append((shadow.name, data))
-                shadow = shadow._replace(data=data, until=now + LATE_S)  # noqa: PLW2901 - whoever writes may go on
-            if now < shadow.until:
-                kept.append(shadow)
+            if data != file.data:
+                writes.append((file.name, data))
+                file = file._replace(data=data, until=now + LATE_S)  # noqa: PLW2901 - the program may write again
+            if now < file.until:
+                still_open.append(file)
             else:
-                os.close(shadow.descriptor)
-        self._shadows = kept
-        return found
+                os.close(file.descriptor)
+        self._displaced = still_open
+        return writes
 
     def __del__(self) -> None:
-        for shadow in self._shadows:
-            os.close(shadow.descriptor)
+        for file in self._displaced:
+            os.close(file.descriptor)
 
     @property
-    def has_shadows(self) -> bool:
-        """Whether `late` may still find something."""
-        return bool(self._shadows)
+    def has_displaced(self) -> bool:
+        """Whether `read_late_writes` may still find something."""
+        return bool(self._displaced)
 
-    def _let_go(self, folder: int, name: str, data: bytes | None) -> None:
-        """Remove the copy beside the file, but keep it open for a moment."""
+    def _unlink_displaced(self, folder: int, name: str, data: bytes | None) -> None:
+        """Delete the displaced file, but keep it open for `LATE_S`."""
         if data is not None:
-            descriptor = os.open(_beside(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            self._shadows.append(Shadow(name, descriptor, data, time.monotonic() + LATE_S))
-        _unlink(folder, _beside(name))
+            descriptor = os.open(_get_temporary_name(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            self._displaced.append(DisplacedFile(name, descriptor, data, time.monotonic() + LATE_S))
+        _unlink(folder, _get_temporary_name(name))
 
     def remove(self, name: str, expected: bytes) -> None:
+        """Delete a file if it has the expected content."""
 
         def remove(folder: int) -> None:
             if _read(folder, name) == expected:
                 os.unlink(name, dir_fd=folder)
 
-        self._in_folder(remove, make=False)
+        self._in_folder(remove, create=False)
 
     def link(self, name: str, other: str) -> None:
         """Give a file a second name.
 
         Raises:
-            FileExistsError: The name is taken; that file is untouched.
-            OSError: The file is gone, or this file system has no hard links.
+            FileExistsError: The name is used; that file is unchanged.
+            OSError: The file is missing, or the file system has no hard links.
         """
         self._in_folder(
-            lambda folder: os.link(name, other, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False), make=False
+            lambda folder: os.link(name, other, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False),
+            create=False,
         )
 
-    def unsettled(self) -> list[str]:
-        """The names of files that have replaced content beside them."""
-        return [name[1 : -len(_SUFFIX)] for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
+    def list_displaced(self) -> list[str]:
+        """Return the names of files with displaced content."""
+        return [
+            name[1 : -len(_SUFFIX)] for name in self.list_names() if name.startswith(".") and name.endswith(_SUFFIX)
+        ]
 
-    def displaced(self, name: str) -> bytes | None:
-        return self._in_folder(lambda folder: _read(folder, _beside(name)), make=False)
+    def read_displaced(self, name: str) -> bytes | None:
+        return self._in_folder(lambda folder: _read(folder, _get_temporary_name(name)), create=False)
 
-    def settle(self, name: str, data: bytes | None) -> None:
-        """Forget the replaced content, if it is this one; what is written to it later comes from `late`."""
-        self._in_folder(lambda folder: self._let_go(folder, name, data), make=False)
+    def discard_displaced(self, name: str, data: bytes | None) -> None:
+        """Delete the displaced content `data`. Later writes to it are returned by `read_late_writes`."""
+        self._in_folder(lambda folder: self._unlink_displaced(folder, name, data), create=False)
 
-    def set_aside(self, name: str, copy: str) -> None:
-        """Keep the replaced content of a file under a name of its own."""
-        self._in_folder(lambda folder: os.rename(_beside(name), copy, src_dir_fd=folder, dst_dir_fd=folder), make=False)
+    def keep_displaced(self, name: str, copy: str) -> None:
+        """Keep the displaced content of a file under the name `copy`."""
+        self._in_folder(
+            lambda folder: os.rename(_get_temporary_name(name), copy, src_dir_fd=folder, dst_dir_fd=folder),
+            create=False,
+        )
 
     def save_copy(self, name: str, data: bytes) -> None:
-        """Write a copy under a name of its own, unless it is there already."""
+        """Write a copy, unless a file of this name exists."""
 
         def save(folder: int) -> None:
             try:
@@ -167,13 +173,13 @@ class Folder:
             except FileExistsError:
                 return
 
-        self._in_folder(save, make=True)
+        self._in_folder(save, create=True)
 
-    def _in_folder(self, action: Callable[[int], T], *, make: bool) -> T | None:
+    def _in_folder(self, action: Callable[[int], T], *, create: bool) -> T | None:
         try:
-            folder = self._open(make=make)
+            folder = self._open(create=create)
         except FileNotFoundError:
-            if make:
+            if create:
                 raise
             return None
         try:
@@ -181,7 +187,7 @@ class Folder:
         finally:
             os.close(folder)
 
-    def _open(self, *, make: bool) -> int:
+    def _open(self, *, create: bool) -> int:
         try:
             folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -189,8 +195,8 @@ class Folder:
         for part in self._parts:
             outer = folder
             try:
-                if make:
-                    _make(outer, part)
+                if create:
+                    _make_directory(outer, part)
                 folder = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=outer)
             except FileNotFoundError:
                 raise
@@ -201,7 +207,7 @@ class Folder:
         return folder
 
 
-def _make(folder: int, name: str) -> None:
+def _make_directory(folder: int, name: str) -> None:
     try:
         os.mkdir(name, 0o700, dir_fd=folder)
     except FileExistsError:
@@ -227,42 +233,42 @@ def _read(folder: int, name: str) -> bytes | None:
 
 
 def _replace(folder: int, name: str, data: bytes) -> bytes | None:
-    beside = _beside(name)
-    _unlink(folder, beside)
+    temporary = _get_temporary_name(name)
+    _unlink(folder, temporary)
     try:
-        write_new(beside, data, _mode(folder, name), folder=folder)
-        is_displaced = _exchanged(folder, beside, name)
+        write_new(temporary, data, _get_mode(folder, name), folder=folder)
+        is_displaced = _exchange(folder, temporary, name)
     except BaseException:
-        _unlink(folder, beside)
+        _unlink(folder, temporary)
         raise
-    return _read(folder, beside) if is_displaced else None
+    return _read(folder, temporary) if is_displaced else None
 
 
-def _exchanged(folder: int, beside: str, name: str) -> bool:
-    """Put `beside` at `name`; returns whether something stood there, which is at `beside` then."""
+def _exchange(folder: int, temporary: str, name: str) -> bool:
+    """Move `temporary` to `name`. Return whether a file was displaced, which is then at `temporary`."""
     for _ in range(100):
         present = _read(folder, name)
         flags = NO_REPLACE if present is None else EXCHANGE
-        code = rename(folder, beside, name, flags)
+        code = rename_if(folder, temporary, name, flags)
         if code == 0:
             return present is not None
         if code in _UNSUPPORTED:
-            return _renamed(folder, beside, name)
+            return _rename_over(folder, temporary, name)
         if code not in (errno.EEXIST, errno.ENOENT):
             raise OSError(code, os.strerror(code), name)
-        # It appeared or vanished at this moment: look again.
+        # The file appeared or vanished between the read and the rename: try again.
     raise OSError(errno.EAGAIN, "the file keeps appearing and disappearing", name)
 
 
-def _renamed(folder: int, beside: str, name: str) -> bool:
+def _rename_over(folder: int, temporary: str, name: str) -> bool:
     present = _read(folder, name)
-    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     if present is not None:
-        write_new(beside, present, PRIVATE, folder=folder)
+        write_new(temporary, present, PRIVATE, folder=folder)
     return present is not None
 
 
-def _mode(folder: int, name: str) -> int:
+def _get_mode(folder: int, name: str) -> int:
     try:
         return stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) & 0o777
     except FileNotFoundError:
@@ -276,5 +282,5 @@ def _unlink(folder: int, name: str) -> None:
         return
 
 
-def _beside(name: str) -> str:
+def _get_temporary_name(name: str) -> str:
     return f".{name}{_SUFFIX}"

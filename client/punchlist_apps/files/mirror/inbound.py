@@ -1,9 +1,9 @@
-"""Imports Claude Code's own task folders, one way: their tasks become tasks here, and nothing is written into them.
+"""Imports Claude Code's own task folders into lists, one way: the folders are never written.
 
-Each file is compared with what it said when it was last taken over, and what changed in the file is changed here; so
-what is done here stays until the file says something new. A file that goes away deletes nothing: Claude Code removes
-the files of finished lists, and a resumed session begins with none. What was taken over is kept in the data directory,
-one file for each session.
+Each file is compared with its content at the last import, and the differences are applied to the list. So a change of
+the list stays until the file changes again. A missing file deletes nothing, since Claude Code removes the files of
+finished lists, and a resumed session starts without files. The imported contents are stored in the data directory, one
+file for each session.
 """
 
 import hashlib
@@ -20,48 +20,53 @@ from punchlist.errors import NotFound, RequestRefused
 from punchlist.taskfiles.claude import Claude
 from punchlist.taskfiles.file_format import Fields, Unreadable
 from punchlist.taskfiles.report import Problem, Report
-from punchlist_apps.files.mirror.calls import PLAIN_MEMBERS, check_gate, edit_calls
+from punchlist_apps.files.mirror.calls import PLAIN_MEMBERS, build_edit_calls, check_gate
 from punchlist_apps.files.mirror.files import Folder, Trouble
 from punchlist_apps.files.mirror.merge import Edit, reconcile
-from punchlist_apps.files.mirror.sessions import Session, own_list, project_of, session_of
+from punchlist_apps.files.mirror.sessions import Session, build_list_name, find_project, find_session
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 
 ORIGIN = "claude_code"
-"""Key of a task's metadata that says which file it came from: `FOLDER/ID`."""
+"""Metadata key with the file of a task: `FOLDER/ID`."""
 
-_FORM = Claude()
-_TITLE = 500
+_FORMAT = Claude()
+_MAX_TITLE = 500
 _HIDDEN = "_internal"
-"""Key of the metadata of tasks that Claude Code itself does not show."""
+"""Metadata key of tasks that Claude Code hides."""
 
 _SESSION = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}\Z")
 
+_EMPTY: Fields = {}
 
-_NOTHING: Fields = {}
 
+class ImportedFile(msgspec.Struct):
+    """A file at its last import.
 
-class Seen(msgspec.Struct):
-    """A file as it was last imported, and the task that it became; `gone`: the file does not exist any more."""
+    Attributes:
+        task: The task that it became.
+        said: Its content.
+        gone: Whether the file no longer exists.
+    """
 
     task: str
     said: dict[str, Any]
     gone: bool = False
 
 
-class State(msgspec.Struct):
+class ImportState(msgspec.Struct):
     """Import state of one session."""
 
     folder: str
     conversation: str
-    files: dict[str, Seen] = {}
+    files: dict[str, ImportedFile] = {}
 
 
 class Inbound:
     """Imports one folder.
 
     Args:
-        tasks_dir: Claude Code's folder of folders.
+        tasks_dir: Claude Code's directory of task folders.
         data_dir: The data directory, which records what was imported.
     """
 
@@ -77,167 +82,172 @@ class Inbound:
         self._report = report
 
     async def sync(self) -> None:
-        """Import what is new.
+        """Import the changes of the files.
 
         Raises:
             PunchlistError: The daemon is unreachable. A retry is safe.
         """
         try:
-            files = await run_sync(self._read)
+            files = await run_sync(self._read_files)
             session, path, state = await run_sync(self._load)
             if not files and state is None:
                 return
             if state is None:
-                state = State(self._name, await self._conversation(session))
+                state = ImportState(self._name, await self._choose_list(session))
             before = msgspec.json.encode(state)
             state.folder = self._name
             try:
-                await self._take_over(session, state, files)
+                await self._apply(session, state, files)
             finally:
                 if msgspec.json.encode(state) != before:
-                    await run_sync(_save, path, state)
+                    await run_sync(_save_state, path, state)
         except (Trouble, OSError) as error:
-            self._report_trouble("", str(error))
+            self._report_problem("", str(error))
 
-    def _read(self) -> dict[str, dict[str, Any]]:
-        """The contents of the files by their number, without those that can't be read (yet)."""
-        found: dict[str, dict[str, Any]] = {}
-        for name in sorted(self._folder.names(), key=lambda name: (len(name), name)):
-            if not _FORM.is_document(name, self._name):
+    def _read_files(self) -> dict[str, dict[str, Any]]:
+        """Return the contents of the files by number, without files that can't be parsed (yet)."""
+        contents: dict[str, dict[str, Any]] = {}
+        for name in sorted(self._folder.list_names(), key=lambda name: (len(name), name)):
+            if not _FORMAT.is_document(name, self._name):
                 continue
             data = b""
             try:
                 data = self._folder.read(name) or b""
-                document = _FORM.parse(name, data)
+                document = _FORMAT.parse(name, data)
             except (Unreadable, Trouble) as error:
                 if data.strip() or isinstance(error, Trouble):
-                    self._report_trouble(name, f"not taken over: {error}")
+                    self._report_problem(name, f"not imported: {error}")
                 continue
             number = name.removesuffix(".json")
             fields = dict(document.tasks[number])
             if not fields["metadata"].get(_HIDDEN):
-                del fields["blocks"]  # each edge stands in the other task's file as well
-                title, description = _shown(fields, number)
+                del fields["blocks"]  # the other task's file has the same edge
+                title, description = _split_title(fields, number)
                 edges = sorted(fields["blocked_by"])
-                shown = {"title": title, "description": description, "active_form": fields["active_form"][:_TITLE]}
-                found[number] = {**fields, **shown, "blocked_by": edges}
-        return found
+                texts = {"title": title, "description": description, "active_form": fields["active_form"][:_MAX_TITLE]}
+                contents[number] = {**fields, **texts, "blocked_by": edges}
+        return contents
 
-    def _load(self) -> tuple[Session, str, State | None]:
-        session = session_of(os.path.dirname(self._tasks_dir), self._name)
-        path, state = self._state_of(session.key)
-        # A founded team takes its session's folder over; a folder beside another of the same session is one of its own.
+    def _load(self) -> tuple[Session, str, ImportState | None]:
+        session = find_session(os.path.dirname(self._tasks_dir), self._name)
+        path, state = self._load_state(session.key)
+        # A new team renames its session's folder, and the state moves with it. If the old folder still exists, these
+        # are two folders of one session.
         if state and state.folder != self._name and os.path.isdir(os.path.join(self._tasks_dir, state.folder)):
-            path, state = self._state_of(f"{session.key}\0{self._name}")
+            path, state = self._load_state(f"{session.key}\0{self._name}")
         return session, path, state
 
-    def _state_of(self, key: str) -> tuple[str, State | None]:
+    def _load_state(self, key: str) -> tuple[str, ImportState | None]:
         name = hashlib.sha256(f"{self._tasks_dir}\0{key}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
         path = os.path.join(self._data_dir, "mirror", "claude", name)
         try:
             with open(path, "rb") as file:
-                return path, msgspec.json.decode(file.read(), type=State)
+                return path, msgspec.json.decode(file.read(), type=ImportState)
         except FileNotFoundError:
             return path, None
         except msgspec.MsgspecError as error:
             raise Trouble(f"{path}: {error}; remove it") from error
 
-    async def _conversation(self, session: Session) -> str:
-        """The list of the project, if the project may name it; otherwise a list named after the folder."""
-        meant = await run_sync(project_of, session.cwd)
-        if meant is not None:
-            info = await self._client.conversation(meant.conversation).info()
-            used = info.conversation if info.version else None
-            if await run_sync(project.may_be_taken, meant, self._data_dir, used):
-                return meant.conversation
-        return own_list(self._name)
+    async def _choose_list(self, session: Session) -> str:
+        """Return the project's list if the project may name it, else a list named after the folder."""
+        target = await run_sync(find_project, session.cwd)
+        if target is not None:
+            info = await self._client.conversation(target.conversation).info()
+            existing = info.conversation if info.version else None
+            if await run_sync(project.may_be_taken, target, self._data_dir, existing):
+                return target.conversation
+        return build_list_name(self._name)
 
-    async def _take_over(self, session: Session, state: State, files: dict[str, dict[str, Any]]) -> None:
+    async def _apply(self, session: Session, state: ImportState, files: dict[str, dict[str, Any]]) -> None:
         actor = f"claude-code/{session.key[:4]}" if _SESSION.match(session.key) else "claude-code"
         common = {"conversation": state.conversation, "actor": actor}
-        for number, said in files.items():
-            seen = state.files.get(number)
-            if seen is None or (seen.gone and seen.said["title"] != said["title"]):
-                await self._add(common, state, number, said)
+        for number, content in files.items():
+            imported = state.files.get(number)
+            # A file that disappeared and returns with another title is a new task with a reused number.
+            if imported is None or (imported.gone and imported.said["title"] != content["title"]):
+                await self._add(common, state, number, content)
             else:
-                seen.gone = False
-        for number, seen in state.files.items():
+                imported.gone = False
+        for number, imported in state.files.items():
             if number in files:
                 await self._edit(common, state, number, files[number])
             else:
-                seen.gone = True
+                imported.gone = True
 
-    async def _add(self, common: dict[str, Any], state: State, number: str, said: dict[str, Any]) -> None:
+    async def _add(self, common: dict[str, Any], state: ImportState, number: str, content: dict[str, Any]) -> None:
         origin = f"{self._name}/{number}"
-        params = {name: said[name] for name in PLAIN_MEMBERS} | {"metadata": {**said["metadata"], ORIGIN: origin}}
-        words = msgspec.json.encode([self._tasks_dir, origin, said["title"]])
-        key = f"claude:{hashlib.sha256(words).hexdigest()}"
+        params = {name: content[name] for name in PLAIN_MEMBERS} | {"metadata": {**content["metadata"], ORIGIN: origin}}
+        identity = msgspec.json.encode([self._tasks_dir, origin, content["title"]])
+        key = f"claude:{hashlib.sha256(identity).hexdigest()}"
         try:
             result = await self._client.call("task.add", {**common, **params, "key": key})
         except RequestRefused as error:
-            self._report_trouble(number, f"not added: {error.message}")
+            self._report_problem(number, f"not added: {error.message}")
             return
-        self._clear(number)
-        # Its state and edges follow as changes, like those of every later look.
-        taken: dict[str, Any] = {**said, "status": "pending", "blocked_by": []}
-        state.files[number] = Seen(result["task"]["id"], taken)
+        self._clear_problem(number)
+        # Status and edges follow as changes, as at later imports.
+        imported: dict[str, Any] = {**content, "status": "pending", "blocked_by": []}
+        state.files[number] = ImportedFile(result["task"]["id"], imported)
 
-    async def _edit(self, common: dict[str, Any], state: State, number: str, said: dict[str, Any]) -> None:
-        """Make the calls for what is new in the file; a refused one is tried again the next time."""
-        seen = state.files[number]
-        for method, params, then in _changes(state, seen.said, said, common["actor"]):
+    async def _edit(self, common: dict[str, Any], state: ImportState, number: str, content: dict[str, Any]) -> None:
+        """Make the calls for the changes of a file. A rejected call is tried again at the next sync."""
+        imported = state.files[number]
+        for method, params, after in _build_calls(state, imported.said, content, common["actor"]):
             try:
-                listed = self._client.conversation(common["conversation"])
-                check_gate(await listed.get(seen.task), method, params)
-                await self._client.call(method, {**common, "task": seen.task, **params})
+                tasks = self._client.conversation(common["conversation"])
+                check_gate(await tasks.get(imported.task), method, params)
+                await self._client.call(method, {**common, "task": imported.task, **params})
             except NotFound:
-                seen.said = said  # it was deleted here, and stays so
+                imported.said = content  # The task was deleted in the list and isn't added again.
                 break
             except RequestRefused as error:
-                self._report_trouble(number, f"{method.removeprefix('task.')} refused: {error.message}")
+                self._report_problem(number, f"{method.removeprefix('task.')} refused: {error.message}")
                 return
-            seen.said = then
-        self._clear(number)
+            imported.said = after
+        self._clear_problem(number)
 
-    def _report_trouble(self, number: str, text: str) -> None:
-        self._report.add(Problem("", self._path(number), "trouble", text, 0))
+    def _report_problem(self, number: str, text: str) -> None:
+        self._report.add(Problem("", self._get_path(number), "trouble", text, 0))
 
-    def _clear(self, number: str) -> None:
-        self._report.clear(self._path(number), "trouble")
+    def _clear_problem(self, number: str) -> None:
+        self._report.clear(self._get_path(number), "trouble")
 
-    def _path(self, number: str) -> str:
+    def _get_path(self, number: str) -> str:
         name = f"/{number.removesuffix('.json')}.json" if number else ""
         return f"{self._folder.path}{name}"
 
 
-def _changes(
-    state: State, was: dict[str, Any], said: dict[str, Any], actor: str
+def _build_calls(
+    state: ImportState, before: dict[str, Any], content: dict[str, Any], actor: str
 ) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """The calls that a file asks for: method, parameters, and what of the file has been taken over with it."""
-    known = {number: one.task for number, one in state.files.items()}
-    edges = [number for number in said["blocked_by"] if number in known]
-    before = {**was, "blocked_by": frozenset(known[number] for number in was["blocked_by"])}
-    wanted = {**said, "blocked_by": frozenset(known[number] for number in edges)}
-    if said["status"] == "in_progress" != was["status"] and not said["owner"]:
-        wanted["owner"] = actor
-    # What the file states since the last look counts, whatever the list has by now.
-    found = reconcile({"": before}, {"": wanted}, {"": before})
-    (edited,) = [change.fields for change in found.changes if isinstance(change, Edit)] or [_NOTHING]
-    then = {**said, "blocked_by": edges}
+    """Return the calls for a file's changes: method, params, and the content that is imported after the call."""
+    tasks = {number: imported.task for number, imported in state.files.items()}
+    edges = [number for number in content["blocked_by"] if number in tasks]
+    base = {**before, "blocked_by": frozenset(tasks[number] for number in before["blocked_by"])}
+    target = {**content, "blocked_by": frozenset(tasks[number] for number in edges)}
+    if content["status"] == "in_progress" != before["status"] and not content["owner"]:
+        target["owner"] = actor
+    # The base stands in for the present list: a change of the file wins over changes of the list.
+    result = reconcile({"": base}, {"": target}, {"": base})
+    (edited,) = [change.fields for change in result.changes if isinstance(change, Edit)] or [_EMPTY]
+    after = {**content, "blocked_by": edges}
     return [
-        (method, params, {**then, "status": was["status"]} if method == "task.edit" else then)
-        for method, params in edit_calls(before, edited)
+        (method, params, {**after, "status": before["status"]} if method == "task.edit" else after)
+        for method, params in build_edit_calls(base, edited)
     ]
 
 
-def _save(path: str, state: State) -> None:
+def _save_state(path: str, state: ImportState) -> None:
     make_directories(os.path.dirname(path))
     atomic_write(path, msgspec.json.encode(state), fsync=True)
 
 
-def _shown(said: Fields, number: str) -> tuple[str, str]:
-    """Title and description; what is too long for a title begins the description."""
-    title, description = str(said["title"] or said["active_form"] or f"task {number}"), str(said["description"])
-    if len(title) <= _TITLE:
+def _split_title(content: Fields, number: str) -> tuple[str, str]:
+    """Return title and description. A title that is too long is also put before the description."""
+    title, description = (
+        str(content["title"] or content["active_form"] or f"task {number}"),
+        str(content["description"]),
+    )
+    if len(title) <= _MAX_TITLE:
         return title, description
-    return title[: _TITLE - 1] + "…", f"{title}\n\n{description}".rstrip()
+    return title[: _MAX_TITLE - 1] + "…", f"{title}\n\n{description}".rstrip()

@@ -1,12 +1,13 @@
-"""The one rule by which files change lists: a three-way merge of a file, its base, and the present list. Pure.
+"""Three-way merge of a file, its base and the present list. Pure functions.
 
 Rules:
-1. A member that differs from the base is proposed; one that does not is left as it is now.
-2. Proposed and meanwhile changed to something else is a conflict: the present stays, the proposal is reported.
+1. A member that differs from the base is a proposed change; other members stay as they are in the list.
+2. A proposed change of a member that the list has changed differently is a conflict: the list's value stays, and the
+   proposal is reported.
 3. Sets merge by elements, objects by keys.
-4. A task that the base does not know is new. One that is missing is deleted only where the file can be trusted to know
-   the present list, and only if nobody changed it meanwhile.
-5. A changed order is taken over if nobody else changed it.
+4. A task that isn't in the base is new. A missing task is deleted only if the file came from the present list, and only
+   if the list hasn't changed the task.
+5. A changed order is applied if the list's order hasn't changed.
 """
 
 from collections.abc import Mapping
@@ -15,16 +16,16 @@ from typing import Any, NamedTuple, TypeVar, cast
 from punchlist.taskfiles.file_format import Fields
 from punchlist_schemas.order import longest_rise
 
-Sheet = Mapping[str, Fields]
-"""Tasks by id, in the order of their list."""
+FieldsById = Mapping[str, Fields]
+"""Members of tasks by id, in the order of their list."""
 
 T = TypeVar("T")
 
-_NOTHING: Any = object()
+_MISSING: Any = object()
 
 
 class Add(NamedTuple):
-    """A new task; `ref` is its id in the file. It goes behind `after`, or first, or with `at_end` to the end."""
+    """A new task; `ref` is its id in the file. It is added after `after`, or first, or with `at_end` last."""
 
     ref: str
     fields: Fields
@@ -33,7 +34,7 @@ class Add(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Members to set; sets and objects are given in full."""
+    """Members to set; sets and objects are complete."""
 
     task: str
     fields: Fields
@@ -46,7 +47,7 @@ class Delete(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A task to put behind another one, or first."""
+    """A task to move after another one, or to the first place."""
 
     task: str
     after: str | None
@@ -56,65 +57,67 @@ Change = Add | Edit | Delete | Move
 
 
 class Conflict(NamedTuple):
-    """A change that can't be applied. `member` is the name of a member, `task` (all of it) or `order`."""
+    """A change that can't be applied. `member` is a member's name, `task` for the whole task, or `order`."""
 
     task: str
     member: str
     proposed: Any = None
     present: Any = None
-    reason: str = "changed meanwhile"
+    reason: str = "changed in the list too"
 
 
 class Changes(NamedTuple):
-    """What a file changes. `kept` are tasks that the file lacks and that stay, since it may not know them."""
+    """The changes of a file. `kept` are missing tasks that aren't deleted, since the file may be older than they."""
 
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...] = ()
     kept: tuple[str, ...] = ()
 
 
-def reconcile(base: Sheet | None, theirs: Sheet, present: Sheet, *, may_delete: bool = False) -> Changes:
-    """Return the changes that bring into `present` what `theirs` changed since `base`.
+def reconcile(base: FieldsById | None, theirs: FieldsById, present: FieldsById, *, may_delete: bool = False) -> Changes:
+    """Return the changes that apply to `present` what `theirs` changed since `base`.
 
     Args:
-        base: The list that the file came from; None if that is not known.
-        theirs: The list in the file; what is in neither of the others is new.
-        present: The list as it is now.
-        may_delete: Whether a task that is missing in the file shall be deleted.
+        base: The list that the file came from; None if unknown.
+        theirs: The list in the file.
+        present: The current list.
+        may_delete: Whether to delete tasks that are missing in the file.
     """
     changes: list[Change] = []
     conflicts: list[Conflict] = []
-    known = base or {}
+    base = base or {}
     for task, fields in theirs.items():
         if task not in present:
-            if task in known and dict(fields) != dict(known[task]):
-                conflicts.append(Conflict(task, "task", dict(fields), None, "deleted meanwhile"))
+            if task in base and dict(fields) != dict(base[task]):
+                conflicts.append(Conflict(task, "task", dict(fields), None, "deleted in the list"))
             continue
         edited: dict[str, Any] = {}
         for member, proposed in fields.items():
-            now = present[task].get(member)
-            before = known[task].get(member) if task in known else _NOTHING
-            value, is_clash = three_way(before, proposed, now)
-            if is_clash:
-                conflicts.append(Conflict(task, member, proposed, now))
-            if value != now:
+            current = present[task].get(member)
+            before = base[task].get(member) if task in base else _MISSING
+            value, is_conflict = merge_values(before, proposed, current)
+            if is_conflict:
+                conflicts.append(Conflict(task, member, proposed, current))
+            if value != current:
                 edited[member] = value
         if edited:
             changes.append(Edit(task, edited))
-    missing = [task for task in known if task not in theirs and task in present]
+    missing = [task for task in base if task not in theirs and task in present]
     deleted: list[Change] = []
     for task in missing if may_delete else ():
-        if dict(known[task]) == dict(present[task]):
+        if dict(base[task]) == dict(present[task]):
             deleted.append(Delete(task))
         else:
-            conflicts.append(Conflict(task, "task", None, dict(present[task]), "deleted here, changed meanwhile"))
-    moves, order = _moved(known, theirs, present)
-    added = _added(known, theirs, present)
+            conflicts.append(
+                Conflict(task, "task", None, dict(present[task]), "deleted in the file, changed in the list")
+            )
+    moves, order = _find_moves(base, theirs, present)
+    added = _find_added(base, theirs, present)
     return Changes((*changes, *moves, *added, *deleted), (*conflicts, *order), () if may_delete else tuple(missing))
 
 
-def three_way(base: Any, theirs: Any, ours: Any) -> tuple[Any, bool]:
-    """The merged value, and whether it is a conflict (where it is, the value is `ours`)."""
+def merge_values(base: Any, theirs: Any, ours: Any) -> tuple[Any, bool]:
+    """Return the merged value, and whether it is a conflict; then the value is `ours`."""
     if theirs in (ours, base):
         return ours, False
     if ours == base:
@@ -122,51 +125,51 @@ def three_way(base: Any, theirs: Any, ours: Any) -> tuple[Any, bool]:
     if all(isinstance(value, frozenset) for value in (base, theirs, ours)):
         return (ours | (theirs - base)) - (base - theirs), False
     if isinstance(theirs, dict) and isinstance(ours, dict):
-        return _objects(_object(base), _object(theirs), _object(ours))
+        return _merge_objects(_as_object(base), _as_object(theirs), _as_object(ours))
     return ours, True
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _as_object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _objects(base: dict[str, Any], theirs: dict[str, Any], ours: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+def _merge_objects(base: dict[str, Any], theirs: dict[str, Any], ours: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     merged: dict[str, Any] = {}
-    clash = False
+    has_conflict = False
     for key in [*ours, *(key for key in theirs if key not in ours)]:
-        sides = (side.get(key, _NOTHING) for side in (base, theirs, ours))
-        value, clashed = three_way(*sides)
-        clash = clash or clashed
-        if value is not _NOTHING:
+        sides = (side.get(key, _MISSING) for side in (base, theirs, ours))
+        value, is_conflict = merge_values(*sides)
+        has_conflict = has_conflict or is_conflict
+        if value is not _MISSING:
             merged[key] = value
-    return merged, clash
+    return merged, has_conflict
 
 
-def _moved(base: Sheet, theirs: Sheet, ours: Sheet) -> tuple[list[Change], list[Conflict]]:
-    wanted = [task for task in theirs if task in base and task in ours]
-    shared = set(wanted)
+def _find_moves(base: FieldsById, theirs: FieldsById, ours: FieldsById) -> tuple[list[Change], list[Conflict]]:
+    target = [task for task in theirs if task in base and task in ours]
+    shared = set(target)
     before = [task for task in base if task in shared]
     present = [task for task in ours if task in shared]
-    if wanted in (before, present):
+    if target in (before, present):
         return [], []
     if present != before:
-        return [], [Conflict("", "order", wanted, present)]
-    place = {task: index for index, task in enumerate(present)}
-    staying = longest_rise([place[task] for task in wanted])
+        return [], [Conflict("", "order", target, present)]
+    positions = {task: index for index, task in enumerate(present)}
+    unmoved = longest_rise([positions[task] for task in target])
     return [
-        Move(task, wanted[index - 1] if index else None) for index, task in enumerate(wanted) if index not in staying
+        Move(task, target[index - 1] if index else None) for index, task in enumerate(target) if index not in unmoved
     ], []
 
 
-def _added(base: Sheet, theirs: Sheet, ours: Sheet) -> list[Change]:
+def _find_added(base: FieldsById, theirs: FieldsById, ours: FieldsById) -> list[Change]:
     added: list[Change] = []
-    last_known = next((task for task in reversed(list(theirs)) if task in ours), None)
-    behind = last_known is None
+    last_shared = next((task for task in reversed(list(theirs)) if task in ours), None)
+    is_after_last = last_shared is None
     previous: str | None = None
     for task, fields in theirs.items():
         if task not in ours and task not in base:
-            added.append(Add(task, fields, previous, behind))
+            added.append(Add(task, fields, previous, is_after_last))
         if task in ours or task not in base:
             previous = task
-        behind = behind or task == last_known
+        is_after_last = is_after_last or task == last_shared
     return added

@@ -1,4 +1,4 @@
-"""Chooses the name of a conversation's file: once, at the first sync, and never again."""
+"""Chooses the name of a conversation's file once, at the first sync."""
 
 from collections.abc import Callable, Collection
 
@@ -8,31 +8,32 @@ from punchlist.taskfiles.file_format import Form, Unreadable, digest_of
 from punchlist_apps.files.mirror.files import Folder
 
 
-class Name:
+class FileName:
     """The name of one conversation's file or folder."""
 
-    def __init__(self, folder: Folder, form: Form, conversation: str, taken: Callable[[], Collection[str]]) -> None:
+    def __init__(self, folder: Folder, form: Form, conversation: str, list_used: Callable[[], Collection[str]]) -> None:
         self.stem = ""
-        """The name without its ending; empty until it is chosen."""
+        """The name without its suffix; empty until it is chosen."""
         self._folder = folder
         self._form = form
         self._conversation = conversation
-        self._taken = taken
+        self._list_used = list_used
 
     async def choose(self) -> str:
-        """Take the best name that no other list has, and rename a file that has a worse one.
+        """Choose the best name that no other list uses, and rename a file with the old name.
 
         Returns:
-            The name of the copy that was kept of the latter, if a file that says something else stands there; or "".
+            The name of the copy that was kept of the old file, if the new name already has a file with other content,
+            else "".
 
         Raises:
-            Trouble: As `Folder.read`. Nothing is chosen.
-            OSError: The disk refuses. Nothing is chosen.
+            Trouble: As for `Folder.read`. No name is chosen.
+            OSError: A file can't be renamed. No name is chosen.
         """
         *shared, own = self._form.stems(self._conversation)
         for stem in shared:
-            # Nothing is awaited between the look at what others have and the taking.
-            if not await run_sync(self._is_foreign, stem) and stem not in self._taken():
+            # No await between the check of used names and the assignment, so that two lists can't choose the same name.
+            if not await run_sync(self._is_foreign, stem) and stem not in self._list_used():
                 self.stem = stem
                 try:
                     return await run_sync(self._move, own, stem)
@@ -43,7 +44,7 @@ class Name:
         return ""
 
     def _is_foreign(self, stem: str) -> bool:
-        """Whether a file says that it is another list's; one that does not say whose it is may be this one's."""
+        """Return whether a file names another list. A file without a list's name may belong to this list."""
         name = f"{stem}.json"
         data = self._folder.read(name)
         try:
@@ -53,7 +54,7 @@ class Name:
         return origin is not None and origin.conversation != self._conversation
 
     def _move(self, own: str, stem: str) -> str:
-        """Rename by way of a second name, so that the file always has one; without hard links it keeps its old name."""
+        """Rename through a hard link, so that the file always has a name. Without hard links it keeps its old name."""
         old, new, copy = f"{own}.json", f"{stem}.json", ""
         data = self._folder.read(old)
         if data is None or self._is_foreign(own):
@@ -62,7 +63,7 @@ class Name:
             self._folder.link(old, new)
         except FileExistsError:
             if self._folder.read(new) != data:
-                copy = copy_of(new, data)
+                copy = build_copy_name(new, data)
                 self._folder.save_copy(copy, data)
         except OSError:
             self.stem = own
@@ -71,6 +72,6 @@ class Name:
         return copy
 
 
-def copy_of(name: str, data: bytes) -> str:
-    """The name of a copy of a file that is kept beside it."""
+def build_copy_name(name: str, data: bytes) -> str:
+    """Return the name of a copy of a file in the same folder."""
     return f"{name}.{digest_of(data.decode('utf-8', 'replace'))[:8]}.conflict"

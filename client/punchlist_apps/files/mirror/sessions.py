@@ -1,10 +1,10 @@
-"""Which list a folder of Claude Code's tasks belongs to: the list of the project that its session worked in.
+"""Finds the list for a folder of Claude Code's tasks: the list of the project that its session works in.
 
-Below its configuration directory Claude Code keeps `tasks/LIST/N.json`, one file for each task. LIST is the value of
-CLAUDE_CODE_TASK_LIST_ID, or the name of the session's team, or the session's id, with everything but letters, digits,
-`_` and `-` made a `-`. What a session is about stands in `projects/DIRECTORY/SESSION.jsonl`, whose lines have a member
-`cwd`, and in `teams/TEAM/config.json`, with `leadSessionId` and for each of `members` a `cwd`. When a session founds a
-team, its folder of tasks is renamed to the team's. (Claude Code 2.1.197.)
+Claude Code's configuration directory has `tasks/LIST/N.json`, one file for each task. LIST is the value of
+CLAUDE_CODE_TASK_LIST_ID, or the name of the session's team, or the session's id, with all characters but letters,
+digits, `_` and `-` replaced by `-`. The session's directory is in `projects/DIRECTORY/SESSION.jsonl`, whose lines have
+a member `cwd`, and in `teams/TEAM/config.json`, with `leadSessionId` and a `cwd` for each of `members`. When a session
+creates a team, its task folder is renamed to the team's name. (Claude Code 2.1.197.)
 """
 
 import json
@@ -16,17 +16,17 @@ from punchlist_schemas import directory
 from punchlist_schemas.directory import OUTSIDE, DirectoryList
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 
-_HEAD = 1 << 18
-"""So many bytes of a transcript are looked through for a `cwd`."""
+_HEAD_BYTES = 1 << 18
+"""Number of bytes of a transcript that are searched for a `cwd`."""
 
 _TEAM_OF_SESSION = re.compile(r"session-([0-9a-f]{8})\Z")
 
 
 class Session(NamedTuple):
-    """Whose tasks are in a folder.
+    """The session that a task folder belongs to.
 
     Attributes:
-        key: The session's id, or the name of the folder if nothing else is known.
+        key: The session's id, or the name of the folder if unknown.
         cwd: The directory that the session works in, if known.
     """
 
@@ -34,17 +34,17 @@ class Session(NamedTuple):
     cwd: str | None
 
 
-def session_of(config_dir: str, folder: str) -> Session:
-    """The session that a task folder belongs to, as far as Claude Code's files say."""
-    if transcript := _transcript(config_dir, folder):
-        return Session(folder, _cwd_in(transcript))
-    team = _team(config_dir, folder)
+def find_session(config_dir: str, folder: str) -> Session:
+    """Find the session of a task folder in Claude Code's files."""
+    if transcript := _find_transcript(config_dir, folder):
+        return Session(folder, _read_cwd(transcript))
+    team = _read_team(config_dir, folder)
     lead = team.get("leadSessionId")
-    found = _TEAM_OF_SESSION.match(folder)
-    if isinstance(lead, str) and (transcript := _transcript(config_dir, lead)):
-        return Session(lead, _cwd_in(transcript))
-    if found and (transcript := _transcript(config_dir, found[1], is_prefix=True)):
-        return Session(os.path.basename(transcript).removesuffix(".jsonl"), _cwd_in(transcript))
+    match = _TEAM_OF_SESSION.match(folder)
+    if isinstance(lead, str) and (transcript := _find_transcript(config_dir, lead)):
+        return Session(lead, _read_cwd(transcript))
+    if match and (transcript := _find_transcript(config_dir, match[1], is_prefix=True)):
+        return Session(os.path.basename(transcript).removesuffix(".jsonl"), _read_cwd(transcript))
     members = team.get("members")
     for member in cast("list[Any]", members) if isinstance(members, list) else ():
         cwd = cast("dict[str, Any]", member).get("cwd") if isinstance(member, dict) else None
@@ -53,8 +53,8 @@ def session_of(config_dir: str, folder: str) -> Session:
     return Session(folder, None)
 
 
-def project_of(cwd: str | None) -> DirectoryList | None:
-    """The list that a session's directory means, even after that directory was removed; None if it means none."""
+def find_project(cwd: str | None) -> DirectoryList | None:
+    """Return the list that a directory, or its nearest existing ancestor, maps to; None without one."""
     while cwd and os.path.isabs(cwd) and not os.path.isdir(cwd):
         cwd = os.path.dirname(cwd)
     try:
@@ -63,13 +63,13 @@ def project_of(cwd: str | None) -> DirectoryList | None:
         return None
 
 
-def own_list(folder: str) -> str:
-    """The list of a folder without a project: it is named after the folder."""
+def build_list_name(folder: str) -> str:
+    """Return the list's name for a folder without a project."""
     return folder if is_conversation_id(folder) and folder != OUTSIDE else f"claude-{folder}"[:128]
 
 
-def _transcript(config_dir: str, session: str, *, is_prefix: bool = False) -> str | None:
-    """The path of a session's transcript; with `is_prefix` an id that begins so, if only one does."""
+def _find_transcript(config_dir: str, session: str, *, is_prefix: bool = False) -> str | None:
+    """Return the path of a session's transcript. With `is_prefix`, its id must be the only one with this prefix."""
     projects = os.path.join(config_dir, "projects")
     try:
         folders = [os.path.join(projects, name) for name in os.listdir(projects)]
@@ -78,37 +78,37 @@ def _transcript(config_dir: str, session: str, *, is_prefix: bool = False) -> st
     if not is_prefix:
         paths = [os.path.join(folder, f"{session}.jsonl") for folder in folders]
         return next((path for path in paths if os.path.isfile(path)), None)
-    found: list[str] = []
+    paths: list[str] = []
     for folder in filter(os.path.isdir, folders):
         names = [name for name in os.listdir(folder) if name.startswith(session) and name.endswith(".jsonl")]
-        found += [os.path.join(folder, name) for name in names]
-    return found[0] if len(found) == 1 else None
+        paths += [os.path.join(folder, name) for name in names]
+    return paths[0] if len(paths) == 1 else None
 
 
-def _cwd_in(path: str) -> str | None:
+def _read_cwd(path: str) -> str | None:
     try:
         with open(path, "rb") as file:
-            lines = file.read(_HEAD).split(b"\n")
+            lines = file.read(_HEAD_BYTES).split(b"\n")
     except OSError:
         return None
     for line in lines:
-        cwd = _object(line).get("cwd")
+        cwd = _parse_object(line).get("cwd")
         if isinstance(cwd, str):
             return cwd
     return None
 
 
-def _team(config_dir: str, folder: str) -> dict[str, Any]:
+def _read_team(config_dir: str, folder: str) -> dict[str, Any]:
     try:
         with open(os.path.join(config_dir, "teams", folder, "config.json"), "rb") as file:
-            return _object(file.read(_HEAD))
+            return _parse_object(file.read(_HEAD_BYTES))
     except OSError:
         return {}
 
 
-def _object(data: bytes) -> dict[str, Any]:
+def _parse_object(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        value = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

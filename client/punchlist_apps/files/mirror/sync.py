@@ -1,4 +1,7 @@
-"""Keeps one conversation and its files equal: applies what others wrote, then writes the list. Goes by state alone."""
+"""Syncs one conversation with its files: applies external edits, then writes the list.
+
+Compares contents only, so that missed or repeated events do no harm.
+"""
 
 import time
 from collections.abc import Callable, Collection
@@ -17,27 +20,27 @@ from punchlist.taskfiles.report import Problem, Report
 from punchlist_apps.files.mirror.apply import Foreign, Outcome, ProposalApplier
 from punchlist_apps.files.mirror.files import LATE_S, Folder, Trouble
 from punchlist_apps.files.mirror.merge import Conflict
-from punchlist_apps.files.mirror.naming import Name, copy_of
+from punchlist_apps.files.mirror.naming import FileName, build_copy_name
 from punchlist_apps.files.mirror.proposal import Snapshot
 
 WRITE_PAUSE_S = 0.1
-"""Least time between two writes of a conversation's files, in seconds."""
+"""Minimum time between two writes of a conversation's files, in seconds."""
 
 UNREADABLE_S = 2.0
-"""How long a file may be unreadable, in seconds, before it is reported: it may be half written."""
+"""Time that a file may be unreadable before it is reported, in seconds: it may be partly written."""
 
-HALF_S = 0.05
-"""When to look again, in seconds, at a file that somebody was writing as we did."""
+RECHECK_S = 0.05
+"""Time until a partly written file is checked again, in seconds."""
 
 MISSING_S = 0.5
-"""How long a file may be missing, in seconds, before it is written anew: an editor may be about to put it back."""
+"""Time that a file may be missing before it is written again, in seconds: an editor may be replacing it."""
 
-_TOLD = 200
-"""Characters of a value that a conflict's message shows."""
+_MAX_VALUE = 200
+"""Upper limit for a value in a conflict's message, in characters."""
 
 
-class Written(NamedTuple):
-    """A file as it was when we last found it in order: its bytes, and a digest of its content."""
+class WrittenFile(NamedTuple):
+    """A file that was in sync: its bytes, and a digest of its content."""
 
     data: bytes
     digest: str
@@ -52,28 +55,28 @@ class ListSync:
         entry: Entry,
         conversation: str,
         report: Report,
-        taken: Callable[[], Collection[str]] = tuple,
+        list_used: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self.conversation = conversation
         self.is_stale = True
         """Whether the conversation may have changed since the files were written."""
         self.retry_s: float | None = None
-        """When to look again, in seconds from now, if something could not be settled."""
+        """Seconds until the next try; None if the sync is complete."""
         self._client = client
         self._list = client.conversation(conversation)
         self._form = FORMS[entry.format]
         self._folder = Folder(entry.directory, self._form.folder(self._form.stems(conversation)[-1]))
-        self._name = Name(self._folder, self._form, conversation, taken)
-        self._taker = ProposalApplier(client, conversation, self._form)
+        self._name = FileName(self._folder, self._form, conversation, list_used)
+        self._applier = ProposalApplier(client, conversation, self._form)
         self._report = report
-        self._written: dict[str, Written] = {}
+        self._written: dict[str, WrittenFile] = {}
         self._since: dict[str, float] = {}
         self._last_write = 0.0
-        self._wrote = 0
+        self._written_version = 0
         self._is_settled = False
         self._closed: set[str] = set()
         self._late: list[tuple[str, bytes]] = []
-        self._at_work = anyio.Lock()
+        self._lock = anyio.Lock()
         self._is_erased = False
 
     @property
@@ -86,10 +89,10 @@ class ListSync:
         return self._name.stem
 
     async def sync(self) -> None:
-        """Apply what the files propose, then write the list; repeat until nobody interferes."""
-        async with self._at_work:
+        """Apply the files' changes, then write the list. Repeat if a file changes meanwhile."""
+        async with self._lock:
             if self._is_erased:
-                await self._leave_alone()
+                await self._report_reappeared()
             else:
                 await self._sync_or_report()
 
@@ -97,26 +100,28 @@ class ListSync:
         try:
             await self._sync()
             self._report.clear(self._folder.path, "trouble")
-            if self._folder.has_shadows:
+            if self._folder.has_displaced:
                 self.retry_s = min(LATE_S / 2, self.retry_s or LATE_S)
         except (Trouble, OSError) as error:
             self._report_problem("trouble", self._folder.path, str(error))
             self.retry_s = 5.0
 
     async def erase(self) -> None:
-        """The conversation was erased: erase its files, as far as they are ours, and do nothing more.
+        """Delete the files of an erased conversation that are unchanged, and stop writing.
 
-        A write that is under way ends first: its file would stay, or look like a wish to have the list back.
+        Waits for a write in progress: its file would stay, and look like an attempt to create the list again.
         """
-        async with self._at_work:
+        async with self._lock:
             self._is_erased = True
             await self._remove_written()
 
-    async def _leave_alone(self) -> None:
-        """What stands under the name now may be an editor's late save: it brings nothing back, and that is told."""
-        said = f"left as it is: the list {self.conversation} was deleted; rename it, or begin the list anew: punch add"
+    async def _report_reappeared(self) -> None:
+        """Report files of an erased list. Often they are an editor's late save, so they don't create the list again."""
+        text = (
+            f"not read: the list {self.conversation} was deleted; rename the file, or create the list again: punch add"
+        )
         for name in await run_sync(self._read_disk):
-            self._report_problem("foreign", self._path(name), said)
+            self._report_problem("foreign", self._path(name), text)
 
     async def _remove_written(self) -> None:
         for name, written in self._written.items():
@@ -125,78 +130,82 @@ class ListSync:
 
     async def _sync(self) -> None:
         if not self.stem and (copy := await self._name.choose()):
-            said = "what stood under its former name said something else"
-            self._report_problem("conflict", self._path(f"{self.stem}.json"), said, self._path(copy))
+            text = "the file under its former name had other content"
+            self._report_problem("conflict", self._path(f"{self.stem}.json"), text, self._path(copy))
         disk = await run_sync(self._read_disk)
         if not self._is_settled:
-            self._is_settled = await self._settle()
-        self._late += await run_sync(self._folder.late)
+            self._is_settled = await self._apply_displaced()
+        self._late += await run_sync(self._folder.read_late_writes)
         while self._late:
             name, data = self._late[0]
-            # Half of it, or nothing yet, comes again when there is more.
-            await self._take_all({name: data} if self._is_readable(name, data) else {})
+            # A partly written content is returned again when the program writes more.
+            await self._apply_all({name: data} if self._is_readable(name, data) else {})
             del self._late[0]
-        closed = await self._take_all(disk)
-        self._open_up(closed)
+        closed = await self._apply_all(disk)
+        self._reopen(closed)
         if not self._is_settled:
-            self.retry_s = HALF_S
+            self.retry_s = RECHECK_S
             return
         missing = [name for name in self._written if name not in disk]
         if not (self.is_stale or missing or disk.keys() - self._written.keys()):
             return
-        if any(self._is_fresh(f"missing {name}", MISSING_S) for name in missing):
+        if any(self._is_too_recent(f"missing {name}", MISSING_S) for name in missing):
             return
         while True:
             await anyio.sleep(max(0.0, self._last_write + WRITE_PAUSE_S - time.monotonic()))
             displaced = await self._write(disk, closed)
             if not displaced:
                 return
-            self._is_settled = await self._settle()
+            self._is_settled = await self._apply_displaced()
             if not self._is_settled:
-                self.retry_s = HALF_S
+                self.retry_s = RECHECK_S
                 return
             disk.update({name: self._written[name].data for name in displaced})
 
     def _read_disk(self) -> dict[str, bytes]:
-        names = [f"{self.stem}.json"] if self._form.is_single else self._folder.names()
-        found: dict[str, bytes] = {}
+        names = [f"{self.stem}.json"] if self._form.is_single else self._folder.list_names()
+        disk: dict[str, bytes] = {}
         for name in names:
             if self._form.is_document(name, self.stem) and (data := self._folder.read(name)) is not None:
-                found[name] = data
-        return found
+                disk[name] = data
+        return disk
 
-    async def _settle(self) -> bool:
-        """Apply the replaced content as a proposal too. False while somebody is still writing it."""
-        names = [name for name in await run_sync(self._folder.unsettled) if self._form.is_document(name, self.stem)]
-        return all([await self._settle_one(name) for name in names])
+    async def _apply_displaced(self) -> bool:
+        """Apply displaced contents as proposals. Return False while one is still being written."""
+        names = [
+            name for name in await run_sync(self._folder.list_displaced) if self._form.is_document(name, self.stem)
+        ]
+        return all([await self._apply_one_displaced(name) for name in names])
 
-    async def _settle_one(self, name: str) -> bool:
+    async def _apply_one_displaced(self, name: str) -> bool:
         try:
-            data = await run_sync(self._folder.displaced, name)
+            data = await run_sync(self._folder.read_displaced, name)
         except Trouble as error:
             copy = f"{name}.{time.time_ns():x}.conflict"
-            await run_sync(self._folder.set_aside, name, copy)
+            await run_sync(self._folder.keep_displaced, name, copy)
             self._report_problem(
-                "conflict", self._path(name), f"what stood here for a moment: {error}", self._path(copy)
+                "conflict", self._path(name), f"can't read the file that was replaced here: {error}", self._path(copy)
             )
             return True
         if data is not None and self._is_readable(name, data):
-            if await self._take_all({name: data}):
-                await self._save_copy(name, data, "is no file of this list")
-        elif data is not None and name in self._written:  # else a write of ours that was not finished
-            if self._is_fresh(f"displaced {name}", UNREADABLE_S):
+            if await self._apply_all({name: data}):
+                await self._save_copy(name, data, "doesn't belong to this list")
+        elif data is not None and name in self._written:  # otherwise an unfinished write of this process
+            if self._is_too_recent(f"displaced {name}", UNREADABLE_S):
                 return False
             if data:
-                await self._save_copy(name, data, "was never written to its end")
+                await self._save_copy(name, data, "was never completed")
         self._since.pop(f"displaced {name}", None)
-        await run_sync(self._folder.settle, name, data)
+        await run_sync(self._folder.discard_displaced, name, data)
         return True
 
     async def _save_copy(self, name: str, data: bytes, why: str) -> None:
-        copy = copy_of(name, data)
+        copy = build_copy_name(name, data)
         await run_sync(self._folder.save_copy, copy, data)
         self._report.clear(self._path(name), "foreign")
-        self._report_problem("conflict", self._path(name), f"what stood here for a moment {why}", self._path(copy))
+        self._report_problem(
+            "conflict", self._path(name), f"the version that was replaced here {why}", self._path(copy)
+        )
 
     def _is_readable(self, name: str, data: bytes) -> bool:
         try:
@@ -205,42 +214,42 @@ class ListSync:
             return False
         return True
 
-    def _open_up(self, closed: set[str]) -> None:
-        """Write files again that had to be left alone before, and are in order now or gone."""
+    def _reopen(self, closed: set[str]) -> None:
+        """Allow writing files that couldn't be read before and now can, or that are gone."""
         for name in self._closed - closed:
             self._report.clear(self._path(name), "corrupt", "foreign")
             self.is_stale = True
         self._closed = closed
 
-    async def _take_all(self, disk: dict[str, bytes]) -> set[str]:
-        """Apply what the files propose. Returns the files that must be left as they are."""
+    async def _apply_all(self, disk: dict[str, bytes]) -> set[str]:
+        """Apply the files' changes. Return the files that must not be written."""
         closed: set[str] = set()
         proposals: dict[str, tuple[bytes, Document]] = {}
         for name, data in disk.items():
             if name in self._written and self._written[name].data == data:
                 continue
-            document = self._parsed(name, data)
+            document = self._parse(name, data)
             if document is None:
                 closed.add(name)
                 continue
-            self.is_stale = True  # whatever it says, it is not what we wrote
+            self.is_stale = True  # The file isn't the one that was written.
             if document.tasks and not self._is_untouched(document):
                 proposals[name] = (data, document)
-        outcomes = await self._pass(proposals, closed)
+        outcomes = await self._apply_once(proposals, closed)
         if len(proposals) > 1 and any(outcome.calls for outcome in outcomes.values()):
-            # Edges to tasks that a later file added are known now.
-            outcomes = await self._pass(proposals, closed)
+            # Edges to tasks of later files can be applied now, since these tasks have been added.
+            outcomes = await self._apply_once(proposals, closed)
         for name, outcome in outcomes.items():
             await self._report_outcome(name, proposals[name][0], outcome)
         return closed
 
-    async def _pass(self, proposals: dict[str, tuple[bytes, Document]], closed: set[str]) -> dict[str, Outcome]:
+    async def _apply_once(self, proposals: dict[str, tuple[bytes, Document]], closed: set[str]) -> dict[str, Outcome]:
         outcomes: dict[str, Outcome] = {}
         for name, (_, document) in sorted(proposals.items(), key=lambda item: (len(item[0]), item[0])):
             try:
-                outcomes[name] = await self._taker.take(name, document)
+                outcomes[name] = await self._applier.apply(name, document)
             except Foreign as error:
-                self._report_problem("foreign", self._path(name), f"left as it is: {error}")
+                self._report_problem("foreign", self._path(name), f"not read: {error}")
                 closed.add(name)
         return outcomes
 
@@ -248,12 +257,12 @@ class ListSync:
         origin = document.origin
         return document.is_untouched and origin is not None and origin.conversation == self.conversation
 
-    def _parsed(self, name: str, data: bytes) -> Document | None:
-        """The content of a file; None if it can't be read and must be left alone. An empty file says nothing."""
+    def _parse(self, name: str, data: bytes) -> Document | None:
+        """Return a file's content, or None if it can't be parsed and must not be written. Empty files are valid."""
         try:
             document = self._form.parse(name, data)
         except Unreadable as error:
-            if self._is_fresh(f"unreadable {name}", UNREADABLE_S):
+            if self._is_too_recent(f"unreadable {name}", UNREADABLE_S):
                 return None
             if not data.strip(b"\xef\xbb\xbf \t\r\n\0"):
                 return Document({}, None, "")
@@ -263,17 +272,17 @@ class ListSync:
         self._report.clear(self._path(name), "corrupt", "foreign")
         return document
 
-    def _is_fresh(self, what: str, patience_s: float) -> bool:
-        """Whether something is too recent to be judged; if so, it is checked again later."""
+    def _is_too_recent(self, condition: str, patience_s: float) -> bool:
+        """Return whether a condition is more recent than `patience_s`; if so, schedule another check."""
         now = time.monotonic()
-        left = self._since.setdefault(what, now) + patience_s - now
-        if left > 0:
-            self.retry_s = min(left, self.retry_s or left)
+        remaining_s = self._since.setdefault(condition, now) + patience_s - now
+        if remaining_s > 0:
+            self.retry_s = min(remaining_s, self.retry_s or remaining_s)
         else:
-            self._since.pop(what)
-        return left > 0
+            self._since.pop(condition)
+        return remaining_s > 0
 
-    async def _whole_list(self) -> TaskList:
+    async def _load_list(self) -> TaskList:
         tasks = await self._list.list()
         if tasks.damaged is not None:
             raise Trouble(
@@ -283,80 +292,82 @@ class ListSync:
         return tasks
 
     async def _write(self, disk: dict[str, bytes], closed: set[str]) -> dict[str, bytes]:
-        """Write the list. Returns contents that turned up in place of what we had read."""
+        """Write the list. Return displaced contents that differ from those that were read."""
         self.is_stale = False
         try:
-            tasks = await self._whole_list()
+            tasks = await self._load_list()
             if tasks.version == 0 and not disk:
                 return {}
             if not len(tasks) and self._written and not (await self._list.info()).created_at:
-                await self._remove_written()  # it was erased while nobody told us
+                await self._remove_written()  # The list was erased, and the event was lost.
                 return {}
             epoch = (await self._client.open()).epoch
-            self._wrote = 0
-            wanted = self._form.render(Origin(self.conversation, epoch, tasks.version), tasks, self.stem)
+            self._written_version = 0
+            rendered = self._form.render(Origin(self.conversation, epoch, tasks.version), tasks, self.stem)
             displaced: dict[str, bytes] = {}
-            for name, data in wanted.items():
+            for name, data in rendered.items():
                 if name in closed:
                     continue
-                if self._says(name, disk.get(name), data):
+                if self._is_current(name, disk.get(name), data):
                     continue
-                self._wrote = tasks.version
+                self._written_version = tasks.version
                 last = disk.get(name) or (self._written[name].data if name in self._written else b"")
-                present = await self._put(name, self._form.merge_foreign_members(data, last), disk.get(name))
+                present = await self._replace(name, self._form.merge_foreign_members(data, last), disk.get(name))
                 if present is not None:
                     displaced[name] = present
-            for name in disk.keys() - wanted.keys() - closed:
+            for name in disk.keys() - rendered.keys() - closed:
                 await run_sync(self._folder.remove, name, disk[name])
                 self._written.pop(name, None)
-            if self._wrote or self._taker.written_version == 0:
-                self._taker.wrote(Snapshot(self._wrote or self._version_in(disk) or tasks.version, list(tasks)))
+            if self._written_version or self._applier.written_version == 0:
+                self._applier.record_write(
+                    Snapshot(self._written_version or self._get_version(disk) or tasks.version, list(tasks))
+                )
         except BaseException:
             self.is_stale = True
             raise
         return displaced
 
-    async def _put(self, name: str, data: bytes, present: bytes | None) -> bytes | None:
+    async def _replace(self, name: str, data: bytes, present: bytes | None) -> bytes | None:
         self._last_write = time.monotonic()
-        # Until it has been taken over, also by a later try, what was displaced must not be overwritten.
+        # A displaced content must not be overwritten before it is applied, possibly by a later sync.
         settled, self._is_settled = self._is_settled, False
         displaced = await run_sync(self._folder.replace, name, data, present)
         self._is_settled = settled and displaced is None
-        self._written[name] = Written(data, self._form.parse(name, data).digest)
+        self._written[name] = WrittenFile(data, self._form.parse(name, data).digest)
         self._since.pop(f"missing {name}", None)
         return displaced
 
-    def _says(self, name: str, present: bytes | None, data: bytes) -> bool:
-        """Whether the file on disk is a copy of ours with the same content as these bytes."""
+    def _is_current(self, name: str, present: bytes | None, data: bytes) -> bool:
+        """Return whether the file on disk is unchanged by others and has the same content as `data`."""
         if present is None:
             return False
         digest = self._form.parse(name, data).digest
-        known = self._written.get(name)
-        if known is not None and known.data == present:
-            return known.digest == digest
+        written = self._written.get(name)
+        if written is not None and written.data == present:
+            return written.digest == digest
         if not self._is_readable(name, present):
             return False
         document = self._form.parse(name, present)
         if document.digest != digest or not self._is_untouched(document):
             return False
-        self._written[name] = Written(present, digest)
+        self._written[name] = WrittenFile(present, digest)
         return True
 
-    def _version_in(self, disk: dict[str, bytes]) -> int:
-        """The version that the single file of a list names; 0 if the list has several files."""
+    def _get_version(self, disk: dict[str, bytes]) -> int:
+        """Return the version that a list's only file names; 0 if the list has several files."""
         origins = [self._form.parse(name, data).origin for name, data in disk.items() if name in self._written]
         return origins[0].version if len(origins) == 1 and origins[0] else 0
 
     async def _report_outcome(self, name: str, data: bytes, outcome: Outcome) -> None:
         if outcome.kept:
             ids = ", ".join(f"#{task}" for task in outcome.kept[:20])
-            said = "is empty or does not say that it knows them"
-            self._report_problem("kept", self._path(name), f"{len(outcome.kept)} tasks stay, the file {said}: {ids}")
+            reason = "is empty or doesn't name a version that has them"
+            self._report_problem("kept", self._path(name), f"{len(outcome.kept)} tasks stay, the file {reason}: {ids}")
         if not outcome.conflicts:
             return
-        copy = copy_of(name, data)
+        copy = build_copy_name(name, data)
         await run_sync(self._folder.save_copy, copy, data)
-        lines = [_line(conflict) for conflict in outcome.conflicts]
+        lines = [_format_conflict(conflict) for conflict in outcome.conflicts]
         self._report_problem("conflict", self._path(name), "; ".join(lines[:20]), self._path(copy))
         await self._list.append_message(
             "conflict",
@@ -372,16 +383,16 @@ class ListSync:
         return f"{self._folder.path}/{name}"
 
 
-def _line(conflict: Conflict) -> str:
-    what = f"#{conflict.task} {conflict.member}" if conflict.task else conflict.member
-    values = (_short(conflict.proposed), _short(conflict.present))
-    return f"{what}: {conflict.reason}; the file says {values[0]}, the list {values[1]}"
+def _format_conflict(conflict: Conflict) -> str:
+    subject = f"#{conflict.task} {conflict.member}" if conflict.task else conflict.member
+    values = (_format_value(conflict.proposed), _format_value(conflict.present))
+    return f"{subject}: {conflict.reason}; the file has {values[0]}, the list {values[1]}"
 
 
-def _short(value: object) -> str:
-    plain = {key: one for key, one in value.items() if one} if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]
+def _format_value(value: object) -> str:
+    plain = {key: item for key, item in value.items() if item} if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]
     try:
         text = msgspec.json.encode(plain).decode()
     except (TypeError, ValueError, UnicodeError):
         text = repr(plain)  # pyright: ignore[reportUnknownArgumentType]
-    return clip(text, _TOLD)
+    return clip(text, _MAX_VALUE)

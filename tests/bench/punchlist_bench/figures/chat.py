@@ -111,7 +111,7 @@ async def turns(where: Stage) -> list[Figure]:
 
 def first_words(where: Stage, began_at: Callable[[], float]) -> list[Figure]:
     """How long after the model's first word a reader of the panel's stream has it."""
-    found = where.keys.redeem(where.keys.ticket(Scope()))
+    found = where.keys.redeem(where.keys.issue_ticket(Scope()))
     assert found is not None
     headers = {"Authorization": f"Bearer {found.token}", "Content-Type": "application/json"}
     took: list[float] = []

@@ -8,7 +8,7 @@ import pytest
 
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.settings import BadSettings, ChatSettings, build_model, load_settings, read_key
-from punchlist_apps.common.extras import install
+from punchlist_apps.common.extras import build_install_command
 
 
 @pytest.fixture
@@ -77,4 +77,6 @@ def test_missing_extra_names_install_command(env: dict[str, str], monkeypatch: p
     monkeypatch.delitem(sys.modules, "punchlist_apps.chat.models.agents_sdk", raising=False)
     with pytest.raises(BadSettings) as refused:
         build_model(load_settings(env, model="m", api="responses"), env)
-    assert str(refused.value).endswith(f"the extra chat-sdk, which is not installed: {install('chat-sdk')}")
+    assert str(refused.value).endswith(
+        f"the extra chat-sdk, which is not installed: {build_install_command('chat-sdk')}"
+    )

@@ -35,8 +35,8 @@ Punch = Callable[..., Outcome]
 @pytest.fixture(autouse=True)
 def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the changes and options of an earlier test's commands."""
-    monkeypatch.setattr(wire, "completed", [])
-    monkeypatch.setattr(wire, "written", [])
+    monkeypatch.setattr(wire, "completed_calls", [])
+    monkeypatch.setattr(wire, "local_changes", [])
     monkeypatch.setattr(failure, "_as_json", False)
 
 
@@ -61,9 +61,9 @@ def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
     def run(*words: str, stdin: str = "") -> Outcome:
         capfd.readouterr()
         # Outside of tests a process runs one command.
-        wire.taken_key()
-        wire.completed.clear()
-        wire.written.clear()
+        wire.take_key()
+        wire.completed_calls.clear()
+        wire.local_changes.clear()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
         code = main(list(words))
         captured = capfd.readouterr()

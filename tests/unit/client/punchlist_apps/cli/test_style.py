@@ -13,10 +13,10 @@ from punchlist_apps.common.terminal.style import (
     ASCII_GLYPHS,
     UNICODE_GLYPHS,
     Style,
-    encoding,
-    style_of,
-    terminal_width,
-    wants_colour,
+    detect_style,
+    detect_width,
+    get_encoding,
+    wants_color,
 )
 from punchlist_testing.daemon import Running
 from punchlist_testing.terminal import spawned, terminal
@@ -46,30 +46,30 @@ def tty() -> Generator[int]:
     ],
 )
 def test_colors_follow_the_conventions(env: dict[str, str], terminal: bool, expected: bool) -> None:
-    assert wants_colour(env, terminal) is expected
+    assert wants_color(env, terminal) is expected
 
 
 def test_the_width_comes_from_columns_or_window(tty: int) -> None:
-    assert terminal_width({}, tty) == 80
+    assert detect_width({}, tty) == 80
     fcntl.ioctl(tty, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 132, 0, 0))
-    assert terminal_width({}, tty) == 132
-    assert terminal_width({"COLUMNS": "40"}, tty) == 40
-    assert terminal_width({"COLUMNS": "wide"}, tty) == 132
-    assert terminal_width({"COLUMNS": "0"}, tty) == 132
+    assert detect_width({}, tty) == 132
+    assert detect_width({"COLUMNS": "40"}, tty) == 40
+    assert detect_width({"COLUMNS": "wide"}, tty) == 132
+    assert detect_width({"COLUMNS": "0"}, tty) == 132
 
 
 def test_pipes_have_no_width_or_relative_times(tmp_path: Path) -> None:
     with open(tmp_path / "no-terminal", "w") as file:
-        assert terminal_width({}, file.fileno()) == 80
-        style = style_of({"COLUMNS": "40", "TERM": "xterm"}, file.fileno(), now=5)
-    assert (style.width, style.now, style.colour, style.terminal, style.moves) == (0, 0, False, False, False)
+        assert detect_width({}, file.fileno()) == 80
+        style = detect_style({"COLUMNS": "40", "TERM": "xterm"}, file.fileno(), now=5)
+    assert (style.width, style.now, style.color, style.terminal, style.moves) == (0, 0, False, False, False)
 
 
 @pytest.mark.parametrize(("term", "able"), [("xterm", True), ("dumb", False), (None, False)])
 def test_only_capable_terminals_are_redrawn_and_colored(tty: int, term: str | None, able: bool) -> None:
-    style = style_of({} if term is None else {"TERM": term}, tty, now=5)
+    style = detect_style({} if term is None else {"TERM": term}, tty, now=5)
     assert (style.terminal, style.width, style.now) == (True, 80, 5)
-    assert (style.moves, style.colour) == (able, able)
+    assert (style.moves, style.color) == (able, able)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_only_capable_terminals_are_redrawn_and_colored(tty: int, term: str | No
 )
 def test_glyphs_fit_the_encoding(name: str, glyphs: dict[str, str], tty: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=name))
-    assert encoding() == name
-    assert style_of({}, tty).glyphs == glyphs
+    assert get_encoding() == name
+    assert detect_style({}, tty).glyphs == glyphs
 
 
 def test_without_a_standard_output_the_encoding_is_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    assert encoding() == "utf-8"
+    assert get_encoding() == "utf-8"
 
 
 def test_glyph_sets_are_equal_and_unambiguous() -> None:
@@ -95,7 +95,7 @@ def test_glyph_sets_are_equal_and_unambiguous() -> None:
 
 
 def test_paint_is_reset_and_only_if_needed() -> None:
-    style = Style(colour=True)
+    style = Style(color=True)
     assert style.paint("title", "a") == "\x1b[1ma\x1b[0m"
     assert [style.paint("title", ""), style.paint("pending", "a"), style.paint("no such style", "a")] == ["", "a", "a"]
     assert Style().paint("title", "a") == "a"

@@ -9,9 +9,7 @@ from punchlist_apps.common import extras
 MODULES = ("mcp", "mcp_types", "uvicorn")
 
 
-def test_the_extra_is_installed_when_all_that_it_brings_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_extra_with_all_modules_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in MODULES:
         (tmp_path / module).mkdir()
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
@@ -19,7 +17,7 @@ def test_the_extra_is_installed_when_all_that_it_brings_is_there(
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_the_extra_is_not_installed_when_a_part_of_it_is_missing(
+def test_extra_with_missing_module_is_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     for other in MODULES:
@@ -32,7 +30,7 @@ def test_the_extra_is_not_installed_when_a_part_of_it_is_missing(
 def installation(
     place: Path, monkeypatch: pytest.MonkeyPatch, origin: str | None, *, installer: str = "pip", receipt: str = ""
 ) -> None:
-    """Make this Python that of an environment made by a tool, in which mcp is the one extra."""
+    """Pretend that this Python is in a tool's environment with the extra mcp only."""
     known = place / "punchlist-9.dist-info"
     known.mkdir()
     (known / "METADATA").write_text("Metadata-Version: 2.1\nName: punchlist\nVersion: 9\n")
@@ -70,7 +68,7 @@ def test_pip_adds_an_extra_from_the_same_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: str | None, what: str
 ) -> None:
     installation(tmp_path, monkeypatch, origin)
-    assert extras.install("ui") == f"{sys.executable} -m pip install {what}"
+    assert extras.build_install_command("ui") == f"{sys.executable} -m pip install {what}"
 
 
 @pytest.mark.parametrize(
@@ -92,16 +90,16 @@ def test_uv_and_pipx_add_an_extra_and_keep_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, command: str, origin: str | None, what: str
 ) -> None:
     installation(tmp_path, monkeypatch, origin, receipt=receipt)
-    assert extras.install("ui") == f"{command} {what}"
-    assert extras.install("mcp") == f"{command} {what}".replace(",ui", "")
+    assert extras.build_install_command("ui") == f"{command} {what}"
+    assert extras.build_install_command("mcp") == f"{command} {what}".replace(",ui", "")
 
 
-def test_without_pip_the_command_needs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda _name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     installation(tmp_path, monkeypatch, DIRECTORY, installer="uv")
-    assert extras.install("ui") == f"uv pip install --python {sys.executable} '/a b/src[ui]'"
+    assert extras.build_install_command("ui") == f"uv pip install --python {sys.executable} '/a b/src[ui]'"
     (tmp_path / "punchlist-9.dist-info/INSTALLER").unlink()
-    assert extras.install("ui") == "pipx install 'punchlist[mcp,ui]'"
+    assert extras.build_install_command("ui") == "pipx install 'punchlist[mcp,ui]'"
 
 
 @pytest.mark.parametrize(
@@ -113,18 +111,16 @@ def test_without_pip_the_command_needs_none(tmp_path: Path, monkeypatch: pytest.
     ],
     ids=["uv", "pipx", "pip"],
 )
-def test_an_installation_is_made_again_with_its_extras(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, command: str
-) -> None:
+def test_reinstall_keeps_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, command: str) -> None:
     installation(tmp_path, monkeypatch, DIRECTORY, receipt=receipt)
-    assert extras.source_directory() == "/a b/src"
-    assert extras.reinstall() == command
+    assert extras.find_source_directory() == "/a b/src"
+    assert extras.build_reinstall_command() == command
 
 
 @pytest.mark.parametrize("origin", [WHEEL, GIT, None])
-def test_no_source_directory_is_guessed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: str | None) -> None:
+def test_unknown_source_directory_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: str | None) -> None:
     installation(tmp_path, monkeypatch, origin)
-    assert extras.source_directory() is None
+    assert extras.find_source_directory() is None
 
 
 def test_the_table_has_the_extras_of_the_project() -> None:

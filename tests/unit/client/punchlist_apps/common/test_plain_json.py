@@ -5,10 +5,10 @@ from punchlist_apps.common import plain_json
 DEFAULTS = {"name": "", "on": False, "seq": None, "many": ("x",)}
 
 
-def test_members_are_those_that_are_named_and_the_others_by_default() -> None:
+def test_missing_members_have_defaults() -> None:
     given = b'  {"name": "a", "seq": 7, "many": ["b", "c"], "other": {"deep": [1]}}\n'
-    assert plain_json.members(given, DEFAULTS) == {"name": "a", "on": False, "seq": 7, "many": ("b", "c")}
-    assert plain_json.members(b'{"seq": null}', DEFAULTS) == DEFAULTS
+    assert plain_json.read_members(given, DEFAULTS) == {"name": "a", "on": False, "seq": 7, "many": ("b", "c")}
+    assert plain_json.read_members(b'{"seq": null}', DEFAULTS) == DEFAULTS
 
 
 @pytest.mark.parametrize(
@@ -30,5 +30,5 @@ def test_members_are_those_that_are_named_and_the_others_by_default() -> None:
         *(b'{"many": "ab"}', b'{"name": "a", "seq": 1.5}'),
     ],
 )
-def test_members_of_a_spoiled_text_are_all_by_default(spoiled: bytes) -> None:
-    assert plain_json.members(spoiled, DEFAULTS) == DEFAULTS
+def test_invalid_text_gives_all_defaults(spoiled: bytes) -> None:
+    assert plain_json.read_members(spoiled, DEFAULTS) == DEFAULTS

@@ -12,26 +12,26 @@ from punchlist_apps.cli.commands.setup import COMMANDS
 from punchlist_apps.cli.installing.editor_plugins import EDITORS
 from punchlist_apps.cli.installing.vscode_extension import NAME as EXTENSION
 from punchlist_apps.hosts import jsonc
-from punchlist_apps.hosts.catalog import HOSTS, Host, Place, Scope, hook_command, host_named
+from punchlist_apps.hosts.catalog import HOSTS, Host, Place, Scope, build_hook_command, get_host
 from punchlist_apps.hosts.configure import Configurator
 from punchlist_testing.played import program
 
 
 def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> dict[str, Any]:
-    """What the files of a host say, by their path below the home or project directory."""
+    """Return the contents of a host's files by relative path."""
     place = Place(scope, str(tmp_path), {"HOME": str(tmp_path), **env}, "/bin/punch")
     found: dict[str, Any] = {}
-    for wanted in host_named(host).files(place):
-        text = (Configurator(str(tmp_path)).plan(wanted).after or b"").decode()
-        name = str(Path(wanted.path).relative_to(tmp_path))
-        found[name] = tomllib.loads(text) if wanted.form == "toml" else jsonc.parse(text).value
+    for target in get_host(host).list_edits(place):
+        text = (Configurator(str(tmp_path)).plan(target).after or b"").decode()
+        name = str(Path(target.path).relative_to(tmp_path))
+        found[name] = tomllib.loads(text) if target.form == "toml" else jsonc.parse(text).value
     return found
 
 
 SERVER = {"command": "/bin/punch", "args": ["agent", "mcp", "--dialect", "native"]}
 
 
-def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
+def test_command_line_offers_all_hosts_and_editors() -> None:
     assert COMMANDS["setup"].arguments[0].options["choices"] == (*(host.name for host in HOSTS), *EDITORS, EXTENSION)
 
 
@@ -56,13 +56,13 @@ def test_the_command_line_offers_the_hosts_and_editors_there_are() -> None:
         ("claude-code", "project", ".mcp.json", {"mcpServers": {"punchlist": {"type": "stdio", **SERVER}}}),
     ],
 )
-def test_a_host_is_told_of_the_server_where_it_looks(
+def test_server_is_configured_in_the_hosts_file(
     tmp_path: Path, host: str, scope: Scope, path: str, members: dict[str, Any]
 ) -> None:
     assert configured(tmp_path, host, scope)[path] == members
 
 
-def test_codex_hands_the_variables_on_that_find_the_daemon(tmp_path: Path) -> None:
+def test_codex_passes_variables_that_locate_the_daemon(tmp_path: Path) -> None:
     table = configured(tmp_path, "codex")[".codex/config.toml"]["mcp_servers"]["punchlist"]
     assert table["command"] == "/bin/punch"
     assert {"PUNCHLIST_SOCKET", "XDG_RUNTIME_DIR"} <= set(table["env_vars"])
@@ -116,9 +116,9 @@ def test_claude_code_runs_one_command_for_four_events(tmp_path: Path) -> None:
         (None, False),
     ],
 )
-def test_a_hook_of_an_earlier_setup_is_known_and_others_are_left_alone(entry: Any, ours: bool) -> None:
+def test_only_own_hooks_are_recognized(entry: Any, ours: bool) -> None:
     place = Place("user", "/p", {"HOME": "/h"}, "punch")
-    known = host_named("claude-code").files(place)[1].edits[0].ours
+    known = get_host("claude-code").list_edits(place)[1].edits[0].is_ours
     assert known is not None
     assert known(entry) is ours
 
@@ -126,8 +126,8 @@ def test_a_hook_of_an_earlier_setup_is_known_and_others_are_left_alone(entry: An
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
 def test_a_named_list_goes_into_every_hosts_configuration(tmp_path: Path, host: Host) -> None:
     place = Place("user", str(tmp_path), {"HOME": str(tmp_path)}, "/a b/punch", "website")
-    for wanted in host.files(place):
-        text = (Configurator(str(tmp_path)).plan(wanted).after or b"").decode()
+    for target in host.list_edits(place):
+        text = (Configurator(str(tmp_path)).plan(target).after or b"").decode()
         assert "website" in text
         if "prime" in text:
             assert "'/a b/punch' agent prime --hook -c website" in text
@@ -138,22 +138,22 @@ def test_every_word_of_a_hook_is_quoted(tmp_path: Path, word: str) -> None:
     told = program(tmp_path, "punch", "import json, sys; json.dump(sys.argv[1:], open('told', 'w'))")
     renamed = told.rename(tmp_path / f"{word.replace('/', '')} punch")
     place = Place("user", "/p", {"HOME": "/h"}, str(renamed), word)
-    subprocess.run(hook_command(place), shell=True, check=True, cwd=tmp_path)
+    subprocess.run(build_hook_command(place), shell=True, check=True, cwd=tmp_path)
     assert json.loads((tmp_path / "told").read_text()) == ["agent", "prime", "--hook", "-c", word]
 
 
-def test_project_files_have_a_root_and_a_users_own_have_none(tmp_path: Path) -> None:
+def test_only_project_files_have_a_root(tmp_path: Path) -> None:
     for host in HOSTS:
         place = Place("project", str(tmp_path), {"HOME": "/h"}, "punch")
         if host.project:
-            assert {wanted.root for wanted in host.files(place)} == {str(tmp_path)}
-        assert {wanted.root for wanted in host.files(place._replace(scope="user"))} == {None}
+            assert {target.root for target in host.list_edits(place)} == {str(tmp_path)}
+        assert {target.root for target in host.list_edits(place._replace(scope="user"))} == {None}
 
 
-def test_a_moved_configuration_is_found_where_it_is(tmp_path: Path) -> None:
+def test_variables_override_configuration_paths(tmp_path: Path) -> None:
     env = {"HOME": "/h", "XDG_CONFIG_HOME": "/x", "COPILOT_HOME": "/c"}
     place = Place("user", "/p", env, "punch")
-    found = {name: host_named(name).path(place) for name in ("zed", "amp", "vscode", "opencode", "copilot", "cline")}
+    found = {name: get_host(name).get_path(place) for name in ("zed", "amp", "vscode", "opencode", "copilot", "cline")}
     assert found == {
         "zed": "/x/zed/settings.json",
         "amp": "/x/amp/settings.json",
@@ -162,4 +162,4 @@ def test_a_moved_configuration_is_found_where_it_is(tmp_path: Path) -> None:
         "copilot": "/c/mcp-config.json",
         "cline": "/h/.cline/data/settings/cline_mcp_settings.json",
     }
-    assert host_named("cline").path(place._replace(env={**env, "CLINE_MCP_SETTINGS_PATH": "/m.json"})) == "/m.json"
+    assert get_host("cline").get_path(place._replace(env={**env, "CLINE_MCP_SETTINGS_PATH": "/m.json"})) == "/m.json"

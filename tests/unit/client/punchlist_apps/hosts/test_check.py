@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from punchlist_apps.hosts import check
-from punchlist_apps.hosts.check import ServerError, tools_of
+from punchlist_apps.hosts.check import ServerError, list_tools
 from punchlist_testing.played import SERVER, program
 
 DEAF = """
@@ -15,18 +15,18 @@ os.close(0)
 print('{"jsonrpc":"2.0","id":1,"result":{}}')
 print('hello')
 """
-"""It takes no second message, and says something that is none."""
+"""A server that exits before a second message and prints other text."""
 
 
-def test_a_server_that_works_tells_its_tools_and_is_ended(tmp_path: Path) -> None:
+def test_tools_of_working_server_are_listed(tmp_path: Path) -> None:
     path = program(tmp_path, "server", SERVER + f"\nopen({str(tmp_path / 'ended')!r}, 'w').close()\n")
-    assert tools_of([str(path)], os.environ) == ["plan"]
+    assert list_tools([str(path)], os.environ) == ["plan"]
     assert (tmp_path / "ended").exists()
 
 
 def test_it_is_started_without_a_daemon(tmp_path: Path) -> None:
     said = f"import os\nopen({str(tmp_path / 'said')!r}, 'w').write(os.environ['PUNCHLIST_AUTOSTART'])\n"
-    tools_of([str(program(tmp_path, "server", said + SERVER))], os.environ)
+    list_tools([str(program(tmp_path, "server", said + SERVER))], os.environ)
     assert (tmp_path / "said").read_text() == "0"
 
 
@@ -34,27 +34,25 @@ def test_it_is_started_without_a_daemon(tmp_path: Path) -> None:
     ("source", "told", "timeout_s"),
     [
         (SERVER.replace('[{"name": "plan"}]', "[]"), "it offers no tools", 20),
-        (SERVER.replace('"result": result', '"error": {"message": "no"}'), "it answers no", 20),
-        ("import sys; sys.exit(5)", "ends with code 5", 20),
-        ("import sys\nfor line in sys.stdin: print('3')", "it does not answer in time", 0.2),
+        (SERVER.replace('"result": result', '"error": {"message": "no"}'), "it returns the error no", 20),
+        ("import sys; sys.exit(5)", "exits with code 5", 20),
+        ("import sys\nfor line in sys.stdin: print('3')", "it does not respond in time", 0.2),
         (DEAF, "it prints 'hello' to standard output", 20),
     ],
 )
-def test_a_server_that_does_not_work_is_told_with_the_reason(
-    tmp_path: Path, source: str, told: str, timeout_s: float
-) -> None:
+def test_failing_server_is_reported_with_reason(tmp_path: Path, source: str, told: str, timeout_s: float) -> None:
     with pytest.raises(ServerError, match=told):
-        tools_of([str(program(tmp_path, "server", source))], os.environ, timeout_s)
+        list_tools([str(program(tmp_path, "server", source))], os.environ, timeout_s)
 
 
-def test_a_server_that_never_answers_is_killed_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "_END_S", 0.1)
+def test_hanging_server_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "_STOP_S", 0.1)
     path = tmp_path / "server"
     path.write_text(f"#!/bin/sh\necho $$ > '{tmp_path / 'pid'}'\nexec sleep 60\n")
     path.chmod(0o755)
     began = time.monotonic()
     with pytest.raises(ServerError, match="in time"):
-        tools_of([str(path)], os.environ, 0.5)
+        list_tools([str(path)], os.environ, 0.5)
     assert time.monotonic() - began < 20
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

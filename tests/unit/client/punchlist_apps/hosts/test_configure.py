@@ -16,7 +16,7 @@ def has_x(item: dict[str, int]) -> bool:
     return "x" in item
 
 
-EDITS = (Edit(("mcpServers", "punchlist"), {"command": "punch"}), Edit(("hooks", "Stop"), {"x": 1}, ours=has_x))
+EDITS = (Edit(("mcpServers", "punchlist"), {"command": "punch"}), Edit(("hooks", "Stop"), {"x": 1}, is_ours=has_x))
 OTHER = (Edit(("mcpServers", "punchlist"), {"command": "/new/punch"}), EDITS[1]._replace(value={"x": 2}))
 MINE = '{\n  // mine\n  "theme": "dark",\n  "mcpServers": {"a": {"command": "x"}}\n}'
 
@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> Configurator:
 
 
 @pytest.fixture
-def wanted(tmp_path: Path) -> FileEdits:
+def target(tmp_path: Path) -> FileEdits:
     return FileEdits(str(tmp_path / "host" / "deep" / "settings.json"), "json", EDITS)
 
 
@@ -35,159 +35,155 @@ def everything(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def write(wanted: FileEdits, text: str) -> Path:
-    path = Path(wanted.path)
+def write(target: FileEdits, text: str) -> Path:
+    path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
-def test_a_file_of_ours_alone_is_taken_back_with_the_directories_made_for_it(
-    files: Configurator, wanted: FileEdits, tmp_path: Path
-) -> None:
-    files.edit([wanted])
-    assert jsonc.parse(Path(wanted.path).read_text()).value["hooks"] == {"Stop": [{"x": 1}]}
-    files.edit([wanted], remove=True)
+def test_removal_deletes_created_file_and_directories(files: Configurator, target: FileEdits, tmp_path: Path) -> None:
+    files.edit([target])
+    assert jsonc.parse(Path(target.path).read_text()).value["hooks"] == {"Stop": [{"x": 1}]}
+    files.edit([target], remove=True)
     assert not (tmp_path / "host").exists()
     assert list((tmp_path / "data" / "setup").iterdir()) == []
 
 
-def test_a_file_is_put_back_byte_for_byte(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, MINE)
+def test_unchanged_file_is_restored_exactly(files: Configurator, target: FileEdits) -> None:
+    path = write(target, MINE)
     path.chmod(0o640)
-    files.edit([wanted])
-    assert Path(files.backup_of(wanted.path)).read_text() == MINE
+    files.edit([target])
+    assert Path(files.get_backup_path(target.path)).read_text() == MINE
     assert path.read_text() != MINE
-    again = files.plan(wanted)
+    again = files.plan(target)
     assert again.before == again.after
-    files.edit([wanted], remove=True)
+    files.edit([target], remove=True)
     assert path.read_text() == MINE
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_second_setup_keeps_the_first_backup(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, MINE)
-    files.edit([wanted])
-    newer = wanted._replace(edits=(Edit(("mcpServers", "punchlist"), {"command": "/new/punch"}), EDITS[1]))
+def test_a_second_setup_keeps_the_first_backup(files: Configurator, target: FileEdits) -> None:
+    path = write(target, MINE)
+    files.edit([target])
+    newer = target._replace(edits=(Edit(("mcpServers", "punchlist"), {"command": "/new/punch"}), EDITS[1]))
     files.edit([newer])
     assert "/new/punch" in path.read_text()
     files.edit([newer], remove=True)
     assert path.read_text() == MINE
 
 
-def test_what_others_wrote_since_stays_when_we_go(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, MINE)
-    files.edit([wanted])
+def test_removal_keeps_external_changes(files: Configurator, target: FileEdits) -> None:
+    path = write(target, MINE)
+    files.edit([target])
     path.write_text(path.read_text().replace('"dark"', '"light"'))
-    files.edit([wanted], remove=True)
+    files.edit([target], remove=True)
     assert path.read_text() == MINE.replace('"dark"', '"light"')
 
 
-def test_a_setup_after_others_wrote_is_taken_back_as_well(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, MINE)
-    files.edit([wanted])
+def test_setup_after_external_changes_is_undone(files: Configurator, target: FileEdits) -> None:
+    path = write(target, MINE)
+    files.edit([target])
     path.write_text(path.read_text().replace('"dark"', '"light"'))
-    files.edit([wanted._replace(edits=OTHER)])
+    files.edit([target._replace(edits=OTHER)])
     assert "/new/punch" in path.read_text()
-    files.edit([wanted], remove=True)
+    files.edit([target], remove=True)
     assert path.read_text() == MINE.replace('"dark"', '"light"')
 
 
-def test_a_file_that_is_ours_alone_goes_away_however_often_it_was_written(
-    files: Configurator, wanted: FileEdits, tmp_path: Path
-) -> None:
-    files.edit([wanted])
-    path = Path(wanted.path)
+def test_removal_deletes_file_after_several_setups(files: Configurator, target: FileEdits, tmp_path: Path) -> None:
+    files.edit([target])
+    path = Path(target.path)
     path.write_text(path.read_text().replace('"x": 1', '"x": 3'))
-    files.edit([wanted])
+    files.edit([target])
     path.write_text(path.read_text().replace("\n", "\n\n"))
-    files.edit([wanted], remove=True)
+    files.edit([target], remove=True)
     assert not (tmp_path / "host").exists()
 
 
-def test_another_setup_replaces_the_item_of_an_earlier_one(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, '{"hooks": {"Stop": [{"y": 1}]}}')
+def test_another_setup_replaces_the_item_of_an_earlier_one(files: Configurator, target: FileEdits) -> None:
+    path = write(target, '{"hooks": {"Stop": [{"y": 1}]}}')
     for edits in (EDITS, OTHER):
-        files.edit([wanted._replace(edits=edits)])
+        files.edit([target._replace(edits=edits)])
     assert jsonc.find(path.read_text(), ("hooks", "Stop")) == [{"y": 1}, {"x": 2}]
     path.write_text(path.read_text() + "\n")
-    files.edit([wanted], remove=True)
+    files.edit([target], remove=True)
     assert jsonc.find(path.read_text(), ("hooks", "Stop")) == [{"y": 1}]
 
 
-def test_a_file_whose_backup_is_gone_loses_our_members_only(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, MINE)
-    files.edit([wanted])
-    Path(files.backup_of(wanted.path)).unlink()
-    files.edit([wanted], remove=True)
+def test_without_backup_only_own_members_are_removed(files: Configurator, target: FileEdits) -> None:
+    path = write(target, MINE)
+    files.edit([target])
+    Path(files.get_backup_path(target.path)).unlink()
+    files.edit([target], remove=True)
     assert path.read_text() == MINE
 
 
-def test_removing_what_was_never_set_up_changes_nothing(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, MINE)
-    [change] = files.edit([wanted], remove=True)
+def test_removal_without_setup_changes_nothing(files: Configurator, target: FileEdits) -> None:
+    path = write(target, MINE)
+    [change] = files.edit([target], remove=True)
     assert not change.is_change
     assert path.read_text() == MINE
 
 
-def test_a_linked_file_stays_a_link(files: Configurator, wanted: FileEdits, tmp_path: Path) -> None:
-    target = tmp_path / "dotfiles.json"
-    target.write_text(MINE)
-    path = Path(wanted.path)
+def test_a_linked_file_stays_a_link(files: Configurator, target: FileEdits, tmp_path: Path) -> None:
+    linked = tmp_path / "dotfiles.json"
+    linked.write_text(MINE)
+    path = Path(target.path)
     path.parent.mkdir(parents=True)
-    path.symlink_to(target)
-    files.edit([wanted])
+    path.symlink_to(linked)
+    files.edit([target])
     assert path.is_symlink()
-    assert "punchlist" in target.read_text()
-    files.edit([wanted], remove=True)
+    assert "punchlist" in linked.read_text()
+    files.edit([target], remove=True)
     assert path.is_symlink()
-    assert target.read_text() == MINE
+    assert linked.read_text() == MINE
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [('{\n"a": }', ":2: expected a value"), ("[]", ":1: the file: expected an object"), ('{"mcpServers": 3}', ":1: ")],
 )
-def test_a_file_that_cannot_be_changed_is_refused_with_its_line(
-    files: Configurator, wanted: FileEdits, text: str, told: str
+def test_unparsable_file_is_rejected_with_its_line(
+    files: Configurator, target: FileEdits, text: str, told: str
 ) -> None:
-    path = write(wanted, text)
+    path = write(target, text)
     with pytest.raises(SetupError) as caught:
-        files.plan(wanted)
-    assert str(caught.value).startswith(wanted.path + told)
+        files.plan(target)
+    assert str(caught.value).startswith(target.path + told)
     assert path.read_text() == text
 
 
-def test_what_is_no_text_file_is_refused(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, "")
+def test_binary_file_is_rejected(files: Configurator, target: FileEdits) -> None:
+    path = write(target, "")
     path.write_bytes(b"{\n\xff}")
     with pytest.raises(SetupError, match=":2: not UTF-8"):
-        files.plan(wanted)
+        files.plan(target)
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(SetupError, match="not a regular file"):
-        files.plan(wanted)
+        files.plan(target)
 
 
-def test_several_files_are_written_all_or_none(files: Configurator, wanted: FileEdits, tmp_path: Path) -> None:
-    path = write(wanted, MINE)
+def test_several_files_are_written_all_or_none(files: Configurator, target: FileEdits, tmp_path: Path) -> None:
+    path = write(target, MINE)
     other = FileEdits(str(tmp_path / "taken" / "deep" / "x.json"), "json", EDITS)
     (tmp_path / "taken").write_text("no directory")
     before = everything(tmp_path)
-    for order in ([wanted, other], [other, wanted]):
+    for order in ([target, other], [other, target]):
         with pytest.raises(SetupError, match="taken"):
             files.edit(order)
         assert everything(tmp_path) == before
     (tmp_path / "taken").unlink()
-    files.edit([wanted, other])
+    files.edit([target, other])
     assert "punchlist" in path.read_text()
-    files.edit([wanted, other], remove=True)
+    files.edit([target, other], remove=True)
     assert path.read_text() == MINE
     assert not (tmp_path / "taken").exists()
 
 
-def test_what_a_host_writes_at_the_same_time_is_not_lost(files: Configurator, wanted: FileEdits) -> None:
-    path = write(wanted, '{"turns": 0}')
+def test_concurrent_writes_of_a_host_are_kept(files: Configurator, target: FileEdits) -> None:
+    path = write(target, '{"turns": 0}')
     landed: list[int] = []
     rounds = threading.Event()
 
@@ -206,20 +202,18 @@ def test_what_a_host_writes_at_the_same_time_is_not_lost(files: Configurator, wa
     try:
         for number in range(30):
             with suppress(SetupError):  # the host was quicker each time
-                files.edit([wanted._replace(edits=(Edit(("mcpServers", "punchlist"), {"round": number}),))])
+                files.edit([target._replace(edits=(Edit(("mcpServers", "punchlist"), {"round": number}),))])
     finally:
         rounds.set()
         thread.join()
-    files.edit([wanted])
+    files.edit([target])
     assert jsonc.find(path.read_text(), ("turns",)) == landed[-1]
     assert jsonc.find(path.read_text(), ("mcpServers", "punchlist")) == {"command": "punch"}
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
-def test_a_file_that_changes_between_plan_and_write_is_planned_anew(
-    files: Configurator, wanted: FileEdits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(wanted, '{"a": 1}')
+def test_changed_file_is_planned_again(files: Configurator, target: FileEdits, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(target, '{"a": 1}')
     replace_all = configure.replace_all
 
     def late(replacements: list[Replacement]) -> dict[str, tuple[str, ...]]:
@@ -228,14 +222,14 @@ def test_a_file_that_changes_between_plan_and_write_is_planned_anew(
         return replace_all(replacements)
 
     monkeypatch.setattr(configure, "replace_all", late)
-    files.edit([wanted])
+    files.edit([target])
     assert jsonc.find(path.read_text(), ("a",)) == 2
-    files.edit([wanted], remove=True)
+    files.edit([target], remove=True)
     assert path.read_text() == '{"a": 2}'
 
 
-def test_the_difference_is_shown(files: Configurator, wanted: FileEdits) -> None:
-    write(wanted, MINE)
-    lines = files.plan(wanted).diff()
-    assert lines[:2] == [f"--- {wanted.path}", f"+++ {wanted.path}"]
+def test_the_difference_is_shown(files: Configurator, target: FileEdits) -> None:
+    write(target, MINE)
+    lines = files.plan(target).diff()
+    assert lines[:2] == [f"--- {target.path}", f"+++ {target.path}"]
     assert any(line.startswith("+") and "punchlist" in line for line in lines)

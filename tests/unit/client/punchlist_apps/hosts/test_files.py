@@ -23,9 +23,9 @@ def _unsupported(folder: int, old: str, new: str, flags: int) -> int:
 
 @pytest.fixture(params=[True, False], ids=["exchange", "no exchange"])
 def _exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also on file systems that can't let two files change places."""
+    """With and without a file system that supports exchange."""
     if not request.param:
-        monkeypatch.setattr(files, "rename", _unsupported)
+        monkeypatch.setattr(files, "rename_if", _unsupported)
 
 
 @pytest.mark.usefixtures("_exchange")
@@ -47,7 +47,7 @@ def test_files_are_made_replaced_and_removed_together(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_exchange")
 @pytest.mark.parametrize("late", range(3))
-def test_what_changed_since_it_was_read_leaves_all_files_as_they_are(tmp_path: Path, late: int) -> None:
+def test_changed_file_leaves_all_files_unchanged(tmp_path: Path, late: int) -> None:
     names = ["a", "b", "c"]
     todo = [Replacement(str(tmp_path / name), name.encode(), name.upper().encode()) for name in names]
     todo[2] = todo[2]._replace(after=None)
@@ -61,7 +61,7 @@ def test_what_changed_since_it_was_read_leaves_all_files_as_they_are(tmp_path: P
 
 
 @pytest.mark.usefixtures("_exchange")
-def test_a_file_that_appeared_or_went_away_counts_as_changed(tmp_path: Path) -> None:
+def test_created_or_deleted_file_counts_as_changed(tmp_path: Path) -> None:
     (tmp_path / "new").write_bytes(b"theirs")
     for path, before in (("new", None), ("gone", b"x")):
         with pytest.raises(Raced):
@@ -69,7 +69,7 @@ def test_a_file_that_appeared_or_went_away_counts_as_changed(tmp_path: Path) -> 
         assert everything(tmp_path) == {"new": b"theirs"}
 
 
-def test_a_failure_at_any_file_leaves_every_file_byte_for_byte(tmp_path: Path) -> None:
+def test_failure_at_any_file_changes_no_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a")
     (tmp_path / "file").write_bytes(b"no directory")
     todo = [
@@ -104,7 +104,7 @@ def test_no_link_leads_out_of_a_project(tmp_path: Path, link: str, dangling: boo
     assert everything(tmp_path) == before
 
 
-def test_a_users_own_file_may_be_a_link_and_stays_one(tmp_path: Path) -> None:
+def test_link_to_users_file_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "dotfiles").mkdir()
     (tmp_path / "dotfiles" / "a").write_bytes(b"a")
     (tmp_path / "a").symlink_to("dotfiles/a")
@@ -113,7 +113,7 @@ def test_a_users_own_file_may_be_a_link_and_stays_one(tmp_path: Path) -> None:
     assert everything(tmp_path) == {"a": "dotfiles/a", "dotfiles": b"", "dotfiles/a": b"A"}
 
 
-def test_what_is_no_file_or_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_special_and_large_files_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(str(tmp_path / "deep" / "none")) is None
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(FileError, match="not a regular file"):

@@ -6,28 +6,28 @@ import pytest
 
 from punchlist_apps.hosts.catalog import HOSTS, Host, Place
 from punchlist_apps.hosts.configure import Configurator
-from punchlist_apps.hosts.health import Installed, installed, trouble
+from punchlist_apps.hosts.health import ConfiguredCommand, check_command, find_commands
 from punchlist_testing.played import SERVER, program
 
 
-def found(home: Path) -> list[Installed]:
-    return list(installed({"HOME": str(home), "PATH": os.environ["PATH"]}, str(home / "project")))
+def found(home: Path) -> list[ConfiguredCommand]:
+    return list(find_commands({"HOME": str(home), "PATH": os.environ["PATH"]}, str(home / "project")))
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_what_a_setup_wrote_is_found_and_works(tmp_path: Path, host: Host) -> None:
+def test_commands_of_a_setup_work(tmp_path: Path, host: Host) -> None:
     (tmp_path / "project").mkdir()
     punch = str(program(tmp_path / "a b", "punch", SERVER))
     for scope in ("user", "project") if host.project else ("user",):
         place = Place(scope, str(tmp_path / "project"), {"HOME": str(tmp_path)}, punch, "website")
-        Configurator(str(tmp_path / "data")).edit(host.files(place))
+        Configurator(str(tmp_path / "data")).edit(host.list_edits(place))
     ours = found(tmp_path)
     assert {one.host for one in ours} == {host.name}
     assert {one.scope for one in ours} == ({"user", "project"} if host.project else {"user"})
-    assert [trouble(one, os.environ) for one in ours] == [("", "")] * len(ours)
+    assert [check_command(one, os.environ) for one in ours] == [("", "")] * len(ours)
 
 
-def test_a_command_that_is_gone_and_a_hook_that_is_not_quoted_are_named(tmp_path: Path) -> None:
+def test_missing_command_and_unquoted_hook_are_reported(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     punch = program(tmp_path, "punch", SERVER)
     hook = {"hooks": [{"type": "command", "command": f"{punch} prime --hook -c $(touch PWN)"}]}
@@ -36,7 +36,7 @@ def test_a_command_that_is_gone_and_a_hook_that_is_not_quoted_are_named(tmp_path
     (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"punchlist": {"command": "/gone/punch"}}}')
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini" / "settings.json").write_text("{,")
-    told = {one.host: trouble(one, os.environ)[0] for one in found(tmp_path)}
+    told = {one.host: check_command(one, os.environ)[0] for one in found(tmp_path)}
     assert told["claude-code"].startswith("not quoted for the shell: ")
     assert told["cursor"].startswith("/gone/punch: no such program")
     assert "settings.json" in told["gemini"]

@@ -42,12 +42,12 @@ def test_the_files_own_indentation_is_used() -> None:
         ('{"a": {},}', '{"a": {}, "b": 1,}'),
     ],
 )
-def test_a_comment_stays_with_the_member_that_it_is_about(text: str, after: str) -> None:
+def test_comment_stays_with_its_member(text: str, after: str) -> None:
     assert jsonc.put(text, ("b",), 1) == after
     assert jsonc.remove(after, ("b",)) == text
 
 
-def test_what_follows_a_removed_member_does_not_become_a_comment() -> None:
+def test_removal_does_not_comment_out_the_rest() -> None:
     assert jsonc.remove('{"a": 1, // keep\n "b": 2}', ("b",)) == '{"a": 1 // keep\n}'
     assert jsonc.remove('{// keep\n "b": 2}', ("b",)) == "{// keep\n}"
     assert jsonc.remove('{"a": "//x", "b": 2}', ("b",)) == '{"a": "//x"}'
@@ -85,19 +85,19 @@ def test_an_item_joins_an_array_once() -> None:
         ("{,}", 1),
     ],
 )
-def test_a_text_that_cannot_be_read_names_its_line(text: str, line: int) -> None:
+def test_parse_error_has_line(text: str, line: int) -> None:
     with pytest.raises(jsonc.JsoncError) as caught:
         jsonc.parse(text)
     assert caught.value.line == line
 
 
 @pytest.mark.parametrize("text", ['{"a": []}', '{"a": "x"}', "[]", "3"])
-def test_what_is_no_object_is_not_written_into(text: str) -> None:
+def test_put_into_other_type_is_rejected(text: str) -> None:
     with pytest.raises(jsonc.JsoncError, match="expected an object"):
         jsonc.put(text, ("a", "b"), 1)
 
 
-def test_a_put_undone_leaves_any_text_as_it_was() -> None:
+def test_remove_undoes_put() -> None:
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
 

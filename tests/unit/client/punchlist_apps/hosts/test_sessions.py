@@ -7,90 +7,90 @@ from pathlib import Path
 import pytest
 
 from punchlist_apps.hosts import sessions
-from punchlist_apps.hosts.sessions import Sessions, agent_name, host_process, key_of, session_of
+from punchlist_apps.hosts.sessions import Sessions, build_agent_name, find_host_process, get_session, hash_session
 
-A, B, C = map(key_of, ("a", "b", "c"))
+A, B, C = map(hash_session, ("a", "b", "c"))
 
 
 def of(directory: Path, process: str | None = "4711-99") -> Sessions:
     return Sessions(str(directory), process)
 
 
-def test_an_agents_name_is_its_host_and_a_part_of_its_sessions_hash() -> None:
-    assert agent_name("claude-code", A) == f"claude-code/{A[:6]}"
-    assert agent_name("Visual Studio Code", A) == f"Visual-Studio-Code/{A[:6]}"
+def test_agent_name_has_host_and_session_hash() -> None:
+    assert build_agent_name("claude-code", A) == f"claude-code/{A[:6]}"
+    assert build_agent_name("Visual Studio Code", A) == f"Visual-Studio-Code/{A[:6]}"
 
 
 @pytest.mark.parametrize("host", ["", "../..", "a\x1b[2J", "x" * 10_000, "a/b", "\ud800", "  "])
-def test_whatever_a_host_calls_itself_the_name_is_short_and_plain(host: str) -> None:
-    name = agent_name(host, key_of("\ud800" * 10_000))
+def test_host_name_is_sanitized_and_shortened(host: str) -> None:
+    name = build_agent_name(host, hash_session("\ud800" * 10_000))
     assert len(name) <= 47
     assert name.isascii()
     assert name.isprintable()
     assert name.count("/") == 1
 
 
-def test_the_session_of_the_environment_counts_within_its_host_alone() -> None:
-    assert session_of({"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}) == "s"
-    assert session_of({"CLAUDE_CODE_SESSION_ID": "s"}) is None
-    assert session_of({"CLAUDECODE": "1"}) is None
+def test_session_variable_counts_only_within_claude_code() -> None:
+    assert get_session({"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}) == "s"
+    assert get_session({"CLAUDE_CODE_SESSION_ID": "s"}) is None
+    assert get_session({"CLAUDECODE": "1"}) is None
 
 
-def test_the_server_finds_what_a_hook_of_the_same_process_has_noted(tmp_path: Path) -> None:
-    of(tmp_path).note("a", "startup")
-    assert of(tmp_path).agent(A) == A
-    assert of(tmp_path, "4711-98").current() is None, "the process id was used again"
-    assert of(tmp_path, None).current() is None
+def test_server_finds_session_recorded_by_hook(tmp_path: Path) -> None:
+    of(tmp_path).record("a", "startup")
+    assert of(tmp_path).find_agent(A) == A
+    assert of(tmp_path, "4711-98").load_current() is None, "the process id was used again"
+    assert of(tmp_path, None).load_current() is None
 
 
-def test_after_clear_the_agent_stays_and_after_resume_the_older_one_is_back(tmp_path: Path) -> None:
+def test_clear_keeps_and_resume_restores_the_agent(tmp_path: Path) -> None:
     hooks, server = of(tmp_path), of(tmp_path)
-    assert hooks.note("a", "startup") == A
-    assert hooks.note("b", "clear") == A
-    assert (server.agent(A), server.agent(B)) == (A, A)
-    assert hooks.note("b") == A
-    assert hooks.note("c", "resume") == C
-    assert server.agent(A) == C, "the server was started in session a"
-    assert of(tmp_path, "5000-1").note("b", "resume") == A, "what was cleared goes by the same name in another process"
+    assert hooks.record("a", "startup") == A
+    assert hooks.record("b", "clear") == A
+    assert (server.find_agent(A), server.find_agent(B)) == (A, A)
+    assert hooks.record("b") == A
+    assert hooks.record("c", "resume") == C
+    assert server.find_agent(A) == C, "the server was started in session a"
+    assert of(tmp_path, "5000-1").record("b", "resume") == A, (
+        "what was cleared goes by the same name in another process"
+    )
 
 
 def test_another_session_of_the_same_process_is_another_agent(tmp_path: Path) -> None:
     hooks, server = of(tmp_path), of(tmp_path)
-    hooks.note("a", "startup")
-    hooks.note("b", "startup")
-    assert (server.agent(A), server.agent(B)) == (A, B)
-    assert [hooks.note("a"), hooks.note("b")] == [A, B]
+    hooks.record("a", "startup")
+    hooks.record("b", "startup")
+    assert (server.find_agent(A), server.find_agent(B)) == (A, B)
+    assert [hooks.record("a"), hooks.record("b")] == [A, B]
 
 
-def test_who_goes_back_to_an_older_session_of_the_same_window_has_its_agent_again(tmp_path: Path) -> None:
+def test_resumed_session_keeps_its_agent(tmp_path: Path) -> None:
     hooks = of(tmp_path)
-    hooks.note("a", "startup")
-    assert hooks.note("c", "resume") == C
-    assert hooks.note("a", "resume") == A
-    assert of(tmp_path).agent(C) == A, "the server goes with its window"
+    hooks.record("a", "startup")
+    assert hooks.record("c", "resume") == C
+    assert hooks.record("a", "resume") == A
+    assert of(tmp_path).find_agent(C) == A, "the server goes with its window"
 
 
-def test_what_was_cleared_keeps_its_agent_when_it_is_cleared_again_elsewhere(tmp_path: Path) -> None:
-    of(tmp_path).note("a", "startup")
-    assert of(tmp_path).note("b", "clear") == A
+def test_cleared_session_keeps_its_agent_elsewhere(tmp_path: Path) -> None:
+    of(tmp_path).record("a", "startup")
+    assert of(tmp_path).record("b", "clear") == A
     other = of(tmp_path, "5000-1")
-    other.note("c", "startup")
-    assert other.note("b", "clear") == A, "session b went on with the work of a"
+    other.record("c", "startup")
+    assert other.record("b", "clear") == A, "session b went on with the work of a"
 
 
 def test_a_process_remembers_its_newest_fifty_sessions(tmp_path: Path) -> None:
     hooks = of(tmp_path)
     for number in range(60):
-        hooks.note(f"s{number}", "clear" if number else "startup")
-    noted = hooks.current()
+        hooks.record(f"s{number}", "clear" if number else "startup")
+    noted = hooks.load_current()
     assert noted is not None
-    assert noted.sessions == tuple(key_of(f"s{number}") for number in range(10, 60))
+    assert noted.sessions == tuple(hash_session(f"s{number}") for number in range(10, 60))
 
 
-def test_a_name_whose_file_was_forgotten_while_it_was_taken_is_taken_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, flock = tmp_path / "agents" / f"name-{key_of('ann')}", sessions.fcntl.flock
+def test_lock_on_deleted_name_file_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, flock = tmp_path / "agents" / f"name-{hash_session('ann')}", sessions.fcntl.flock
     gone: list[bool] = []
 
     def forgotten_first(file: int, operation: int) -> None:
@@ -101,61 +101,61 @@ def test_a_name_whose_file_was_forgotten_while_it_was_taken_is_taken_anew(
 
     monkeypatch.setattr(sessions.fcntl, "flock", forgotten_first)
     first = of(tmp_path)
-    assert first.take("ann")
+    assert first.lock_name("ann")
     assert gone
-    assert not of(tmp_path).take("ann"), "the lock is on the file that has the name"
+    assert not of(tmp_path).lock_name("ann"), "the lock is on the file that has the name"
 
 
-def test_a_name_is_one_living_processs_own(tmp_path: Path) -> None:
+def test_name_is_locked_by_one_process(tmp_path: Path) -> None:
     first, second = of(tmp_path), of(tmp_path)
-    assert first.take("ann")
-    assert first.take("ann")
-    assert not second.take("ann")
-    assert second.take("bob")
+    assert first.lock_name("ann")
+    assert first.lock_name("ann")
+    assert not second.lock_name("ann")
+    assert second.lock_name("bob")
     first.close()
-    assert second.take("ann")
+    assert second.lock_name("ann")
 
 
-def test_what_is_long_gone_is_forgotten_but_no_name_in_use(tmp_path: Path) -> None:
+def test_old_files_are_deleted_except_locked_names(tmp_path: Path) -> None:
     kept = of(tmp_path)
-    kept.take("ann")
-    kept.note("a", "startup")
+    kept.lock_name("ann")
+    kept.record("a", "startup")
     old = time.time() - 40 * 86_400
     for file in (tmp_path / "agents").iterdir():
         os.utime(file, (old, old))
-    of(tmp_path, "5000-1").note("b", "startup")
+    of(tmp_path, "5000-1").record("b", "startup")
     assert sorted(file.name.split("-")[0] for file in (tmp_path / "agents").iterdir()) == ["host", "name"]
-    assert not of(tmp_path).take("ann")
+    assert not of(tmp_path).lock_name("ann")
 
 
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b'{"agent": 3}', b"\xff" * 100_000, b'{"agent": "x", "sessions": [' + b" " * 70_000 + b"]}"],
 )
-def test_a_spoiled_note_is_as_none(content: bytes, tmp_path: Path) -> None:
-    of(tmp_path).note("a", "startup")
+def test_damaged_session_file_counts_as_missing(content: bytes, tmp_path: Path) -> None:
+    of(tmp_path).record("a", "startup")
     (noted,) = (tmp_path / "agents").iterdir()
     noted.write_bytes(content)
-    assert of(tmp_path).current() is None
-    assert of(tmp_path).note("b", "clear") == B
+    assert of(tmp_path).load_current() is None
+    assert of(tmp_path).record("b", "clear") == B
 
 
-def test_a_link_in_the_place_of_a_note_is_not_followed(tmp_path: Path) -> None:
-    of(tmp_path).note("a", "startup")
+def test_link_instead_of_session_file_is_not_followed(tmp_path: Path) -> None:
+    of(tmp_path).record("a", "startup")
     (noted,) = (tmp_path / "agents").iterdir()
     elsewhere = tmp_path / "elsewhere"
     noted.rename(elsewhere)
     noted.symlink_to(elsewhere)
-    assert of(tmp_path).current() is None
-    name = tmp_path / "agents" / f"name-{key_of('ann')}"
+    assert of(tmp_path).load_current() is None
+    name = tmp_path / "agents" / f"name-{hash_session('ann')}"
     name.symlink_to(tmp_path / "made")
     with pytest.raises(OSError, match="symbolic link"):
-        of(tmp_path).take("ann")
+        of(tmp_path).lock_name("ann")
     assert not (tmp_path / "made").exists()
 
 
-def test_shells_between_a_host_and_its_hook_are_passed_over() -> None:
-    code = "from punchlist_apps.hosts.sessions import host_process; print(host_process())"
+def test_shells_between_host_and_hook_are_skipped() -> None:
+    code = "from punchlist_apps.hosts.sessions import find_host_process; print(find_host_process())"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
     direct = [sys.executable, "-c", code]
     shell = ["/bin/sh", "-c", f"{sys.executable} -c '{code}'; true"]
@@ -168,4 +168,4 @@ def test_shells_between_a_host_and_its_hook_are_passed_over() -> None:
 
 def test_without_a_process_table_there_is_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions.os, "getppid", lambda: 2**22 + 1)
-    assert host_process() is None
+    assert find_host_process() is None

@@ -20,7 +20,7 @@ z = 1
 """
 
 
-def test_the_table_joins_and_leaves_and_the_rest_keeps_its_bytes() -> None:
+def test_put_and_remove_keep_other_bytes() -> None:
     changed = tomltable.put(CONFIG, PATH, VALUES)
     assert changed.startswith(CONFIG)
     assert tomllib.loads(changed)["mcp_servers"]["punchlist"] == VALUES
@@ -29,7 +29,7 @@ def test_the_table_joins_and_leaves_and_the_rest_keeps_its_bytes() -> None:
     assert tomltable.remove(CONFIG, PATH) == CONFIG
 
 
-def test_an_older_table_of_ours_is_replaced_with_its_inner_tables() -> None:
+def test_older_own_table_is_replaced_with_subtables() -> None:
     old = CONFIG.replace(
         "[profiles.a]",
         '[mcp_servers."punchlist"] # ours\ncommand = "old"\n\n[mcp_servers.punchlist.env]\nA = "1"\n\n[profiles.a]',
@@ -43,7 +43,7 @@ def test_an_older_table_of_ours_is_replaced_with_its_inner_tables() -> None:
     assert "old" not in changed
 
 
-def test_what_stands_between_the_table_and_the_next_one_stays() -> None:
+def test_text_between_tables_stays() -> None:
     ours = tomltable.put("a = 1\n", PATH, VALUES)
     added = '\n# the next one\n[mcp_servers.other]\ncommand = "y"\n'
     assert tomltable.remove(ours + added, PATH) == "a = 1\n" + added
@@ -55,7 +55,7 @@ def test_an_empty_file_gets_the_table_alone() -> None:
 
 
 @pytest.mark.parametrize(("text", "line"), [("a = \n", 1), ("a = 1\n[b\n", 2), ("a = 1\na = 2\n", 2)])
-def test_a_file_that_cannot_be_read_names_its_line(text: str, line: int) -> None:
+def test_parse_error_has_line(text: str, line: int) -> None:
     with pytest.raises(tomltable.TomlError) as caught:
         tomltable.put(text, PATH, VALUES)
     assert caught.value.line == line
@@ -71,6 +71,6 @@ def test_a_file_that_cannot_be_read_names_its_line(text: str, line: int) -> None
         "mcp_servers = 3\n",
     ],
 )
-def test_what_cannot_be_changed_safely_is_refused(text: str) -> None:
+def test_unsafe_change_is_rejected(text: str) -> None:
     with pytest.raises(tomltable.TomlError, match="by hand"):
         tomltable.put(text, PATH, VALUES)

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from punchlist import Client, connect
-from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
@@ -22,7 +22,7 @@ require_package("mcp")
 mcp: Any = import_module("mcp")
 
 
-def session_of(name: str | None) -> dict[str, str]:
+def get_session(name: str | None) -> dict[str, str]:
     return environment(name, PUNCHLIST_CONVERSATION="work")
 
 
@@ -51,7 +51,7 @@ async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = 
         async with AsyncExitStack() as stack:
             servers = [
                 mcp.StdioServerParameters(
-                    command=sys.executable, args=server_arguments(daemon, *more), env=session_of(name)
+                    command=sys.executable, args=server_arguments(daemon, *more), env=get_session(name)
                 )
                 for name in names
             ]
@@ -74,7 +74,7 @@ async def test_two_sessions_of_a_host_are_two_agents(daemon: Spawned, client: Cl
         assert "#2 done.\nNow #3" in await call_tool(b, result="by B")
         assert "Others changed #2, #3" in await call_tool(a, result="by A")
         done = {task.id: (task.result_summary, task.owner) for task in client.conversation("work").list()}
-    assert done["1"] == ("by A", agent_name(HOST, key_of("a")))
+    assert done["1"] == ("by A", build_agent_name(HOST, hash_session("a")))
     assert done["2"][0] == "by B"
     assert done["2"][1].startswith(f"{HOST}/")
     assert done["2"][1] != done["1"][1]
@@ -86,7 +86,7 @@ async def test_a_sessions_hooks_and_its_server_are_one_agent(daemon: Spawned, cl
     async with sessions(daemon, "a", "b") as (a, b):
         await call_tool(a)
         assert run_hook(daemon, "a", hook_event_name="UserPromptSubmit") == ""
-        assert '#1 "one" taken by claude-code/' in run_hook(daemon, "b", hook_event_name="UserPromptSubmit")
+        assert '#1 "one" claimed by claude-code/' in run_hook(daemon, "b", hook_event_name="UserPromptSubmit")
         assert run_hook(daemon, "b", hook_event_name="Stop") == ""
         assert '#1 \\"one\\"' in run_hook(daemon, "a", hook_event_name="Stop")
         await call_tool(b)
@@ -102,7 +102,10 @@ async def test_server_follows_clear_and_resume(daemon: Spawned, client: Client) 
         assert "You are at it already.\nNow #1" in await call_tool(a)
         run_hook(daemon, "older", hook_event_name="SessionStart", source="resume")
         assert "Now #2" in await call_tool(a)
-    assert owners(client) == {"1": agent_name(HOST, key_of("a")), "2": agent_name(HOST, key_of("older"))}
+    assert owners(client) == {
+        "1": build_agent_name(HOST, hash_session("a")),
+        "2": build_agent_name(HOST, hash_session("older")),
+    }
 
 
 async def test_restarted_server_continues_its_task(daemon: Spawned, client: Client) -> None:
@@ -132,7 +135,7 @@ async def test_second_server_of_same_name_is_rejected(daemon: Spawned, client: C
 @pytest.mark.parametrize("name", ["", "a\x1b[2J", "x" * 129])
 def test_unprintable_name_is_rejected_at_start(name: str, daemon: Spawned) -> None:
     server = command(daemon, "agent", "mcp", "--actor", name)
-    ran = subprocess.run(server, stdin=subprocess.DEVNULL, env=session_of(None), capture_output=True, check=False)
+    ran = subprocess.run(server, stdin=subprocess.DEVNULL, env=get_session(None), capture_output=True, check=False)
     assert ran.returncode == 2
     assert b"invalid --actor; use 1 to 128 characters" in ran.stderr
     assert b"\x1b" not in ran.stderr
@@ -190,7 +193,7 @@ def test_request_sent_twice_runs_once(daemon: Spawned, client: Client) -> None:
     ]
     server = command(daemon, "agent", "mcp")
     with subprocess.Popen(
-        server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=session_of("a"), text=True
+        server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=get_session("a"), text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

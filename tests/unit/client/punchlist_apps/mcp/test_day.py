@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository, worktree
@@ -92,7 +92,7 @@ class Day:
         )
         info = mcp.types.Implementation(name="claude-code", version="2")
         async with mcp.Client(server, client_info=info) as client:
-            yield Window(client, agent_name("claude-code", key_of(session)), pid)
+            yield Window(client, build_agent_name("claude-code", hash_session(session)), pid)
 
 
 class Window:

@@ -16,7 +16,7 @@ import anyio.to_thread
 import pytest
 
 from punchlist import Client, connect
-from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_schemas.things import SettingsPatch, Task
 from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
@@ -289,7 +289,7 @@ def test_agents_are_listed_with_what_they_do(daemon: Spawned, client: Client, wi
     window = windows("a")
     window.call()
     (agent,) = [one for one in client.call("agent.list")["agents"] if one["name"] != "zed"]
-    assert agent["name"] == agent_name(HOST, key_of("a"))
+    assert agent["name"] == build_agent_name(HOST, hash_session("a"))
     assert agent["host"] == HOST
     assert Path(agent["directory"]) == daemon.directory.resolve()
     assert agent["branch"] == "topic"

@@ -22,7 +22,7 @@ import httpx2
 import mcp
 from mcp.client.streamable_http import streamable_http_client
 
-from punchlist_apps.common.http.connections import Places
+from punchlist_apps.common.http.connections import ConnectionSlots
 from punchlist_apps.mcp.server import Setup, build
 
 ANN, BOB, CAROL = "ann-" * 8, "bob-" * 8, "carol-" * 8
@@ -77,7 +77,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
     table.write_text(json.dumps({ANN: ["ann"], BOB: ["bob"], CAROL: "*"}))
     grants = UsersFile(str(table))
     limits: dict[str, Any] = {"max_sessions": MOST, **getattr(request, "param", {})}
-    places = Places(PLACES, lambda token: grants.find_grant(token) is not None)
+    places = ConnectionSlots(PLACES, lambda token: grants.find_grant(token) is not None)
     with anyio.fail_after(60):
         async with (
             running_daemon(tmp_path) as daemon,

@@ -21,7 +21,7 @@ mcp: Any = import_module("mcp")
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from punchlist_apps.common.http.connections import Places
+from punchlist_apps.common.http.connections import ConnectionSlots
 from punchlist_apps.mcp.server import Setup, build
 
 Script = list[tuple[str, str, dict[str, Any]]]
@@ -69,7 +69,7 @@ async def connect_in_process(client: AsyncClient, setup: Setup) -> AsyncGenerato
 @asynccontextmanager
 async def connect_over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[str, Any]]:
     """Two agents with sessions of one server."""
-    async with mcp_over_http(build(client, setup), places=Places(8, lambda _token: True)) as port:
+    async with mcp_over_http(build(client, setup), places=ConnectionSlots(8, lambda _token: True)) as port:
         url = f"http://127.0.0.1:{port}/mcp"
         async with (
             httpx2.AsyncClient() as one,

@@ -151,7 +151,7 @@ def test_an_unusable_table_is_reported_once(users_file: Path, capsys: pytest.Cap
     users_file.unlink()
     assert table.find_grant(ANN.encode()) is None
     exposed, missing = capsys.readouterr().err.splitlines()
-    assert exposed.startswith("punch: no client is let in: ") and exposed.endswith("chmod 600")
+    assert exposed.startswith("punch: all clients are rejected: ") and exposed.endswith("chmod 600")
     assert f"{users_file} can't be read (No such file or directory)" in missing
 
 

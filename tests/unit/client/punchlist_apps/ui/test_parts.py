@@ -5,7 +5,7 @@ import pytest
 
 from punchlist.base.text import is_safe
 from punchlist.base.tree import find_open_parents
-from punchlist_apps.common.terminal.render import cells
+from punchlist_apps.common.terminal.render import count_columns
 from punchlist_apps.common.terminal.style import ASCII_GLYPHS, UNICODE_GLYPHS
 from punchlist_apps.ui.detail import draw_dependencies, draw_detail
 from punchlist_apps.ui.filters import build_list_test, build_task_test
@@ -90,7 +90,7 @@ def test_progress_bar_shows_all_with_constant_width() -> None:
     for _ in range(200):
         counts = Counts(**{name: random.randrange(60) for name in ("pending", "completed", "failed", "in_progress")})
         parts = dict(draw_progress(counts))
-        assert sum(cells(part) for part in parts.values()) == 10
+        assert sum(count_columns(part) for part in parts.values()) == 10
         if sum((counts.completed, counts.failed, counts.in_progress)) and counts.completed:
             assert parts["completed"]
 

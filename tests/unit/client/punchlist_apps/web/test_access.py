@@ -83,7 +83,7 @@ async def test_list_link_cannot_attach_sessions(web: Web) -> None:
 
 
 async def test_data_requires_a_token(web: Web) -> None:
-    token, ticket = web.token, web.keys.ticket()
+    token, ticket = web.token, web.keys.issue_ticket()
     for credentials in (
         None,
         "",
@@ -101,7 +101,7 @@ async def test_data_requires_a_token(web: Web) -> None:
 
 
 async def test_ticket_works_once(web: Web) -> None:
-    ticket = web.keys.ticket()
+    ticket = web.keys.issue_ticket()
     session = await web.ask("POST", "/api/session", {"ticket": ticket}, Authorization=None)
     assert (session.status, session.value["scope"]["mode"]) == (200, "rw")
     listed = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")

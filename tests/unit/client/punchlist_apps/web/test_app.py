@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from punchlist_apps.common.http.problem import OWN, STATUS, Problem
+from punchlist_apps.common.http.problem import HTTP_ERRORS, STATUS, Problem
 from punchlist_apps.web.routes import ROUTES, UNROUTED
 from punchlist_schemas.errors import ERRORS
 from punchlist_schemas.methods import METHODS
@@ -33,9 +33,9 @@ def test_every_method_has_a_route_or_reason() -> None:
 
 def test_every_error_kind_has_a_status() -> None:
     assert set(STATUS) == set(ERRORS)
-    assert not set(OWN) & set(ERRORS)
-    for kind in (*STATUS, *OWN):
-        status, headers, body = Problem(kind, "why").answer()
+    assert not set(HTTP_ERRORS) & set(ERRORS)
+    for kind in (*STATUS, *HTTP_ERRORS):
+        status, headers, body = Problem(kind, "why").build_response()
         value = json.loads(body)
         assert (value["type"], value["status"], value["kind"]) == (f"urn:punchlist:{kind}", status, kind)
         assert dict(headers)[b"content-type"] == b"application/problem+json"

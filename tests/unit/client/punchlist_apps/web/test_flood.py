@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from punchlist_apps.common.http.connections import MOST
+from punchlist_apps.common.http.connections import MAX_CONNECTIONS
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.flood import flood
 from punchlist_testing.terminal import command, environment
@@ -47,10 +47,10 @@ class Server(NamedTuple):
         return time.monotonic() - started
 
 
-@pytest.fixture(scope="module", params=[64, pytest.param(MOST, marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[64, pytest.param(MAX_CONNECTIONS, marks=pytest.mark.long)])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    limit = FEW if request.param < MOST else hard
+    limit = FEW if request.param < MAX_CONNECTIONS else hard
     with spawned_daemon(tmp_path_factory.mktemp("flood")) as daemon:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]

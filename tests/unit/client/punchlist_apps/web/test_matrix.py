@@ -305,7 +305,7 @@ def make_token(world: World, column: str) -> str | None:
         return None
     if column == "owner":
         return f"Bearer {world.web.token}"
-    return f"Bearer {world.web.session_of(-1 if column == 'expired' else 10_000, **scope)}"
+    return f"Bearer {world.web.get_session(-1 if column == 'expired' else 10_000, **scope)}"
 
 
 async def send(web: Web, verb: str, path: str, data: bytes, token: str | None) -> Answer:
@@ -345,7 +345,7 @@ async def exercise(world: World, log: AsyncClient, row: str, column: str) -> tup
     verb, path = row.split()[:2]
     thread, turn = world.threads[target]
     values = {"conversation": target, "name": "app.js", "key": "k", "thread": thread, "turn": turn}
-    values |= {"session": make_id(), "fresh": make_id(), "ticket": world.web.keys.ticket()}
+    values |= {"session": make_id(), "fresh": make_id(), "ticket": world.web.keys.issue_ticket()}
     values["user"] = "ann" if column == "ann" else "bob"
     await add_task(world, target, values)
     if request.prepare is not None:

@@ -16,7 +16,7 @@ import pytest
 from punchlist.base.dates import is_late
 from punchlist.base.text import safe, safe_block
 from punchlist.base.tree import as_tree
-from punchlist_apps.common.terminal.render import shared_note, since, state_of
+from punchlist_apps.common.terminal.render import format_shared_note, format_short_duration, get_display_state
 from punchlist_apps.web.files import PAGE
 from punchlist_packages import words
 from punchlist_testing.optional import NODE
@@ -133,8 +133,8 @@ def test_page_and_command_line_words_match() -> None:
     ]
     times = [0, 999, 59_999, 60_000, 3_599_999, 3_600_000, 86_400_000, -5]
     assert run_in_node({"states": tasks}, {"since": times}) == [
-        [state_of(task) for task in tasks],
-        [since(time) for time in times],
+        [get_display_state(task) for task in tasks],
+        [format_short_duration(time) for time in times],
     ]
 
 
@@ -171,7 +171,7 @@ def test_page_and_command_line_describe_shared_lists_alike() -> None:
     assert run_in_node(
         {"notes": notes}, {"push": push}, {"shared": 0}, {"push": {**push, "shared": None}}, {"shared": 0}
     ) == [
-        [shared_note(note) for note in notes],
+        [format_shared_note(note) for note in notes],
         True,
         notes[1],
         True,

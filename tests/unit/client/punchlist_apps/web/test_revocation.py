@@ -94,7 +94,7 @@ async def expire(web: Web, patch: pytest.MonkeyPatch) -> None:
 async def expire_under_a_clock_set_back(web: Web, patch: pytest.MonkeyPatch) -> None:
     now, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC)
     patch.setattr(module.time, "time", lambda: now - 1_000)
-    patch.setattr(module, "_uptime_s", lambda: up + 10 * 86_400)
+    patch.setattr(module, "_get_uptime_s", lambda: up + 10 * 86_400)
 
 
 async def delete(web: Web, patch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ async def test_every_revocation_ends_streams(
     web: Web, monkeypatch: pytest.MonkeyPatch, end: Callable[..., Awaitable[None]]
 ) -> None:
     await web.ask("PUT", PLAN, {})
-    token = web.session_of(100)
+    token = web.get_session(100)
     stream = await open_stream(web, "feed", token)
     await end(web, monkeypatch)
     await assert_ended(web, stream, "feed")
@@ -169,7 +169,7 @@ async def test_revoked_token_stops_its_turn(tmp_path: Path) -> None:
 
 async def test_other_tokens_keep_their_streams(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     await web.ask("PUT", PLAN, {})
-    short, long = [await open_stream(web, "feed", web.session_of(seconds)) for seconds in (100, 10_000)]
+    short, long = [await open_stream(web, "feed", web.get_session(seconds)) for seconds in (100, 10_000)]
     await expire(web, monkeypatch)
     await assert_ended(web, short, "feed")
     await web.ask("POST", f"{PLAN}/tasks", {"title": "goes on"})

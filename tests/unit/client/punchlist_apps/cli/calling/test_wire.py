@@ -94,7 +94,7 @@ def test_a_silent_daemon_costs_one_timeout(tmp_path: Path, monkeypatch: pytest.M
 def test_an_unanswered_change_is_repeated_once_with_its_key(tmp_path: Path) -> None:
     with scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer:
         assert wire.call(Target(peer.socket), "task.add", {"title": "t"}, writes=True) is None
-        assert [wire.taken_key(), wire.taken_key()] == [peer.seen[0]["params"]["key"], None]
+        assert [wire.take_key(), wire.take_key()] == [peer.seen[0]["params"]["key"], None]
 
 
 def test_no_change_is_sent_to_another_build(tmp_path: Path) -> None:

@@ -263,11 +263,14 @@ def test_missing_extra_of_space_is_reported_with_command(
         "ok",
         "not installed: ui, shared, postgres, chat-sdk, chatkit, uvloop",
     )
-    assert missing["advice"] == f"to install one, such as shared: {extras.install('shared')}"
+    assert missing["advice"] == f"to install one, such as shared: {extras.build_install_command('shared')}"
     (home / "data").mkdir(exist_ok=True)
     (home / "data/spaces.json").write_text(json.dumps({"spaces": [{"name": "team", "urls": [address]}]}))
     result = finding(run("doctor", "--json"), f"extra {extra}")
-    assert (result["state"], result["advice"]) == ("warn", f"{extras.install(extra)}; then: punch daemon stop")
+    assert (result["state"], result["advice"]) == (
+        "warn",
+        f"{extras.build_install_command(extra)}; then: punch daemon stop",
+    )
     (home / "data/spaces.json").unlink()
     monkeypatch.setenv("PUNCHLIST_SPACE", f"{address}/team")
     assert finding(run("doctor", "--json"), f"extra {extra}")["state"] == "warn"

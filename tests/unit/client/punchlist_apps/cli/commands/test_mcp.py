@@ -28,7 +28,7 @@ def test_missing_extra_is_reported_with_command(run: Any, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, module, None)
     outcome = run("agent", "mcp")
     assert outcome.code == 78
-    assert outcome.err == f"error: {extras.MISSING}\n  {extras.install()}\n"
+    assert outcome.err == f"error: {extras.MISSING}\n  {extras.build_install_command()}\n"
 
 
 @pytest.mark.usefixtures("home")
@@ -50,7 +50,7 @@ def test_an_unusable_token_is_reported(home: Path) -> None:
     with spawned("agent", "mcp", "--http", "--port", port, "--token-file", str(token)) as server:
         assert server.stderr is not None
         assert server.stderr.readline() == (
-            f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}\n"
+            f"punch: all clients are rejected: other users may read or write {token}; chmod 600 {token}\n"
         )
 
 

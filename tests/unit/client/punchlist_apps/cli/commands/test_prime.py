@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from punchlist import connect
-from punchlist_apps.hosts.sessions import agent_name, key_of
+from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_testing.daemon import Running
 from punchlist_testing.repositories import repository, worktree
 
 SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
-AGENT = agent_name("claude-code", key_of(SESSION))
+AGENT = build_agent_name("claude-code", hash_session(SESSION))
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def test_sessions_see_only_changes_by_others(punch: Any) -> None:
         hook(punch, "SessionStart", session, source="startup")
     punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
     assert hook(punch, "UserPromptSubmit").out == ""
-    assert f'"Write" taken by {AGENT}' in hook(punch, "UserPromptSubmit", "another").out
+    assert f'"Write" claimed by {AGENT}' in hook(punch, "UserPromptSubmit", "another").out
     assert hook(punch, "Stop", "another").out == ""
     assert '#1 "Write"' in hook(punch, "Stop").json["reason"]
 

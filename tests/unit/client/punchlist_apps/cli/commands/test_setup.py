@@ -132,7 +132,7 @@ def test_allow_permits_tools_without_question(run: Any, home: Path) -> None:
 
 def test_claude_code_tasks_are_copied_until_removed(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    monkeypatch.setattr(autostart, "ensure", lambda socket, data_dir: started.append(data_dir))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(autostart, "ensure_running", lambda socket, data_dir: started.append(data_dir))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     config = Config(str(home / "data"))
     outcome = run("setup", "claude-code", "--tasks")
     assert outcome.code == 0

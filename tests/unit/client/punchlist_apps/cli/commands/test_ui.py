@@ -14,7 +14,7 @@ def test_missing_extra_is_reported_with_command(run: Any, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "textual", None)
     outcome = run("ui")
     assert outcome.code == 78
-    assert outcome.err == f"error: {extras.UI_MISSING}\n  {extras.install('ui')}\n"
+    assert outcome.err == f"error: {extras.UI_MISSING}\n  {extras.build_install_command('ui')}\n"
 
 
 def test_missing_terminal_is_reported_with_advice(run: Any) -> None:

@@ -42,7 +42,7 @@ def test_link_signs_in_one_browser_with_scope(run: Any, home: Path) -> None:
         f"the new secret for scripts is in {token}",
     ]
     assert token.read_text() != secret
-    assert keys.redeem(again) is None and keys.scope(session.token.encode()) is None
+    assert keys.redeem(again) is None and keys.read_scope(session.token.encode()) is None
 
 
 def test_link_to_unserved_port_is_noted(run: Any) -> None:
@@ -71,7 +71,7 @@ def test_missing_extra_is_reported_with_command(run: Any, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "starlette", None)
     outcome = run("web")
     assert outcome.code == 78
-    assert outcome.err == f"error: {extras.WEB_MISSING}\n  {extras.install('web')}\n"
+    assert outcome.err == f"error: {extras.WEB_MISSING}\n  {extras.build_install_command('web')}\n"
 
 
 @pytest.mark.usefixtures("daemon")

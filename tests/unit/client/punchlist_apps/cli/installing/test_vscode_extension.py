@@ -80,7 +80,7 @@ def test_options_of_other_hosts_are_rejected_for_vscode(run: Any, option: tuple[
 
 def test_a_missing_extension_names_the_build_command(run: Any, vsix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vsix.unlink()
-    monkeypatch.setattr(extras, "source_directory", lambda: None)
+    monkeypatch.setattr(extras, "find_source_directory", lambda: None)
     outcome = run("setup", "vscode-extension")
     assert outcome.code == 78
     missing = f"{PACKAGE} is not part of this installation"
@@ -94,8 +94,8 @@ def test_an_installation_from_a_checkout_names_both_commands(
     vsix.unlink()
     (checkout := home / "my clone").mkdir()
     (checkout / "Makefile").touch()
-    monkeypatch.setattr(extras, "source_directory", lambda: str(checkout))
-    monkeypatch.setattr(extras, "reinstall", lambda: "uv tool install x")
+    monkeypatch.setattr(extras, "find_source_directory", lambda: str(checkout))
+    monkeypatch.setattr(extras, "build_reinstall_command", lambda: "uv tool install x")
     assert f": make -C '{checkout}' vscode && uv tool install x\n" in run("setup", "vscode-extension").err
 
 

@@ -1,4 +1,4 @@
-"""The bounds of the HTTP server, with real sockets."""
+"""Limits of the HTTP server, with real sockets."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
-from punchlist_apps.common.http.connections import Places, most_places
-from punchlist_apps.common.http.server import Server, http_server
+from punchlist_apps.common.http.connections import ConnectionSlots, raise_connection_limit
+from punchlist_apps.common.http.server import Server, build_server
 from punchlist_testing.terminal import environment
 
 OK = b"HTTP/1.1 200 OK"
@@ -23,11 +23,11 @@ OK = b"HTTP/1.1 200 OK"
 LARGE = 8 << 20
 
 begun = list[str]()
-"""The paths of the requests that the application was called for."""
+"""Paths of the requests that reached the application."""
 
 
 async def reply(scope: Any, receive: Any, send: Any) -> None:
-    """An application: the answer of /wait begins and has no end, /body takes a body, /NUMBER sends one of this size."""
+    """Application: /wait responds without an end, /body reads a body, /NUMBER sends a body of this size."""
     begun.append(scope["path"])
     if scope["path"] == "/wait":
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -44,8 +44,8 @@ async def reply(scope: Any, receive: Any, send: Any) -> None:
 class Site:
     """A served application and its clients."""
 
-    def __init__(self, port: int, places: Places, server: Server, stack: AsyncExitStack) -> None:
-        self.port, self.places, self.server, self._stack = port, places, server, stack
+    def __init__(self, port: int, slots: ConnectionSlots, server: Server, stack: AsyncExitStack) -> None:
+        self.port, self.slots, self.server, self._stack = port, slots, server, stack
 
     async def connect(self, text: bytes = b"") -> Any:
         stream = await self._stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", self.port))
@@ -57,7 +57,7 @@ class Site:
         return await self.connect(asked(path, token))
 
     async def hold(self, token: str = "") -> Any:
-        """A request that is being answered from now on."""
+        """Send a request, and wait until its response has started."""
         stream = await self.ask("/wait", token)
         assert (await stream.receive()).startswith(OK)
         return stream
@@ -75,7 +75,7 @@ HALF_BODY = b"POST /body HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ann\r\nCon
 
 
 async def is_open(stream: Any) -> bool:
-    """Whether a connection that nothing is sent on has not been ended by now."""
+    """Return whether a silent connection is still open."""
     with anyio.move_on_after(0.05) as patience:
         assert await ended(stream)
     return patience.cancelled_caught
@@ -92,47 +92,48 @@ async def ended(stream: Any) -> bool:
 
 @pytest.fixture(autouse=True)
 def descriptors() -> Iterator[None]:
-    """Client and server share this process: together they need more descriptors than most users have by default."""
+    """Raise the limit of descriptors, since client and server share this process."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most_places()  # raises the limit
+    raise_connection_limit()
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.fixture
 async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
-    places = Places(is_valid=lambda token: token in (b"ann", b"bob"), **getattr(request, "param", {"most": 4}))
+    limits = getattr(request, "param", {"maximum": 4})
+    slots = ConnectionSlots(is_valid=lambda token: token in (b"ann", b"bob"), **limits)
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-    server = http_server(reply, places)
+    server = build_server(reply, slots)
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, [listener])
         async with AsyncExitStack() as stack:
-            made = Site(listener.getsockname()[1], places, server, stack)
+            made = Site(listener.getsockname()[1], slots, server, stack)
             assert (await made.get()).startswith(OK)
             yield made
         server.should_exit = True
 
 
-async def test_a_thousand_idle_connections_keep_nobody_out(site: Site) -> None:
+async def test_thousand_idle_connections_block_no_client(site: Site) -> None:
     first = await site.connect()
     for _ in range(1_000):
         await site.connect()
     assert (await site.get()).startswith(OK)
     assert await ended(first)
-    assert site.places.taken <= site.places.most
+    assert site.slots.count <= site.slots.maximum
 
 
 FEW = 700
 SERVER = f"""
 import asyncio, resource, socket
 resource.setrlimit(resource.RLIMIT_NOFILE, ({FEW}, {FEW}))
-from punchlist_apps.common.http.server import http_server
+from punchlist_apps.common.http.server import build_server
 async def reply(scope, receive, send):
     await send({{"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}})
     await send({{"type": "http.response.body", "body": b"ok"}})
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
-asyncio.run(http_server(reply).serve([listener]))
+asyncio.run(build_server(reply).serve([listener]))
 """
 
 
@@ -142,8 +143,8 @@ def _ask(port: int) -> None:
         assert link.recv(100).startswith(OK)
 
 
-def test_a_flood_of_connections_keeps_nobody_out_of_a_server_with_few_descriptors() -> None:
-    """They come faster than the server can close them; what it accepts in one turn must leave it some."""
+def test_flood_does_not_exhaust_few_descriptors() -> None:
+    """The server must not accept all its descriptors in one turn of the loop."""
     with (
         ExitStack() as stack,
         subprocess.Popen(
@@ -164,7 +165,7 @@ def test_a_flood_of_connections_keeps_nobody_out_of_a_server_with_few_descriptor
         assert process.stderr.read() == b""
 
 
-async def test_a_stranger_gets_one_answer(site: Site) -> None:
+async def test_stranger_gets_one_response(site: Site) -> None:
     for text in (asked() * 3, asked("/", "eve") * 3):
         stream = await site.connect(text)
         answers = b""
@@ -174,20 +175,20 @@ async def test_a_stranger_gets_one_answer(site: Site) -> None:
         assert answers.count(OK) == 1 and b"connection: close" in answers
 
 
-async def test_a_stranger_gives_way_whatever_it_does(site: Site) -> None:
+async def test_busy_stranger_is_evicted_too(site: Site) -> None:
     busy = [await site.hold() for _ in range(4)]
     assert (await site.get()).startswith(OK)
     assert await ended(busy[0])
 
 
-async def test_strangers_take_no_place_of_a_token(site: Site) -> None:
+async def test_strangers_evict_no_token_holder(site: Site) -> None:
     waiting = [await site.hold("ann") for _ in range(3)]
     for _ in range(20):
         assert (await site.get()).startswith(OK)
     assert [await is_open(each) for each in waiting] == [True] * 3
 
 
-async def test_a_newer_request_without_a_token_makes_a_stranger(site: Site) -> None:
+async def test_request_without_token_makes_connection_a_stranger(site: Site) -> None:
     stream = await site.ask("/", "ann")
     await stream.receive()
     await stream.send(asked("/wait", "eve"))
@@ -197,15 +198,15 @@ async def test_a_newer_request_without_a_token_makes_a_stranger(site: Site) -> N
     assert await ended(stream)
 
 
-@pytest.mark.parametrize("site", [{"most": 8}], indirect=True)
-async def test_the_token_with_most_connections_gives_way(site: Site) -> None:
+@pytest.mark.parametrize("site", [{"maximum": 8}], indirect=True)
+async def test_token_with_most_connections_loses_one(site: Site) -> None:
     bobs = [await site.hold("bob") for _ in range(6)]
     anns = [await site.hold("ann") for _ in range(3)]
     assert [await is_open(each) for each in anns] == [True] * 3
     assert [await is_open(each) for each in bobs] == [True] * 3 + [False] * 3, "what has begun first is finished"
 
 
-async def test_an_idle_connection_gives_way_before_a_busy_one(site: Site) -> None:
+async def test_idle_connection_is_evicted_before_busy_one(site: Site) -> None:
     busy = await site.hold("ann")
     idle = await site.ask("/", "ann")
     await idle.receive()
@@ -214,7 +215,7 @@ async def test_an_idle_connection_gives_way_before_a_busy_one(site: Site) -> Non
     assert [await is_open(each) for each in (busy, *more)] == [True] * 3
 
 
-async def test_what_has_no_place_is_not_begun(site: Site) -> None:
+async def test_evicted_connection_starts_no_request(site: Site) -> None:
     for _ in range(3):
         await site.hold("ann")
     begun.clear()
@@ -222,8 +223,8 @@ async def test_what_has_no_place_is_not_begun(site: Site) -> None:
     assert not begun
 
 
-async def test_a_stranger_hears_the_answer_to_half_a_body(site: Site) -> None:
-    """Closed in the middle of a body, a connection is reset, and the answer may be lost."""
+async def test_stranger_with_partial_body_gets_response(site: Site) -> None:
+    """Closing within a body resets the connection, and the response may be lost."""
     stream = await site.connect(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n")
     assert (await stream.receive()).startswith(OK)
     await stream.send(bytes(300_000))
@@ -232,14 +233,14 @@ async def test_a_stranger_hears_the_answer_to_half_a_body(site: Site) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "ann"])
-@pytest.mark.parametrize("site", [{"stall_s": 0.2, "most": 100}], indirect=True)
+@pytest.mark.parametrize("site", [{"stall_s": 0.2, "maximum": 100}], indirect=True)
 async def test_a_peer_that_reads_nothing_is_disconnected(token: str, site: Site) -> None:
-    """Whatever of an answer the kernel has no room for, be it a few bytes."""
+    """This holds even if only a few bytes of the response are left."""
     sizes = (LARGE, *range(64 << 10, 1 << 20, 15_000))
     texts = [asked(f"/{size}", token).replace(b"Host", b"Connection: close\r\nHost") for size in sizes]
     streams = [await site.connect(text) for text in texts]
     with anyio.fail_after(30):
-        while site.places.taken:  # noqa: ASYNC110 - a client that reads nothing isn't told
+        while site.slots.count:  # noqa: ASYNC110 - a client that reads nothing isn't told
             await anyio.sleep(0.01)
     received = 0
     with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
@@ -265,7 +266,7 @@ async def test_a_slow_reader_gets_everything(site: Site) -> None:
 
 
 @pytest.mark.parametrize("site", [{"stall_s": 0.05, "arrival_s": 0.05}], indirect=True)
-async def test_a_quiet_answer_is_no_stall(site: Site) -> None:
+async def test_silent_response_is_not_a_stall(site: Site) -> None:
     waiting = await site.hold("ann")
     with anyio.move_on_after(0.3) as patience:
         await ended(waiting)
@@ -278,7 +279,7 @@ async def test_a_quiet_answer_is_no_stall(site: Site) -> None:
     [b"", b"GET / HTTP/1.1\r\nHo", HALF_BODY, asked("/", "ann") + HALF_BODY],
     ids=["nothing", "half a head", "half a body", "half a body in advance"],
 )
-async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(text: bytes, site: Site) -> None:
+async def test_slow_request_times_out(text: bytes, site: Site) -> None:
     stream = await site.connect(text)
     with anyio.fail_after(30):
         while not await ended(stream):
@@ -286,7 +287,7 @@ async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(text: 
     assert (await site.get()).startswith(OK)
 
 
-async def test_what_is_sent_leaves_at_once(site: Site) -> None:
+async def test_response_is_sent_immediately(site: Site) -> None:
     await site.ask("/", "ann")
     [connection] = site.server.server_state.connections
     served = connection.transport.get_extra_info("socket")
@@ -294,7 +295,7 @@ async def test_what_is_sent_leaves_at_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize("text", [b"nonsense\r\n\r\n", asked("/" + "x" * (1 << 17))], ids=["no HTTP", "too long"])
-async def test_what_is_no_request_is_refused_as_a_problem(text: bytes, site: Site) -> None:
+async def test_invalid_request_gets_a_problem(text: bytes, site: Site) -> None:
     stream = await site.connect(text)
     answer = b""
     with anyio.fail_after(30):

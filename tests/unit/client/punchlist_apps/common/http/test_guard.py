@@ -1,11 +1,11 @@
-"""Host × Origin × site × token × verb: every combination against a verdict reached independently of the code."""
+"""Every combination of Host, Origin, site, token and verb against an independently derived verdict."""
 
 from itertools import product
 from typing import Any
 
 import pytest
 
-from punchlist_apps.common.http.guard import SAFETY, Guard, bearer
+from punchlist_apps.common.http.guard import SECURITY_HEADERS, Guard, get_bearer_token
 
 HOSTS = {
     b"127.0.0.1:8322": True, b"localhost:8322": True, b"[::1]:8322": True, b"localhost": True, b"LOCALHOST:1": True,
@@ -13,7 +13,7 @@ HOSTS = {
     b"0x7f000001": False, b"0.0.0.0:8322": False, b"localhost.evil.example": False, b"[::ffff:127.0.0.1]": False,
     b"user@localhost": False, b"localhost:8322@evil.example": False, b"localhost:999999": False, b"127.1": False,
 }  # fmt: skip
-"""Host → whether it names the server; None of them twice."""
+"""Host → whether it is valid; None stands for two Host headers."""
 
 SITES = {None: True, b"same-origin": True, b"none": True, b"same-site": False, b"cross-site": False, b"x": False}
 
@@ -33,7 +33,7 @@ def origins(host: bytes) -> dict[bytes | None, bool]:
 
 @pytest.fixture
 async def verdicts(tmp_path: Any) -> Any:
-    """The guarded application itself, asked without a socket: what it answers to a head."""
+    """Return the guarded application's response to a request, without a socket."""
     reached: list[bool] = []
 
     async def inside(scope: Any, receive: Any, send: Any) -> None:
@@ -59,7 +59,7 @@ async def verdicts(tmp_path: Any) -> Any:
     return ask
 
 
-async def test_only_requests_that_a_page_of_ours_or_a_script_here_would_send_get_through(verdicts: Any) -> None:
+async def test_only_same_origin_requests_pass(verdicts: Any) -> None:
     rows = 0
     for host, (site, site_is_good) in product(HOSTS, SITES.items()):
         for origin, origin_is_good in origins(host).items():
@@ -72,13 +72,13 @@ async def test_only_requests_that_a_page_of_ours_or_a_script_here_would_send_get
                 status, reached, sent = await verdicts(headers)
                 expected = 200 if good else 403 if HOSTS[host] and second is None else 421
                 assert (status, reached) == (expected, good), headers
-                assert all(each in sent["headers"] for each in SAFETY)
+                assert all(each in sent["headers"] for each in SECURITY_HEADERS)
                 assert not any(name.startswith(b"access-control") for name, _ in sent["headers"])
                 rows += 1
     assert rows > 2_000, rows
 
 
-async def test_a_request_without_a_host_and_a_web_socket_are_refused(verdicts: Any) -> None:
+async def test_missing_host_and_web_sockets_are_rejected(verdicts: Any) -> None:
     assert (await verdicts([]))[:2] == (421, False)
     _, reached, sent = await verdicts([(b"host", b"localhost")], "websocket")
     assert (sent["type"], sent["code"], reached) == ("websocket.close", 1008, False)
@@ -86,7 +86,11 @@ async def test_a_request_without_a_host_and_a_web_socket_are_refused(verdicts: A
     assert (await verdicts(two))[:2] == (403, False)
 
 
-def test_blanks_around_a_token_count_nowhere() -> None:
-    assert bearer([(b"authorization", b"Bearer  token ")]) == b"token"
-    assert bearer([(b"Authorization", b"bearer token")]) == b"token"
-    assert bearer([(b"authorization", b"Basic token")]) == bearer([(b"authorization", b"Bearer token")] * 2) == b""
+def test_token_is_stripped() -> None:
+    assert get_bearer_token([(b"authorization", b"Bearer  token ")]) == b"token"
+    assert get_bearer_token([(b"Authorization", b"bearer token")]) == b"token"
+    assert (
+        get_bearer_token([(b"authorization", b"Basic token")])
+        == get_bearer_token([(b"authorization", b"Bearer token")] * 2)
+        == b""
+    )

@@ -1,4 +1,4 @@
-"""Tickets are good once and for a minute, sessions say what they allow, and a new secret ends all of them."""
+"""Tickets are valid once and for a minute, sessions contain their rights, and a new secret ends all."""
 
 import base64
 import json
@@ -22,63 +22,61 @@ def keys(secret: SecretFile, tmp_path: Path) -> Keys:
     return Keys(secret, tmp_path / "used")
 
 
-def test_a_ticket_is_redeemed_once_by_whichever_process(keys: Keys, secret: SecretFile, tmp_path: Path) -> None:
+def test_ticket_is_redeemed_by_one_process(keys: Keys, secret: SecretFile, tmp_path: Path) -> None:
     scope = Scope("ro", "plan", "ann")
-    ticket = keys.ticket(scope, 60)
+    ticket = keys.issue_ticket(scope, 60)
     other = Keys(secret, tmp_path / "used")
     session = keys.redeem(ticket)
     assert session is not None and session.scope == scope
-    assert keys.scope(session.token.encode()) == scope
+    assert keys.read_scope(session.token.encode()) == scope
     assert keys.redeem(ticket) is None
     assert other.redeem(ticket) is None
 
 
-def test_a_ticket_is_no_session_and_a_session_no_ticket(keys: Keys) -> None:
-    session = keys.redeem(keys.ticket())
+def test_tickets_and_sessions_are_not_interchangeable(keys: Keys) -> None:
+    session = keys.redeem(keys.issue_ticket())
     assert session is not None
-    assert keys.scope(keys.ticket().encode()) is None
+    assert keys.read_scope(keys.issue_ticket().encode()) is None
     assert keys.redeem(session.token) is None
 
 
-def test_a_ticket_is_good_for_a_minute_and_a_session_for_as_long_as_its_ticket_says(
-    keys: Keys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_tickets_and_sessions_expire(keys: Keys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     now = module.time.time()
-    late, session = keys.ticket(), keys.redeem(keys.ticket(session_s=100))
+    late, session = keys.issue_ticket(), keys.redeem(keys.issue_ticket(session_s=100))
     assert session is not None and abs(session.expires_at - (now + 100) * 1000) < 5_000
     monkeypatch.setattr(module.time, "time", lambda: now + module.TICKET_S + 1)
     assert keys.redeem(late) is None
-    assert keys.scope(session.token.encode()) == EVERYTHING
+    assert keys.read_scope(session.token.encode()) == EVERYTHING
     monkeypatch.setattr(module.time, "time", lambda: now + 3 * module.TICKET_S)
-    assert keys.scope(session.token.encode()) is None
+    assert keys.read_scope(session.token.encode()) is None
 
 
-def test_a_link_is_redeemed_once_whatever_the_clock_says(
+def test_link_is_redeemed_once_despite_clock_changes(
     keys: Keys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(module, "MOST_REDEEMED", 4)
-    now, ticket = module.time.time(), keys.ticket()
+    monkeypatch.setattr(module, "MAX_REDEEMED", 4)
+    now, ticket = module.time.time(), keys.issue_ticket()
     assert keys.redeem(ticket) is not None
     for later in range(400, 1_000, 100):
         monkeypatch.setattr(module.time, "time", lambda later=later: now + later)
-        assert keys.redeem(keys.ticket()) is not None, "newer links are taken"
+        assert keys.redeem(keys.issue_ticket()) is not None, "newer links are taken"
     assert len(os.listdir(tmp_path / "used")) == 4
     monkeypatch.setattr(module.time, "time", lambda: now)
     assert keys.redeem(ticket) is None
 
 
-def test_a_clock_that_goes_back_prolongs_no_token(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
-    session, ticket = keys.redeem(keys.ticket(session_s=100)), keys.ticket()
+def test_clock_set_back_does_not_prolong_tokens(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, ticket = keys.redeem(keys.issue_ticket(session_s=100)), keys.issue_ticket()
     assert session is not None
     now, up = module.time.time(), module.time.clock_gettime(module.time.CLOCK_MONOTONIC)
     monkeypatch.setattr(module.time, "time", lambda: now - 86_400)
-    assert keys.scope(session.token.encode()) == EVERYTHING
-    monkeypatch.setattr(module, "_uptime_s", lambda: up + 86_400)
-    assert keys.scope(session.token.encode()) is None and keys.redeem(ticket) is None
+    assert keys.read_scope(session.token.encode()) == EVERYTHING
+    monkeypatch.setattr(module, "_get_uptime_s", lambda: up + 86_400)
+    assert keys.read_scope(session.token.encode()) is None and keys.redeem(ticket) is None
 
 
-def test_what_was_not_signed_with_this_secret_is_nothing(keys: Keys, tmp_path: Path) -> None:
-    session = keys.redeem(keys.ticket(Scope("ro")))
+def test_tokens_of_other_secrets_are_rejected(keys: Keys, tmp_path: Path) -> None:
+    session = keys.redeem(keys.issue_ticket(Scope("ro")))
     assert session is not None
     body, _, signature = session.token.partition(".")
     claims = json.loads(base64.urlsafe_b64decode(body + "=="))
@@ -96,28 +94,30 @@ def test_what_was_not_signed_with_this_secret_is_nothing(keys: Keys, tmp_path: P
         f"{body}.{signature}=",
         "é.é",
     ):
-        assert keys.scope(wrong.encode()) is None, wrong
+        assert keys.read_scope(wrong.encode()) is None, wrong
         assert keys.redeem(wrong) is None
-    assert keys.scope(b"\xff\xfe.\x00") is None
-    assert strangers.scope(session.token.encode()) is None
-    assert strangers.redeem(keys.ticket()) is None
+    assert keys.read_scope(b"\xff\xfe.\x00") is None
+    assert strangers.read_scope(session.token.encode()) is None
+    assert strangers.redeem(keys.issue_ticket()) is None
 
 
 def test_a_new_secret_ends_all_links_and_sessions(keys: Keys, secret: SecretFile, tmp_path: Path) -> None:
-    session, ticket, old = keys.redeem(keys.ticket()), keys.ticket(), secret.value
+    session, ticket, old = keys.redeem(keys.issue_ticket()), keys.issue_ticket(), secret.value
     assert session is not None
     SecretFile(str(tmp_path / "web.token")).rotate()
     assert secret.value != old
-    assert keys.scope(session.token.encode()) is None and keys.redeem(ticket) is None and keys.scope(old) is None
-    assert keys.scope(secret.value) == EVERYTHING
+    assert (
+        keys.read_scope(session.token.encode()) is None and keys.redeem(ticket) is None and keys.read_scope(old) is None
+    )
+    assert keys.read_scope(secret.value) == EVERYTHING
     assert (tmp_path / "web.token").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("spoil", ["readable", "gone", "empty"])
-def test_a_secret_that_others_could_read_or_that_is_gone_lets_nobody_in(
+def test_exposed_or_missing_secret_rejects_all_tokens(
     keys: Keys, secret: SecretFile, tmp_path: Path, spoil: str
 ) -> None:
-    session, file = keys.redeem(keys.ticket()), tmp_path / "web.token"
+    session, file = keys.redeem(keys.issue_ticket()), tmp_path / "web.token"
     assert session is not None
     if spoil == "readable":
         file.chmod(0o640)
@@ -126,5 +126,5 @@ def test_a_secret_that_others_could_read_or_that_is_gone_lets_nobody_in(
     else:
         file.write_text("")
     assert secret.value == b"" and not secret.matches(b"")
-    assert keys.scope(session.token.encode()) is None and keys.scope(b"") is None
-    assert keys.redeem(keys.ticket()) is None
+    assert keys.read_scope(session.token.encode()) is None and keys.read_scope(b"") is None
+    assert keys.redeem(keys.issue_ticket()) is None

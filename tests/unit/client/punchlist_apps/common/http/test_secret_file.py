@@ -7,7 +7,7 @@ from punchlist_apps.common.http.secret_file import SecretFile
 Capture = pytest.CaptureFixture[str]
 
 
-def test_a_secret_is_made_for_its_owner_alone_and_a_new_one_counts_at_once(tmp_path: Path) -> None:
+def test_secret_is_private_and_rotation_is_immediate(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "token"
     secret = SecretFile(str(path))
     first = path.read_bytes().strip()
@@ -28,7 +28,7 @@ def test_an_unusable_secret_is_reported_once(tmp_path: Path, capsys: Capture) ->
     assert secret.value and capsys.readouterr().err == ""
     path.chmod(0o640)
     assert [secret.value, secret.matches(path.read_bytes().strip())] == [b"", False]
-    exposed = f"punch: no client is let in: other users may read or write {path}; chmod 600 {path}\n"
+    exposed = f"punch: all clients are rejected: other users may read or write {path}; chmod 600 {path}\n"
     assert capsys.readouterr().err == exposed
     path.chmod(0o600)
     assert secret.value and capsys.readouterr().err == ""

@@ -3,7 +3,16 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from punchlist_apps.common.terminal.argument_types import lease, milliseconds, past, point, port, positive, when, whole
+from punchlist_apps.common.terminal.argument_types import (
+    parse_duration,
+    parse_history_point,
+    parse_lease,
+    parse_past_time,
+    parse_port,
+    parse_positive,
+    parse_time,
+    parse_whole_number,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,62 +28,62 @@ from punchlist_apps.common.terminal.argument_types import lease, milliseconds, p
         ("5 minutes", 300_000),
     ],
 )
-def test_a_duration_has_a_unit_or_is_in_seconds(text: str, expected: int) -> None:
-    assert milliseconds(text) == expected
+def test_duration_without_unit_is_in_seconds(text: str, expected: int) -> None:
+    assert parse_duration(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1y", "m", "nan", "inf", "1e99", "5 moons", "1sm"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_invalid_duration_is_rejected(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="not a duration"):
-        milliseconds(text)
+        parse_duration(text)
 
 
-def test_a_time_that_was_and_a_time_to_come() -> None:
+def test_past_and_future_times_are_parsed() -> None:
     now = time.time() * 1000
     for text, behind in (("10m", 600_000), ("10 min ago", 600_000), ("2 hours ago", 7_200_000), ("1d", 86_400_000)):
-        assert abs(past(text) - (now - behind)) < 5_000, text
-    assert abs(when("in 2 hours").at - (now + 7_200_000)) < 5_000
-    assert past("yesterday") < past("today") <= now < when("tomorrow").at
-    assert past("2026-01-02 03:04") == when("2026-01-02 03:04").at
-    assert (point("12"), point("0")) == ((12, 0), (0, 0))
-    assert point("2026-01-02")[0] is None
+        assert abs(parse_past_time(text) - (now - behind)) < 5_000, text
+    assert abs(parse_time("in 2 hours").at - (now + 7_200_000)) < 5_000
+    assert parse_past_time("yesterday") < parse_past_time("today") <= now < parse_time("tomorrow").at
+    assert parse_past_time("2026-01-02 03:04") == parse_time("2026-01-02 03:04").at
+    assert (parse_history_point("12"), parse_history_point("0")) == ((12, 0), (0, 0))
+    assert parse_history_point("2026-01-02")[0] is None
     for text in ("", "soon", "10 ago", "2026-13-01"):
         with pytest.raises(ArgumentTypeError):
-            past(text if text != "10 ago" else "ten ago")
+            parse_past_time(text if text != "10 ago" else "ten ago")
 
 
-def test_a_refused_time_names_some_that_work() -> None:
+def test_error_for_time_gives_examples() -> None:
     with pytest.raises(ArgumentTypeError) as refused:
-        when("soon")
+        parse_time("soon")
     examples = str(refused.value).partition("write ")[2].replace(" or ", ", ").split(", ")
     assert len(examples) > 3
     for example in examples:
-        assert when(example.strip("'")).at, example
+        assert parse_time(example.strip("'")).at, example
 
 
-def test_a_count_begins_at_one() -> None:
-    assert positive("3") == 3
+def test_positive_number_starts_at_one() -> None:
+    assert parse_positive("3") == 3
     for text in ("0", "-1", "x", "1.5"):
         with pytest.raises(ArgumentTypeError):
-            positive(text)
+            parse_positive(text)
 
 
 def test_a_number_may_be_zero() -> None:
-    assert (whole("0"), whole("12")) == (0, 12)
+    assert (parse_whole_number("0"), parse_whole_number("12")) == (0, 12)
     for text in ("-1", "x", "1.5", ""):
         with pytest.raises(ArgumentTypeError, match="must be a whole number, 0 or more"):
-            whole(text)
+            parse_whole_number(text)
 
 
-def test_a_claim_lasts_a_second_to_a_day() -> None:
-    assert (lease("1s"), lease("24h")) == (1_000, 86_400_000)
+def test_claim_lasts_1_s_to_24_h() -> None:
+    assert (parse_lease("1s"), parse_lease("24h")) == (1_000, 86_400_000)
     for text in ("0", "999ms", "25h"):
         with pytest.raises(ArgumentTypeError, match="is not between 1s and 24h"):
-            lease(text)
+            parse_lease(text)
 
 
 def test_a_port_can_be_named_in_an_address() -> None:
-    assert (port("1"), port("65535")) == (1, 65_535)
+    assert (parse_port("1"), parse_port("65535")) == (1, 65_535)
     for text in ("0", "65536", "-1", "http", ""):
         with pytest.raises(ArgumentTypeError, match="not a port from 1 to 65535"):
-            port(text)
+            parse_port(text)

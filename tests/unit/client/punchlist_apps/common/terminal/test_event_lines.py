@@ -6,7 +6,7 @@ import pytest
 
 from punchlist_apps.common.terminal import event_lines
 from punchlist_apps.common.terminal.event_lines import EventFormatter
-from punchlist_apps.common.terminal.render import cells, moment
+from punchlist_apps.common.terminal.render import count_columns, format_time
 from punchlist_apps.common.terminal.style import Style
 from punchlist_schemas import events as e
 from punchlist_schemas.things import Gate, Link, Settings
@@ -18,7 +18,7 @@ def recorded(event: Any, **members: Any) -> dict[str, Any]:
 
 
 def told(event: Any, **members: Any) -> str:
-    line = EventFormatter(Style()).line(recorded(event, **members))
+    line = EventFormatter(Style()).format(recorded(event, **members))
     text, _, _ = line.rpartition("  by ")
     return text
 
@@ -42,7 +42,7 @@ ADDED = e.TaskAdded(e.AddedTask(id="3", title="Write", blocked_by=("1",)))
         (e.TaskEdited("3", estimate_ms=5_400_000, labels=("ui", "ops")), "#3 edited labels ui, ops, estimate 1h 30m"),
         (
             e.TaskEdited("3", due=1_795_435_200_000, owner=""),
-            f"#3 edited owner (cleared), due {moment(1_795_435_200_000)}",
+            f"#3 edited owner (cleared), due {format_time(1_795_435_200_000)}",
         ),
         (
             e.TaskEdited("3", links=(Link(kind="url", to="https://x"),), parent="1"),
@@ -50,7 +50,7 @@ ADDED = e.TaskAdded(e.AddedTask(id="3", title="Write", blocked_by=("1",)))
         ),
         (e.TaskEdited("3", gate=Gate(check="tests")), "#3 edited counts as done after the check tests"),
         ({"type": "TaskEdited", "task": "3", "title": "a\x1bb"}, "#3 edited title a\\x1bb  a\\x1bb"),
-        (e.TaskMoved(task="3", before="1", rank="a"), "#3 moved in front of #1"),
+        (e.TaskMoved(task="3", before="1", rank="a"), "#3 moved before #1"),
         (e.TaskMoved(task="3", rank="a"), "#3 moved to the end"),
         (e.StatusChanged("3", "pending", "completed"), "#3 pending → completed"),
         (e.StatusChanged("3", "pending", "failed", fail_reason="no"), "#3 pending → failed (no)"),
@@ -75,10 +75,10 @@ def test_every_type_of_event_has_a_sentence() -> None:
     assert types == set(event_lines._SENTENCES)  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_line_names_actor_time_conversation_and_the_title_known_from_before() -> None:
+def test_line_has_actor_time_list_and_remembered_title() -> None:
     story = EventFormatter(Style(), name_conversations=True, dated=False)
-    story.line(recorded(ADDED))
-    line = story.line(recorded(e.StatusChanged("3", "pending", "in_progress")))
+    story.format(recorded(ADDED))
+    line = story.format(recorded(e.StatusChanged("3", "pending", "in_progress")))
     assert line.startswith("a  #3 pending → in_progress  Write  by claude · ")
 
 
@@ -88,28 +88,28 @@ def test_hostile_events_are_shown_escaped() -> None:
     added = msgspec.to_builtins(e.TaskAdded(e.AddedTask(id="1", title=evil)))
     events = [added, {"type": evil, "task": "1"}, {"type": "TaskEdited", "task": "1", evil: evil}]
     for event in events:
-        line = story.line(recorded(event, actor=evil, at=2**60))
+        line = story.format(recorded(event, actor=evil, at=2**60))
         assert "\x1b" not in line
         assert "\u202e" not in line
 
 
 @pytest.mark.parametrize("colour", [False, True])
 @pytest.mark.parametrize("width", [2, 20, 40, 60, 79])
-def test_a_line_fits_the_terminal_and_is_whole_in_a_pipe(width: int, colour: bool) -> None:
+def test_line_is_truncated_only_on_a_terminal(width: int, colour: bool) -> None:
     added = e.TaskAdded(e.AddedTask(id="3", title="Write 中文 " * 20, blocked_by=("1",)))
     changed = e.StatusChanged("3", "pending", "failed", fail_reason="no luck" * 20)
-    pipe, narrow = EventFormatter(Style()), EventFormatter(Style(width=width, colour=colour), margin=1)
+    pipe, narrow = EventFormatter(Style()), EventFormatter(Style(width=width, color=colour), margin=1)
     for event in (added, changed):
-        assert "…" not in pipe.line(recorded(added))
-        line = narrow.line(recorded(event))
+        assert "…" not in pipe.format(recorded(added))
+        line = narrow.format(recorded(event))
         shown = re.sub("\x1b\\[[0-9;]*m", "", line)
         assert "…" in shown
-        assert cells(shown) <= max(width - 1, 2)
+        assert count_columns(shown) <= max(width - 1, 2)
         assert not colour or line.endswith("\x1b[0m")
     if width == 79:
         assert "  by claude · 19" in shown
 
 
-def test_a_line_that_fits_is_left_as_it_is() -> None:
-    whole = EventFormatter(Style(colour=True)).line(recorded(ADDED))
-    assert EventFormatter(Style(width=200, colour=True)).line(recorded(ADDED)) == whole
+def test_line_that_fits_is_unchanged() -> None:
+    whole = EventFormatter(Style(color=True)).format(recorded(ADDED))
+    assert EventFormatter(Style(width=200, color=True)).format(recorded(ADDED)) == whole

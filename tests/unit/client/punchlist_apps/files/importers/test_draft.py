@@ -8,7 +8,7 @@ def draft() -> Draft:
     return Draft("beads", "f")
 
 
-def test_what_is_too_long_is_kept_elsewhere_or_cut_and_noted_with_its_line() -> None:
+def test_long_members_are_moved_or_truncated_with_remark() -> None:
     made = draft()
     item = made.add(
         "t" * 600,
@@ -27,11 +27,11 @@ def test_what_is_too_long_is_kept_elsewhere_or_cut_and_noted_with_its_line() -> 
     assert sum(len(note.text) for note in item.notes) == 66_000 + 602 - 65_536 + 9_000
     assert item.members["labels"][:3] == ["l" * 63 + "…", "a b", "[31m"]
     assert (len(item.members["labels"]), len(item.members["links"]), len(item.members["owner"])) == (32, 64, 500)
-    assert {remark.lines[0] for remark in (*made.passed.values(), *made.changed.values())} == {3}
+    assert {remark.lines[0] for remark in (*made.skipped.values(), *made.converted.values())} == {3}
     assert "metadata" not in item.members
 
 
-def test_halves_of_characters_and_line_ends_in_titles_are_harmless() -> None:
+def test_surrogates_and_line_ends_in_titles_are_replaced() -> None:
     item = draft().add("a\ud800\nb\u2028c", description="\udfff")
     assert item is not None
     assert (item.title, item.members["description"]) == ("a? b c".replace("?", "\ufffd" * 3), "\ufffd" * 3)
@@ -40,12 +40,12 @@ def test_halves_of_characters_and_line_ends_in_titles_are_harmless() -> None:
 def test_a_task_without_a_title_is_counted() -> None:
     made = draft()
     assert made.add(" \n", line=2) is None
-    assert made.passed["tasks without a title"].lines == [2]
+    assert made.skipped["tasks without a title"].lines == [2]
     with pytest.raises(FormatError, match=r"f: no tasks found \(beads\): passed over 1 × tasks without a title"):
         made.finish()
 
 
-def test_an_id_that_comes_twice_is_a_repetition_or_another_task() -> None:
+def test_duplicate_id_is_repetition_or_other_task() -> None:
     made = draft()
     made.add("a", key="1", line=1)
     assert made.add("a", key="1", line=2) is None
@@ -53,10 +53,10 @@ def test_an_id_that_comes_twice_is_a_repetition_or_another_task() -> None:
     assert made.add("b", key="1", line=4) is None
     assert other is not None
     assert other.key == "1~2"
-    assert made.passed["repetitions of a task"].lines == [2, 4]
+    assert made.skipped["repetitions of a task"].lines == [2, 4]
 
 
-def test_a_relation_that_closes_a_circle_or_leads_nowhere_is_left_out() -> None:
+def test_cyclic_and_dangling_relations_are_removed() -> None:
     made = draft()
     items = [made.add(name, key=name, line=line) for line, name in enumerate("abc", 1)]
     for item, (blockers, parent) in zip(items, ((["b", "x"], "c"), (["c", "b"], ""), (["a"], "a")), strict=True):
@@ -65,24 +65,24 @@ def test_a_relation_that_closes_a_circle_or_leads_nowhere_is_left_out() -> None:
     made.finish()
     edges = [(item.blocked_by, item.parent) for item in made.items]
     assert edges == [(["b"], "c"), (["c"], ""), ([], "")]
-    assert made.passed["a dependency that closes a circle: a → b → c → a"].lines == [3]
-    assert made.passed["a parent that closes a circle: a → c → a"].count == 1
-    assert made.passed["dependencies on what is not in the file"].lines == [1]
-    assert made.passed["links to what is not in the file"].count == 3
+    assert made.skipped["a dependency that closes a cycle: a → b → c → a"].lines == [3]
+    assert made.skipped["a parent that closes a cycle: a → c → a"].count == 1
+    assert made.skipped["dependencies on tasks that are not in the file"].lines == [1]
+    assert made.skipped["links to tasks that are not in the file"].count == 3
 
 
-def test_a_long_chain_is_no_circle() -> None:
+def test_long_chain_is_not_a_cycle() -> None:
     made = draft()
     for number in range(3_000):
         item = made.add(str(number), key=str(number))
         assert item is not None
         item.blocked_by = [str(number + 1)]
     made.finish()
-    assert made.passed["dependencies on what is not in the file"].count == 1
+    assert made.skipped["dependencies on tasks that are not in the file"].count == 1
 
 
-def test_more_tasks_than_one_import_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("punchlist_apps.files.importers.draft.MOST_TASKS", 2)
+def test_too_many_tasks_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punchlist_apps.files.importers.draft.MAX_TASKS", 2)
     made = draft()
     for number in range(2):
         made.add(str(number))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from punchlist_apps.files.importers.document import Document
-from punchlist_apps.files.importers.formats import FORMS, detected, documents, drafted
+from punchlist_apps.files.importers.formats import FORMATS, build_draft, detect_format, read_documents
 from punchlist_apps.files.importers.wrong import FormatError
 
 
@@ -43,42 +43,42 @@ from punchlist_apps.files.importers.wrong import FormatError
         ("one\ntwo\n", "notes.txt", "markdown"),
     ],
 )
-def test_the_form_is_seen_from_what_a_file_says_and_its_name(text: str, file: str, form: str) -> None:
-    assert detected(Document(file, text)) == form
-    assert form in FORMS
+def test_format_is_detected_by_content_and_name(text: str, file: str, form: str) -> None:
+    assert detect_format(Document(file, text)) == form
+    assert form in FORMATS
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("\n", "the file is empty"),
-        ("{}", "JSON of no known form"),
+        ("{}", "unknown JSON format"),
         ("{", "f:1: not JSON"),
-        ('{"a": 1}', r"members: a\); --from names one"),
+        ('{"a": 1}', r"members: a\); name the format with --from"),
         ("[]", "an empty list"),
-        ("[3]", "JSON of no known form"),
+        ("[3]", "unknown JSON format"),
         ('{"seq":1,"version":1}\n{"seq":2}\n', "these are events"),
-        ("Summary,Status,What\n", "a table of no known form"),
+        ("Summary,Status,What\n", "unknown table format"),
     ],
 )
-def test_what_is_of_no_known_form_says_what_it_has(text: str, words: str) -> None:
+def test_error_for_unknown_format_lists_members(text: str, words: str) -> None:
     with pytest.raises(FormatError, match=words):
-        detected(Document("f", text))
+        detect_format(Document("f", text))
 
 
-def test_a_named_form_is_used_and_a_folder_is_of_two(tmp_path: Path) -> None:
-    assert drafted([Document("f", "- {")], "markdown").source == "markdown"
+def test_named_format_is_used(tmp_path: Path) -> None:
+    assert build_draft([Document("f", "- {")], "markdown").source == "markdown"
     with pytest.raises(FormatError, match="a folder is read as"):
-        drafted([Document("1.json", "- a"), Document("2.json", "- b")], "markdown")
+        build_draft([Document("1.json", "- a"), Document("2.json", "- b")], "markdown")
     session = tmp_path / "tasks" / "s1"
     session.mkdir(parents=True)
     for number in (2, 1):
         (session / f"{number}.json").write_text(json.dumps({"id": str(number), "subject": f"t{number}"}))
     (session / ".lock").write_text("")
     for folder in (session, tmp_path / "tasks"):
-        assert [item.key for item in drafted(documents(str(folder))).items] == ["s1/1", "s1/2"]
+        assert [item.key for item in build_draft(read_documents(str(folder))).items] == ["s1/1", "s1/2"]
     with pytest.raises(FormatError, match="no tasks in this folder"):
-        documents(str(tmp_path))
+        read_documents(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_a_named_form_is_used_and_a_folder_is_of_two(tmp_path: Path) -> None:
         ("issues.csv", "id,title,issue_type\na,b,bug\n", "beads"),
     ],
 )
-def test_a_project_folder_is_read_by_what_is_in_it(tmp_path: Path, file: str, text: str, form: str) -> None:
+def test_project_folder_is_read_by_its_files(tmp_path: Path, file: str, text: str, form: str) -> None:
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(text)
-    assert drafted(documents(str(tmp_path))).source == form
+    assert build_draft(read_documents(str(tmp_path))).source == form
 
 
-def test_a_file_in_another_encoding_says_so() -> None:
-    draft = drafted([Document("f", "- [ ] a", "UTF-16")])
-    assert list(draft.changed) == ["a file in UTF-16"]
+def test_other_encoding_is_remarked() -> None:
+    draft = build_draft([Document("f", "- [ ] a", "UTF-16")])
+    assert list(draft.converted) == ["a file in UTF-16"]

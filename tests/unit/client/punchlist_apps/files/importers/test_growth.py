@@ -1,4 +1,4 @@
-"""The time of an import grows with the length of a line, and with the number of lines, and no faster."""
+"""The time of an import is linear in the length and the number of lines."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from punchlist_apps.files.importers.document import Document
-from punchlist_apps.files.importers.formats import drafted
+from punchlist_apps.files.importers.formats import build_draft
 from punchlist_apps.files.importers.wrong import FormatError
-from punchlist_apps.files.mirror.plan_text import entries_of, title_of
+from punchlist_apps.files.mirror.plan_text import get_title, parse_entries
 from punchlist_testing.patterns import SHORT, grows_fast
 
 RUNS = (
@@ -31,7 +31,7 @@ FORMS = {
 def imported(form: str) -> Callable[[str], object]:
     def read(text: str) -> object:
         try:
-            return drafted([Document("a", text)], form)
+            return build_draft([Document("a", text)], form)
         except FormatError as error:
             return error
 
@@ -43,7 +43,7 @@ def texts(shape: str, run: str, length: int) -> str:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_time_of_a_line_grows_with_its_length(form: str) -> None:
+def test_import_time_is_linear_in_line_length(form: str) -> None:
     slow = [
         (shape, run)
         for shape in FORMS[form]
@@ -57,14 +57,14 @@ def test_the_time_of_a_line_grows_with_its_length(form: str) -> None:
     "run", ["a", "- [ ] a", "* TODO a", "(A) a +b", "  - [ ] a", "> a", "#", "a,b", "[a]: b", "\ta"]
 )
 @pytest.mark.parametrize("form", ["", "markdown", "org", "todotxt"])
-def test_the_time_of_a_file_grows_with_its_lines(form: str, run: str) -> None:
+def test_import_time_is_linear_in_lines(form: str, run: str) -> None:
     assert not grows_fast(imported(form), lambda length: f"{run}\n" * (length // 8))
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_the_time_of_a_plan_grows_with_its_lines(run: str) -> None:
+def test_plan_time_is_linear_in_lines(run: str) -> None:
     def read(text: str) -> Any:
-        return [title_of(entry) for entry in entries_of(text).entries]
+        return [get_title(entry) for entry in parse_entries(text).entries]
 
     for shape in FORMS["markdown"]:
         assert not grows_fast(read, lambda length, shape=shape: texts(shape, run, length))

@@ -8,7 +8,7 @@ from punchlist.base.metadata import visible_items
 from punchlist_apps.common.terminal.render import as_tree
 from punchlist_apps.files.importers import markdown
 from punchlist_apps.files.importers.document import Document
-from punchlist_apps.files.importers.draft import MOST_TASKS, Draft
+from punchlist_apps.files.importers.draft import MAX_TASKS, Draft
 from punchlist_apps.files.importers.matching import compare
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.things import PRIORITIES, STATUSES
@@ -31,10 +31,10 @@ def outline(text: str) -> list[tuple[str, str, str | None]]:
 
 
 def passed(text: str) -> dict[str, tuple[int, list[int]]]:
-    return {one.text: (one.count, one.lines) for one in drafted(text).passed.values()}
+    return {one.text: (one.count, one.lines) for one in drafted(text).skipped.values()}
 
 
-def test_without_boxes_each_item_of_a_list_is_a_task() -> None:
+def test_all_items_are_tasks_without_boxes() -> None:
     assert outline("Words.\n\n- a\n  1. b\n* c\n") == [
         ("a", "pending", None),
         ("b", "pending", "a"),
@@ -59,13 +59,13 @@ def test_without_boxes_each_item_of_a_list_is_a_task() -> None:
         ("Q", {}, True),
     ],
 )
-def test_boxes_as_people_write_them_are_known_and_unusual_ones_noted(box: str, members: Any, noted: bool) -> None:
+def test_box_variants_are_read_with_remarks(box: str, members: Any, noted: bool) -> None:
     draft = drafted(f"1) [{box}] a\n")
     assert draft.items[0].members == {"title": "a", **members}
-    assert [one.lines for one in draft.changed.values()] == ([[1]] if noted else [])
+    assert [one.lines for one in draft.converted.values()] == ([[1]] if noted else [])
 
 
-def test_where_there_are_boxes_plain_items_and_prose_are_no_tasks_and_counted() -> None:
+def test_only_boxes_are_tasks_if_any_exist() -> None:
     text = (
         "---\nkey: value\n---\n# Plan\n\nT002 blocks T004.\n\n- this is prose\n\n## Phase 1\n"
         "- [x] T001 a\n  - _Requirements: 1_\n  - Create the folder\n- Group\n  - [ ] b\n-[ ] c\n"
@@ -89,7 +89,7 @@ def test_where_there_are_boxes_plain_items_and_prose_are_no_tasks_and_counted() 
     assert counted["lines of text that belong to no task"][0] > 5
 
 
-def test_a_heading_is_a_parent_and_completed_when_all_below_it_are() -> None:
+def test_heading_is_completed_with_its_subtasks() -> None:
     text = "# A\n- [x] a\n## B\n- [x] b\n# C\n- [ ] c\n# None\nwords\n"
     assert outline(text) == [
         ("A", "completed", None),
@@ -102,12 +102,12 @@ def test_a_heading_is_a_parent_and_completed_when_all_below_it_are() -> None:
     assert parse(text)[2]["metadata"] == {"heading": 2}
 
 
-def test_in_a_list_of_kiro_a_dash_is_in_progress() -> None:
+def test_dash_means_in_progress_in_kiro_lists() -> None:
     text = "- [-] 1. a\n  - _Requirements: 1.1_\n"
     assert outline(text) == [("1. a", "in_progress", None)]
 
 
-def test_boxes_without_bullets_and_titles_over_two_lines_are_read() -> None:
+def test_loose_boxes_and_wrapped_titles_are_read() -> None:
     title = "A title of more than sixty characters that somebody has wrapped in"
     assert outline(f"[ ] a\n[x] b\n\n- [ ] {title}\n  the middle.\n  Text.\n") == [
         ("a", "pending", None),
@@ -116,7 +116,7 @@ def test_boxes_without_bullets_and_titles_over_two_lines_are_read() -> None:
     ]
 
 
-def test_nesting_is_parentage_with_spaces_and_with_tabs() -> None:
+def test_indentation_makes_subtasks() -> None:
     text = "- [ ] a\n  - [ ] b\n    - [ ] c\n  - [ ] d\n- [ ] e\n\t- [ ] f\n1. [ ] g\n  - [ ] h\n"
     assert [(title, parent) for title, _, parent in outline(text)] == [
         ("a", None),
@@ -130,11 +130,11 @@ def test_nesting_is_parentage_with_spaces_and_with_tabs() -> None:
     ]
 
 
-def test_very_deep_nesting_ends_somewhere_and_is_counted() -> None:
+def test_deep_nesting_is_limited_and_counted() -> None:
     text = "".join(f"{'  ' * depth}- [ ] t{depth}\n" for depth in range(300))
     draft = drafted(text)
     assert len(draft.items) > 40
-    hidden = draft.passed["boxes in code, tables, quotations or comments"].count
+    hidden = draft.skipped["boxes in code, tables, quotations or comments"].count
     assert hidden == 300 - len(draft.items)
 
 
@@ -152,7 +152,7 @@ def test_quoted_and_indented_text_is_the_description() -> None:
         ("- [ ] a <!-- punchlist: {no} -->\n", 1, "not JSON"),
         ('- [ ] a <!-- punchlist: {"ref": 5} -->\n', 1, "a wrong ref"),
         ('- [ ] a <!-- punchlist: {"blocked_by": 5} -->\n', 1, "a wrong blocked_by"),
-        ('- [ ] a <!-- punchlist: {"labels": [5]} -->\n', 1, "something else than words"),
+        ('- [ ] a <!-- punchlist: {"labels": [5]} -->\n', 1, "values other than strings"),
     ],
 )
 def test_a_mistake_names_its_line(text: str, line: int, words: str) -> None:
@@ -163,10 +163,10 @@ def test_a_mistake_names_its_line(text: str, line: int, words: str) -> None:
     assert str(caught.value).startswith(f"plan.md:{line}: " if line else "plan.md: ")
 
 
-def test_a_hundred_thousand_lines_of_prose_take_a_moment() -> None:
+def test_long_prose_is_parsed_quickly() -> None:
     with untraced():
         draft = drafted("- [ ] a\n\n" + "Words that say nothing.\n" * 100_000)
-    assert draft.passed["lines of text that belong to no task"].count == 100_000
+    assert draft.skipped["lines of text that belong to no task"].count == 100_000
 
 
 TRICKY = [
@@ -205,7 +205,7 @@ def random_tasks(picks: random.Random) -> tuple[list[dict[str, Any]], list[int]]
     return tasks, depths
 
 
-def test_a_written_list_reads_back_whole() -> None:
+def test_written_list_round_trips() -> None:
     seed = random.randrange(2**32)
     print("seed", seed)
     picks = random.Random(seed)
@@ -262,7 +262,7 @@ def exported(text: str) -> str:
     return markdown.write([task for _, task in rows], [depth for depth, _ in rows])
 
 
-def test_headings_and_groups_are_written_as_what_they_were() -> None:
+def test_headings_and_groups_are_written_back() -> None:
     assert exported(PLAN) == PLAN
 
 
@@ -279,11 +279,11 @@ def test_headings_and_groups_are_written_as_what_they_were() -> None:
         '- [ ] empty <!-- punchlist: {"metadata": {"heading": 2}} -->\n',
     ],
 )
-def test_what_a_heading_s_line_cannot_say_stands_in_its_comment(text: str) -> None:
+def test_other_heading_members_are_in_its_comment(text: str) -> None:
     assert exported(text) == text
 
 
-def test_random_trees_with_headings_read_back_whole() -> None:
+def test_random_trees_round_trip() -> None:
     seed = random.randrange(2**32)
     print("seed", seed)
     picks = random.Random(seed)
@@ -309,9 +309,9 @@ def test_random_trees_with_headings_read_back_whole() -> None:
                 assert (found.get(member) or default) == (task.get(member) or default), (member, task, text)
 
 
-def test_more_boxes_than_an_import_takes_are_refused_with_the_line_before_they_are_parsed() -> None:
-    text = "# A plan\n" + "- [ ] a\n" * (MOST_TASKS + 1)
+def test_too_many_boxes_are_rejected_before_parsing() -> None:
+    text = "# A plan\n" + "- [ ] a\n" * (MAX_TASKS + 1)
     began = time.process_time()
-    with pytest.raises(FormatError, match=f"^f:{MOST_TASKS + 2}: more than 100,000 tasks"):
+    with pytest.raises(FormatError, match=f"^f:{MAX_TASKS + 2}: more than 100,000 tasks"):
         markdown.read([Document("f", text)])
     assert time.process_time() - began < 2, "parsing takes 5 s"

@@ -6,7 +6,7 @@ from punchlist.base.dates import When, parse_day
 from punchlist.base.metadata import IMPORTED, SOURCE
 from punchlist_apps.files.importers import matching
 from punchlist_apps.files.importers.draft import Draft, Note
-from punchlist_apps.files.importers.matching import compare, replacement
+from punchlist_apps.files.importers.matching import compare, plan_replacement
 
 
 def task(ident: str, title: str, **members: Any) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def drafted(*items: dict[str, Any]) -> Draft:
     return draft.finish()
 
 
-def test_a_task_is_known_by_where_it_came_from_whatever_its_title() -> None:
+def test_task_is_matched_by_source_despite_title() -> None:
     present = [task("1", "old", metadata={SOURCE: "beads:b"}, status="completed"), task("2", "new")]
     found = compare(drafted({"title": "new", "key": "b"}, {"title": "other", "key": "c"}), present, now=0)
     assert found.call[0].pop("metadata").keys() == {IMPORTED}
@@ -32,24 +32,24 @@ def test_a_task_is_known_by_where_it_came_from_whatever_its_title() -> None:
     assert found.call[1]["metadata"][SOURCE] == "beads:c"
 
 
-def test_titles_that_repeat_are_known_by_their_parents_and_each_once() -> None:
+def test_duplicate_titles_are_matched_by_parent() -> None:
     present = [task("1", "A"), task("2", "Test", parent="1"), task("3", "B"), task("4", "Test", parent="3")]
     items = [{"title": "B", "ref": "b"}, {"title": "Test", "parent": "b"}, {"title": "A", "ref": "a"}]
     found = compare(drafted(*items, {"title": "Test", "parent": "a"}, {"title": "Test"}), present, now=0)
     assert (found.unchanged, len(found.added)) == (4, 1)
 
 
-def test_a_task_from_elsewhere_of_the_same_title_is_another() -> None:
+def test_same_title_from_another_source_is_another_task() -> None:
     present = [task("1", "same", metadata={SOURCE: "beads:x"})]
     assert len(compare(drafted({"title": "same", "key": "y"}), present, now=0).added) == 1
     assert not compare(drafted({"title": "same"}), present, now=0).added
 
 
 OLD = [{"text": "2026-01-02 ann: Hm", "actor": "root", "at": 1}]
-"""A note as an earlier version brought it."""
+"""A note as earlier versions imported it."""
 
 
-def test_what_is_brought_up_to_date_is_what_differs_and_never_what_was_done() -> None:
+def test_import_updates_only_differing_members() -> None:
     present = [
         task("1", "a", status="completed", owner="ann", result_summary="did", labels=["x"], notes=OLD),
         task("2", "b"),
@@ -72,28 +72,28 @@ def test_what_is_brought_up_to_date_is_what_differs_and_never_what_was_done() ->
     assert taken["status"] == "failed"
 
 
-def test_a_list_is_made_the_files_without_losing_what_was_done() -> None:
+def test_replacement_keeps_unfinished_tasks() -> None:
     present = [task("1", "a", status="completed"), task("2", "gone", status="completed"), task("3", "open")]
-    found = replacement(drafted({"title": "b"}, {"title": "a"}), present, now=0)
+    found = plan_replacement(drafted({"title": "b"}, {"title": "a"}), present, now=0)
     assert [one["id"] for one in found.removed] == ["2"]
     assert found.call[0].pop("metadata").keys() == {IMPORTED}
     assert found.call == [{"title": "b", "ref": "n0"}, {"title": "a", "ref": "n1", "task": "1", "status": "completed"}]
 
 
-def test_what_one_call_does_not_take_follows_from_comparing_again(monkeypatch: Any) -> None:
+def test_next_comparison_gives_the_remaining_tasks(monkeypatch: Any) -> None:
     draft = drafted(
         {"title": "a", "key": "a", "blocked_by": ["c"], "parent": "c"},
         {"title": "b", "key": "b"},
         {"title": "c", "key": "c"},
     )
-    found = compare(draft, [], now=0, most=2)
+    found = compare(draft, [], now=0, max_tasks=2)
     assert not found.is_whole
     assert [(one["title"], one["blocked_by"], one.get("parent")) for one in found.call] == [
         ("a", [], None),
         ("b", [], None),
     ]
     present = [task("1", "a", metadata={SOURCE: "beads:a"}), task("2", "b", metadata={SOURCE: "beads:b"})]
-    rest = compare(draft, present, now=0, most=2)
+    rest = compare(draft, present, now=0, max_tasks=2)
     assert (rest.is_whole, [one.get("task") for one in rest.call]) == (True, ["1", None])
     assert rest.call[0]["parent"] == rest.call[1]["ref"]
     monkeypatch.setattr(matching, "CALL_BYTES", 400)
@@ -102,7 +102,7 @@ def test_what_one_call_does_not_take_follows_from_comparing_again(monkeypatch: A
 
 
 def imported(draft: Draft, present: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The list's tasks after an import."""
+    """Return the list's tasks after an import."""
     found = compare(draft, present, now=0)
     tasks = {one["id"]: one for one in present}
     for number, wire in enumerate(found.call, len(tasks) + 1):
@@ -116,7 +116,7 @@ def a(title: str, **members: Any) -> Draft:
     return drafted({"title": title, "key": "a", **members})
 
 
-def test_what_was_changed_here_is_kept() -> None:
+def test_list_changes_are_kept() -> None:
     (there,) = imported(a("old", description="text"), [])
     mine = {**there, "title": "mine"}
     found = compare(a("old", description="text"), [mine], now=0)
@@ -128,7 +128,7 @@ def test_what_was_changed_here_is_kept() -> None:
     assert compare(a("new", description="more"), after, now=0).call == []
 
 
-def test_a_title_that_was_changed_here_is_known_in_a_file_without_ids() -> None:
+def test_changed_title_matches_file_without_ids() -> None:
     draft = drafted({"title": "tests", "ref": "a"}, {"title": "schema", "parent": "a"}, {"title": "schema"})
     first, below, beside = imported(draft, [])
     below |= {"title": "schema v2", "status": "completed", "parent": "1"}
@@ -137,7 +137,7 @@ def test_a_title_that_was_changed_here_is_known_in_a_file_without_ids() -> None:
     assert (found.added, found.updates, found.kept) == ([], [], 2)
 
 
-def test_a_renamed_task_is_not_the_one_of_another_file() -> None:
+def test_renamed_task_does_not_match_another_file() -> None:
     (there,) = imported(drafted({"title": "tests"}), [])
     other = Draft("beads", "g")
     other.add("tests")
@@ -145,33 +145,33 @@ def test_a_renamed_task_is_not_the_one_of_another_file() -> None:
     assert not compare(other, [there], now=0).added
 
 
-def test_a_task_that_takes_an_old_title_is_not_mistaken() -> None:
+def test_task_with_a_reused_title_is_not_matched() -> None:
     draft = drafted({"title": "tests"})
     (there,) = imported(draft, [])
     found = compare(draft, [task("5", "tests"), there | {"title": "checks"}], now=0)
     assert (found.added, found.updates, found.kept) == ([], [], 1)
 
 
-def test_what_was_changed_here_is_kept_in_a_file_without_ids() -> None:
+def test_list_changes_are_kept_without_ids() -> None:
     (there,) = imported(drafted({"title": "a", "description": "old"}), [])
     changed = drafted({"title": "a", "description": "new"})
     assert compare(changed, [there | {"description": "mine"}], now=0).kept == 1
     assert compare(changed, [there], now=0).call[0]["description"] == "new"
 
 
-def test_what_was_changed_in_the_file_alone_is_taken() -> None:
+def test_change_of_the_file_alone_is_imported() -> None:
     present = imported(a("old", priority="high", due=When(5)), [])
     found = compare(a("new", priority="low", due=When(5)), present, now=0)
     assert (found.kept, [one.member for one in found.updates[0].differences]) == (0, ["title", "priority"])
 
 
-def test_a_member_that_was_set_here_first_is_kept() -> None:
+def test_member_set_in_the_list_is_kept() -> None:
     (there,) = imported(a("old"), [])
     assert compare(a("old", due=When(5)), [{**there, "due": 7}], now=0).kept == 1
     assert compare(a("old", priority="high"), [there], now=0).call[0]["priority"] == "high"
 
 
-def test_an_import_of_an_earlier_version_takes_the_files_value() -> None:
+def test_import_without_marks_takes_the_files_value() -> None:
     present = [task("1", "mine", metadata={SOURCE: "beads:a"})]
     assert compare(a("old"), present, now=0).call[0]["title"] == "old"
 
@@ -179,7 +179,7 @@ def test_an_import_of_an_earlier_version_takes_the_files_value() -> None:
 def test_a_replacement_takes_the_files_values() -> None:
     draft = a("old", description="text")
     (there,) = imported(draft, [])
-    (wire,) = replacement(draft, [{**there, "title": "mine", "description": "mine"}], now=0).call
+    (wire,) = plan_replacement(draft, [{**there, "title": "mine", "description": "mine"}], now=0).call
     assert (wire["title"], wire["description"]) == ("old", "text")
 
 

@@ -1,4 +1,4 @@
-"""Every form but Markdown, by files as their programs write them."""
+"""Every format except Markdown, with files as the programs write them."""
 # ruff: noqa: E501 - so are their lines
 
 import json
@@ -43,7 +43,7 @@ def found(draft: Draft, title: str) -> Item:
 
 
 def passed(draft: Draft) -> dict[str, int]:
-    return {one.text: one.count for one in draft.passed.values()}
+    return {one.text: one.count for one in draft.skipped.values()}
 
 
 def local(year: int, month: int, day: int, hour: int = 0) -> int:
@@ -100,7 +100,7 @@ def test_issues_of_beads() -> None:
     assert (members(draft, "Parked")["status"], "status" in members(draft, "Stuck")) == ("paused", False)
     assert passed(draft) == {
         **{"records of type “memory”": 1, "`created_at`": 1, "`source_repo`": 1, "deleted issues": 1},
-        **{"`due_at` that is no date (“2026-02-30”)": 1, "dependencies of type “tracks”": 1},
+        **{"`due_at` that is not a date (“2026-02-30”)": 1, "dependencies of type “tracks”": 1},
     }
 
 
@@ -110,7 +110,7 @@ def test_issues_of_beads_as_one_json_value(form: str) -> None:
         {"id": "a", "title": "A", "status": "open", "parent": "b"},
         {"id": "b", "title": "B", "issue_type": "bug"},
     ]
-    draft = formats.drafted(doc(json.dumps(issues if form == "list" else {"rows": issues})))
+    draft = formats.build_draft(doc(json.dumps(issues if form == "list" else {"rows": issues})))
     assert (draft.source, draft.items[0].parent, members(draft, "B")["labels"]) == ("beads", "b", ["bug"])
 
 
@@ -142,7 +142,7 @@ def test_a_backup_of_the_database_of_beads(tmp_path: Path) -> None:
         "events": [{"issue_id": "a", "event_type": "created"}],
     }.items():
         (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    draft = formats.drafted(formats.documents(str(tmp_path)))
+    draft = formats.build_draft(formats.read_documents(str(tmp_path)))
     assert (draft.source, titles(draft), passed(draft)) == ("beads", ["A", "B"], {"ephemeral issues": 1})
     first = found(draft, "A")
     assert (first.blocked_by, first.members["labels"]) == (["b"], ["ui"])
@@ -163,7 +163,7 @@ EXPORT = """[
 @pytest.mark.parametrize("is_array", [True, False])
 def test_an_export_of_taskwarrior(is_array: bool) -> None:
     text = EXPORT if is_array else EXPORT.strip("[]\n").replace("},\n", "}\n")
-    draft = formats.drafted(doc(text))
+    draft = formats.build_draft(doc(text))
     assert (draft.source, titles(draft)) == ("taskwarrior", ["Write", "Test", "Begun", "Over"])
     write = found(draft, "Write")
     assert write.members == {
@@ -201,7 +201,7 @@ def test_a_file_of_task_master_old_and_tagged() -> None:
             "status": "cancelled",
         },
     ]
-    old = formats.drafted(doc(json.dumps({"tasks": tasks, "meta": {}})))
+    old = formats.build_draft(doc(json.dumps({"tasks": tasks, "meta": {}})))
     assert (old.source, titles(old)) == ("taskmaster", ["One", "Part", "Other", "Two"])
     assert members(old, "One")["description"] == "## Details\n\nD\n\n## Test strategy\n\nT"
     other = found(old, "Other")
@@ -231,10 +231,10 @@ def test_folders_of_claude_code_one_session_and_all() -> None:
         file("s1", id="2", subject="two", blocks=["10", "77"], status="in_progress", owner="ann", metadata={"k": 1}),
         file("s1", id="3", subject="gone", status="deleted"),
     ]
-    draft = formats.drafted(one)
+    draft = formats.build_draft(one)
     assert (titles(draft), found(draft, "ten").blocked_by) == (["two", "ten"], ["s1/2"])
     assert members(draft, "two") == {"title": "two", "status": "in_progress", "owner": "ann", "metadata": {"k": 1}}
-    many = formats.drafted([*one, file("another-session", id="2", subject="two")])
+    many = formats.build_draft([*one, file("another-session", id="2", subject="two")])
     assert [item.members.get("labels") for item in many.items] == [["session-another-"], ["session-s1"], ["session-s1"]]
     todos = claude.read(doc(json.dumps([{"content": "a", "status": "pending"}]), "todos/s3-agent-s3.json"))
     assert members(todos, "a") == {"title": "a", "labels": ["session-s3-agent"]}
@@ -249,14 +249,14 @@ def test_folders_of_claude_code_one_session_and_all() -> None:
         ([{"id": "1", "subject": "a"}, {"id": 1, "subject": "b"}], "already used in this session"),
     ],
 )
-def test_what_is_no_task_of_claude_code_is_refused(files: list[dict[str, Any]], words: str) -> None:
+def test_invalid_claude_code_task_is_rejected(files: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(FormatError, match=words):
         claude.read([Document(f"s/{index}.json", json.dumps(one)) for index, one in enumerate(files)])
 
 
 def test_todos_of_todowrite() -> None:
     todo = {"content": "a", "status": "in_progress", "activeForm": "Doing a", "priority": "high", "colour": "red"}
-    draft = formats.drafted(doc(json.dumps({"todos": [todo]})))
+    draft = formats.build_draft(doc(json.dumps({"todos": [todo]})))
     assert members(draft, "a") == {"title": "a", "status": "in_progress", "active_form": "Doing a", "priority": "high"}
     assert passed(draft) == {"`colour`": 1}
     for wrong in ([{"content": 3}], [{"content": "a", "status": "odd"}], [3]):
@@ -281,7 +281,7 @@ def test_issues_of_github() -> None:
         {"number": 8, "title": "No", "state": "CLOSED", "stateReason": "NOT_PLANNED", "reactionGroups": [1]},
         {"number": 9, "title": "Yes", "state": "closed", "html_url": "https://github.com/o/r/issues/9", "comments": 4},
     ]
-    draft = formats.drafted(doc(json.dumps(issues)))
+    draft = formats.build_draft(doc(json.dumps(issues)))
     crash = found(draft, "Crash")
     assert (draft.source, crash.key, crash.notes) == (
         "github",
@@ -309,7 +309,7 @@ JIRA = (
 
 
 def test_a_table_of_jira() -> None:
-    draft = formats.drafted(doc(JIRA, "x.csv"))
+    draft = formats.build_draft(doc(JIRA, "x.csv"))
     assert (draft.source, titles(draft)) == ("jira", ["Big one", "Small one", "Given up"])
     big, small, given = (found(draft, title) for title in titles(draft))
     assert big.members == {
@@ -329,29 +329,33 @@ def test_a_table_of_jira() -> None:
         "A-1",
     )
     assert given.line == 6
-    assert passed(draft) == {"`sprint`": 1, "tasks without a title": 1, "`due date` that is no date (“31/Feb/26”)": 1}
+    assert passed(draft) == {
+        "`sprint`": 1,
+        "tasks without a title": 1,
+        "`due date` that is not a date (“31/Feb/26”)": 1,
+    }
 
 
 def test_a_table_with_tabs_and_rows_longer_than_its_header() -> None:
     text = "Key\tIssue Type\tParent\tSummary\tStatus\nC-1\tTask\tC-9\tOne\tDone\textra\nC-1\tTask\t\tAnother\tTo Do\n"
-    draft = formats.drafted(doc(text, "jira.csv"))
+    draft = formats.build_draft(doc(text, "jira.csv"))
     assert [(item.key, item.parent) for item in draft.items] == [("C-1", ""), ("C-1~2", "")]
-    assert "a parent that closes a circle" not in str(draft.passed)
-    assert passed(draft)["`(behind the last column)`"] == 1
+    assert "a parent that closes a cycle" not in str(draft.skipped)
+    assert passed(draft)["`(after the last column)`"] == 1
 
 
-def test_a_row_of_jira_with_more_labels_than_its_header_has_columns_is_put_right() -> None:
+def test_surplus_jira_cells_become_labels() -> None:
     text = (
         "Summary,Issue key,Issue id,Status,Due Date,Votes,Labels,Description,Environment\n"
         "Wide,X-1,1,To Do,11/May/24,27,label1, label2,the description,specific\n"
         "Plain,X-2,2,To Do,,3,label3,another,\n"
     )
-    draft = formats.drafted(doc(text, "x.csv"))
+    draft = formats.build_draft(doc(text, "x.csv"))
     wide, plain = found(draft, "Wide"), found(draft, "Plain")
     assert (wide.members["labels"], wide.members["description"]) == (["label1", "label2"], "the description")
     assert (plain.members["labels"], plain.members["description"]) == (["label3"], "another")
-    assert [one.text for one in draft.changed.values()] == [
-        "row with more cells than columns, whose surplus is labels here"
+    assert [one.text for one in draft.converted.values()] == [
+        "rows with more cells than columns, whose surplus was imported as labels"
     ]
 
 
@@ -364,9 +368,9 @@ def test_a_row_of_jira_with_more_labels_than_its_header_has_columns_is_put_right
         ("2026-06-26", 26),
     ],
 )
-def test_a_due_date_of_linear_is_the_day_that_its_user_meant(written: str, day: int) -> None:
+def test_linear_due_date_is_the_users_day(written: str, day: int) -> None:
     text = f'ID,Team,Title,Status,Due Date,Parent issue\nE-1,Core,Fix,Todo,"{written}",\n'
-    draft = formats.drafted(doc(text, "x.csv"))
+    draft = formats.build_draft(doc(text, "x.csv"))
     assert members(draft, "Fix")["due_day"] == f"2026-06-{day}" and not passed(draft).get("`due date`")
 
 
@@ -378,7 +382,7 @@ def test_a_table_of_linear() -> None:
         + "E-2,Core,Old,,Done,,No priority,,,,2026-01-01T00:00:00Z,,,E-1,,\n"
         + "E-3,Core,Drop,,Backlog,,Low,,,,,2026-01-01T00:00:00Z,,,,\n"
     )
-    draft = formats.drafted(doc(text, "x.csv"))
+    draft = formats.build_draft(doc(text, "x.csv"))
     fix = found(draft, "Fix, it")
     assert (draft.source, fix.blocked_by, fix.relations) == ("linear", ["E-2"], [("relates-to", "E-3")])
     assert fix.members == {
@@ -395,7 +399,7 @@ def test_a_table_of_linear() -> None:
     assert members(draft, "Drop")["labels"] == ["cancelled"]
 
 
-def test_a_table_whose_quote_is_never_closed_names_the_line() -> None:
+def test_unclosed_quote_is_reported_with_line() -> None:
     with pytest.raises(FormatError, match="f:2: not a table"):
         tables.read_linear(doc('id,title,status\n1,"open,Todo\n2,b,Done\n'))
 
@@ -410,7 +414,7 @@ due:2026-02-30 Impossible
 
 
 def test_lines_of_todo_txt() -> None:
-    draft = formats.drafted(doc(TODO, "todo.txt"))
+    draft = formats.build_draft(doc(TODO, "todo.txt"))
     assert (draft.source, titles(draft)) == (
         "todotxt",
         ["Call mom", "Buy milk for +party now", "Wait", "Part https://x.org/a", "Impossible"],
@@ -423,7 +427,7 @@ def test_lines_of_todo_txt() -> None:
     part = found(draft, "Part https://x.org/a")
     assert (part.parent, part.blocked_by) == ("w", ["w"])
     assert {"lines that begin with #, or without a word": 1, "`rec:`": 1}.items() <= passed(draft).items()
-    assert todotxt.is_like("(A) x\n") and not todotxt.is_like("some\nwords\nof prose\nhere\nand\nthere\n")
+    assert todotxt.is_todotxt("(A) x\n") and not todotxt.is_todotxt("some\nwords\nof prose\nhere\nand\nthere\n")
 
 
 ORG = """#+TITLE: Mine
@@ -456,9 +460,9 @@ Nothing.
 """
 
 
-def test_a_todo_txt_of_somebodys_own_making() -> None:
+def test_unusual_todo_txt() -> None:
     text = "Log it [x]\n------\nMake search [x]\n    - book list [x]\n    - \nUser page -> []\n"
-    draft = formats.drafted(doc(text, "todo.txt"))
+    draft = formats.build_draft(doc(text, "todo.txt"))
     assert [(item.title, item.members.get("status")) for item in draft.items] == [
         ("Log it", "completed"),
         ("Make search", "completed"),
@@ -469,7 +473,7 @@ def test_a_todo_txt_of_somebodys_own_making() -> None:
 
 
 def test_headings_and_boxes_of_org_mode() -> None:
-    draft = formats.drafted(doc(ORG, "x.org"))
+    draft = formats.build_draft(doc(ORG, "x.org"))
     assert (draft.source, titles(draft)) == ("org", ["Project", "Write the page", "first", "second", "Old", "Over"])
     write = found(draft, "Write the page")
     assert write.members == {
@@ -499,7 +503,7 @@ def test_headings_and_boxes_of_org_mode() -> None:
     assert (counted["headings without a task"], counted["tasks without a title"]) == (1, 1)
 
 
-def test_an_outline_of_org_mode_without_keywords_is_all_tasks() -> None:
+def test_all_headings_of_plain_org_outline_are_tasks() -> None:
     draft = org.read(doc("* a\n** b\nwords\n* c\n"))
     assert titles(draft) == ["a", "b", "c"]
     done = org.read(doc("* p\n** CANCELLED c\n** DONE d\n"))
@@ -545,7 +549,7 @@ END:VCALENDAR
 
 
 def test_to_dos_of_a_calendar() -> None:
-    draft = formats.drafted(doc(CALENDAR))
+    draft = formats.build_draft(doc(CALENDAR))
     assert (draft.source, titles(draft)) == ("ics", ["Pay, now", "No summary"])
     pay, none = draft.items
     assert pay.members == {
@@ -570,18 +574,18 @@ def test_to_dos_of_a_calendar() -> None:
         [("relates-to", "1")],
     )
     assert (none.members["status"], none.members["labels"]) == ("completed", ["cancelled"])
-    assert passed(draft) == {"VEVENT": 1, "VALARM": 1, "`RRULE`": 1, "lines that are no property": 1}
+    assert passed(draft) == {"VEVENT": 1, "VALARM": 1, "`RRULE`": 1, "lines that are not properties": 1}
 
 
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("BEGIN:VCALENDAR\nBEGIN:VTODO\nSUMMARY:a\n", 2, "the file ends in the middle"),
+        ("BEGIN:VCALENDAR\nBEGIN:VTODO\nSUMMARY:a\n", 2, "the file is truncated"),
         ("BEGIN:VCALENDAR\nEND:VTODO\n", 2, "closes nothing"),
         ("BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR\n", 0, "no tasks found"),
     ],
 )
-def test_half_a_calendar_is_refused(text: str, line: int, words: str) -> None:
+def test_truncated_calendar_is_rejected(text: str, line: int, words: str) -> None:
     with pytest.raises(FormatError, match=words) as caught:
         ics.read(doc(text))
     assert caught.value.line == line
@@ -597,7 +601,7 @@ def test_our_own_export_with_notes() -> None:
         },
         {"id": "5", "title": "b", "parent": "4", "blocked_by": ["4"], "labels": ["x"], "rank": "q", "colour": "red"},
     ]
-    draft = formats.drafted(doc(json.dumps({"format": "punchlist", "format_version": 1, "tasks": tasks})))
+    draft = formats.build_draft(doc(json.dumps({"format": "punchlist", "format_version": 1, "tasks": tasks})))
     assert (draft.source, draft.items[0].notes) == ("json", [Note("Hm", "ann", 1_767_312_000_000)])
     assert (draft.items[1].parent, draft.items[1].blocked_by, draft.items[0].key) == ("4", ["4"], "")
     assert passed(draft) == {"`colour`": 1}
@@ -615,12 +619,12 @@ def test_our_own_export_with_notes() -> None:
         ({"tasks": [], "format_version": 9}, "not known to this version"),
     ],
 )
-def test_what_is_no_export_of_ours_is_refused(value: Any, words: str) -> None:
+def test_invalid_export_is_rejected(value: Any, words: str) -> None:
     with pytest.raises(FormatError, match=words):
         export.read(doc(json.dumps(value)))
 
 
-def test_issues_that_github_and_beads_would_not_have_are_not_taken_for_theirs() -> None:
+def test_other_issues_are_not_detected_as_github_or_beads() -> None:
     with pytest.raises(FormatError, match="no tasks found"):
         github.read(doc('[{"number": 1, "title": ""}]'))
     with pytest.raises(FormatError, match="f:1: not JSON"):

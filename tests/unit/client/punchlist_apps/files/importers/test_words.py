@@ -35,23 +35,23 @@ def local(year: int, month: int, day: int, hour: int = 0) -> int:
 )
 def test_dates_are_read_as_programs_write_them(text: Any, at: int | str | None) -> None:
     draft = Draft("x", "f")
-    found = words.when(draft, text, "due")
+    found = words.parse_when(draft, text, "due")
     assert (found and (found.day or found.at)) == at
-    assert (not draft.passed) is (text is not True)
+    assert (not draft.skipped) is (text is not True)
 
 
 @pytest.mark.parametrize("text", ["2026-02-30", "20260230T000000Z", "31/Feb/26", "soon", "2026-13-01T00:00:00Z"])
-def test_a_date_that_does_not_exist_is_passed_over_with_its_line(text: str) -> None:
+def test_invalid_date_is_skipped_with_its_line(text: str) -> None:
     draft = Draft("x", "f")
-    assert words.when(draft, text, "due", 7) is None
-    assert draft.passed[f"`due` that is no date (“{text}”)"].lines == [7]
+    assert words.parse_when(draft, text, "due", 7) is None
+    assert draft.skipped[f"`due` that is not a date (“{text}”)"].lines == [7]
 
 
-def test_a_zone_counts_and_an_unknown_one_is_noted() -> None:
+def test_unknown_zone_gives_a_remark() -> None:
     draft = Draft("x", "f")
-    assert words.when(draft, "20261224T180000", "due", zone="Asia/Tokyo") == When(1_798_102_800_000)
-    assert words.when(draft, "20261224T180000", "due", zone="No/Where") == When(local(2026, 12, 24, 18))
-    assert list(draft.changed) == ["time zone “No/Where”, read as the local one"]
+    assert words.parse_when(draft, "20261224T180000", "due", zone="Asia/Tokyo") == When(1_798_102_800_000)
+    assert words.parse_when(draft, "20261224T180000", "due", zone="No/Where") == When(local(2026, 12, 24, 18))
+    assert list(draft.converted) == ["time zone “No/Where”, read as the local zone"]
 
 
 @pytest.mark.parametrize(
@@ -66,20 +66,20 @@ def test_a_zone_counts_and_an_unknown_one_is_noted() -> None:
         ("Weird", "pending", None),
     ],
 )
-def test_words_for_statuses_are_known(word: str, status: str, labels: list[str] | None) -> None:
+def test_status_words_are_parsed(word: str, status: str, labels: list[str] | None) -> None:
     draft = Draft("x", "f")
-    found = words.status(draft, word)
+    found = words.parse_status(draft, word)
     assert (found["status"], found.get("labels")) == (status, labels)
-    assert bool(draft.changed) is (word == "Weird")
+    assert bool(draft.converted) is (word == "Weird")
 
 
 @pytest.mark.parametrize(
     ("word", "priority"), [("Highest", "urgent"), ("P1", "high"), ("No priority", "normal"), ("?", "normal")]
 )
-def test_words_for_priorities_are_known(word: str, priority: str) -> None:
+def test_priority_words_are_parsed(word: str, priority: str) -> None:
     draft = Draft("x", "f")
-    assert words.priority(draft, word) == priority
-    assert bool(draft.changed) is (word == "?")
+    assert words.parse_priority(draft, word) == priority
+    assert bool(draft.converted) is (word == "?")
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_words_for_priorities_are_known(word: str, priority: str) -> None:
     + [("x", None), ("", None), (None, None)],
 )
 def test_durations_are_read_as_programs_write_them(text: Any, ms: int | None) -> None:
-    assert words.duration_ms(text) == ms
+    assert words.parse_duration_ms(text) == ms
 
 
 def test_a_note_keeps_its_day_and_author() -> None:
-    assert words.note(" text ", "ann", "2026-01-02T03:04:05Z") == Note("text", "ann", 1_767_323_045_000)
-    assert words.note("text") == Note("text")
-    assert words.note("text", "ann", "0001-01-01") == Note("text", "ann")
+    assert words.build_note(" text ", "ann", "2026-01-02T03:04:05Z") == Note("text", "ann", 1_767_323_045_000)
+    assert words.build_note("text") == Note("text")
+    assert words.build_note("text", "ann", "0001-01-01") == Note("text", "ann")

@@ -15,20 +15,20 @@ def document(origin: Origin | None, *titles: str) -> Document:
     return Document(said, origin, "d", is_whole=True)
 
 
-async def test_a_proposal_that_is_read_twice_adds_its_tasks_once(place: Place) -> None:
+async def test_repeated_proposal_adds_its_tasks_once(place: Place) -> None:
     await place.list.add("a")
     epoch = (await place.client.open()).epoch
     said = document(Origin("web", epoch, 2), "new")
     said = Document(
         {"1": {"title": "a", "description": "", "done": False}, **said.tasks}, said.origin, "d", is_whole=True
     )
-    assert (await ProposalApplier(place.client, "web", Checklist()).take("web.json", said)).calls == 1
+    assert (await ProposalApplier(place.client, "web", Checklist()).apply("web.json", said)).calls == 1
     # A process that knows nothing of the first: as after a crash before the file was written anew.
-    await ProposalApplier(place.client, "web", Checklist()).take("web.json", said)
+    await ProposalApplier(place.client, "web", Checklist()).apply("web.json", said)
     assert await place.titles() == ["a", "new"]
 
 
-async def test_a_list_that_changes_under_a_proposal_is_read_anew(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proposal_is_applied_to_changed_list(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     await place.list.add_many(["a", "b"])
     epoch = (await place.client.open()).epoch
     call = place.client.call
@@ -42,7 +42,7 @@ async def test_a_list_that_changes_under_a_proposal_is_read_anew(place: Place, m
     monkeypatch.setattr(place.client, "call", meddling)
     fields: Fields = {"title": "A", "description": "", "done": False}
     said = Document({"1": fields, "2": {**fields, "title": "b"}}, Origin("web", epoch, 3), "d", is_whole=True)
-    outcome = await ProposalApplier(place.client, "web", Checklist()).take("web.json", said)
+    outcome = await ProposalApplier(place.client, "web", Checklist()).apply("web.json", said)
     assert [conflict.member for conflict in outcome.conflicts] == ["title"]
     assert await place.titles() == ["meanwhile", "b"]
 
@@ -50,12 +50,12 @@ async def test_a_list_that_changes_under_a_proposal_is_read_anew(place: Place, m
 @pytest.mark.parametrize("origin", [Origin("web", "other", 1), Origin("other", "", 1)])
 async def test_a_file_of_another_log_or_list_is_foreign(place: Place, origin: Origin) -> None:
     with pytest.raises(Foreign):
-        await ProposalApplier(place.client, "web", Checklist()).take("web.json", document(origin, "x"))
+        await ProposalApplier(place.client, "web", Checklist()).apply("web.json", document(origin, "x"))
     assert await place.titles() == []
 
 
-async def test_a_version_that_is_still_to_come_is_no_base(place: Place) -> None:
+async def test_future_version_is_not_a_base(place: Place) -> None:
     await place.list.add("a")
     epoch = (await place.client.open()).epoch
-    await ProposalApplier(place.client, "web", Checklist()).take("web.json", document(Origin("web", epoch, 99), "new"))
+    await ProposalApplier(place.client, "web", Checklist()).apply("web.json", document(Origin("web", epoch, 99), "new"))
     assert await place.titles() == ["a", "new"]

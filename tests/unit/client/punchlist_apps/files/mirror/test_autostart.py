@@ -13,38 +13,38 @@ from punchlist_testing.claude_home import ClaudeHome
 from punchlist_testing.mirrors import Place
 
 
-def test_nothing_is_started_where_nothing_is_to_be_taken_over(tmp_path: Path) -> None:
-    assert not autostart.ensure(str(tmp_path / "socket"), str(tmp_path))
+def test_mirror_is_not_started_without_configuration(tmp_path: Path) -> None:
+    assert not autostart.ensure_running(str(tmp_path / "socket"), str(tmp_path))
     config = Config(str(tmp_path))
     config.set_inbound("/x", enabled=True)
     config.set_inbound("/x", enabled=False)
-    assert not autostart.ensure(str(tmp_path / "socket"), str(tmp_path))
+    assert not autostart.ensure_running(str(tmp_path / "socket"), str(tmp_path))
     (tmp_path / "mirror" / "config.json").write_text("[]")
-    assert not autostart.ensure(str(tmp_path / "socket"), str(tmp_path))
+    assert not autostart.ensure_running(str(tmp_path / "socket"), str(tmp_path))
 
 
-async def test_a_mirror_that_fails_is_not_started_by_each_command(place: Place) -> None:
+async def test_failed_mirror_is_not_restarted_by_each_command(place: Place) -> None:
     data_dir = Path(place.daemon.data_dir)
     (data_dir / "mirror").mkdir()
     (data_dir / "mirror" / "config.json").write_text('{"mirrors": [{"directory": 7}]}')
-    assert autostart.ensure(place.daemon.socket, str(data_dir))
+    assert autostart.ensure_running(place.daemon.socket, str(data_dir))
     with anyio.fail_after(30):
         while "config.json" not in (data_dir / "mirror" / "run.log").read_text():  # noqa: ASYNC110 - another process
             await anyio.sleep(0.05)
-    assert not autostart.ensure(place.daemon.socket, str(data_dir))
+    assert not autostart.ensure_running(place.daemon.socket, str(data_dir))
 
 
-async def test_a_running_mirror_is_known_by_its_lock(place: Place) -> None:
+async def test_lock_shows_running_mirror(place: Place) -> None:
     data_dir = place.daemon.data_dir
     Config(data_dir).set_inbound("/x", enabled=True)
     assert not autostart.is_running(data_dir)
     with Runner(place.client, data_dir, place.report).acquire():
         assert autostart.is_running(data_dir)
-        assert not autostart.ensure(place.daemon.socket, data_dir)
+        assert not autostart.ensure_running(place.daemon.socket, data_dir)
     assert not autostart.is_running(data_dir)
 
 
-async def test_a_started_mirror_takes_tasks_over_and_ends_when_nothing_changes(
+async def test_started_mirror_imports_tasks_and_ends_when_idle(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(autostart, "IDLE_S", 1.5)
@@ -54,7 +54,7 @@ async def test_a_started_mirror_takes_tasks_over_and_ends_when_nothing_changes(
     claude.task("a", 1, "First")
     data_dir = place.daemon.data_dir
     Config(data_dir).set_inbound(str(claude.tasks), enabled=True)
-    assert autostart.ensure(place.daemon.socket, data_dir)
+    assert autostart.ensure_running(place.daemon.socket, data_dir)
     try:
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["First"], timeout_s=30)
         assert autostart.is_running(data_dir)

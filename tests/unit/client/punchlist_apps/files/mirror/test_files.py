@@ -9,66 +9,66 @@ from punchlist_apps.files.mirror import files
 from punchlist_apps.files.mirror.files import Folder, Trouble
 
 
-@pytest.fixture(params=["exchange", "rename"])
+@pytest.fixture(params=["exchange", "rename_if"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     """With and without a file system that can exchange two files."""
-    if request.param == "rename":
+    if request.param == "rename_if":
 
         def unsupported(_folder: int, _old: str, _new: str, _flags: int) -> int:
             return errno.EINVAL
 
-        monkeypatch.setattr(files, "rename", unsupported)
+        monkeypatch.setattr(files, "rename_if", unsupported)
     return Folder(str(tmp_path), (".agents", "tasks"))
 
 
-def test_the_folder_is_made_with_the_first_file_and_private(folder: Folder, tmp_path: Path) -> None:
+def test_first_file_creates_private_folder(folder: Folder, tmp_path: Path) -> None:
     assert folder.read("a.json") is None
-    assert folder.names() == []
+    assert folder.list_names() == []
     assert not (tmp_path / ".agents").exists()
     assert folder.replace("a.json", b"1", None) is None
     assert folder.read("a.json") == b"1"
-    assert folder.names() == ["a.json"]
+    assert folder.list_names() == ["a.json"]
     assert (tmp_path / ".agents").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / ".agents/tasks/a.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_directory_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+def test_missing_directory_is_not_created(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path / "gone"), ("a",))
     with pytest.raises(Trouble):
         folder.replace("a.json", b"1", None)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_stood_there_unseen_is_handed_back_and_kept_until_settled(folder: Folder) -> None:
+def test_unexpected_content_is_returned_and_kept(folder: Folder) -> None:
     folder.replace("a.json", b"1", None)
     assert folder.replace("a.json", b"2", b"1") is None
     assert folder.replace("a.json", b"3", b"1") == b"2"
     assert folder.read("a.json") == b"3"
-    assert folder.displaced("a.json") == b"2"
-    folder.settle("a.json", b"2")
-    assert folder.displaced("a.json") is None
-    assert folder.names() == ["a.json"]
-    assert folder.late() == []
+    assert folder.read_displaced("a.json") == b"2"
+    folder.discard_displaced("a.json", b"2")
+    assert folder.read_displaced("a.json") is None
+    assert folder.list_names() == ["a.json"]
+    assert folder.read_late_writes() == []
 
 
-def test_what_was_written_to_a_displaced_file_before_it_was_settled_is_late_too(tmp_path: Path) -> None:
+def test_write_before_discard_is_a_late_write(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path), ())
     folder.replace("a", b"1", None)
     with (tmp_path / "a").open("r+b", buffering=0) as late:
         assert folder.replace("a", b"3", b"unseen") == b"1"
-        assert folder.unsettled() == ["a"]
+        assert folder.list_displaced() == ["a"]
         late.write(b"2")
-    folder.settle("a", b"1")
-    assert folder.late() == [("a", b"2")]
-    assert folder.unsettled() == []
+    folder.discard_displaced("a", b"1")
+    assert folder.read_late_writes() == [("a", b"2")]
+    assert folder.list_displaced() == []
 
 
-def test_a_file_that_appeared_meanwhile_is_handed_back(folder: Folder) -> None:
+def test_concurrently_created_file_is_returned(folder: Folder) -> None:
     folder.replace("a.json", b"theirs", None)
     assert folder.replace("a.json", b"ours", None) == b"theirs"
 
 
-def test_a_file_is_removed_only_as_we_know_it(folder: Folder) -> None:
+def test_only_expected_content_is_deleted(folder: Folder) -> None:
     folder.replace("a.json", b"1", None)
     folder.remove("a.json", b"0")
     assert folder.read("a.json") == b"1"
@@ -110,10 +110,10 @@ def test_a_linked_file_is_neither_read_nor_replaced(folder: Folder, tmp_path: Pa
     with pytest.raises(Trouble, match="link"):
         folder.replace("a.json", b"1", None)
     assert (tmp_path / "secret").read_text() == "secret"
-    assert sorted(folder.names()) == ["a.json", "b.json"]
+    assert sorted(folder.list_names()) == ["a.json", "b.json"]
 
 
-def test_what_is_no_file_does_not_hang(folder: Folder) -> None:
+def test_special_file_does_not_block(folder: Folder) -> None:
     folder.replace("b.json", b"1", None)
     os.mkfifo(Path(folder.path) / "a.json")
     with pytest.raises(Trouble, match="not a regular file"):
@@ -137,30 +137,30 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(folder: Folder, monkeypat
     with pytest.raises(OSError, match="No space"):
         folder.replace("a.json", b"2", b"1")
     assert folder.read("a.json") == b"1"
-    assert folder.names() == ["a.json"]
+    assert folder.list_names() == ["a.json"]
 
 
-def test_what_is_written_into_a_displaced_file_comes_into_our_hands(tmp_path: Path) -> None:
+def test_write_to_displaced_file_is_returned(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path), ())
     folder.replace("a", b"1", None)
     with (tmp_path / "a").open("r+b", buffering=0) as late:
         folder.replace("a", b"2", b"1")
-        assert folder.late() == []
+        assert folder.read_late_writes() == []
         late.truncate(0)
         late.write(b"late")
-    assert folder.late() == [("a", b"late")]
-    assert folder.late() == []
+    assert folder.read_late_writes() == [("a", b"late")]
+    assert folder.read_late_writes() == []
     assert folder.read("a") == b"2"
 
 
-def test_a_copy_is_kept_once(folder: Folder) -> None:
+def test_copy_is_written_once(folder: Folder) -> None:
     folder.save_copy("a.1.conflict", b"1")
     folder.save_copy("a.1.conflict", b"2")
     assert folder.read("a.1.conflict") == b"1"
 
 
-def test_nothing_written_at_any_moment_is_lost(tmp_path: Path) -> None:
-    """Others replace the file as fast as they can while we do: each of their contents comes into our hands."""
+def test_concurrent_writes_are_never_lost(tmp_path: Path) -> None:
+    """Another thread replaces the file at the same time. Each of its contents must be returned."""
     folder = Folder(str(tmp_path), ())
     folder.replace("a", b"start", None)
     written = [f"{number}".encode() for number in range(500)]
@@ -169,7 +169,7 @@ def test_nothing_written_at_any_moment_is_lost(tmp_path: Path) -> None:
         for number, data in enumerate(written):
             (tmp_path / "theirs").write_bytes(data)
             os.replace(tmp_path / "theirs", tmp_path / f"a{number}")
-            files.rename(root, f"a{number}", "a", files.EXCHANGE)
+            files.rename_if(root, f"a{number}", "a", files.EXCHANGE)
             theirs.append((tmp_path / f"a{number}").read_bytes())
 
     root = os.open(tmp_path, os.O_RDONLY)
@@ -184,18 +184,18 @@ def test_nothing_written_at_any_moment_is_lost(tmp_path: Path) -> None:
         displaced = folder.replace("a", f"ours {turn}".encode(), present)
         ours += [data for data in (present, displaced) if data is not None]
         if displaced is not None:
-            folder.settle("a", displaced)
+            folder.discard_displaced("a", displaced)
     thread.join()
     os.close(root)
     last = folder.read("a")
     assert set(written) <= {*theirs, *ours, last}
 
 
-def test_a_folder_that_goes_closes_what_it_watched(tmp_path: Path) -> None:
+def test_deleted_folder_object_closes_descriptors(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path), ())
     folder.replace("a", b"1", None)
-    folder.settle("a", folder.replace("a", b"2", b"1"))
-    assert folder.has_shadows
+    folder.discard_displaced("a", folder.replace("a", b"2", b"1"))
+    assert folder.has_displaced
     before = len(os.listdir("/dev/fd"))
     del folder
     assert len(os.listdir("/dev/fd")) == before - 1

@@ -24,7 +24,7 @@ def claude(tmp_path: Path) -> ClaudeHome:
 
 
 async def sync(place: Place, claude: ClaudeHome, folder: str = SESSION) -> None:
-    """One look, by a process that knows nothing but what is on the disk; it writes nothing into the folder."""
+    """Sync once in a new process. The folder must not be written."""
     before = claude.everything()
     await Inbound(place.client, str(claude.tasks), folder, place.daemon.data_dir, place.report).sync()
     assert claude.everything() == before
@@ -45,7 +45,7 @@ async def test_a_sessions_tasks_are_in_its_projects_list(place: Place, claude: C
     assert {change.actor for change in await place.client.read(0, "web")} == {"claude-code/7f3c"}
 
 
-async def test_changes_are_taken_over_once_and_a_second_look_makes_none(place: Place, claude: ClaudeHome) -> None:
+async def test_changes_are_imported_once(place: Place, claude: ClaudeHome) -> None:
     claude.task(SESSION, 1, "Parse")
     claude.task(SESSION, 2, "Test", blockedBy=["1"])
     await sync(place, claude)
@@ -62,7 +62,7 @@ async def test_changes_are_taken_over_once_and_a_second_look_makes_none(place: P
     assert (await place.list.list()).version == version
 
 
-async def test_what_a_resumed_session_lost_is_still_there(place: Place, claude: ClaudeHome) -> None:
+async def test_missing_files_of_resumed_session_delete_nothing(place: Place, claude: ClaudeHome) -> None:
     claude.task(SESSION, 1, "Parse", status="completed")
     claude.task(SESSION, 2, "Test")
     await sync(place, claude)
@@ -76,7 +76,7 @@ async def test_what_a_resumed_session_lost_is_still_there(place: Place, claude: 
     assert (await shown(place))[3] == ("4", "Another one under an old number", "pending")
 
 
-async def test_what_is_done_here_stays_until_the_file_says_something_new(place: Place, claude: ClaudeHome) -> None:
+async def test_list_changes_stay_until_file_changes(place: Place, claude: ClaudeHome) -> None:
     claude.task(SESSION, 1, "Parse")
     claude.task(SESSION, 2, "Test")
     await sync(place, claude)
@@ -91,7 +91,7 @@ async def test_what_is_done_here_stays_until_the_file_says_something_new(place: 
     assert place.problems == []
 
 
-async def test_a_file_that_was_away_and_comes_back_as_it_was_is_the_same_task(place: Place, claude: ClaudeHome) -> None:
+async def test_file_that_returns_is_the_same_task(place: Place, claude: ClaudeHome) -> None:
     claude.task(SESSION, 1, "Parse", status="in_progress")
     await sync(place, claude)
     await place.list.complete("1")
@@ -105,9 +105,7 @@ async def test_a_file_that_was_away_and_comes_back_as_it_was_is_the_same_task(pl
     assert await shown(place) == [("1", "Parse it", "completed")], "it is there again, and a new title is an edit"
 
 
-async def test_a_folder_that_became_its_teams_is_not_taken_over_twice(
-    place: Place, claude: ClaudeHome, tmp_path: Path
-) -> None:
+async def test_folder_renamed_for_team_is_imported_once(place: Place, claude: ClaudeHome, tmp_path: Path) -> None:
     claude.task(SESSION, 1, "Parse")
     await sync(place, claude)
     claude.team("session-7f3c2d10", SESSION, tmp_path / "project")
@@ -122,15 +120,13 @@ async def test_a_folder_that_became_its_teams_is_not_taken_over_twice(
 
 
 @pytest.mark.parametrize(("folder", "conversation"), [("my-board", "my-board"), ("default", "claude-default")])
-async def test_a_list_with_a_name_of_its_own_keeps_it(
-    place: Place, claude: ClaudeHome, folder: str, conversation: str
-) -> None:
+async def test_custom_list_name_is_kept(place: Place, claude: ClaudeHome, folder: str, conversation: str) -> None:
     claude.task(folder, 1, "Shared")
     await sync(place, claude, folder)
     assert await shown(place, conversation) == [("1", "Shared", "pending")]
 
 
-async def test_a_project_that_names_a_list_of_others_does_not_get_it(place: Place, claude: ClaudeHome) -> None:
+async def test_project_can_not_name_a_foreign_list(place: Place, claude: ClaudeHome) -> None:
     await place.list.add("Private")
     claude.task(SESSION, 1, "Parse")
     await sync(place, claude)
@@ -141,7 +137,7 @@ async def test_a_project_that_names_a_list_of_others_does_not_get_it(place: Plac
 @pytest.mark.parametrize(
     "more", [{"status": "dreaming"}, {"blockedBy": "1"}, {"id": "7"}, {"metadata": ["x"]}, {"description": 3}]
 )
-async def test_a_file_that_cannot_be_understood_is_told_and_the_others_are_taken_over(
+async def test_unreadable_file_is_reported_and_others_imported(
     place: Place, claude: ClaudeHome, more: dict[str, Any]
 ) -> None:
     claude.task(SESSION, 1, "Bad", **more)
@@ -156,7 +152,7 @@ async def test_a_file_that_cannot_be_understood_is_told_and_the_others_are_taken
     assert [title for _, title, _ in await shown(place)] == ["Good", "Bad no more", "Whole"]
 
 
-async def test_a_title_of_any_length_is_taken_over(place: Place, claude: ClaudeHome) -> None:
+async def test_long_title_is_imported(place: Place, claude: ClaudeHome) -> None:
     claude.task(SESSION, 1, "long " * 200, description="below")
     claude.task(SESSION, 2, "", activeForm="")
     await sync(place, claude)
@@ -187,7 +183,7 @@ async def test_no_link_in_the_tasks_is_followed(place: Place, claude: ClaudeHome
 
 
 @pytest.mark.parametrize("status", ["in_progress", "pending", "deleted"])
-async def test_a_sessions_file_leaves_what_waits_for_a_yes(place: Place, claude: ClaudeHome, status: str) -> None:
+async def test_import_keeps_tasks_that_wait_for_approval(place: Place, claude: ClaudeHome, status: str) -> None:
     claude.task(SESSION, 1, "Deploy")
     await sync(place, claude)
     await place.list.edit("1", gate=Gate(yes=True))

@@ -32,9 +32,7 @@ async def until_titles(place: Place, titles: list[str]) -> None:
     await place.list.wait(lambda tasks: [task.title for task in tasks] == titles, timeout_s=15)
 
 
-async def test_folders_are_taken_over_live_whether_they_were_there_or_come_later(
-    place: Place, claude: ClaudeHome, tmp_path: Path
-) -> None:
+async def test_existing_and_new_folders_are_imported_live(place: Place, claude: ClaudeHome, tmp_path: Path) -> None:
     async with following(place, claude):
         assert not claude.tasks.exists()  # Claude Code makes it, not we
         claude.session("a", tmp_path)
@@ -48,9 +46,7 @@ async def test_folders_are_taken_over_live_whether_they_were_there_or_come_later
         await until_titles(place, ["First", "Second", "Third"])
 
 
-async def test_what_happened_while_nobody_looked_is_taken_over_at_the_start(
-    place: Place, claude: ClaudeHome, tmp_path: Path
-) -> None:
+async def test_earlier_changes_are_imported_at_start(place: Place, claude: ClaudeHome, tmp_path: Path) -> None:
     claude.session("a", tmp_path)
     claude.task("a", 1, "First")
     async with following(place, claude):
@@ -60,9 +56,7 @@ async def test_what_happened_while_nobody_looked_is_taken_over_at_the_start(
         await until_titles(place, ["First", "Second"])
 
 
-async def test_a_directory_is_followed_as_long_as_the_configuration_names_it(
-    place: Place, claude: ClaudeHome, tmp_path: Path
-) -> None:
+async def test_directory_is_watched_while_configured(place: Place, claude: ClaudeHome, tmp_path: Path) -> None:
     claude.session("a", tmp_path)
     claude.task("a", 1, "First")
     config = Config(place.daemon.data_dir)

@@ -11,21 +11,21 @@ from punchlist_apps.files.mirror.merge import (
     Conflict,
     Delete,
     Edit,
+    FieldsById,
     Move,
-    Sheet,
+    merge_values,
     reconcile,
-    three_way,
 )
 from punchlist_testing.unmeasured import mostly_untraced
 
 
 def sheet(text: str) -> dict[str, dict[str, Any]]:
-    """`1:a 2:b` as a list of tasks with titles."""
+    """Return a list of tasks with titles for `1:a 2:b`."""
     return {part.partition(":")[0]: {"title": part.partition(":")[2]} for part in text.split()}
 
 
-def apply(changes: Iterable[Change], ours: Sheet) -> dict[str, Mapping[str, Any]]:
-    """What the daemon makes of a list by these changes."""
+def apply(changes: Iterable[Change], ours: FieldsById) -> dict[str, Mapping[str, Any]]:
+    """Apply changes to a list like the daemon."""
     sheet = dict(ours)
     for change in changes:
         match change:
@@ -40,7 +40,7 @@ def apply(changes: Iterable[Change], ours: Sheet) -> dict[str, Mapping[str, Any]
     return sheet
 
 
-def placed(sheet: Sheet, task: str, fields: Mapping[str, Any], after: str | None) -> dict[str, Mapping[str, Any]]:
+def placed(sheet: FieldsById, task: str, fields: Mapping[str, Any], after: str | None) -> dict[str, Mapping[str, Any]]:
     others = [(one, value) for one, value in sheet.items() if one != task]
     index = next((i + 1 for i, (one, _) in enumerate(others) if one == after), 0)
     return dict([*others[:index], (task, fields), *others[index:]])
@@ -67,7 +67,7 @@ def placed(sheet: Sheet, task: str, fields: Mapping[str, Any], after: str | None
         ("", "", "1:a", ()),
     ],
 )
-def test_what_changed_in_the_file_is_proposed(base: str, theirs: str, ours: str, changes: tuple[Any, ...]) -> None:
+def test_changes_of_the_file_are_proposed(base: str, theirs: str, ours: str, changes: tuple[Any, ...]) -> None:
     assert reconcile(sheet(base), sheet(theirs), sheet(ours), may_delete=True) == Changes(changes)
 
 
@@ -75,30 +75,33 @@ def test_what_changed_in_the_file_is_proposed(base: str, theirs: str, ours: str,
     ("base", "theirs", "ours", "conflict"),
     [
         ("1:a", "1:x", "1:y", Conflict("1", "title", "x", "y")),
-        ("1:a 2:b", "1:a 2:x", "1:a", Conflict("2", "task", {"title": "x"}, None, "deleted meanwhile")),
-        ("1:a 2:b", "2:b", "1:y 2:b", Conflict("1", "task", None, {"title": "y"}, "deleted here, changed meanwhile")),
+        ("1:a 2:b", "1:a 2:x", "1:a", Conflict("2", "task", {"title": "x"}, None, "deleted in the list")),
+        (
+            "1:a 2:b",
+            "2:b",
+            "1:y 2:b",
+            Conflict("1", "task", None, {"title": "y"}, "deleted in the file, changed in the list"),
+        ),
         ("1:a 2:b 3:c", "3:c 1:a 2:b", "2:b 1:a 3:c", Conflict("", "order", ["3", "1", "2"], ["2", "1", "3"])),
     ],
 )
-def test_what_changed_on_both_sides_is_a_conflict_and_the_present_stays(
-    base: str, theirs: str, ours: str, conflict: Conflict
-) -> None:
+def test_changes_on_both_sides_conflict(base: str, theirs: str, ours: str, conflict: Conflict) -> None:
     assert reconcile(sheet(base), sheet(theirs), sheet(ours), may_delete=True) == Changes((), (conflict,))
 
 
-def test_a_file_that_may_not_know_the_list_deletes_nothing() -> None:
+def test_file_without_current_base_deletes_nothing() -> None:
     assert reconcile(sheet("1:a 2:b"), sheet("2:b"), sheet("1:a 2:b")) == Changes((), (), ("1",))
 
 
-def test_without_a_base_only_what_is_new_is_taken() -> None:
+def test_without_base_only_new_tasks_are_added() -> None:
     found = reconcile(None, sheet("1:x x:n"), sheet("1:a 2:b"))
     assert found == Changes((Add("x", {"title": "n"}, "1", True),), (Conflict("1", "title", "x", "a"),))
 
 
 def test_sets_and_objects_merge_by_their_parts() -> None:
-    assert three_way(frozenset("ab"), frozenset("bc"), frozenset("abd")) == (frozenset("bcd"), False)
-    assert three_way({"a": 1, "b": 1}, {"a": 2}, {"a": 1, "b": 1, "c": 3}) == ({"a": 2, "c": 3}, False)
-    assert three_way({"a": 1}, {"a": 2, "x": 1}, {"a": 3}) == ({"a": 3, "x": 1}, True)
+    assert merge_values(frozenset("ab"), frozenset("bc"), frozenset("abd")) == (frozenset("bcd"), False)
+    assert merge_values({"a": 1, "b": 1}, {"a": 2}, {"a": 1, "b": 1, "c": 3}) == ({"a": 2, "c": 3}, False)
+    assert merge_values({"a": 1}, {"a": 2, "x": 1}, {"a": 3}) == ({"a": 3, "x": 1}, True)
 
 
 def test_a_new_order_of_many_is_reached() -> None:
@@ -113,7 +116,7 @@ def test_a_new_order_of_many_is_reached() -> None:
 
 
 class World:
-    """A list with its history, a file, and people who change either at any time."""
+    """A list with its history, a file, and random changes of both."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -134,8 +137,8 @@ class World:
         self.words += 1
         return f"w{self.words}"
 
-    def change(self, tasks: Sheet, new: str) -> dict[str, dict[str, Any]]:
-        """Some change by somebody."""
+    def change(self, tasks: FieldsById, new: str) -> dict[str, dict[str, Any]]:
+        """Make a random change."""
         changed = {task: dict(fields) for task, fields in tasks.items()}
         kind = self.chance.randrange(6)
         if kind == 0 or not changed:
@@ -161,7 +164,7 @@ class World:
         self.file = self.change(self.file, self.word())
 
     def sync(self) -> None:
-        """Take the file's proposals, then write it anew, as the mirror does."""
+        """Apply the file's proposals, then write the file, like the mirror."""
         base, before = self.history[self.base], self.now
         may_delete = self.base >= self.written and bool(self.file)
         found = reconcile(base, self.file, before, may_delete=may_delete)
@@ -183,8 +186,10 @@ class World:
         self.base = self.written = len(self.history) - 1
         self.file = {task: dict(fields) for task, fields in self.now.items()}
 
-    def check(self, base: Sheet, before: Sheet, after: Sheet, found: Changes, names: dict[str, str]) -> None:
-        """No edit of either side is lost without a word, and nothing comes twice."""
+    def check(
+        self, base: FieldsById, before: FieldsById, after: FieldsById, found: Changes, names: dict[str, str]
+    ) -> None:
+        """Check that no edit is lost without a conflict, and that no task is doubled."""
         clashes = {(conflict.task, conflict.member) for conflict in found.conflicts}
         for task, fields in self.file.items():
             if task not in base:
@@ -208,7 +213,7 @@ class World:
                 assert task in found.kept or (task, "task") in clashes
 
 
-def test_no_interleaving_loses_an_edit_or_doubles_a_task() -> None:
+def test_interleaved_edits_are_neither_lost_nor_doubled() -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)

@@ -31,7 +31,7 @@ def titles(file: Path) -> list[str]:
 
 
 async def hashed(place: Place, monkeypatch: pytest.MonkeyPatch, conversation: str = DIGITS) -> Path:
-    """A list with one task, and its file with the name that an earlier version gave it."""
+    """Create a list with one task, and its file under the name of an earlier version."""
     with older_daemon():
         await place.client.conversation(conversation).add("a")
     with monkeypatch.context() as patch:
@@ -48,7 +48,7 @@ def no_links(*_: object, **__: object) -> None:
     raise OSError(errno.EPERM, "Operation not permitted")
 
 
-async def test_lists_of_one_guid_that_older_daemons_made_have_a_file_each(place: Place) -> None:
+async def test_lists_of_one_guid_get_separate_files(place: Place) -> None:
     taken: list[ListSync] = []
     for spelling in (DIGITS, GUID, GUID.upper()):
         with older_daemon():
@@ -64,14 +64,14 @@ async def test_lists_of_one_guid_that_older_daemons_made_have_a_file_each(place:
     assert place.problems == []
 
 
-async def test_a_list_is_mirrored_by_the_digits_whatever_its_spelling(place: Place) -> None:
+async def test_guid_digits_name_the_file(place: Place) -> None:
     for spelling in (DIGITS, GUID.upper(), f"{{{GUID}}}"):
         await place.client.conversation(spelling).add(spelling)
     await place.mirrored(conversation=GUID).sync()
     assert titles(file_of(place, DIGITS)) == [DIGITS, GUID.upper(), f"{{{GUID}}}"]
 
 
-async def test_a_name_that_was_chosen_is_taken_before_a_file_stands_there(place: Place) -> None:
+async def test_chosen_name_is_reserved_before_the_first_write(place: Place) -> None:
     empty = place.mirrored(conversation=DIGITS)
     await empty.sync()
     await place.client.conversation(GUID).add("a")
@@ -80,7 +80,7 @@ async def test_a_name_that_was_chosen_is_taken_before_a_file_stands_there(place:
     assert (empty.stem, second.stem) == (DIGITS, stems_of(GUID)[-1])
 
 
-async def test_a_file_of_another_list_under_the_digits_is_never_touched(place: Place) -> None:
+async def test_file_of_another_list_is_never_changed(place: Place) -> None:
     await place.client.conversation(GUID).add("theirs")
     await place.mirrored(conversation=GUID).sync()
     file = file_of(place, DIGITS)
@@ -93,7 +93,7 @@ async def test_a_file_of_another_list_under_the_digits_is_never_touched(place: P
     assert titles(file_of(place, mirror.stem)) == ["ours"]
 
 
-async def test_a_file_that_does_not_say_whose_it_is_is_taken_over(place: Place) -> None:
+async def test_file_without_list_name_is_adopted(place: Place) -> None:
     file = file_of(place, DIGITS)
     file.parent.mkdir(parents=True)
     file.write_text('{"tasks": [{"id": "0af3", "title": "older"}]}')
@@ -102,9 +102,7 @@ async def test_a_file_that_does_not_say_whose_it_is_is_taken_over(place: Place) 
     assert titles(file) == ["a", "older"]
 
 
-async def test_the_file_of_an_earlier_version_gets_the_digits_for_a_name(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_file_of_earlier_version_is_renamed_to_digits(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     old = await hashed(place, monkeypatch)
     old.write_bytes(old.read_bytes().replace(b'"a"', b'"A"'))  # while no mirror ran
     inode = old.stat().st_ino
@@ -131,9 +129,7 @@ async def test_a_crash_between_the_two_names_loses_nothing(place: Place, monkeyp
     assert place.problems == []
 
 
-async def test_what_differs_under_the_former_name_is_kept_as_a_copy(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_different_file_under_old_name_is_copied(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     old = await hashed(place, monkeypatch)
     data = old.read_bytes()
     file = file_of(place, DIGITS)
@@ -155,7 +151,7 @@ def foreign(place: Place, old: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [broken, foreign], ids=lambda change: change.__name__)
-async def test_what_is_no_file_of_the_list_keeps_its_name(
+async def test_unrelated_file_keeps_its_name(
     place: Place, monkeypatch: pytest.MonkeyPatch, change: Callable[[Place, Path], None]
 ) -> None:
     old = await hashed(place, monkeypatch)
@@ -165,9 +161,7 @@ async def test_what_is_no_file_of_the_list_keeps_its_name(
     assert os.lstat(old).st_ino == before.st_ino
 
 
-async def test_where_files_have_one_name_only_it_stays_the_former_one(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_old_name_stays_without_hard_links(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     old = await hashed(place, monkeypatch)
     monkeypatch.setattr(os, "link", no_links)
     mirror = place.mirrored(conversation=DIGITS)

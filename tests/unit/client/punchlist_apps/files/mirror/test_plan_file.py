@@ -1,4 +1,4 @@
-"""A Markdown plan and its list: what one side changes the other shows, and the rest of the file is left alone."""
+"""Syncs a Markdown plan and its list, both ways."""
 
 import os
 import shlex
@@ -38,7 +38,7 @@ The end.
 
 
 class Desk:
-    """A plan file, and what keeps it in step."""
+    """A plan file and its mirror."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -73,7 +73,7 @@ async def desk(place: Place) -> Desk:
     return made
 
 
-async def test_the_first_time_the_file_is_imported_and_not_a_byte_of_it_changes(desk: Desk) -> None:
+async def test_first_sync_imports_without_changing_the_file(desk: Desk) -> None:
     assert desk.text == PLAN
     assert await desk.outline() == [
         ("Build", "pending"),
@@ -88,7 +88,7 @@ async def test_the_first_time_the_file_is_imported_and_not_a_byte_of_it_changes(
     assert desk.place.problems == []
 
 
-async def test_boxes_titles_and_new_tasks_of_the_list_come_into_the_file_and_nothing_else(desk: Desk) -> None:
+async def test_list_changes_only_boxes_titles_and_new_lines(desk: Desk) -> None:
     tasks = desk.place.list
     await tasks.complete(await desk.id_of("Write the parser"))
     await tasks.pause(await desk.id_of("Tag it"))
@@ -111,7 +111,7 @@ async def test_boxes_titles_and_new_tasks_of_the_list_come_into_the_file_and_not
     assert (desk.text, len(await desk.outline())) == (before, 9)
 
 
-async def test_what_is_edited_in_the_file_becomes_calls(desk: Desk) -> None:
+async def test_file_edits_become_calls(desk: Desk) -> None:
     parser, name = await desk.id_of("Write the parser"), await desk.id_of("Agree on the name")
     await desk.edit(
         "- [ ] Write the parser\n  It must be quick.", "- [x] Write the lexer\n  It must be slow.\n- [/] New one"
@@ -135,7 +135,7 @@ async def test_what_is_edited_in_the_file_becomes_calls(desk: Desk) -> None:
     assert events[-1]["actor"] == "file:PLAN.md"
 
 
-async def test_a_line_that_is_moved_stays_its_task_and_one_that_is_removed_deletes_it(desk: Desk) -> None:
+async def test_moved_lines_keep_their_tasks(desk: Desk) -> None:
     before = {title: await desk.id_of(title) for title, _ in await desk.outline()}
     moved = desk.text.replace("- [x] Agree on the name\n", "").replace(
         "## Ship\n", "## Ship\n\n- [x] Agree on the name\n"
@@ -146,7 +146,7 @@ async def test_a_line_that_is_moved_stays_its_task_and_one_that_is_removed_delet
     assert after == {title: task for title, task in before.items() if title != "Sign the tag"}
 
 
-async def test_a_task_that_the_list_deleted_leaves_the_file_and_a_finished_one_stays_as_history(desk: Desk) -> None:
+async def test_deleted_tasks_lose_their_lines_unless_completed(desk: Desk) -> None:
     for title in ("Write the parser", "Agree on the name"):
         await desk.place.list.delete(await desk.id_of(title))
     await desk.file.sync()
@@ -156,16 +156,16 @@ async def test_a_task_that_the_list_deleted_leaves_the_file_and_a_finished_one_s
     assert "Agree on the name" not in [title for title, _ in await desk.outline()]
 
 
-async def test_of_what_both_sides_changed_the_lists_value_stays_and_that_is_reported(desk: Desk) -> None:
+async def test_conflict_keeps_the_lists_value_and_is_reported(desk: Desk) -> None:
     task = await desk.id_of("Write the parser")
     await desk.place.list.edit(task, title="Write the grammar")
     await desk.edit("Write the parser", "Write the lexer")
     assert "- [ ] Write the grammar" in desk.text
     assert [problem.kind for problem in desk.place.problems] == ["conflict"]
-    assert "the file says 'Write the lexer', the list 'Write the grammar'" in desk.place.problems[0].text
+    assert "the file has 'Write the lexer', the list 'Write the grammar'" in desk.place.problems[0].text
 
 
-async def test_a_box_that_may_not_be_ticked_is_taken_back_and_reported(desk: Desk) -> None:
+async def test_rejected_box_is_restored_and_reported(desk: Desk) -> None:
     task, other = await desk.id_of("Tag it"), await desk.id_of("Write the parser")
     await desk.place.list.edit(task, add_blocked_by=[other])
     await desk.edit("1. [ ] Tag it", "1. [x] Tag it")
@@ -174,35 +174,35 @@ async def test_a_box_that_may_not_be_ticked_is_taken_back_and_reported(desk: Des
 
 
 async def test_an_edit_between_reading_and_writing_is_not_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = plan_file.rewritten
+    real = plan_file.rewrite_text
 
     def interrupted(*args: Any) -> Any:
-        monkeypatch.setattr(plan_file, "rewritten", real)
+        monkeypatch.setattr(plan_file, "rewrite_text", real)
         desk.write(desk.text.replace("The end.", "The end?\n\n- [ ] Late"))
         return real(*args)
 
     await desk.place.list.complete(await desk.id_of("Write the parser"))
-    monkeypatch.setattr(plan_file, "rewritten", interrupted)
+    monkeypatch.setattr(plan_file, "rewrite_text", interrupted)
     await desk.file.sync()
     assert "- [x] Write the parser" in desk.text
     assert "The end?\n\n- [ ] Late" in desk.text
     assert (await desk.outline())[-1] == ("Late", "pending")
 
 
-async def test_half_a_file_deletes_nothing(desk: Desk) -> None:
+async def test_partly_written_file_deletes_nothing(desk: Desk) -> None:
     desk.write(desk.text[:60])
     await desk.file.sync()
     assert len(await desk.outline()) == 6
     assert "tasks are missing in the file" in desk.place.problems[-1].text
 
 
-async def test_a_file_that_is_gone_or_no_text_is_reported_and_taken_up_again(desk: Desk) -> None:
+async def test_missing_or_binary_file_is_reported_until_restored(desk: Desk) -> None:
     desk.path.rename(desk.path.with_suffix(".old"))
     await desk.file.sync()
     told = desk.place.problems[-1]
     assert (told.kind, told.text) == (
         "trouble",
-        f"it is not there; put it back, or give it up: punch mirror remove {shlex.quote(str(desk.path))}",
+        f"file not found; restore it, or end its mirror: punch mirror remove {shlex.quote(str(desk.path))}",
     )
     desk.path.write_bytes(b"- [ ] \0")
     os.utime(desk.path, (1, 1))
@@ -213,7 +213,7 @@ async def test_a_file_that_is_gone_or_no_text_is_reported_and_taken_up_again(des
     assert ("Tag it", "completed") in await desk.outline()
 
 
-async def test_a_list_that_was_exported_can_be_kept_in_step(place: Place) -> None:
+async def test_exported_list_can_be_mirrored(place: Place) -> None:
     desk = Desk(place)
     await place.list.add("a", priority="high")
     desk.write('- [ ] a <!-- punchlist: {"priority": "high"} -->\n')
@@ -224,7 +224,7 @@ async def test_a_list_that_was_exported_can_be_kept_in_step(place: Place) -> Non
     assert await desk.outline() == [("b", "pending")]
 
 
-async def test_a_file_without_boxes_has_no_tasks_and_gets_those_of_the_list(place: Place) -> None:
+async def test_file_without_boxes_gets_the_lists_tasks(place: Place) -> None:
     desk = Desk(place)
     desk.write("# Notes\n\n- a bullet\n- another\n")
     await desk.file.sync()
@@ -246,7 +246,7 @@ async def test_line_ends_and_byte_order_marks_stay(place: Place) -> None:
     assert desk.path.read_bytes() == b"\xef\xbb\xbf- [x] a\r\n- [ ] b\r\n"
 
 
-@pytest.mark.parametrize("step", ["entries_of", "proposed", "rewritten", "compare", "decoded"])
+@pytest.mark.parametrize("step", ["parse_entries", "build_proposal", "rewrite_text", "compare", "decode"])
 async def test_a_plan_is_parsed_outside_the_loop(place: Place, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     real, threads = getattr(plan_file, step), set[int]()
 
@@ -261,7 +261,7 @@ async def test_a_plan_is_parsed_outside_the_loop(place: Place, monkeypatch: pyte
     assert threads and threading.get_ident() not in threads
 
 
-async def test_a_plan_above_the_limit_is_reported_and_left_alone(desk: Desk) -> None:
+async def test_plan_above_size_limit_is_reported(desk: Desk) -> None:
     desk.write("- [ ] a\n" + "x" * plan_file.MAX_BYTES)
     await desk.file.sync()
     told = desk.place.problems[-1]
@@ -296,7 +296,7 @@ async def test_a_plan_is_followed_live_both_ways(place: Place, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("line", ["1. [/] Tag it", "1. [ ] Tag it", ""])
-async def test_a_plan_leaves_what_waits_for_a_yes(desk: Desk, line: str) -> None:
+async def test_plan_keeps_tasks_that_wait_for_approval(desk: Desk, line: str) -> None:
     task = await desk.id_of("Tag it")
     await desk.place.list.edit(task, gate=Gate(yes=True))
     await desk.place.list.complete(task, force=True)

@@ -29,7 +29,7 @@ PAUSE_S = 0.01
 async def running(
     place: Place, *conversations: str, form: FormName = "checklist", **options: Any
 ) -> AsyncGenerator[Runner]:
-    """The mirrors, running; of all conversations if none is named."""
+    """Run the mirrors of the named conversations, by default of all."""
     Config(place.daemon.data_dir).add(Entry(str(place.directory), form, conversations or None))
     found = Runner(place.client, place.daemon.data_dir, place.report, **options)
     with found.acquire():
@@ -48,7 +48,7 @@ async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
 
 
 async def until_titles(place: Place, titles: list[str]) -> None:
-    """Wait until the list has these titles, and the file agrees."""
+    """Wait until list and file have these titles."""
     await place.list.wait(lambda tasks: [task.title for task in tasks] == titles, timeout_s=10)
     await until(lambda: shown(place) == titles)
 
@@ -61,9 +61,7 @@ def shown(place: Place) -> list[str]:
 
 
 @pytest.mark.parametrize("save", SAVERS, ids=lambda save: save.__name__)
-async def test_every_way_of_saving_is_one_edit_and_no_deletion(
-    place: Place, save: Saver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_way_of_saving_is_one_edit(place: Place, save: Saver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "UNREADABLE_S", 0.3)
     monkeypatch.setattr(sync, "MISSING_S", 0.1)
     await place.list.add_many([f"task {number}" for number in range(1, 6)])
@@ -84,7 +82,7 @@ async def test_every_way_of_saving_is_one_edit_and_no_deletion(
     assert place.problems == []
 
 
-async def test_sed_is_seen_and_both_ends_agree(place: Place) -> None:
+async def test_edit_by_sed_is_applied(place: Place) -> None:
     await place.list.add_many(["one", "two"])
     async with running(place, "web"):
         await until(lambda: len(shown(place)) == 2)
@@ -97,7 +95,7 @@ async def test_sed_is_seen_and_both_ends_agree(place: Place) -> None:
         await until(lambda: place.read()["tasks"][1]["done"])
 
 
-async def test_all_conversations_are_mirrored_also_those_to_come_from_either_side(place: Place) -> None:
+async def test_existing_and_new_lists_are_mirrored(place: Place) -> None:
     await place.list.add("a")
     folder = place.directory / ".agents" / "tasks"
     async with running(place):
@@ -111,8 +109,8 @@ async def test_all_conversations_are_mirrored_also_those_to_come_from_either_sid
         await until(lambda: any(name.startswith("h-") for name in os.listdir(folder)))
 
 
-async def test_the_digits_of_a_uuid_name_the_file_of_a_list_that_is_named_so(place: Place) -> None:
-    """Also while all lists are mirrored: no second list, of the UUID with its dashes, takes the file for its own."""
+async def test_uuid_digits_name_the_file(place: Place) -> None:
+    """Even if all lists are mirrored, no second list with the dashed UUID adopts the file."""
     digits = "0f9619ff8b8611d0b42d00c04fc964ff"
     guid = place.client.conversation(digits)
     with older_daemon():
@@ -124,13 +122,13 @@ async def test_the_digits_of_a_uuid_name_the_file_of_a_list_that_is_named_so(pla
         file.write_bytes(file.read_bytes().replace(b'"a"', b'"A"'))
         await guid.wait(lambda tasks: [task.title for task in tasks] == ["A"], timeout_s=10)
         (source,) = found._sources  # pyright: ignore[reportPrivateUsage]
-        assert source.changed(str(file), found._members) == digits  # pyright: ignore[reportPrivateUsage]
+        assert source.find_changed(str(file), found._members) == digits  # pyright: ignore[reportPrivateUsage]
     assert os.listdir(file.parent) == [file.name]
     assert [one.conversation for one in (await place.client.conversations()).conversations] == [digits]
     assert place.problems == []
 
 
-async def test_older_lists_that_spell_one_uuid_differently_get_a_file_each(place: Place) -> None:
+async def test_spellings_of_one_uuid_get_separate_files(place: Place) -> None:
     spellings = ["0f9619ff8b8611d0b42d00c04fc964ff", "0f9619ff-8b86-11d0-b42d-00c04fc964ff"]
     spellings += [one.upper() for one in spellings]
     for spelling in spellings:
@@ -158,14 +156,14 @@ async def test_a_named_conversation_is_mirrored_alone(place: Place) -> None:
     assert os.listdir(place.file.parent) == ["web.json"]
 
 
-async def test_a_mirror_that_is_added_while_it_runs_begins(place: Place) -> None:
+async def test_mirror_added_at_runtime_starts(place: Place) -> None:
     await place.list.add("a")
     async with running(place, "other"):
         Config(place.daemon.data_dir).add(Entry(str(place.directory), "checklist", ("web",)))
         await until(place.file.exists)
 
 
-async def test_lost_events_are_made_up_for_by_looking(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_regular_check_finds_lost_events(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async def deaf(*_: Any, stop_event: anyio.Event, **__: Any) -> AsyncGenerator[Any]:
         await stop_event.wait()
         yield set()
@@ -185,7 +183,7 @@ async def test_lost_events_are_made_up_for_by_looking(place: Place, monkeypatch:
         (PermissionError("Permission denied about a folder inside"), "ignore_permission_denied", "events"),
     ],
 )
-async def test_where_a_folder_cannot_be_watched_edits_are_found(
+async def test_edits_in_unwatchable_folder_are_found(
     place: Place, monkeypatch: pytest.MonkeyPatch, error: Exception, option: str, watching: str
 ) -> None:
     real: Any = runner.awatch  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
@@ -204,7 +202,7 @@ async def test_where_a_folder_cannot_be_watched_edits_are_found(
     assert place.report.watching == watching
 
 
-async def test_a_directory_that_vanishes_and_comes_back_is_filled_again(place: Place) -> None:
+async def test_recreated_directory_is_filled_again(place: Place) -> None:
     await place.list.add("a")
     async with running(place, "web", reconcile_s=0.2):
         await until(place.file.exists)
@@ -222,7 +220,7 @@ async def test_a_second_process_is_refused(place: Place) -> None:
             Runner(place.client, place.daemon.data_dir, place.report).acquire()
 
 
-async def test_writes_of_one_list_keep_their_distance(place: Place) -> None:
+async def test_writes_are_rate_limited(place: Place) -> None:
     await place.list.add("start")
     async with running(place, "web"):
         await until(place.file.exists)
@@ -237,9 +235,7 @@ async def test_writes_of_one_list_keep_their_distance(place: Place) -> None:
     assert await place.said() == []
 
 
-async def test_people_and_files_work_one_list_and_nothing_is_lost(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_concurrent_calls_and_edits_are_all_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "WRITE_PAUSE_S", 0.02)
     monkeypatch.setattr(sync, "UNREADABLE_S", 0.2)
     seed = random.randrange(1 << 32)
@@ -290,7 +286,7 @@ async def test_people_and_files_work_one_list_and_nothing_is_lost(
     assert sorted(await place.titles()) == sorted(wanted)
 
 
-async def test_a_daemon_that_restarts_is_followed_again(tmp_path: Path) -> None:
+async def test_mirror_reconnects_after_daemon_restart(tmp_path: Path) -> None:
     directory = tmp_path / "mirror"
     directory.mkdir()
     with spawned_daemon(tmp_path) as daemon:
@@ -306,7 +302,7 @@ async def test_a_daemon_that_restarts_is_followed_again(tmp_path: Path) -> None:
                 await until_titles(place, ["A", "b"])
 
 
-async def test_an_erased_list_takes_its_file_along(place: Place) -> None:
+async def test_erased_list_deletes_its_file(place: Place) -> None:
     await place.list.add("a")
     async with running(place):
         await until(place.file.exists)
@@ -318,7 +314,7 @@ async def test_an_erased_list_takes_its_file_along(place: Place) -> None:
         await until(lambda: not place.file.exists())
 
 
-async def test_a_file_under_the_name_of_a_deleted_list_is_left_alone_and_told_until_the_list_begins_anew(
+async def test_file_of_deleted_list_is_reported(
     place: Place,
 ) -> None:
     await place.list.add("a")

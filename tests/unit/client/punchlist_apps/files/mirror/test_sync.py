@@ -29,7 +29,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def mirror(place: Place) -> ListSync:
-    """A list with the task `a`, and its file."""
+    """Create a list with the task `a`, and its file."""
     await place.list.add("a")
     mirror = place.mirrored()
     await mirror.sync()
@@ -41,7 +41,7 @@ async def resync(mirror: ListSync) -> None:
     await mirror.sync()
 
 
-async def test_a_list_becomes_a_file_and_one_that_never_was_does_not(place: Place) -> None:
+async def test_only_existing_list_gets_a_file(place: Place) -> None:
     mirror = place.mirrored()
     await mirror.sync()
     assert not place.file.exists()
@@ -50,7 +50,7 @@ async def test_a_list_becomes_a_file_and_one_that_never_was_does_not(place: Plac
     assert [task["title"] for task in place.read()["tasks"]] == ["a"]
 
 
-async def test_our_own_write_is_no_edit_and_is_not_repeated(place: Place, mirror: ListSync) -> None:
+async def test_own_write_is_neither_edit_nor_repeated(place: Place, mirror: ListSync) -> None:
     before = place.file.stat().st_ino
     for _ in range(5):
         await resync(mirror)
@@ -61,7 +61,7 @@ async def test_our_own_write_is_no_edit_and_is_not_repeated(place: Place, mirror
     assert await place.said() == []
 
 
-async def test_what_is_edited_added_ticked_moved_and_removed_becomes_calls(place: Place) -> None:
+async def test_all_kinds_of_edits_become_calls(place: Place) -> None:
     await place.list.add_many(["a", "b", "c"])
     mirror = place.mirrored()
     await mirror.sync()
@@ -82,7 +82,7 @@ async def test_what_is_edited_added_ticked_moved_and_removed_becomes_calls(place
     assert place.problems == []
 
 
-async def test_an_older_programs_file_adds_and_ticks_by_its_own_ids_and_deletes_nothing(place: Place) -> None:
+async def test_file_with_own_ids_deletes_nothing(place: Place) -> None:
     place.write({"tasks": [{"id": "0af3", "title": "a", "description": "", "done": False}]})
     mirror = place.mirrored()
     await mirror.sync()
@@ -95,7 +95,7 @@ async def test_an_older_programs_file_adds_and_ticks_by_its_own_ids_and_deletes_
     assert [task["id"] for task in place.read()["tasks"]] == ["0af3", "2", "77bb"]
 
 
-async def test_what_another_program_keeps_in_the_file_stays_over_our_writes(place: Place) -> None:
+async def test_foreign_members_survive_writes(place: Place) -> None:
     mine = {"createdAt": "2026-02-18", "tags": ["a"]}
     place.write(
         {"sessionTitle": "S", "tasks": [{"id": "0af3", "title": "a", "description": "", "done": False, **mine}]}
@@ -117,7 +117,7 @@ async def test_what_another_program_keeps_in_the_file_stays_over_our_writes(plac
     assert place.problems == []
 
 
-async def test_a_slow_program_that_forgets_our_member_takes_nothing_back(place: Place, mirror: ListSync) -> None:
+async def test_slow_program_without_our_member_reverts_nothing(place: Place, mirror: ListSync) -> None:
     old = {"tasks": place.read()["tasks"]}
     await place.list.edit("1", title="A")
     await place.list.add("b")
@@ -128,7 +128,7 @@ async def test_a_slow_program_that_forgets_our_member_takes_nothing_back(place: 
 
 
 @pytest.mark.parametrize("data", [None, b"", b" \n", b'{"tasks": []}', b"\xef\xbb\xbf", b"emptied"])
-async def test_a_missing_or_empty_file_deletes_nothing_and_comes_back(place: Place, data: bytes | None) -> None:
+async def test_missing_or_empty_file_deletes_nothing(place: Place, data: bytes | None) -> None:
     await place.list.add_many(["a", "b"])
     mirror = place.mirrored()
     await mirror.sync()
@@ -144,7 +144,7 @@ async def test_a_missing_or_empty_file_deletes_nothing_and_comes_back(place: Pla
 
 
 @pytest.mark.parametrize("data", [b'{"tasks": [{"id": "1", "tit', b"[]", b'{"tasks": "x"}', b"\xff"])
-async def test_a_corrupt_file_is_left_and_told_until_it_is_in_order(
+async def test_corrupt_file_is_reported_until_repaired(
     place: Place, mirror: ListSync, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = place.file.read_bytes()
@@ -163,7 +163,7 @@ async def test_a_corrupt_file_is_left_and_told_until_it_is_in_order(
     assert [task["title"] for task in place.read()["tasks"]] == ["A", "b"]
 
 
-async def test_a_corrupt_file_that_is_removed_comes_back_in_order(place: Place) -> None:
+async def test_removed_corrupt_file_is_written_again(place: Place) -> None:
     await place.list.add("a")
     place.write([])
     mirror = place.mirrored()
@@ -174,7 +174,7 @@ async def test_a_corrupt_file_that_is_removed_comes_back_in_order(place: Place) 
     assert place.read()["tasks"][0]["title"] == "a"
 
 
-async def test_last_weeks_file_brings_nothing_back(place: Place) -> None:
+async def test_old_file_restores_nothing(place: Place) -> None:
     await place.list.add_many(["a", "b"])
     mirror = place.mirrored()
     await mirror.sync()
@@ -190,7 +190,7 @@ async def test_last_weeks_file_brings_nothing_back(place: Place) -> None:
     assert [task["title"] for task in place.read()["tasks"]] == ["B", "c"]
 
 
-async def test_an_edit_of_an_older_file_is_merged_and_its_missing_tasks_stay(place: Place) -> None:
+async def test_edit_of_older_file_is_merged(place: Place) -> None:
     await place.list.add_many(["a", "b"])
     mirror = place.mirrored()
     await mirror.sync()
@@ -205,7 +205,7 @@ async def test_an_edit_of_an_older_file_is_merged_and_its_missing_tasks_stay(pla
     assert place.kinds() == ["kept"]
 
 
-async def test_what_was_taken_out_while_nobody_looked_goes_if_the_file_is_the_newest(place: Place) -> None:
+async def test_removal_from_newest_file_deletes_the_task(place: Place) -> None:
     await place.list.add_many(["a", "b"])
     await place.mirrored().sync()
     place.edit(lambda value: value["tasks"].pop(0))
@@ -213,7 +213,7 @@ async def test_what_was_taken_out_while_nobody_looked_goes_if_the_file_is_the_ne
     assert await place.titles() == ["b"]
 
 
-async def test_a_conflict_is_told_three_ways_and_the_present_stays(place: Place, mirror: ListSync) -> None:
+async def test_conflict_is_reported_and_list_value_stays(place: Place, mirror: ListSync) -> None:
     await place.list.edit("1", title="theirs")
     place.edit(lambda value: value["tasks"][0].update(title="mine"))
     mine = place.file.read_bytes()
@@ -229,7 +229,7 @@ async def test_a_conflict_is_told_three_ways_and_the_present_stays(place: Place,
     assert '"mine"' in message.content["conflicts"][0]
 
 
-async def test_what_the_daemon_refuses_is_a_conflict_that_names_the_reason(place: Place) -> None:
+async def test_rejected_change_is_a_conflict_with_reason(place: Place) -> None:
     await place.list.add("a")
     await place.list.add("b", blocked_by=["1"])
     mirror = place.mirrored()
@@ -247,7 +247,7 @@ async def test_what_the_daemon_refuses_is_a_conflict_that_names_the_reason(place
 
 
 @pytest.mark.parametrize("member", ["epoch", "conversation"])
-async def test_a_file_of_another_log_or_list_is_left_and_told(place: Place, mirror: ListSync, member: str) -> None:
+async def test_foreign_file_is_reported_and_not_written(place: Place, mirror: ListSync, member: str) -> None:
     place.edit(lambda value: (value["punchlist"].update({member: "other"}), value["tasks"].append({"title": "x"})))
     data = place.file.read_bytes()
     await mirror.sync()
@@ -260,7 +260,7 @@ async def test_a_file_of_another_log_or_list_is_left_and_told(place: Place, mirr
 
 
 def at_our_next_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
-    """Let something happen at the moment when the mirror has made up its mind to write."""
+    """Run an action just before the mirror writes."""
     replace = Folder.replace
 
     def late(self: Folder, name: str, data: bytes, expected: bytes | None) -> bytes | None:
@@ -271,9 +271,7 @@ def at_our_next_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Non
     monkeypatch.setattr(Folder, "replace", late)
 
 
-async def test_an_edit_at_the_very_moment_of_our_write_is_taken_over_too(
-    place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_edit_during_a_write_is_applied(place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch) -> None:
     await place.list.add("b")
 
     def late() -> None:
@@ -286,7 +284,7 @@ async def test_an_edit_at_the_very_moment_of_our_write_is_taken_over_too(
     assert os.listdir(place.file.parent) == ["web.json"]
 
 
-async def test_a_half_written_file_is_never_taken_from_its_writer(
+async def test_partly_written_file_is_not_replaced(
     place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = place.file.read_bytes().replace(b'"a"', b'"A"')
@@ -306,9 +304,7 @@ async def test_a_half_written_file_is_never_taken_from_its_writer(
     assert [task["title"] for task in place.read()["tasks"]] == ["A", "b"]
 
 
-async def test_edits_of_the_file_go_on_while_a_half_written_one_stands_beside(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_edits_continue_during_incomplete_displaced_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UNREADABLE_S", 100.0)
     await place.list.add("a")
     mirror = place.mirrored()
@@ -333,7 +329,7 @@ async def test_edits_of_the_file_go_on_while_a_half_written_one_stands_beside(
     assert os.listdir(place.file.parent) == ["web.json"]
 
 
-async def test_a_file_that_is_never_written_to_its_end_is_kept_as_a_copy(
+async def test_incomplete_file_is_kept_as_a_copy(
     place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await place.list.add("b")
@@ -349,7 +345,7 @@ async def test_a_file_that_is_never_written_to_its_end_is_kept_as_a_copy(
     assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
 
 
-async def test_what_is_no_file_and_was_displaced_is_set_aside(
+async def test_displaced_special_file_is_kept(
     place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     await place.list.add("b")
@@ -375,18 +371,18 @@ async def test_what_is_no_file_and_was_displaced_is_set_aside(
     assert place.kinds()[-1] == "conflict"
 
 
-async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later(
+async def test_displaced_file_is_applied_after_daemon_returns(
     place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await place.list.add("b")
-    take = ProposalApplier.take
+    take = ProposalApplier.apply
 
     def late() -> None:
-        monkeypatch.setattr(ProposalApplier, "take", away)
+        monkeypatch.setattr(ProposalApplier, "apply", away)
         place.edit(lambda value: value["tasks"][0].update(title="A"))
 
     async def away(*_: Any) -> Any:
-        monkeypatch.setattr(ProposalApplier, "take", take)
+        monkeypatch.setattr(ProposalApplier, "apply", take)
         raise ConnectionLost("the daemon is away")
 
     at_our_next_write(monkeypatch, late)
@@ -398,28 +394,28 @@ async def test_what_was_displaced_while_the_daemon_went_away_is_taken_over_later
     assert os.listdir(place.file.parent) == ["web.json"]
 
 
-async def test_what_is_written_late_while_the_daemon_is_away_is_taken_over_later(
+async def test_late_write_is_applied_after_daemon_returns(
     place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = place.file.read_bytes()
     await place.list.add("b")
-    take = ProposalApplier.take
+    take = ProposalApplier.apply
 
     async def away(*_: Any) -> Any:
-        monkeypatch.setattr(ProposalApplier, "take", take)
+        monkeypatch.setattr(ProposalApplier, "apply", take)
         raise ConnectionLost("the daemon is away")
 
     with place.file.open("r+b") as writer:
         await resync(mirror)
         writer.write(whole.replace(b'"a"', b'"A"'))
-    monkeypatch.setattr(ProposalApplier, "take", away)
+    monkeypatch.setattr(ProposalApplier, "apply", away)
     with pytest.raises(ConnectionLost):
         await mirror.sync()
     await mirror.sync()
     assert await place.titles() == ["A", "b"]
 
 
-async def test_what_an_interrupted_write_has_displaced_is_found_again(place: Place) -> None:
+async def test_displaced_file_of_interrupted_write_is_found(place: Place) -> None:
     await place.list.add("a")
     await place.mirrored().sync()
     beside = place.file.with_name(".web.json.mirror")
@@ -431,7 +427,9 @@ async def test_what_an_interrupted_write_has_displaced_is_found_again(place: Pla
     assert os.listdir(place.file.parent) == ["web.json"]
 
 
-async def test_a_full_disk_is_told_and_healed(place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_full_disk_is_reported_until_resolved(
+    place: Place, mirror: ListSync, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = place.file.read_bytes()
     fsync = os.fsync
 
@@ -450,9 +448,7 @@ async def test_a_full_disk_is_told_and_healed(place: Place, mirror: ListSync, mo
     assert [task["title"] for task in place.read()["tasks"]] == ["a", "b"]
 
 
-async def test_an_erasure_in_the_middle_of_a_write_takes_the_file_along(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_erasure_during_a_write_deletes_the_file(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     await place.list.add("a")
     mirror = place.mirrored()
     written, replace = anyio.Event(), Folder.replace
@@ -479,7 +475,7 @@ async def erased(place: Place) -> None:
     await place.list.erase(confirm=caught.value.token)
 
 
-async def test_a_conversation_that_was_erased_unseen_takes_its_file_along(place: Place, mirror: ListSync) -> None:
+async def test_unseen_erasure_deletes_the_file(place: Place, mirror: ListSync) -> None:
     await erased(place)
     await resync(mirror)
     assert not place.file.exists()
@@ -488,13 +484,13 @@ async def test_a_conversation_that_was_erased_unseen_takes_its_file_along(place:
     assert [task["title"] for task in place.read()["tasks"]] == ["new"]
 
 
-async def test_an_erased_conversation_takes_its_file_along(place: Place, mirror: ListSync) -> None:
+async def test_erased_conversation_deletes_its_file(place: Place, mirror: ListSync) -> None:
     await erased(place)
     await mirror.erase()
     assert not place.file.exists()
 
 
-async def test_a_serial_list_and_one_that_clears_itself_agree_with_their_files(place: Place) -> None:
+async def test_serial_and_clearing_lists_match_their_files(place: Place) -> None:
     settings = SettingsPatch(execution="serial", auto_clear="when_done")
     await place.list.open(settings=settings)
     await place.list.add_many(["a", "b"])
@@ -515,7 +511,7 @@ def _file(place: Place, task: str) -> Path:
     return place.directory / "web" / f"{task}.json"
 
 
-async def test_a_task_folder_goes_both_ways(place: Place) -> None:
+async def test_task_folder_syncs_both_ways(place: Place) -> None:
     await place.list.add_many(["a", "b", "c"])
     mirror = place.mirrored("claude")
     await mirror.sync()
@@ -534,7 +530,7 @@ async def test_a_task_folder_goes_both_ways(place: Place) -> None:
     assert place.problems == []
 
 
-async def test_new_files_of_another_program_get_our_numbers_and_keep_their_edges(place: Place) -> None:
+async def test_new_files_get_ids_and_keep_edges(place: Place) -> None:
     await place.list.add("a")
     mirror = place.mirrored("claude")
     await mirror.sync()
@@ -552,7 +548,7 @@ async def test_new_files_of_another_program_get_our_numbers_and_keep_their_edges
     assert place.problems == []
 
 
-async def test_a_missing_task_file_comes_back_and_a_program_without_our_member_edits(place: Place) -> None:
+async def test_missing_task_file_is_restored(place: Place) -> None:
     await place.list.add_many(["a", "b"])
     mirror = place.mirrored("claude")
     await mirror.sync()
@@ -565,7 +561,7 @@ async def test_a_missing_task_file_comes_back_and_a_program_without_our_member_e
     assert _file(place, "2").exists()
 
 
-async def test_the_file_of_a_list_that_is_cut_at_damage_stays_as_it_was(tmp_path: Path) -> None:
+async def test_file_of_damaged_list_is_not_written(tmp_path: Path) -> None:
     added = {"type": "TaskAdded", "task": {"id": "1", "title": "still there"}}
     await damaged_log(tmp_path / "data", (3,), added)
     async with running_daemon(tmp_path) as daemon, connect_async(socket=daemon.socket, autostart=False) as client:
@@ -578,7 +574,7 @@ async def test_the_file_of_a_list_that_is_cut_at_damage_stays_as_it_was(tmp_path
         assert (place.file.parent / "b.json").exists()
 
 
-async def test_no_file_takes_back_what_waits_for_a_yes(place: Place) -> None:
+async def test_file_can_not_withdraw_from_approval(place: Place) -> None:
     await place.list.add("a", gate=Gate(yes=True))
     await place.list.add("b")
     mirror = place.mirrored()

@@ -1,4 +1,4 @@
-"""`punch mirror run` where the kernel gives no watches, or drops events: real limits, in a namespace of its own."""
+"""`punch mirror run` without inotify watches or with dropped events, by real limits in a namespace."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ QUEUE = "/proc/sys/fs/inotify/max_queued_events"
 
 
 def needs_namespace() -> None:
-    """Skip where a process can't have limits of its own."""
+    """Skip if a process can't have its own limits."""
     script = f"test -w {LIMITS}/max_inotify_instances && echo 9 > {LIMITS}/max_inotify_instances"
     if shutil.which("unshare") is None or subprocess.run([*NAMESPACE, "sh", "-c", script], check=False).returncode:
         pytest.skip("no user namespace, or none with limits of inotify, can be made here")
@@ -32,7 +32,7 @@ def needs_namespace() -> None:
 
 @contextmanager
 def process(place: Place, *before: str) -> Generator[subprocess.Popen[bytes]]:
-    """`punch mirror run` in a process of its own."""
+    """Run `punch mirror run` in its own process."""
     Config(place.daemon.data_dir).add(Entry(str(place.directory), "checklist", ("web",)))
     options = ["--socket", place.daemon.socket, "--data-dir", place.daemon.data_dir, "--no-autostart"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "COVERAGE_PROCESS_START": ""}
@@ -55,7 +55,7 @@ def limited(limit: str) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("limit", ["max_inotify_instances", "max_inotify_watches"])
-async def test_where_the_kernel_gives_no_watches_edits_are_found_by_polling(place: Place, limit: str) -> None:
+async def test_polling_finds_edits_without_watches(place: Place, limit: str) -> None:
     await run_sync(needs_namespace)
     await place.list.add("one")
     with process(place, *limited(limit)):
@@ -67,7 +67,7 @@ async def test_where_the_kernel_gives_no_watches_edits_are_found_by_polling(plac
         await place.list.wait(lambda tasks: tasks[0].title == "ONE", timeout_s=20)
 
 
-async def test_an_edit_whose_events_the_kernel_dropped_is_found(place: Place) -> None:
+async def test_edit_with_dropped_events_is_found(place: Place) -> None:
     with open(QUEUE) as file:  # noqa: ASYNC230
         queue = int(file.read())
     if queue > 100_000:  # noqa: PLR2004
@@ -84,7 +84,7 @@ async def test_an_edit_whose_events_the_kernel_dropped_is_found(place: Place) ->
 
 
 def overflow(place: Place, queue: int) -> None:
-    """More changes in the folder than the kernel keeps: those after them are not told."""
+    """Overflow the kernel's queue, so that it drops later events."""
     for number in range(queue // 2 + 1_000):
         noise = place.file.with_name(f"noise{number}")
         noise.touch()
