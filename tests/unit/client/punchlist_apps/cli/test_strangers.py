@@ -44,7 +44,7 @@ def test_a_task_resumed_for_another_can_be_claimed(punch: Any) -> None:
     punch("pause", "1")
     punch("resume", "1", "--actor", "bob")
     outcome = punch("start", "1", "--actor", "bob")
-    assert outcome.code == 1 and "punch pause 1 takes it away from ann; punch start 1 takes it then" in outcome.err
+    assert outcome.code == 1 and "take it from ann: punch pause 1, then punch start 1" in outcome.err
     punch("pause", "1", "--actor", "bob")
     assert punch("start", "1", "--actor", "bob").code == 0
 
@@ -94,7 +94,7 @@ def test_a_nonexistent_date_has_its_own_message(punch: Any, home: Path) -> None:
     (home / "issues.jsonl").write_text('{"id":"a","title":"A","status":"open","due_at":"2026-02-30","creator":"x"}\n')
     lines = punch("import", "issues.jsonl").lines
     assert "  skipped: unsupported members: creator 1" in lines
-    assert "  skipped: 1 × `due_at` that is no date (“2026-02-30”) (line 1)" in lines
+    assert "  skipped: 1 × `due_at` that is not a date (“2026-02-30”) (line 1)" in lines
 
 
 def test_the_log_shows_dates_labels_and_estimates_as_show_does(punch: Any) -> None:

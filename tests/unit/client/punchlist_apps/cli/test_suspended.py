@@ -154,7 +154,7 @@ def test_doctor_names_the_log_of_a_hanging_daemon(home: Path, run: Any, monkeypa
         outcome = run("doctor")
     assert outcome.code == 1
     assert f"daemon: no reply from pid {os.getpid()} for 0 s" in outcome.out
-    assert f"see the end of {home}/data/daemon.log; if it stays so: kill -9 {os.getpid()}" in outcome.out
+    assert f"see the end of {home}/data/daemon.log; if it doesn't recover, kill -9 {os.getpid()}" in outcome.out
 
 
 def test_stop_resumes_a_suspended_daemon(suspended: Spawned, run: Any) -> None:
@@ -171,4 +171,4 @@ def test_stop_advises_killing_a_hanging_daemon(home: Path, run: Any, monkeypatch
         monkeypatch.setenv("PUNCHLIST_SOCKET", peer.socket)
         outcome = run("daemon", "stop")
     assert outcome.code == 69
-    assert outcome.err.endswith(f"  to kill it without losing an acknowledged change: kill -9 {os.getpid()}\n")
+    assert outcome.err.endswith(f"  kill it, which loses no acknowledged change: kill -9 {os.getpid()}\n")

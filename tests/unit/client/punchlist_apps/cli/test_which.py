@@ -113,5 +113,5 @@ def test_an_unusable_repository_needs_a_named_list(punch: Any, home: Path, monke
     monkeypatch.chdir(home / "broken")
     outcome = punch("add", "x")
     assert outcome.code == 78
-    assert "is no git directory" in outcome.err
+    assert "is not a git directory" in outcome.err
     assert punch("add", "x", "-c", "named").code == 0

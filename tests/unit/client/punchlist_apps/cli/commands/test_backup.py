@@ -85,7 +85,7 @@ def test_damage_in_used_log_is_reported_with_position(damaged: Path, punch: Any)
 def test_hook_prints_undamaged_part_of_list_with_note(punch: Any) -> None:
     outcome = punch("agent", "prime", "--hook", "-c", "a", stdin="{}")
     assert outcome.code == 0
-    assert "punchlist: this list ends at position 3" in outcome.err
+    assert "the list is incomplete: changes after position 3 are missing" in outcome.err
     assert punch("agent", "prime", "-c", "a").code == 1
 
 

@@ -77,7 +77,7 @@ def test_task_changed_during_check_is_checked_again(gated: Any, home: Path) -> N
     runs = home / "runs"
     script = f'echo run >> {runs}; test "$(wc -l < {runs})" = 2 || {sys.executable} -m punchlist edit 1 -d changed'
     outcome = gated("gate", "tests", "--once", "--", "sh", "-c", script)
-    assert outcome.code == 0 and "#1 has changed meanwhile" in outcome.out
+    assert outcome.code == 0 and "#1 changed during the check" in outcome.out
     assert runs.read_text() == "run\nrun\n"
     assert task(gated)["waits_for"] == "yes"
 

@@ -132,7 +132,7 @@ def test_dry_run_matches_import(punch: Any) -> None:
         "      priority: normal → high",
         "      part of “P”",
         "  skipped: 1 × lines of text that belong to no task",
-        "  converted: 1 × box [!], which is high here (line 3)",
+        "  converted: 1 × box [!], imported as high (line 3)",
     ]
     before = punch("list", "--json").json["version"]
     as_json = punch("import", "-", "--dry-run", "--json", stdin=plan).json

@@ -28,7 +28,7 @@ def test_erasing_asks_on_terminal(punch: Any, daemon: Running) -> None:
     punch("-c", "old", "add", "Milk")
     for answer, code in (("n", 1), ("y", 0)):
         with terminal("--socket", daemon.socket, "list", "rm", "old") as screen:
-            screen.wait_for("Do it? [y/N]")
+            screen.wait_for("Continue? [y/N]")
             screen.type(f"{answer}\n")
             assert screen.finish() == code
         assert ("old" in names(punch)) == (answer == "n")

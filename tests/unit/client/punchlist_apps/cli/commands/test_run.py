@@ -58,7 +58,7 @@ def test_failed_command_fails_task_with_stderr(plan: Any, home: Path) -> None:
 def test_unknown_command_changes_no_task(plan: Any, tmp_path: Path) -> None:
     before = plan("log", "--json").out
     outcome = plan("run", "--", "mkae", "{title}")
-    assert (outcome.code, outcome.err.splitlines()[0]) == (2, "error: there is no command 'mkae'; no task was touched")
+    assert (outcome.code, outcome.err.splitlines()[0]) == (2, "error: command not found: 'mkae'; no task was touched")
     assert plan("log", "--json").out == before
     broken = tmp_path / "broken"
     broken.write_text("#!/no/such/interpreter\n")
@@ -168,7 +168,7 @@ def test_exhausted_retries_fail_task_and_report_blocked(punch: Any) -> None:
     outcome = punch("run", "--retries", "1", "--retry-delay", "0", "--", "false")
     assert outcome.code == 1
     assert (
-        outcome.lines[-1] == "0 done, 1 failed, 1 left behind #1, which failed (punch run --restart-failed tries again)"
+        outcome.lines[-1] == "0 done, 1 failed, 1 left behind #1, which failed (to retry: punch run --restart-failed)"
     )
     again = punch("run", "--restart-failed", "--retries", "1", "--retry-delay", "0", "--", "true")
     assert again.lines[0] == "restarted 1 failed task"

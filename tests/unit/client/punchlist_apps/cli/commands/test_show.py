@@ -95,7 +95,7 @@ def test_damaged_list_is_printed_with_error(punch: Any) -> None:
         outcome = punch(*words.split(), "-c", "a")
         assert outcome.code == 1 and "whole" in outcome.out, words
         result = json.loads(outcome.err)["error"] if "--json" in words else {"message": outcome.err, "kind": "damaged"}
-        assert result["kind"] == "damaged" and "this list ends at position 3 " in result["message"], words
+        assert result["kind"] == "damaged" and "changes after position 3 are missing " in result["message"], words
         assert "punch daemon verify --repair" in outcome.err and outcome.err.count("\n") == 1, words
         if "--follow" not in words:
             whole = punch(*words.split(), "-c", "b")
@@ -108,7 +108,7 @@ def test_changes_of_damaged_list_are_rejected(punch: Any) -> None:
         outcome = punch(*words.split(), "-c", "a")
         assert outcome.code == 1 and outcome.err.startswith("error: The log of a is damaged at position 3 "), words
         assert outcome.err.count("punch daemon verify --repair") == 1, words
-        assert outcome.err.endswith("\n  to end the daemon: punch daemon stop\n"), words
+        assert outcome.err.endswith("\n  stop the daemon: punch daemon stop\n"), words
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_undo_includes_own_chats(punch: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert punch("undo").lines[1] == '  removed #3 "figs"'
     assert punch("undo", "-n", "2").lines[1:3] == ['  removed #2 "pears"', '  removed #1 "own old command"']
     assert punch("redo").lines[1] == '  restored #1 "own old command"'
-    assert punch("chat", "--new", "undo").lines[0].startswith("This thread has changed nothing")
+    assert punch("chat", "--new", "undo").lines[0].startswith("This thread has no changes to undo")
 
 
 def test_chat_of_user_is_not_own(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,14 +80,14 @@ def test_an_unusable_secret_is_reported(home: Path) -> None:
     SecretFile(str(token))
     token.chmod(0o644)
     with terminal("web", "--unix", path) as screen:
-        screen.wait_for(f"punch: no client is let in: other users may read or write {token}; chmod 600 {token}")
+        screen.wait_for(f"punch: all clients are rejected: other users may read or write {token}; chmod 600 {token}")
         screen.wait_for("listening on")
         assert _status(path, token) == 401
         token.chmod(0o600)
         assert _status(path, token) == 200
         secret = token.rename(home / "kept")
         assert _status(path, secret) == 401
-        screen.wait_for(f"no client is let in: {token} is missing; restart the server to make a new one")
+        screen.wait_for(f"all clients are rejected: {token} is missing; restart the server to make a new one")
 
 
 def test_unusable_secret_signs_no_link(run: Any, home: Path) -> None:

@@ -55,7 +55,7 @@ def test_all_editors_install_and_remove_the_extension(run: Any, path: Path, vsix
 def test_without_an_editor_the_package_is_named(run: Any, path: Path, vsix: Path) -> None:
     outcome = run("setup", "vscode-extension")
     assert outcome.code == 1
-    assert "no VS Code is in PATH (looked for code, " in outcome.err
+    assert "VS Code not found in PATH (looked for code, " in outcome.err
     assert f"choose {vsix}" in outcome.err
 
 
@@ -65,7 +65,7 @@ def test_an_editors_failure_is_reported(run: Any, path: Path) -> None:
     outcome = run("setup", "vscode-extension")
     assert outcome.code == 1
     assert "cursor failed: no space left" in outcome.err
-    assert f"done before: code; run it to see more: {path}/cursor --install-extension" in outcome.err
+    assert f"already changed: code; to see more, run: {path}/cursor --install-extension" in outcome.err
     write_program(path, "code", "exit 3")
     assert "code failed: exit code 3\n  nothing was changed" in run("setup", "vscode-extension").err
     (path / "code").write_text("#!/nowhere\n")
@@ -107,4 +107,4 @@ def test_removal_works_without_the_package(run: Any, path: Path, vsix: Path) -> 
     assert code.read_text().split()[-2:] == ["--uninstall-extension", ID]
     (path / "code").unlink()
     outcome = run("setup", "vscode-extension", "--remove")
-    assert (outcome.code, "in VS Code run 'Extensions: Uninstall'" in outcome.err) == (1, True)
+    assert (outcome.code, "in VS Code, run 'Extensions: Uninstall'" in outcome.err) == (1, True)

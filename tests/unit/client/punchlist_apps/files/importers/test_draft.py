@@ -41,7 +41,7 @@ def test_a_task_without_a_title_is_counted() -> None:
     made = draft()
     assert made.add(" \n", line=2) is None
     assert made.skipped["tasks without a title"].lines == [2]
-    with pytest.raises(FormatError, match=r"f: no tasks found \(beads\): passed over 1 × tasks without a title"):
+    with pytest.raises(FormatError, match=r"f: no tasks found \(beads\): skipped 1 × tasks without a title"):
         made.finish()
 
 
