@@ -1,4 +1,4 @@
-"""What is said before a section's table on the page; it holds for every run."""
+"""Introductions of the sections of docs/performance.md, valid for every run."""
 
 NOTES = {
     "durable": """\

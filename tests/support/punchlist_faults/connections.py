@@ -27,16 +27,16 @@ def run(options: Options) -> Figures:
         before = daemon.memory()
         with connections(daemon, options.size, request("daemon.hello")):
             each = (daemon.memory() - before) // options.size
-            beside = _median(daemon, active, large)
+            with_idle = _median(daemon, active, large)
     need(each <= MAX_BYTES or not large, f"an idle connection costs {each:,} bytes")
     return {
         "idle": options.size,
         "active": active,
         "bytes per idle one": each,
-        "call p50, ms: with idle ones, alone": f"{beside.p50_ms:.2f}, {alone.p50_ms:.2f}",
-        "call p99, ms: with idle ones, alone": f"{beside.p99_ms:.2f}, {alone.p99_ms:.2f}",
-        "p50 over alone": round(beside.p50_ms / alone.p50_ms, 2),
-        "p99 over alone": round(beside.p99_ms / alone.p99_ms, 2),
+        "call p50, ms: with idle ones, alone": f"{with_idle.p50_ms:.2f}, {alone.p50_ms:.2f}",
+        "call p99, ms: with idle ones, alone": f"{with_idle.p99_ms:.2f}, {alone.p99_ms:.2f}",
+        "p50 over alone": round(with_idle.p50_ms / alone.p50_ms, 2),
+        "p99 over alone": round(with_idle.p99_ms / alone.p99_ms, 2),
     }
 
 

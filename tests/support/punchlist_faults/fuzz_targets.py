@@ -17,7 +17,7 @@ from punchlist_schemas.framing import Framer
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import Mutation
 from punchlist_schemas.results import Limits
-from punchlist_testing.calls import typed_params
+from punchlist_testing.calls import parse_params
 from punchlist_testing.domain import Recorder, check_invariants, tell
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
@@ -34,7 +34,7 @@ STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that a terminal may obey."""
 
 
-def _fed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
+def _feed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
     protocol = ServerProtocol(_SMALL)
     for piece in pieces:
         protocol.receive_data(piece)
@@ -61,8 +61,8 @@ def frames(data: bytes) -> None:
     """However the bytes of a connection are cut, it sends the same answers and ends by the same fault."""
     cut = data[0] % 13 + 1 if data else 1
     stream = data[1:]
-    whole = _fed([stream])
-    pieces = _fed([stream[place : place + cut] for place in range(0, len(stream), cut)])
+    whole = _feed([stream])
+    pieces = _feed([stream[place : place + cut] for place in range(0, len(stream), cut)])
     need(whole == pieces, f"pieces of {cut} give {pieces}, the whole {whole}")
     framer = Framer()
     framer.kind = "headers" if stream.lstrip(b" \t\r\n")[:1] in (b"C", b"c") else "lines"
@@ -86,7 +86,7 @@ def _outcome(recorder: Recorder, call: jsonrpc.Call | jsonrpc.Malformed) -> Outc
     if isinstance(call, jsonrpc.Malformed):
         return call.rejection
     method = METHODS.get(call.method)
-    params = jsonrpc.unknown_method(call.method) if method is None else typed_params(method, call.params)
+    params = jsonrpc.unknown_method(call.method) if method is None else parse_params(method, call.params)
     if isinstance(params, Rejection):
         return params
     outcome = recorder.call(params) if isinstance(params, Mutation) else None

@@ -51,11 +51,11 @@ class RawHand(Hand):
             self._call("task.set_status", task=task, status=status)
 
     def _shrink(self) -> None:
-        added = [task["id"] for task in self._listed() if int(task["id"]) > TASKS]
+        added = [task["id"] for task in self._list_tasks() if int(task["id"]) > TASKS]
         for task in self.random.sample(added, max(0, len(added) - self.random.randint(0, 30))):
             self._call("task.delete", task=task)
 
-    def _listed(self) -> list[Task]:
+    def _list_tasks(self) -> list[Task]:
         found: list[Task] = []
         while True:
             page = self._link.result("task.list", conversation=LIST, offset=len(found), limit=1_000)
@@ -66,7 +66,7 @@ class RawHand(Hand):
     def tasks(self) -> list[tuple[Any, ...]]:
         return [
             (task["id"], task["title"], task.get("description", ""), task.get("status", "pending"))
-            for task in self._listed()
+            for task in self._list_tasks()
         ]
 
 

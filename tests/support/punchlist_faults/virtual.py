@@ -85,11 +85,11 @@ def run(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-        loop.run_until_complete(_ended(left))
+        loop.run_until_complete(_wait_for_end(left))
         loop.close()
 
 
-async def _ended(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+async def _wait_for_end(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -590,7 +590,7 @@ async def test_variables_configure_a_container_without_any_command(
 
 
 def test_a_variable_that_makes_no_sense_ends_the_daemon_with_a_sentence(tmp_path: Path) -> None:
-    daemon = Machines(tmp_path, measured=True).made("ann", PUNCHLIST_SPACE="lists.example.org")
+    daemon = Machines(tmp_path, measured=True).create("ann", PUNCHLIST_SPACE="lists.example.org")
     with pytest.raises(RuntimeError, match="names no space: write tls://HOST/NAME"):
         daemon.start()
     assert daemon.process is not None and daemon.process.returncode == 78

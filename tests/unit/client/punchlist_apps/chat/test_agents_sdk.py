@@ -19,13 +19,13 @@ from punchlist_apps.chat.worker import Worker
 from punchlist_testing.chat import (
     POINTS,
     SCENARIOS,
-    Deadly,
-    Died,
     Talk,
+    TurnKilled,
+    TurnKiller,
+    mostly_honest,
     prepared,
-    shown_transcript,
-    transcript,
-    with_a_lie,
+    read_documented_transcript,
+    record_transcript,
 )
 from punchlist_testing.daemon import Running
 from punchlist_testing.scripted_model import Script, honest, liar, self_confirming, serving
@@ -100,8 +100,8 @@ async def test_a_tool_that_is_not_there_ends_in_an_answer(talk: Talk, script: Sc
 
 
 async def test_the_session_of_the_page_is_what_a_model_makes_in_each_format(talk: Talk, script: Script) -> None:
-    script.profile = with_a_lie
-    assert await transcript(talk) == shown_transcript()
+    script.profile = mostly_honest
+    assert await record_transcript(talk) == read_documented_transcript()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
@@ -113,8 +113,10 @@ async def test_a_turn_that_dies_anywhere_is_finished_once(
         with anyio.fail_after(30):
             turn = await talk.thread.send(scenario.text)
             async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
-                with suppress(Died, BaseExceptionGroup):
-                    await Worker(model, Deadly(point)).answer(Thread(victim, talk.thread.id, talk.thread.list), turn)
+                with suppress(TurnKilled, BaseExceptionGroup):
+                    await Worker(model, TurnKiller(point)).answer(
+                        Thread(victim, talk.thread.id, talk.thread.list), turn
+                    )
             answer = await Worker(model).answer(talk.thread, turn)
         assert (answer["text"], await talk.open()) == (scenario.answer, scenario.after), point
         await talk.check(turn)

@@ -14,7 +14,7 @@ from punchlist_apps.chat.models.requests import Limits
 from punchlist_apps.chat.receipts import Done
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
-from punchlist_testing.chat import POINTS, Deadly, Died, Talk
+from punchlist_testing.chat import POINTS, Talk, TurnKilled, TurnKiller
 from punchlist_testing.daemon import Running
 from punchlist_testing.scripted_model import results, serving
 from punchlist_testing.unmeasured import mostly_untraced
@@ -86,8 +86,8 @@ async def test_every_claim_is_an_event_of_the_log_and_every_event_of_a_turn_has_
                 turn = await thread.send(text)
                 if random.random() < 0.4:
                     async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
-                        with suppress(Died, BaseExceptionGroup):
-                            dying = Worker(model, Deadly(random.choice(POINTS)))
+                        with suppress(TurnKilled, BaseExceptionGroup):
+                            dying = Worker(model, TurnKiller(random.choice(POINTS)))
                             await dying.answer(Thread(victim, thread.id, "plan"), turn)
                 await Worker(model).answer(thread, turn)
             await proved(Talk(thread, Worker()), turn, f"seed {seed}, turn {number}: {text!r}")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from punchlist_testing.blocking import eventually
-from punchlist_testing.terminal import half_terminal, spawned
+from punchlist_testing.terminal import run_half_terminal, spawned
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_check_that_passes_leaves_the_yes_to_a_person(gated: Any) -> None:
     assert "waits for a yes" in shown
     refused = gated("approve", "1")
     assert (refused.code, "--yes" in refused.err) == (2, True)
-    unasked = half_terminal("approve", "1", shows=False)
+    unasked = run_half_terminal("approve", "1", shows=False)
     assert (unasked.returncode, "--yes" in unasked.stderr) == (2, True)
     assert gated("approve", "1", "--yes", "--note", "fine").code == 0
     assert (task(gated)["status"], task(gated)["notes"][0]["text"]) == ("completed", "fine")
