@@ -94,7 +94,7 @@ def _cut_with_its_machines(world: World, name: str) -> Callable[[], object]:
     """Cut a server and the machines connected to it off from the other servers and machines."""
     inside = world.served_by(name) or [MACHINES[0]]
     others = [other for other in SERVERS if other != name]
-    pairs = [(one, other) for one in (name, *inside) for other in others]
+    pairs = [(host, other) for host in (name, *inside) for other in others]
     return _cut_pairs(world, [*pairs, *((name, machine) for machine in MACHINES if machine not in inside)])
 
 
@@ -166,10 +166,10 @@ BESIDE = ("a daemon killed", "a daemon stopped", "a machine cut off")
 
 
 class Run:
-    """One run: the workers, the subscribers, and what strikes them.
+    """One run: workers, subscribers and faults.
 
     Args:
-        only: The one machine that is struck, None for all.
+        only: The only machine with faults; None: all machines.
     """
 
     def __init__(self, world: World, random: Random, seconds: float, only: str | None) -> None:
@@ -213,7 +213,7 @@ class Run:
             while time.monotonic() < self.until - 1:
                 time.sleep(self.random.uniform(0.2, 1.5))
                 self._trouble_them()
-                self.world.look()
+                self.world.check_running()
             self._join_workers()
         finally:
             for _, process in self._workers.values():
@@ -298,8 +298,8 @@ class Run:
             if all(len(replica) == length for replica in events.values()) or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
-        for name, each in events.items():
-            check_same(ledger.entries, name, each, "replica")
+        for name, replica in events.items():
+            check_same(ledger.entries, name, replica, "replica")
         return ledger
 
 
@@ -323,10 +323,10 @@ class Follower(Background):
 
     def _take(self, message: dict[str, Any]) -> None:
         need(message["method"] == "events", f"pushed: {message}")
-        for each in message["params"]["events"]:
-            need(each["seq"] > self._seq, f"pushed after {self._seq}: {each}")
-            self._seq = each["seq"]
-            self.events.append(replicated_event(each))
+        for event in message["params"]["events"]:
+            need(event["seq"] > self._seq, f"pushed after {self._seq}: {event}")
+            self._seq = event["seq"]
+            self.events.append(replicated_event(event))
 
     def reaches(self, number: int) -> None:
         deadline = time.monotonic() + SETTLE_S
@@ -363,7 +363,7 @@ async def read_log(world: World) -> list[Posted]:
             await asyncio.sleep(0.1)
 
 
-def one(seed: int, options: Options) -> Figures:
+def run_seed(seed: int, options: Options) -> Figures:
     """Make one run; after a violation, keep its notes in build/apart/SEED."""
     with workplace() as place, world(place, WORLDS[options.engine], options.bug) as made:
         random = Random(f"apart/{seed}")
@@ -391,7 +391,7 @@ def run(options: Options) -> Figures:
     total: Counter[str] = Counter()
     for seed in range(options.seed, options.seed + options.size):
         try:
-            figures = one(seed, options)
+            figures = run_seed(seed, options)
         except Exception:
             print(describe("apart", options._replace(seed=seed, size=1)), flush=True)
             raise

@@ -71,7 +71,7 @@ class Note(msgspec.Struct, frozen=True):
     def end(self) -> str:
         """Outcome of the last attempt; `open` if it failed and an earlier one may have been written."""
         last = self.attempts[-1].end
-        return "open" if last != "ok" and any(each.end in OPEN for each in self.attempts) else last
+        return "open" if last != "ok" and any(attempt.end in OPEN for attempt in self.attempts) else last
 
 
 class Trouble(NamedTuple):

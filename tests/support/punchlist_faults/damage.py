@@ -184,11 +184,11 @@ def _serve_the_rest(place: Path, golden: Path) -> int:
         (daemon.data / "log.db").write_bytes(content.replace(victim, b'"title":"9.5 '))
         daemon.start()
         link = daemon.connect()
-        for each in range(CONVERSATIONS):
-            name = f"c{each}"
+        for number in range(CONVERSATIONS):
+            name = f"c{number}"
             answer = link.call("task.add", conversation=name, title="more")
             shown = link.call("task.list", conversation=name)
-            if each == 5:
+            if number == 5:
                 need(answer.get("error", {}).get("data", {}).get("kind") == "damaged", f"{name} was written: {answer}")
                 need("result" in shown or shown["error"]["data"]["kind"] == "damaged", f"{name}: {shown}")
             else:

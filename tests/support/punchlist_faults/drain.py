@@ -177,5 +177,5 @@ def _facts(daemon: Spawned) -> list[Fact]:
     facts: list[Fact] = []
     with Client(socket=daemon.socket, autostart=False) as client:
         while changes := client.read(facts[-1].seq if facts else 0, "c", limit=_PAGE):
-            facts += [Fact(each.seq, each.version, each.at, each.actor, each.event) for each in changes]
+            facts += [Fact(change.seq, change.version, change.at, change.actor, change.event) for change in changes]
     return facts

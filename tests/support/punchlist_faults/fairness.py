@@ -89,9 +89,9 @@ def _calls(calls: Sequence[tuple[str, dict[str, Any]]], *, unread: bool = False,
 
 def _pasts(link: Raw) -> None:
     version = link.result("conversation.get", conversation=LONG)["conversation"]["version"]
-    wanted = [version * (number * 7 % 20 + 1) // 21 for number in range(20)]
-    _ask(link, *[("task.list", {"conversation": LONG, "at_version": each}) for each in wanted])
-    need([answer["result"]["version"] for answer in _answers(link, 20)] == wanted, "not the versions asked for")
+    versions = [version * (number * 7 % 20 + 1) // 21 for number in range(20)]
+    _ask(link, *[("task.list", {"conversation": LONG, "at_version": at_version}) for at_version in versions])
+    need([answer["result"]["version"] for answer in _answers(link, 20)] == versions, "not the versions asked for")
 
 
 def _batch(link: Raw) -> None:
@@ -292,13 +292,13 @@ def _fill(daemon: Daemon, size: int) -> None:
     link.result("task.add_many", conversation=LONG, tasks=[{"title": f"{number}"} for number in range(TASKS)])
     for first in range(0, size - TASKS, 100):
         calls = [
-            {"task": str((first + each) % TASKS + 1), "status": ("pending", "in_progress")[(first // TASKS + 1) % 2]}
-            for each in range(100)
+            {"task": str((first + index) % TASKS + 1), "status": ("pending", "in_progress")[(first // TASKS + 1) % 2]}
+            for index in range(100)
         ]
         _ask(link, *[("task.set_status", {"conversation": LONG, **call}) for call in calls])
         _answers(link, len(calls))
     for first in range(0, size * 4_100 // FULL, 50):
-        _ask(link, *[("task.add", {"conversation": MINE, "title": f"{first + each}"}) for each in range(50)])
+        _ask(link, *[("task.add", {"conversation": MINE, "title": f"{first + index}"}) for index in range(50)])
         _answers(link, 50)
     link.result("task.add", conversation=WIDE, title="x")
     text = "d" * (6_000_000 * size // FULL // TASKS)
@@ -318,15 +318,15 @@ def _subscribers(daemon: Daemon) -> int:
     warm.result("task.list", conversation=LIST)
     before = daemon.memory()
     stuck = [daemon.connect() for _ in range(SUBSCRIBERS)]
-    for each in stuck:
-        _ask(each, ("event.subscribe", {"conversation": LIST, "view": "list"}))
-    for each in stuck:
-        select.select([each.sock], [], [], PATIENCE_S)
+    for subscriber in stuck:
+        _ask(subscriber, ("event.subscribe", {"conversation": LIST, "view": "list"}))
+    for subscriber in stuck:
+        select.select([subscriber.sock], [], [], PATIENCE_S)
     for number in range(5):
         link.result("task.edit", conversation=LIST, task="1", title=f"{number}")
     grown = daemon.memory() - before
-    for each in (*stuck, link, warm):
-        each.close()
+    for client in (*stuck, link, warm):
+        client.close()
     return max(0, grown) // SUBSCRIBERS
 
 
@@ -392,7 +392,7 @@ def _attack_under_limit(daemon: Daemon, many: int) -> int:
         attack(link)
         link.close()
     _crowd(daemon, many * CROWD // MANY)
-    need(daemon.is_running, f"the daemon ended under a limit of memory: {daemon.said()[-2000:]}")
+    need(daemon.is_running, f"the daemon ended under a limit of memory: {daemon.output()[-2000:]}")
     return served
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist_faults.fuzz_space import sound
+from punchlist_faults.fuzz_space import make_posts
 from punchlist_faults.fuzz_targets import TARGETS
 from punchlist_faults.options import Figures, Options, Violation
 from punchlist_schemas.methods import METHODS
@@ -45,7 +45,7 @@ def _stream(random: Random) -> bytes:
     requests = _requests(random).split(b"\n")
     first = bytes([random.randrange(256)])
     if random.random() < 0.5:
-        return first + b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(each), each) for each in requests)
+        return first + b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(request), request) for request in requests)
     return first + b"\n".join(requests) + b"\n"
 
 
@@ -62,7 +62,7 @@ def _text(random: Random) -> bytes:
 
 def _body(random: Random) -> bytes:
     """Return the body of a post: that of a daemon, or one with other events."""
-    posted = random.choice(sound())
+    posted = random.choice(make_posts())
     if random.random() < 0.4:
         return posted.body
     ids = [str(number) for number in range(1, 6)]

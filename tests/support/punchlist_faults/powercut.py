@@ -36,7 +36,7 @@ def _cut(place: Path, random: Random, cuts: int, *plant: str) -> dict[str, int]:
                 crowd.give_up(doubtful_after=moment)
             power.unmount()
             power.mount()
-            judge.sound(daemon.log)
+            judge.verify_log(daemon.log)
             for entry in crowd.journal:
                 entry.acks = [ack for ack in entry.acks if ack.at < moment]
             journal += crowd.journal

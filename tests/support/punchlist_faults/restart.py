@@ -34,13 +34,13 @@ def run(options: Options) -> Figures:
             starts.append(1000 * daemon.start())
             reads.append(_read_some(daemon, conversations, random))
         status = daemon.connect().result("daemon.status")
-    slowest = [max(each) for each in reads]
+    slowest = [max(samples) for samples in reads]
     figures = {
         "events, conversations": f"{status['seq']:,}, {conversations:,}",
         "kills": len(starts),
         "serves after, ms": _figures(starts),
         f"slowest read of {READS}, ms": _figures(slowest),
-        "usual read, ms": round(statistics.median(read for each in reads for read in each), 2),
+        "usual read, ms": round(statistics.median(read for samples in reads for read in samples), 2),
     }
     need(statistics.median(slowest) <= READS_MS or options.size < FULL_SIZE, f"reads are too slow: {figures}")
     return figures

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from punchlist_faults.crowd import percentile
-from punchlist_faults.hands import LIST, TASKS, Hand, Witness, mirrored, words
+from punchlist_faults.hands import LIST, TASKS, Hand, Witness, run_mirror, words
 from punchlist_faults.hands_calls import ClaudeHand, CliHand, QueueHand, RawHand
 from punchlist_faults.hands_files import FileHand
 from punchlist_faults.options import Figures, Options, Violation, need
@@ -147,7 +147,7 @@ def run(options: Options) -> Figures:
     with running_daemon() as daemon:
         link = daemon.connect()
         link.result("task.add_many", conversation=LIST, tasks=[{"title": f"task {n + 1}"} for n in range(TASKS)])
-        with mirrored(daemon, daemon.directory / "files") as path:
+        with run_mirror(daemon, daemon.directory / "files") as path:
             witness = Witness(daemon.socket)
             shared = (seconds, daemon.socket)
             raw = RawHand(options.random("raw"), 3 * tenth, *shared)

@@ -162,7 +162,7 @@ class Recorder:
         return [task.id for task in self.state.ordered()]
 
 
-def tell(state: State) -> list[dict[str, Any]]:
+def strip_stamps(state: State) -> list[dict[str, Any]]:
     """Return the tasks without the version and times that every change updates."""
     stamps = {"version", "updated_at", "status_changed_at"}
     names = [name for name in Task.__struct_fields__ if name not in stamps]

@@ -58,5 +58,5 @@ class EditorProcess:
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         data = os.read(descriptor, 1 << 20) if is_readable(descriptor, self._answer_s) else b""
-        assert data, "the editor says nothing any more"
+        assert data, "the editor wrote nothing"
         return data

@@ -95,7 +95,7 @@ class TouchyLog(MemoryLog):
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
         if conversation in self.damaged:
-            raise Damaged(conversation, self.damaged[conversation], "a test said so")
+            raise Damaged(conversation, self.damaged[conversation], "set by a test")
         events = await super().read(after, limit, conversation=conversation, max_bytes=max_bytes)
         await self._gate_reads.pass_through()
         return events

@@ -253,5 +253,5 @@ async def _record(home: Path, path: Path) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or os.path.exists(sys.argv[1]):  # noqa: PLR2004
-        sys.exit("name a directory that is not there yet: a golden file is never made anew")
+        sys.exit("name a new directory: golden files are never regenerated")
     anyio.run(make, Path(sys.argv[1]))

@@ -79,7 +79,7 @@ def check_log(facts: Sequence[Fact], *, tasks: int) -> dict[int, int]:
     if missing or len(completed) != tasks:
         raise Violation(f"{len(completed)} of {tasks} tasks were completed; missing: {missing[:5]}")
     if state.claims or state.offered:
-        raise Violation("somebody holds a completed task")
+        raise Violation("a completed task is still claimed")
     return by_version
 
 
@@ -122,4 +122,4 @@ def check_answers(calls: Iterable[Call], facts: Sequence[Fact], by_version: Mapp
             if owners.get(call.fence, call.owner) != call.owner:
                 raise Violation(f"{call} finished what {owners[call.fence]} had claimed")
         elif by_version.get(call.version, 0) != call.completed:
-            raise Violation(f"{call} saw what the log does not say: {by_version.get(call.version)} completed")
+            raise Violation(f"{call} differs from the log: {by_version.get(call.version)} completed")

@@ -173,10 +173,10 @@ class MemorySharedLog:
             raise TooLarge(len(body), self._space.max_bytes)
         faults, chance = self._space.faults, self._space.chance
         if chance(faults.conflict_invented):
-            raise Conflict("A leader that was deposed says so.")
+            raise Conflict("A deposed leader reports a conflict.")
         if chance(faults.conflict_kept):
             self._space.commit_later(self._space.random.random() * faults.late_s, list, expected, nonce, body)
-            raise Conflict("A leader that was deposed says so, of what its successor takes.")
+            raise Conflict("A deposed leader reports a conflict for a post that its successor accepts.")
         if chance(faults.post_lost):
             raise OutcomeUnknown("No answer came.")
         if chance(faults.post_late):
