@@ -199,8 +199,8 @@ class Run:
         holds = not any(where == machine for where, _ in self._workers.values())
         role = "taker" if machine == self._only else "holder" if holds else "adder"
         notes = self.world.place / f"{name}.{machine}.notes"
-        given = [name, role, str(self.random.randrange(1 << 30)), str(self.until), str(notes)]
-        command = [sys.executable, "-S", apart_work.__file__, self.world.daemons[machine].socket, *given]
+        worker_arguments = [name, role, str(self.random.randrange(1 << 30)), str(self.until), str(notes)]
+        command = [sys.executable, "-S", apart_work.__file__, self.world.daemons[machine].socket, *worker_arguments]
         self._workers[name] = machine, subprocess.Popen(command)
 
     def live(self) -> None:

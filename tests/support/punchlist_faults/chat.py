@@ -25,7 +25,7 @@ ALL = [(scenario, point, model) for model in (False, True) for scenario in SCENA
 
 
 class _Deadly(Live):
-    """Kills its own process when a turn comes to a point."""
+    """Kills its own process when a turn reaches a point."""
 
     def __init__(self, point: str) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ LOST = 75
 
 
 def nothing(directory: Path, chance: Random) -> None:
-    """Leave nothing: the first start of all."""
+    """Leave nothing, for a first start."""
 
 
 def stale_socket(directory: Path, chance: Random) -> None:

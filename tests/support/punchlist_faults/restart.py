@@ -1,4 +1,4 @@
-"""A start over a big log whose daemon was killed while it wrote: when it serves, and what reads take.
+"""A start with a big log whose daemon was killed during writes: time until it is ready, and latency of reads.
 
 SIZE counts events, a hundred for each conversation.
 """
@@ -18,7 +18,7 @@ READS = 200
 """Reads after each kill, of random conversations."""
 
 READS_MS = 250
-"""Upper limit for a read, for a million events."""
+"""Upper limit for a read with a log of a million events."""
 
 FULL_SIZE = 1_000_000
 
@@ -51,7 +51,7 @@ def _figures(values: list[float]) -> str:
 
 
 def _kill_at_work(daemon: Daemon, conversations: int, seconds: float) -> None:
-    """SIGKILL while 64 clients change lists: there is a WAL, and events that no index has."""
+    """Kill the daemon while 64 clients change lists, which leaves a WAL and unindexed events."""
     request = call("task.set_status", conversation="c-{slot}", task="{task}", status="completed")
     again = call("task.set_status", conversation="c-{slot}", task="{task}", status="pending")
     with driver(daemon, "-c", 64, "-t", 60, "-m", conversations, request, again):
@@ -60,7 +60,7 @@ def _kill_at_work(daemon: Daemon, conversations: int, seconds: float) -> None:
 
 
 def _read_some(daemon: Daemon, conversations: int, random: Random) -> list[float]:
-    """Return the milliseconds of each read."""
+    """Return the time of each read in milliseconds."""
     link, took = daemon.connect(), list[float]()
     for number in random.sample(range(conversations), min(READS, conversations)):
         began = time.monotonic()

@@ -146,5 +146,8 @@ def measure(*, quick: bool) -> str:
                 *measure_processes(server, Path(name)),
                 *measure_first_words(server, lambda: script.began_at),
             ]
-    rows = [(one.what, f"≤ {one.form.format(one.target)}", one.form.format(one.value), one.detail) for one in figures]
+    rows = [
+        (figure.what, f"≤ {figure.form.format(figure.target)}", figure.form.format(figure.value), figure.detail)
+        for figure in figures
+    ]
     return grid(("", "target", "measured", ""), rows)
