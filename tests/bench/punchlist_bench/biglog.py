@@ -1,4 +1,4 @@
-"""A big log, made by the daemon itself through its socket, so that it is laid out as one that grew in use."""
+"""Creates a big log through a daemon's socket, so that it is laid out like one that grew in use."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,13 +9,13 @@ from punchlist_bench.table import progress
 
 TASKS = 20
 EVENTS_EACH = 100
-"""Events of each conversation: one that opens it, its tasks, then changes of status."""
+"""Events of each conversation: one that opens it, one for each task, then changes of status."""
 
 STATUSES = ("in_progress", "completed", "pending", "in_progress")
 
 
 def build(bench: Bench) -> Path:
-    """Make the log; each conversation's events are spread over the whole of it."""
+    """Create the log, with each conversation's events spread over all of it; return the data directory."""
     data = bench.fresh("big")
     conversations = bench.big_conversations
     events = conversations * EVENTS_EACH
@@ -28,7 +28,7 @@ def build(bench: Bench) -> Path:
 
 
 def calls() -> Iterator[str]:
-    """What each conversation is asked in turn."""
+    """Yield the requests of each conversation in order."""
     yield call("task.add_many", conversation="c-{slot}", tasks=tasks(TASKS))
     for index in range(EVENTS_EACH - TASKS - 1):
         task, status = str(index % TASKS + 1), STATUSES[index // TASKS]

@@ -1,4 +1,4 @@
-"""The benchmark's command line, and the pages that it writes."""
+"""The benchmark's command line. Writes the pages with figures."""
 
 import argparse
 import datetime
@@ -36,7 +36,7 @@ FIGURES = {
     "grow": None,
     "vscode": "docs/editors.md",
 }
-"""Further sections, which run only if named: the page that a full run writes, None for the terminal alone."""
+"""Further sections, which run only if named -> page that a full run writes; None: print only."""
 
 PAGE = ROOT / "docs/performance.md"
 EPILOG = """\
@@ -47,7 +47,7 @@ writes docs/performance.md, and that of a further section its table into its pag
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run; return 0 if everything was measured, whether targets were met or not."""
+    """Run the sections; return 0 if everything could be measured, even if targets were missed."""
     parser = argparse.ArgumentParser(
         "run.py", description="Measures punchlist and its anchors, in turn, in one run.", epilog=EPILOG
     )
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown := set(options.sections) - {*SECTIONS, *FIGURES}:
         parser.error(f"no section {', '.join(sorted(unknown))}: {names}")
     raise_descriptors()
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, _exit)
     try:
         if not options.sections or {*options.sections} & {*SECTIONS}:
             _measure(options.sections, quick=options.quick)
@@ -96,8 +96,8 @@ def _measure_figures(name: str, *, quick: bool) -> None:
         table.write(ROOT / page, name, text)
 
 
-def _leave(_number: int, _frame: object) -> None:
-    """By an exception, so that the servers are stopped on the way out."""
+def _exit(_number: int, _frame: object) -> None:
+    # Raise, so that the servers are stopped on the way out.
     raise SystemExit(143)
 
 
@@ -130,7 +130,7 @@ Load comes from C programs in `tests/bench/punchlist_bench/`, and all durable fi
 
 
 def raise_descriptors() -> None:
-    """Thousands of connections need as many descriptors, here and in the children."""
+    """Raise the limit of open files for this process and its children, to allow thousands of connections."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 16_384 if hard == resource.RLIM_INFINITY else min(16_384, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = 16_384 if hard == resource.RLIM_INFINITY else min(16_384, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

@@ -1,4 +1,4 @@
-"""An anchor for small reads: the least that a Python server can do, a bare protocol with typed decoding.
+"""An anchor for small reads: a minimal Python server with typed decoding.
 
 echo.py SOCKET
 """
@@ -11,14 +11,14 @@ import msgspec
 
 
 class Params(msgspec.Struct):
-    """Of `task.get`."""
+    """Params of `task.get`."""
 
     conversation: str
     task: str
 
 
 class Request(msgspec.Struct):
-    """A call."""
+    """A request."""
 
     id: int
     method: str
@@ -27,7 +27,7 @@ class Request(msgspec.Struct):
 
 
 class Task(msgspec.Struct, omit_defaults=True):
-    """As long as ours."""
+    """A task with as many bytes as the daemon's."""
 
     id: str
     title: str
@@ -39,7 +39,7 @@ class Task(msgspec.Struct, omit_defaults=True):
 
 
 class Result(msgspec.Struct):
-    """Of `task.get`."""
+    """Result of `task.get`."""
 
     task: Task
     version: int
@@ -47,7 +47,7 @@ class Result(msgspec.Struct):
 
 
 class Response(msgspec.Struct):
-    """An answer."""
+    """A response."""
 
     id: int
     result: Result
@@ -58,17 +58,14 @@ class Echo(asyncio.Protocol):
     """Answers every line with a task."""
 
     def __init__(self) -> None:
-        """Nothing read yet."""
         self._rest = b""
         self._decode = msgspec.json.Decoder(Request).decode
         self._encode = msgspec.json.Encoder().encode
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Decode, answer."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         answers: list[bytes] = []
         for line in lines:
@@ -81,13 +78,13 @@ class Echo(asyncio.Protocol):
 
 
 async def serve(path: str) -> None:
-    """Serve for ever."""
+    """Serve until killed."""
     server = await asyncio.get_running_loop().create_unix_server(Echo, path, backlog=4096)
     await server.serve_forever()
 
 
 def main() -> None:
-    """Run on uvloop where it is."""
+    """Run on uvloop if it is installed."""
     try:
         import uvloop  # noqa: PLC0415
     except ImportError:

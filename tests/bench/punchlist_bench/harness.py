@@ -1,4 +1,4 @@
-"""One run of the benchmark: places, servers, and samples taken in turn while the machine is quiet."""
+"""A run of the benchmark: directories, servers, and interleaved samples while the machine is quiet."""
 
 import contextlib
 import os
@@ -20,17 +20,17 @@ from punchlist_bench.table import progress
 
 ROOT = Path(__file__).resolve().parents[3]
 LOUD = 0.25
-"""A sample is taken again when others used more than this many processors meanwhile."""
+"""A sample is repeated if other programs used more than this many processors during it."""
 
 RETRIES = 3
-"""How often at most."""
+"""Maximum number of repetitions of a sample."""
 
 S = TypeVar("S")
-Kept = TypeVar("Kept", bound=Server)
+ServerType = TypeVar("ServerType", bound=Server)
 
 
 class Load(msgspec.Struct):
-    """What the load generator measured: answers a second, microseconds."""
+    """Result of the load generator: responses a second, and latencies in microseconds."""
 
     rate: float
     p50: float
@@ -42,7 +42,7 @@ class Load(msgspec.Struct):
 
 
 class Push(msgspec.Struct):
-    """What the push generator measured, in microseconds: see push.c."""
+    """Result of the push generator, in microseconds: see push.c."""
 
     answer: float
     middle: float
@@ -51,7 +51,7 @@ class Push(msgspec.Struct):
 
 
 class CatchUp(msgspec.Struct):
-    """How fast a log came: events a second."""
+    """Result of a catch-up; the rate is in events a second."""
 
     rate: float
     bytes: int
@@ -59,14 +59,17 @@ class CatchUp(msgspec.Struct):
 
 
 class Bench:
-    """A run.
+    """A run of the benchmark.
 
-    `rounds` is how often each figure is sampled, `seconds` how long a sample of load lasts; `work` a directory on the
-    disk under test that is gone afterwards. `patience_s` is left for waiting until others leave the machine alone.
+    Attributes:
+        rounds: Number of samples of each figure.
+        seconds: Duration of a load sample.
+        patience_s: Remaining time for repeating disturbed samples, in seconds.
+        work: Temporary directory on the disk under test.
+        loudness: For each sample, the number of processors that other programs used.
     """
 
     def __init__(self, work: Path, *, quick: bool) -> None:
-        """A run over a fresh directory."""
         self.quick = quick
         self.rounds = 3 if quick else 5
         self.seconds = 0.3 if quick else 1.0
@@ -79,7 +82,7 @@ class Bench:
         self._names = 0
 
     def close(self) -> None:
-        """Stop whatever still runs, and leave nothing behind."""
+        """Stop all servers and remove all files."""
         for server in self._servers:
             server.stop()
         shutil.rmtree(self._sockets, ignore_errors=True)
@@ -88,44 +91,44 @@ class Bench:
     # servers
 
     def socket(self) -> Path:
-        """A short path for a socket, in a directory of its own: some servers keep things beside it."""
+        """Return a short socket path in a new directory: some servers create files next to it."""
         self._names += 1
         place = self._sockets / str(self._names)
         place.mkdir(mode=0o700)
         return place / "s"
 
     def fresh(self, name: str) -> Path:
-        """A new directory on the disk under test."""
+        """Create a directory on the disk under test."""
         self._names += 1
         place = self.work / f"{name}-{self._names}"
         place.mkdir(parents=True)
         return place
 
     def daemon(self, data: Path | None = None) -> Daemon:
-        """Our daemon, over an empty log if no other is named."""
+        """Start a daemon, by default with an empty log."""
         return self._keep(Daemon(data or self.fresh("daemon"), self.socket()))
 
     def stop_last(self) -> None:
-        """Stop what was started last."""
+        """Stop the server that was started last."""
         self._servers.pop().stop()
 
     def redis(self, *, durable: bool) -> Redis | None:
-        """Redis, or None where it is not installed."""
+        """Start Redis, or return None if it isn't installed."""
         if not shutil.which("redis-server"):
             return None
         return self._keep(Redis(self.fresh("redis"), self.socket(), durable=durable))
 
     def serve(self, *command: str | Path) -> Server:
-        """Another anchor; `{socket}` in its command becomes the socket's path."""
+        """Start another anchor; `{socket}` in its command stands for the socket's path."""
         socket, place = self.socket(), self.fresh("server")
         words = [socket if word == "{socket}" else word for word in command]
         return self._keep(Server(words, socket, place / "said"))
 
     def floor(self) -> Server:
-        """The C floor under durable answers."""
+        """Start the floor: a minimal durable server in C."""
         return self.serve(self.bin / "floor", "{socket}", self.fresh("floor") / "log")
 
-    def _keep(self, server: Kept) -> Kept:
+    def _keep(self, server: ServerType) -> ServerType:
         self._servers.append(server)
         return server
 
@@ -141,7 +144,7 @@ class Bench:
         count: int = 0,
         slots: int = 1,
     ) -> Load:
-        """Drive a server with requests in a closed loop, for the run's usual time or for `count` requests."""
+        """Send requests in a closed loop, for the duration of a sample or until `count` requests."""
         span = ["-n", count] if count else ["-t", self.seconds, "-w", min(0.2, self.seconds / 3)]
         options = ["-c", clients, "-d", depth, "-m", slots, *span, *requests]
         return self._generate("load", server, options, Load)
@@ -149,14 +152,24 @@ class Bench:
     def push(
         self, server: Server, subscribe: str, write: str, subscribers: int, *, stuck: int = 0, stuck_subscribe: str = ""
     ) -> Push:
-        """Time writes to their delivery."""
+        """Measure the time from writes to their delivery."""
         writes = 20 if subscribers > 1 else 100
-        beside = ["-x", stuck, "-X", stuck_subscribe] if stuck else []
-        options = ["-n", subscribers, "-k", writes if self.quick else writes * 3, *beside, "-S", subscribe, "-W", write]
+        stuck_options = ["-x", stuck, "-X", stuck_subscribe] if stuck else []
+        options = [
+            "-n",
+            subscribers,
+            "-k",
+            writes if self.quick else writes * 3,
+            *stuck_options,
+            "-S",
+            subscribe,
+            "-W",
+            write,
+        ]
         return self._generate("push", server, options, Push)
 
     def catch_up(self, server: Server, subscribe: str, events: int) -> CatchUp:
-        """Time a log's way to one subscriber."""
+        """Measure how fast one subscriber receives a whole log."""
         return self._generate("push", server, ["-e", events, "-S", subscribe], CatchUp)
 
     def _generate(self, program: str, server: Server, options: Sequence[object], kind: type[S]) -> S:
@@ -167,28 +180,28 @@ class Bench:
         return msgspec.json.decode(ran.stdout, type=kind)
 
     def in_turn(self, samples: Mapping[str, Callable[[], S]], rounds: int = 0) -> dict[str, list[S]]:
-        """Sample each in turn, round after round, so that a slow moment of the machine meets all alike."""
+        """Take interleaved samples, so that a slow phase of the machine affects all figures."""
         taken: dict[str, list[S]] = {name: [] for name in samples}
         for _ in range(rounds or self.rounds):
             for name, sample in samples.items():
-                taken[name].append(self._undisturbed(sample))
+                taken[name].append(self._sample_undisturbed(sample))
         return taken
 
-    def _undisturbed(self, sample: Callable[[], S]) -> S:
-        """A sample during which others left the machine alone; the least disturbed one when patience ends."""
+    def _sample_undisturbed(self, sample: Callable[[], S]) -> S:
+        """Return a sample without other load on the machine, or the least disturbed one of the attempts."""
         best: tuple[float, S] | None = None
-        for tries in range(RETRIES, -1, -1):
-            begin, others = time.monotonic(), self._others_seconds()
-            taken = sample()
+        for retries_left in range(RETRIES, -1, -1):
+            begin, others_before = time.monotonic(), self._others_seconds()
+            result = sample()
             spent = time.monotonic() - begin
-            loud = max(0.0, self._others_seconds() - others) / max(spent, 0.01)
+            loud = max(0.0, self._others_seconds() - others_before) / max(spent, 0.01)
             if best is None or loud < best[0]:
-                best = loud, taken
-            if best[0] <= LOUD or self.patience_s <= 0 or not tries:
+                best = loud, result
+            if best[0] <= LOUD or self.patience_s <= 0 or not retries_left:
                 break
             self.patience_s -= spent + 0.2
             time.sleep(0.2)
-        assert best is not None, "taken once at least"
+        assert best is not None, "the loop runs at least once"
         self.loudness.append(best[0])
         return best[1]
 
@@ -200,33 +213,32 @@ class Bench:
 
     @cached_property
     def big_log(self) -> Path:
-        """The data directory of a log with many conversations of a hundred events; see `biglog`."""
-        from punchlist_bench import biglog  # noqa: PLC0415 # it needs this module
+        """Return the data directory of a log with many conversations of a hundred events; see `biglog`."""
+        from punchlist_bench import biglog  # noqa: PLC0415 - it imports this module
 
         return biglog.build(self)
 
     @property
     def big_conversations(self) -> int:
-        """How many conversations the big log has."""
+        """Number of conversations in the big log."""
         return 1_000 if self.quick else 10_000
 
 
 def middle(values: Sequence[float]) -> float:
-    """The median."""
     return statistics.median(values)
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the ratios of each round."""
+    """Return the median of the rounds' ratios."""
     return middle([a / b for a, b in zip(ours, theirs, strict=True)])
 
 
 @contextlib.contextmanager
 def running(*, quick: bool) -> Generator[Bench]:
-    """A run; what it started is stopped and what it wrote is removed at its end.
+    """Run the benchmark's servers and remove all files at the end of the block.
 
     Raises:
-        RuntimeError: there is no C compiler, or the disk under test is none.
+        RuntimeError: The load generators can't be compiled.
     """
     place = ROOT / "build/bench"
     place.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the figures were measured on, in a few words."""
+"""Describes the machine that the figures were measured on."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def describe(place: Path) -> str:
-    """Processor, cores, memory, kernel, the file system of `place`, and versions."""
+    """Return processor, cores, memory, kernel, the file system of `place`, and versions."""
     cpu = re.search(r"model name\s*: (.*)", _read("/proc/cpuinfo"))
     memory = re.search(r"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
     kind, device = filesystem(place)
@@ -30,20 +30,20 @@ def describe(place: Path) -> str:
 
 
 def filesystem(place: Path) -> tuple[str, str]:
-    """Type and device of the file system that holds a directory."""
+    """Return type and device of the file system that contains a directory."""
     mounts = (line.split()[:3] for line in _read("/proc/self/mounts").splitlines())
-    holding = [(mount, kind, device) for device, mount, kind in mounts if place.resolve().is_relative_to(mount)]
-    _, kind, device = max(holding, key=lambda found: len(found[0]), default=("", "unknown", "unknown"))
+    parents = [(mount, kind, device) for device, mount, kind in mounts if place.resolve().is_relative_to(mount)]
+    _, kind, device = max(parents, key=lambda parent: len(parent[0]), default=("", "unknown", "unknown"))
     return kind, device
 
 
 def redis_version() -> str:
-    """`Redis 7.0.15`, or that there is none."""
+    """Return a text such as `Redis 7.0.15`, or `no Redis`."""
     if not (program := shutil.which("redis-server")):
         return "no Redis"
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"v=(\S+)", said)
-    return f"Redis {found[1] if found else '?'}"
+    output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"v=(\S+)", output)
+    return f"Redis {version[1] if version else '?'}"
 
 
 def _version(package: str) -> str:

@@ -1,4 +1,4 @@
-"""The load generators and the floor, in C so that what is measured is the server; compiled when first needed."""
+"""Compiles the load generators and the floor, which are written in C so that the server is the bottleneck."""
 
 import os
 import shutil
@@ -10,15 +10,15 @@ FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror")
 
 
 def compiler() -> str | None:
-    """The C compiler's path, or None where there is none."""
+    """Return the path of the C compiler, or None."""
     return shutil.which(os.environ.get("CC", "cc"))
 
 
 def build(directory: Path) -> None:
-    """Compile what is missing or older than its source.
+    """Compile programs that are missing or older than their sources.
 
     Raises:
-        RuntimeError: there is no compiler, or it refused; the message says why.
+        RuntimeError: No compiler was found, or it failed.
     """
     cc = compiler()
     if cc is None:
@@ -29,6 +29,6 @@ def build(directory: Path) -> None:
         program = directory / source.stem
         if program.exists() and program.stat().st_mtime > max(source.stat().st_mtime, newest_header):
             continue
-        made = subprocess.run([cc, *FLAGS, "-o", program, source], capture_output=True, text=True, check=False)
-        if made.returncode:
-            raise RuntimeError(f"{cc} refused {source.name}:\n{made.stderr}")
+        compiled = subprocess.run([cc, *FLAGS, "-o", program, source], capture_output=True, text=True, check=False)
+        if compiled.returncode:
+            raise RuntimeError(f"{cc} refused {source.name}:\n{compiled.stderr}")

@@ -1,4 +1,4 @@
-"""Text before a section's table on the page; it holds for every run."""
+"""Introductions of the sections of docs/performance.md, valid for every run."""
 # ruff: noqa: E501 - Markdown has one sentence a line
 
 NOTES = {

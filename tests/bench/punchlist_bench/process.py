@@ -1,4 +1,4 @@
-"""What the system knows about a process and about the machine, from /proc."""
+"""Figures about processes and the machine, from /proc."""
 
 import os
 from pathlib import Path
@@ -7,19 +7,19 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process."""
+    """Return the resident memory of a process."""
     return _status(pid)["VmRSS"] << 10
 
 
 def wake_ups(pid: int) -> int:
-    """How often the threads of a process have waited and been woken since they began."""
+    """Return the number of voluntary context switches of all threads of a process."""
     return sum(
         _fields(task / "status").get("voluntary_ctxt_switches", 0) for task in Path(f"/proc/{pid}/task").iterdir()
     )
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time that a process has used, all threads; 0 if it is gone."""
+    """Return the processor time of all threads of a process; 0 if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -28,7 +28,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def machine_busy_seconds() -> float:
-    """Processor time that everything on this machine has used, over all processors."""
+    """Return the busy time of the machine, summed over all processors."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(
         int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
     )
@@ -36,7 +36,7 @@ def machine_busy_seconds() -> float:
 
 
 def directory_bytes(directory: Path) -> int:
-    """Sizes of the files below a directory."""
+    """Return the total size of the files below a directory."""
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
@@ -45,6 +45,6 @@ def _status(pid: int) -> dict[str, int]:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """The numbers of a `name: value` file."""
+    """Return the numbers in a file of `name: value` lines."""
     pairs = (line.split()[:2] for line in path.read_text().splitlines() if len(line.split()) > 1)
     return {name.rstrip(":"): int(value) for name, value in pairs if value.isdigit()}

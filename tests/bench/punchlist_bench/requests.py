@@ -1,4 +1,4 @@
-"""The calls that the generators send, with their placeholders (see wire.h), and what Redis is asked to do instead."""
+"""Requests of the load generators, with placeholders (see wire.h), and the equivalent Redis scripts."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import msgspec
 TITLE = "write the parser for the frame header"
 
 PUT = "redis.call('XADD',KEYS[1],'*','e',ARGV[1]); return redis.call('HSET',KEYS[2],ARGV[2],ARGV[3])"
-"""What Redis does for a durable change: append to a stream and set a field of a hash."""
+"""Redis script for a durable change: append to a stream and set a field of a hash."""
 
 FULL_ADD = """
 local title, list, at = ARGV[1], ARGV[2], redis.call('TIME')
@@ -26,7 +26,7 @@ redis.call('XADD', KEYS[1], '*', 'e', cjson.encode(event))
 redis.call('HSET', KEYS[2], id, cjson.encode(task))
 return cjson.encode({task = task, version = version, seq = seq})
 """
-"""What a script can do of the work of our `task.add`: it checks the title, numbers, encodes task, event and answer."""
+"""Redis script with most of the work of `task.add`: validate the title, number, encode task, event and response."""
 
 FULL_STATUS = """
 local id, to, list, at = ARGV[1], ARGV[2], ARGV[3], redis.call('TIME')
@@ -46,29 +46,29 @@ redis.call('XADD', KEYS[1], '*', 'e', cjson.encode(event))
 redis.call('HSET', KEYS[2], id, cjson.encode(task))
 return cjson.encode({task = task, version = version, seq = seq})
 """
-"""The same of our `task.set_status`: it finds the task, checks the step, and answers as above."""
+"""The same for `task.set_status`: find the task, check the transition, and encode as above."""
 
 EVENT = (
     '{"seq":123456,"conversation":"durable-17","version":1234,"at":1763600000123,"actor":"anonymous",'
     '"event":{"type":"TaskAdded","task":"1234","title":"' + TITLE + ' 123456"}}'
 )
-"""As long as an event of ours."""
+"""An event of the usual length."""
 
 TASK = (
     '{"id":"1234","title":"' + TITLE + ' 123456","status":"pending","created_at":1763600000123,'
     '"updated_at":1763600000123,"status_changed_at":1763600000123,"version":1234}'
 )
-"""As long as a task of ours."""
+"""A task of the usual length."""
 
 
 def call(method: str, /, **params: Any) -> str:
-    """A request; its id is the generator's."""
+    """Return a request; the generator fills in the id."""
     encoded = msgspec.json.encode(params).decode()
     return f'{{"jsonrpc":"2.0","id":{{id}},"method":"{method}","params":{encoded}}}'
 
 
 def statuses(conversation: str) -> list[str]:
-    """Three calls that lead a task round: each changes it, so none is a repetition that needs no write."""
+    """Return three calls that cycle a task through its statuses: each changes it, so none is a no-op."""
     return [
         call("task.set_status", conversation=conversation, task="{task}", status=status)
         for status in ("in_progress", "completed", "pending")
@@ -76,10 +76,10 @@ def statuses(conversation: str) -> list[str]:
 
 
 def redis(*words: str) -> str:
-    """A Redis command as the generator takes it."""
+    """Return a Redis command in the generator's format."""
     return "\t".join(words)
 
 
 def tasks(number: int) -> list[dict[str, str]]:
-    """New tasks for `task.add_many`."""
+    """Return new tasks for `task.add_many`."""
     return [{"title": f"{TITLE} {index}"} for index in range(1, number + 1)]

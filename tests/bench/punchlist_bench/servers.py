@@ -1,4 +1,4 @@
-"""The servers that are measured: our daemon and its anchors, each a process of its own that is stopped at the end."""
+"""The measured servers, punchlistd and its anchors, as child processes; and a minimal client."""
 
 import hashlib
 import os
@@ -16,35 +16,36 @@ from typing import Any, Self
 import msgspec
 
 START_S = 60.0
-"""How long a server may take to start."""
+"""Timeout for a server's start and for a connection, in seconds."""
 
 
-def installed() -> dict[str, str]:
-    """The environment of a program as it is installed: with its bytecode beside it, not compiled at every start."""
+def installed_env() -> dict[str, str]:
+    """Return the environment of an installed program, with bytecode files: without, each start would compile."""
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 class Server:
     """A child process that serves a Unix socket.
 
-    `protocol` is what the load generator must speak: "lines" (of JSON) or "resp" (Redis's). `socket` is short enough
-    for every client; `log` is the file with what the process said.
+    Attributes:
+        protocol: Protocol of the load generator: `lines` (of JSON) or `resp` (Redis).
+        log: File with the output of the process.
     """
 
     protocol = "lines"
 
     def __init__(self, command: Sequence[str | Path], socket: Path, log: Path) -> None:
-        """Start it and wait until it accepts.
+        """Start the process and wait until it accepts connections.
 
         Raises:
-            RuntimeError: it ended instead.
+            RuntimeError: It ended or took longer than `START_S`.
         """
         self.socket = socket
         self.log = log
         socket.unlink(missing_ok=True)
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=installed()
+                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=installed_env()
             )
         self.pid = self._process.pid
         try:
@@ -66,7 +67,7 @@ class Server:
                 return
 
     def stop(self) -> None:
-        """Stop it as its user would, and kill it if that takes long."""
+        """Terminate the process; kill it after a timeout."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -85,10 +86,9 @@ class Server:
 
 
 class Daemon(Server):
-    """punchlistd over a data directory; `started_s` is the time from its start to its first answer."""
+    """punchlistd with a data directory; `started_s` is the time from its start to its first response."""
 
     def __init__(self, data: Path, socket: Path) -> None:
-        """Start it."""
         data.mkdir(parents=True, exist_ok=True)
         self.data = data
         begin = time.perf_counter()
@@ -100,12 +100,11 @@ class Daemon(Server):
 
 
 class Redis(Server):
-    """Redis on a socket of its own; durable before each answer, or without a file at all."""
+    """Redis, with an fsync before each response or without any file."""
 
     protocol = "resp"
 
     def __init__(self, data: Path, socket: Path, *, durable: bool) -> None:
-        """Start it."""
         program = shutil.which("redis-server")
         if program is None:
             raise RuntimeError("there is no redis-server")
@@ -124,7 +123,11 @@ class Redis(Server):
         super().__init__(command, socket, data / "said")
 
     def command(self, *words: str) -> bytes:
-        """Send one command; the first line of its answer."""
+        """Send a command and return the first line of the response.
+
+        Raises:
+            RuntimeError: Redis returned an error.
+        """
         request = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in map(str.encode, words))
         with connect(self.socket) as sock, sock.makefile("rb") as answers:
             sock.sendall(request)
@@ -134,30 +137,29 @@ class Redis(Server):
         return answer
 
     def load_script(self, text: str) -> str:
-        """Make a Lua script known; its name for EVALSHA."""
+        """Load a Lua script; return its digest for EVALSHA."""
         self.command("SCRIPT", "LOAD", text)
         return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 class Client:
-    """A hand-made blocking client, for what is prepared and for single calls."""
+    """A minimal blocking client, for setup and single calls."""
 
     def __init__(self, path: Path) -> None:
-        """Connect."""
         self._sock = connect(path)
         self._answers = self._sock.makefile("rb")
         self._id = 0
 
     def call(self, method: str, *, refused: bool = False, **params: Any) -> Any:
-        """The call's result.
+        """Make a call and return its result.
 
         Args:
-            method: its name.
-            refused: a refusal is fine, and its error the result.
-            params: its parameters.
+            method: Name of the method.
+            refused: Whether the call may be rejected; the error is then returned.
+            params: Params of the call.
 
         Raises:
-            RuntimeError: it was refused.
+            RuntimeError: The call was rejected.
         """
         self._id += 1
         request = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
@@ -171,7 +173,6 @@ class Client:
         return answer.get("result", answer.get("error"))
 
     def close(self) -> None:
-        """Hang up."""
         self._answers.close()
         self._sock.close()
 
@@ -185,7 +186,7 @@ class Client:
 
 
 def connect(path: Path) -> socket.socket:
-    """A connected socket that gives up after a while; it waits for its turn where many connect at once."""
+    """Return a connected socket with a timeout; retry while the server's backlog is full."""
     sock = socket.socket(socket.AF_UNIX)
     end = time.monotonic() + START_S
     try:

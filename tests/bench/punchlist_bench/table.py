@@ -1,4 +1,4 @@
-"""Rows of figures with anchors and targets, as tables in Markdown."""
+"""Markdown tables of figures with anchors and targets."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,9 @@ HEAD = ("what", "punchlist", "anchor", "ratio", "target", "")
 class Row(msgspec.Struct, frozen=True):
     """One figure.
 
-    `met` is None where there is no target, or no anchor to measure it by. `ratio` is that of figure to anchor.
+    Attributes:
+        ratio: Ratio of figure to anchor.
+        met: Whether the target was met; None without a target or an anchor to compare with.
     """
 
     what: str
@@ -28,19 +30,19 @@ class Row(msgspec.Struct, frozen=True):
         return (self.what, self.figure, self.anchor, self.ratio, self.target, verdict)
 
 
-def compared(what: str, figure: str, anchor: str, ratio: float, target: str) -> Row:
-    """A row whose target is about the ratio: `≥ 1.25 ×` or `≤ 1.1 ×`; without a target nothing is judged."""
+def ratio_row(what: str, figure: str, anchor: str, ratio: float, target: str) -> Row:
+    """Return a row whose target limits the ratio, such as `≥ 1.25 ×` or `≤ 1.1 ×`; "" for no target."""
     met = _holds(ratio, target) if target else None
     return Row(what, figure, anchor, f"{ratio:.2f}", target, met)
 
 
-def absolute(what: str, figure: str, value: float, target: str, anchor: str = "") -> Row:
-    """A row whose target is about the value itself, whatever stands behind its number: `≤ 10 ms`."""
+def value_row(what: str, figure: str, value: float, target: str, anchor: str = "") -> Row:
+    """Return a row whose target limits the value, in the same unit, such as `≤ 10 ms`."""
     return Row(what, figure, anchor, "", target, _holds(value, target))
 
 
-def skipped(what: str, why: str) -> Row:
-    """A row that could not be measured here."""
+def skipped_row(what: str, why: str) -> Row:
+    """Return a row for a figure that can't be measured here."""
     return Row(what, "skipped", why)
 
 
@@ -51,17 +53,17 @@ def _holds(value: float, target: str) -> bool:
 
 
 def clients(number: int) -> str:
-    """`1 client`, `64 clients`."""
+    """Return a text such as `1 client` or `64 clients`."""
     return f"{number} client{'s' if number > 1 else ''}"
 
 
 def count(value: float) -> str:
-    """A number with thousands separated, and with decimals where it is small."""
+    """Format a number with thousands separators, or with a decimal if it is below 100."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def micros(value: float) -> str:
-    """A duration given in microseconds."""
+    """Format a duration in microseconds, or in milliseconds if it is long."""
     return f"{value:,.0f} µs" if value < 10_000 else f"{value / 1000:,.1f} ms"
 
 
@@ -77,7 +79,7 @@ def markdown(rows: Iterable[Row]) -> str:
 
 
 def write(page: Path, name: str, text: str) -> None:
-    """Put figures between the markers `<!-- figures: NAME -->` and `<!-- /figures -->` of a page."""
+    """Replace the text between the markers `<!-- figures: NAME -->` and `<!-- /figures -->` of a page."""
     head, begin, rest = page.read_text("utf-8").partition(f"<!-- figures: {name} -->\n")
     _, end, tail = rest.partition("<!-- /figures -->")
     if not begin or not end:

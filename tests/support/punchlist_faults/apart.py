@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from punchlist_faults import apart_work
-from punchlist_faults.apart_judge import ALL_SERVERS, Judge, Note, Trouble, same
+from punchlist_faults.apart_judge import ALL_SERVERS, Judge, Note, Trouble, check_same
 from punchlist_faults.apart_postgres import PostgresWorld, terminate
 from punchlist_faults.apart_world import MACHINES, SERVERS, SPACE, World, world
 from punchlist_faults.background import Background
-from punchlist_faults.ledger import LIST, Ledger, Told
+from punchlist_faults.ledger import LIST, Ledger, ReplicatedEvent
 from punchlist_faults.options import ROOT, Figures, Options, Unavailable, Violation, need, workplace
 from punchlist_faults.runner import describe
 from punchlist_schemas.events import decode_event
@@ -59,7 +59,7 @@ SETTLE_S = 60.0
 """Time after the last fault within which everything recovers, or something is stuck."""
 
 
-# the faults: each strikes, and returns how to end it
+# Faults: each function starts a fault and returns a function that ends it
 
 
 Strike = Callable[[World, str], Callable[[], object]]
@@ -85,16 +85,16 @@ def _cut(world: World, name: str) -> Callable[[], object]:
 
 
 def _deafen(world: World, name: str) -> Callable[[], object]:
-    """Let its posts go in, and no response come out."""
+    """Drop the responses to a machine, not its requests."""
     world.hosts.deafen(name, world.servers)
     return lambda: world.hosts.join((name, server) for server in world.servers)
 
 
 def _cut_with_its_machines(world: World, name: str) -> Callable[[], object]:
-    """Leave a server to the machines that are connected to it, and the other servers to the other machines."""
+    """Cut a server and the machines connected to it off from the other servers and machines."""
     inside = world.served_by(name) or [MACHINES[0]]
     others = [other for other in SERVERS if other != name]
-    pairs = [(one, other) for one in (name, *inside) for other in others]
+    pairs = [(host, other) for host in (name, *inside) for other in others]
     return _cut_pairs(world, [*pairs, *((name, machine) for machine in MACHINES if machine not in inside)])
 
 
@@ -162,14 +162,14 @@ POSTGRES_FAULTS = {
 }
 
 BESIDE = ("a daemon killed", "a daemon stopped", "a machine cut off")
-"""Faults that may come together with a fault of servers."""
+"""Faults that may occur together with a fault of servers."""
 
 
 class Run:
-    """One run: the workers, the subscribers, and what strikes them.
+    """One run: workers, subscribers and faults.
 
     Args:
-        only: The one machine that is struck, None for all.
+        only: The only machine with faults; None: all machines.
     """
 
     def __init__(self, world: World, random: Random, seconds: float, only: str | None) -> None:
@@ -199,8 +199,8 @@ class Run:
         holds = not any(where == machine for where, _ in self._workers.values())
         role = "taker" if machine == self._only else "holder" if holds else "adder"
         notes = self.world.place / f"{name}.{machine}.notes"
-        given = [name, role, str(self.random.randrange(1 << 30)), str(self.until), str(notes)]
-        command = [sys.executable, "-S", apart_work.__file__, self.world.daemons[machine].socket, *given]
+        worker_arguments = [name, role, str(self.random.randrange(1 << 30)), str(self.until), str(notes)]
+        command = [sys.executable, "-S", apart_work.__file__, self.world.daemons[machine].socket, *worker_arguments]
         self._workers[name] = machine, subprocess.Popen(command)
 
     def live(self) -> None:
@@ -213,8 +213,8 @@ class Run:
             while time.monotonic() < self.until - 1:
                 time.sleep(self.random.uniform(0.2, 1.5))
                 self._trouble_them()
-                self.world.look()
-            self._gone()
+                self.world.check_running()
+            self._join_workers()
         finally:
             for _, process in self._workers.values():
                 process.kill()
@@ -257,7 +257,7 @@ class Run:
         for name in names:
             self.trouble.append(Trouble(name, frozenset(victims), began, time.monotonic()))
 
-    def _gone(self) -> None:
+    def _join_workers(self) -> None:
         deadline = self.until + apart_work.LAST_S + 2 * apart_work.PATIENCE_S
         for name, (machine, process) in self._workers.items():
             try:
@@ -267,11 +267,11 @@ class Run:
             need(code == 0, f"{name} on {machine} ended with {code}")
 
     def judge(self, wall: float) -> Figures:
-        ledger = self._settled()
+        ledger = self._wait_until_settled()
         entries = ledger.entries
         for follower in self.followers:
             follower.reaches(len(entries))
-            same(entries, follower.name, follower.told[: len(entries)], "pushes")  # claims may have ended since
+            check_same(entries, follower.name, follower.events[: len(entries)], "pushes")  # claims may have ended since
         notes = [
             msgspec.structs.replace(msgspec.json.decode(line, type=Note), machine=path.name.split(".")[1])
             for path in self.world.place.glob("*.notes")
@@ -284,31 +284,31 @@ class Run:
             "events": len(entries),
             **judge.answers(),
             "reads": judge.reads(),
-            "pushes": sum(len(follower.told) for follower in self.followers),
+            "pushes": sum(len(follower.events) for follower in self.followers),
             "claims ended by other machines": judge.leases(self.trouble, wall),
             **{f"attempts: {end}": count for end, count in sorted(attempts.items())},
             **{f"struck: {name}": count for name, count in sorted(Counter(t.name for t in self.trouble).items())},
         }
 
-    def _settled(self) -> Ledger:
+    def _wait_until_settled(self) -> Ledger:
         ledger, deadline = Ledger(), time.monotonic() + SETTLE_S
         while True:
             length = ledger.follow(asyncio.run(read_log(self.world)))
-            told = {name: read_replica(daemon.socket) for name, daemon in self.world.daemons.items()}
-            if all(len(each) == length for each in told.values()) or time.monotonic() > deadline:
+            events = {name: read_replica(daemon.socket) for name, daemon in self.world.daemons.items()}
+            if all(len(replica) == length for replica in events.values()) or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
-        for name, each in told.items():
-            same(ledger.entries, name, each, "replica")
+        for name, replica in events.items():
+            check_same(ledger.entries, name, replica, "replica")
         return ledger
 
 
 class Follower(Background):
-    """Subscribes to the list on one machine, again and again after the last event that came."""
+    """A subscriber to the list on one machine that resumes after its last event."""
 
     def __init__(self, machine: str, path: str) -> None:
         super().__init__(machine, path)
-        self.told: list[Told] = []
+        self.events: list[ReplicatedEvent] = []
         self._seq = 0
 
     def work(self) -> None:
@@ -323,31 +323,31 @@ class Follower(Background):
 
     def _take(self, message: dict[str, Any]) -> None:
         need(message["method"] == "events", f"pushed: {message}")
-        for each in message["params"]["events"]:
-            need(each["seq"] > self._seq, f"pushed after {self._seq}: {each}")
-            self._seq = each["seq"]
-            self.told.append(told_of(each))
+        for event in message["params"]["events"]:
+            need(event["seq"] > self._seq, f"pushed after {self._seq}: {event}")
+            self._seq = event["seq"]
+            self.events.append(replicated_event(event))
 
     def reaches(self, number: int) -> None:
         deadline = time.monotonic() + SETTLE_S
-        while len(self.told) < number and self.failure is None and time.monotonic() < deadline:
+        while len(self.events) < number and self.failure is None and time.monotonic() < deadline:
             time.sleep(0.05)
         self.close()
         self.check()
 
 
-def told_of(event: dict[str, Any]) -> Told:
+def replicated_event(event: dict[str, Any]) -> ReplicatedEvent:
     return event["version"], event["at"], event["actor"], decode_event(msgspec.json.encode(event["event"]))
 
 
-def read_replica(path: str) -> list[Told]:
-    told: list[Told] = []
+def read_replica(path: str) -> list[ReplicatedEvent]:
+    events: list[ReplicatedEvent] = []
     after = 0
     with closing(Raw(path)) as link:
         while (page := link.result("event.read", conversation=LIST, after=after, limit=1_000))["events"]:
-            told += map(told_of, page["events"])
+            events += map(replicated_event, page["events"])
             after = page["events"][-1]["seq"]
-    return told
+    return events
 
 
 async def read_log(world: World) -> list[Posted]:
@@ -363,8 +363,8 @@ async def read_log(world: World) -> list[Posted]:
             await asyncio.sleep(0.1)
 
 
-def one(seed: int, options: Options) -> Figures:
-    """Make one run; after a violation its notes are in build/apart/SEED."""
+def run_seed(seed: int, options: Options) -> Figures:
+    """Make one run; after a violation, keep its notes in build/apart/SEED."""
     with workplace() as place, world(place, WORLDS[options.engine], options.bug) as made:
         random = Random(f"apart/{seed}")
         with closing(Raw(made.daemons[MACHINES[0]].socket)) as link:
@@ -387,11 +387,11 @@ def run(options: Options) -> Figures:
         raise Unavailable("needs nats-server 2.14 or newer: make optional fetches one")
     if options.engine == "postgres" and programs() is None:
         raise Unavailable("needs PostgreSQL: postgres, initdb and psql in PATH or /usr/lib/postgresql")
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of how TLS connections end
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # asyncio warns when TLS connections end
     total: Counter[str] = Counter()
     for seed in range(options.seed, options.seed + options.size):
         try:
-            figures = one(seed, options)
+            figures = run_seed(seed, options)
         except Exception:
             print(describe("apart", options._replace(seed=seed, size=1)), flush=True)
             raise

@@ -47,31 +47,31 @@ class Hosts:
         _do("umount", "/run/netns", check=False)
 
     def command(self, name: str) -> tuple[str, ...]:
-        """The words that make a command run on a host; it keeps its process id."""
+        """Return the command prefix that runs a command on a host and keeps its process id."""
         return ("nsenter", f"--net=/run/netns/{name}", "--")
 
     def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Let nothing through between these hosts, either way; connections stay open and hear nothing.
+        """Drop all packets between these hosts in both directions; connections stay open.
 
-        Each sends to an interface of the other that is not there.
+        Each host gets a wrong link-layer address for the other.
         """
-        for one, other in pairs:
-            self.deafen(one, [other])
-            self.deafen(other, [one])
+        for left, right in pairs:
+            self.deafen(left, [right])
+            self.deafen(right, [left])
 
     def deafen(self, name: str, others: Iterable[str]) -> None:
-        """Let a host hear nothing of others, who go on hearing it; `join` ends that too."""
+        """Drop the packets from others to a host, not those from the host; `join` ends that too."""
         lost = ("lladdr", "02:00:00:00:00:ff", "nud", "permanent", "dev", "eth0")
         for other in others:
             _do("ip", "-n", other, "neighbour", "replace", self.address[name], *lost)
 
     def join(self, pairs: Iterable[tuple[str, str]]) -> None:
-        for one, other in pairs:
-            for host, to in ((one, other), (other, one)):
-                _do("ip", "-n", host, "neighbour", "delete", self.address[to], "dev", "eth0", check=False)
+        for left, right in pairs:
+            for host, peer in ((left, right), (right, left)):
+                _do("ip", "-n", host, "neighbour", "delete", self.address[peer], "dev", "eth0", check=False)
 
     def delay(self, name: str, milliseconds: int) -> bool:
-        """Hold back what a host sends, 0 for no longer; False where the kernel can't."""
+        """Delay the packets that a host sends (0: no delay); return False if the kernel can't."""
         rule = ["replace", "root", "netem", "delay", f"{milliseconds}ms"] if milliseconds else ["del", "root"]
         command = ["tc", "-n", name, "qdisc", rule[0], "dev", "eth0", *rule[1:]]
         return subprocess.run(command, check=False, capture_output=True).returncode == 0

@@ -12,24 +12,33 @@ from typing import NamedTuple
 import msgspec
 
 from punchlist_faults.apart_work import OPEN
-from punchlist_faults.ledger import Entry, Ledger, Told
+from punchlist_faults.ledger import Entry, Ledger, ReplicatedEvent
 from punchlist_faults.options import Figures, Violation, need
 from punchlist_schemas.events import Claimed, Released, StatusChanged
 from punchlist_schemas.things import machine_of
 
 ALL_SERVERS = "servers"
-"""The victim of a fault at servers."""
+"""Stands for all machines: the victim of a fault of the servers."""
 
 SILENT_S = 20.0
-"""A machine whose last fault is over for so long has been heard again by all others, in seconds: servers elect for up
-to nine, a daemon that found none of them waits up to five, and so long again others hold its claims."""
+"""Time after a machine's last fault within which all others receive its heartbeats again, in seconds.
+
+Servers elect for up to 9 s, a daemon that found no server waits up to 5 s, and others keep its claims as long again.
+"""
 
 SKEW_MS = 50
-"""The stamp of a change is rounded, and a daemon reads the clock a moment after the worker."""
+"""Tolerance between a worker's clock and the time of a change, which is rounded and read slightly later."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One time that a call was made: by the monotonic clock, and when it began by the wall clock; `end` is how."""
+    """One attempt of a call.
+
+    Attributes:
+        began: Start on the monotonic clock.
+        ended: End on the monotonic clock.
+        wall: Start on the wall clock.
+        end: Outcome.
+    """
 
     began: float
     wall: float
@@ -38,7 +47,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """One call as its worker noted it; `machine` is added when it is read."""
+    """A call as recorded by its worker; `machine` is added when the record is read."""
 
     by: str
     kind: str
@@ -60,13 +69,13 @@ class Note(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> str:
-        """Its outcome: that of the last attempt, or open as long as an earlier one may have been written."""
+        """Outcome of the last attempt; `open` if it failed and an earlier one may have been written."""
         last = self.attempts[-1].end
-        return "open" if last != "ok" and any(each.end in OPEN for each in self.attempts) else last
+        return "open" if last != "ok" and any(attempt.end in OPEN for attempt in self.attempts) else last
 
 
 class Trouble(NamedTuple):
-    """A fault: who could not be relied upon from when to when, by the monotonic clock."""
+    """A fault: its victims, and its beginning and end on the monotonic clock."""
 
     name: str
     victims: frozenset[str]
@@ -75,7 +84,7 @@ class Trouble(NamedTuple):
 
 
 class Judge:
-    """Checks one rule after the other; each breach is a `Violation`."""
+    """Checks workers' calls against the shared log; each breach raises a `Violation`."""
 
     def __init__(self, ledger: Ledger, notes: Sequence[Note]) -> None:
         self.notes = notes
@@ -86,7 +95,7 @@ class Judge:
         for entry in self.entries:
             self._step(entry, ledger.fences[entry.version - 1])
             self._counts.append(len(self.completed))
-        # The newest version that any client had received at a moment, and the last that may have been there.
+        # For each time: the newest version that a client had received, and the newest that may have existed.
         acknowledged = sorted((note.ended, note.version) for note in notes if note.end == "ok")
         self._ends = [ended for ended, _ in acknowledged]
         self._newest = [0]
@@ -112,17 +121,17 @@ class Judge:
             self.completed[event.task] = entry.version
 
     def window(self, note: Note) -> range:
-        """The versions of which one must have been what a call was answered from."""
+        """Return the versions that the response to a call may be based on."""
         known = self._newest[bisect.bisect_left(self._ends, note.attempts[-1].began)]
         last = self._limits[bisect.bisect_right(self._begins, note.ended)] - 1
         return range(known, min(last, len(self.entries)) + 1)
 
     def answers(self) -> Figures:
-        """Check that each response was true; return how many of which kind there were."""
+        """Check each response against the log; return the number of acknowledged calls and of confirmed rejections."""
         acked = proved = 0
         for note in self.notes:
             if note.end == "ok" and note.kind != "read" and not (note.kind == "claim" and not note.task):
-                self._acknowledged(note)
+                self._check_acknowledged(note)
                 acked += 1
             elif note.kind == "claim" and note.end == "ok":
                 seen = [self.ledger.available[version] for version in self.window(note)]
@@ -132,10 +141,10 @@ class Judge:
                 held = [self.ledger.fences[version].get(note.task) for version in self.window(note)]
                 need(any(fence != note.fence for fence in held), f"{note} was refused, and held the task all the while")
                 proved += 1
-            self._not_written(note)
+            self._check_not_written(note)
         return {"acknowledged": acked, "refusals proved": proved}
 
-    def _acknowledged(self, note: Note) -> None:
+    def _check_acknowledged(self, note: Note) -> None:
         entry = self.ledger.calls.get(note.key)
         if entry is None:
             raise Violation(f"LOST: {note} was acknowledged and is not in the log")
@@ -149,22 +158,26 @@ class Judge:
         elif note.kind == "complete":
             need(self.completed.get(note.task) == note.version, f"{note}: it is at {self.completed.get(note.task)}")
 
-    def _not_written(self, note: Note) -> None:
-        """An attempt that was told that nothing was written is not what is in the log."""
+    def _check_not_written(self, note: Note) -> None:
+        """Check that a call in the log has an attempt that may have written it."""
         entry = self.ledger.calls.get(note.key)
         if entry is None:
             return
-        may = [each for each in note.attempts if each.end == "ok" or each.end in OPEN]
-        need(may, f"{note} was told that nothing was written, and it is in the log at {entry.version}")
-        need(entry.at >= may[0].wall * 1000 - SKEW_MS, f"{note} was written by an attempt that was told it was not")
+        candidates = [attempt for attempt in note.attempts if attempt.end == "ok" or attempt.end in OPEN]
+        need(candidates, f"{note} was told that nothing was written, and it is in the log at {entry.version}")
+        is_later = entry.at >= candidates[0].wall * 1000 - SKEW_MS
+        need(is_later, f"{note} was written by an attempt that was told it was not")
 
     def reads(self) -> int:
-        """Check that each read is the fold at its version, never behind what its machine had shown; return how many."""
+        """Check that each read matches its version and isn't older than an earlier response of its machine.
+
+        Return the number of reads.
+        """
         reads = 0
-        told: dict[str, list[Note]] = {}
-        for note in sorted((each for each in self.notes if each.end == "ok"), key=lambda each: each.ended):
-            told.setdefault(note.machine, []).append(note)
-        for notes in told.values():
+        by_machine: dict[str, list[Note]] = {}
+        for note in sorted((note for note in self.notes if note.end == "ok"), key=lambda note: note.ended):
+            by_machine.setdefault(note.machine, []).append(note)
+        for notes in by_machine.values():
             ends = [note.ended for note in notes]
             newest = [0]
             for note in notes:
@@ -175,16 +188,16 @@ class Judge:
                 reads += 1
                 before = newest[bisect.bisect_left(ends, note.began)]
                 need(note.version >= before, f"{note} is behind {before}, which its machine had told")
-                is_so = self._counts[note.version] == note.completed
-                need(is_so, f"{note}: at this version {self._counts[note.version]} were completed")
+                is_right = self._counts[note.version] == note.completed
+                need(is_right, f"{note}: at this version {self._counts[note.version]} were completed")
         return reads
 
     def leases(self, trouble: Sequence[Trouble], wall: float) -> int:
-        """Check that no machine ended the claim of another one without a fault; return how many were ended by others.
+        """Check that machines ended each other's claims only after faults; return the number of such claims.
 
         Args:
             trouble: All faults.
-            wall: The wall clock at 0 of the monotonic one.
+            wall: Wall time at 0 of the monotonic clock.
         """
         ended = 0
         keepers: dict[str, str] = {}
@@ -195,16 +208,19 @@ class Judge:
             elif isinstance(event, Released) and entry.member != keepers.get(event.task, entry.member):
                 keeper = keepers[event.task]
                 at, victims = entry.at / 1000 - wall, {machine_of(keeper), ALL_SERVERS}
-                fell = any(
-                    each.began < at + 1 and at - SILENT_S < each.ended and each.victims & victims for each in trouble
+                had_fault = any(
+                    fault.began < at + 1 and at - SILENT_S < fault.ended and fault.victims & victims
+                    for fault in trouble
                 )
-                need(fell, f"{entry.member} ended the claim of {keeper}, to which nothing had happened: {entry}")
+                need(had_fault, f"{entry.member} ended the claim of {keeper}, to which nothing had happened: {entry}")
                 ended += 1
         return ended
 
 
-def same(entries: Sequence[Entry], machine: str, told: Sequence[Told], what: str) -> None:
-    """Check that a machine shows the shared log, each event once and in order."""
-    for number, (entry, other) in enumerate(zip(entries, told, strict=False)):
-        need(entry.told == other, f"{machine}'s {what}: at {number} is {other}, and the log has {entry.told}")
-    need(len(entries) == len(told), f"{machine}'s {what} ends at {len(told)}, and the log at {len(entries)}")
+def check_same(entries: Sequence[Entry], machine: str, events: Sequence[ReplicatedEvent], what: str) -> None:
+    """Check that a machine's events equal the shared log."""
+    for number, (entry, other) in enumerate(zip(entries, events, strict=False)):
+        need(
+            entry.replicated == other, f"{machine}'s {what}: at {number} is {other}, and the log has {entry.replicated}"
+        )
+    need(len(entries) == len(events), f"{machine}'s {what} ends at {len(events)}, and the log at {len(entries)}")

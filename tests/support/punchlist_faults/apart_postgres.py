@@ -43,13 +43,13 @@ class PostgresWorld(World):
         self._disks[SERVER].flush()
         self.ca, self.creds = str(authority.certificate), dict[str, str]()
         self._logins = [create_login(name, "member") for name in (*MACHINES, "judge")]
-        for one in self._logins:
-            path = place / f"{one.name}.creds"
+        for member in self._logins:
+            path = place / f"{member.name}.creds"
             path.touch(0o600)
-            path.write_text(one.format_creds([address], DATABASE))
-            self.creds[one.name] = str(path)
+            path.write_text(member.format_creds([address], DATABASE))
+            self.creds[member.name] = str(path)
         self.daemons = self._make_daemons(bug)
-        self._urls = {one.name: self.server.url(one.name) for one in self._logins}
+        self._urls = {member.name: self.server.url(member.name) for member in self._logins}
 
     def urls(self, first: int = 0) -> tuple[str, ...]:
         return (self._urls[MACHINES[first]],)

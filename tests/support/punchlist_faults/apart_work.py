@@ -1,11 +1,11 @@
-"""A worker of `apart`: claims, completes, adds and reads through one daemon, and notes what it was told.
+"""A worker of `apart`: claims, completes, adds and reads through one daemon, and records the responses.
 
-It is a program of its own, with nothing but the standard library, so that it can be killed like any agent:
+It runs as a separate program, with the standard library alone, so that it can be killed like any agent:
 
     python -S apart_work.py SOCKET NAME ROLE SEED UNTIL NOTES
 
-ROLE is one of `ROLES`, UNTIL is by the monotonic clock. Each line of NOTES is one call with all its attempts. A call
-has a key; where its outcome is open, or nothing was written, it is mostly made again with the same key.
+ROLE is one of `ROLES`, UNTIL a time on the monotonic clock. Each line of NOTES is one call with all its attempts. Calls
+with an unknown outcome, or of which nothing was written, are mostly retried with the same key.
 """
 
 import json
@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 LIST = "release"
 PATIENCE_S = 20.0
 LAST_S = 20.0
-"""For so long after the end what is open is still made again."""
+"""Time after the end during which calls are still retried, in seconds."""
 
 OPEN = ("lost", "outcome_unknown", "shutting_down", "internal_error")
-"""Ends of an attempt that leave open whether it was written."""
+"""Outcomes of an attempt after which it may have been written."""
 
 LEASE_MS = 3_000
 
 
 class Role(NamedTuple):
-    """How likely it is in each round that a worker adds a task, adds many, and holds what it claimed for long."""
+    """Probabilities, for each round of a worker, that it adds a task, adds many, and keeps its claim for long."""
 
     adds: float = 0.0
     adds_many: float = 0.0
@@ -38,15 +38,15 @@ class Role(NamedTuple):
 
 
 ROLES = {"adder": Role(0.2, 0.03, 0.015), "holder": Role(0.2, 0.03, 1.0), "taker": Role()}
-"""Where there are takers alone and nothing to claim, a daemon posts nothing, and answers from what it has."""
+"""With only takers and no available task, a daemon makes no posts, and responds from its replica."""
 
 
 class Lost(Exception):
-    """The connection ended before the answer."""
+    """The connection ended before the response."""
 
 
 class Link:
-    """One connection at a time to one daemon; nothing is repeated by itself."""
+    """A client with one connection at a time. It reconnects, but doesn't retry calls."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -55,7 +55,11 @@ class Link:
         self._id = 0
 
     def call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The answer, an error perhaps."""
+        """Make a call and return the response, which may be an error.
+
+        Raises:
+            Lost: The connection ended before the response.
+        """
         try:
             if self._socket is None:
                 self._socket = socket.socket(socket.AF_UNIX)
@@ -75,14 +79,14 @@ class Link:
             raise Lost from error
 
     def close(self) -> None:
-        for each in filter(None, (self._file, self._socket)):
+        for stream in filter(None, (self._file, self._socket)):
             with suppress(OSError):
-                each.close()
+                stream.close()
         self._socket = self._file = None
 
 
 class Worker:
-    """Works until the time is over."""
+    """Makes calls until a given time."""
 
     def __init__(self, path: str, name: str, role: str, seed: str, until: float, notes: str) -> None:  # noqa: PLR0913 - its arguments
         self.until = until
@@ -93,7 +97,7 @@ class Worker:
         self._calls = 0
 
     def call(self, kind: str, method: str, **params: Any) -> dict[str, Any] | None:
-        """Call until the outcome is known, or the worker gives up; the result, None without one."""
+        """Make a call, with retries, and record it; return its result or None."""
         self._calls += 1
         params["conversation"] = LIST
         if kind != "read":
@@ -109,8 +113,8 @@ class Worker:
             except Lost:
                 end = "lost"
             attempts.append({"began": began, "wall": wall, "ended": time.monotonic(), "end": end})
-            again = end == "unreachable" or end in OPEN
-            if not again or kind == "read" or time.monotonic() > self.until + LAST_S or self.random.random() < 0.1:
+            can_retry = end == "unreachable" or end in OPEN
+            if not can_retry or kind == "read" or time.monotonic() > self.until + LAST_S or self.random.random() < 0.1:
                 break
             time.sleep(0.1)
         note = {"by": self._name, "kind": kind, "key": params.get("key", ""), "attempts": attempts}
@@ -132,20 +136,20 @@ class Worker:
         chance: Callable[[], float] = self.random.random
         if chance() < self.role.adds:
             self.call("add", "task.add", title=f"{self._name} {self._calls}")
-        if chance() < self.role.adds_many:  # for a while there is something to claim, so that "nothing" would be wrong
+        if chance() < self.role.adds_many:  # makes tasks available for a while, so that an empty claim would be wrong
             self.call("add", "task.add_many", tasks=[{"title": f"{self._name} {number}"} for number in range(10)])
         if chance() < 0.3:
             self.look()
         wait = {"wait_ms": self.random.choice((100, 400))} if chance() < 0.5 else {}
-        got = self.call("claim", "task.claim", owner=self._name, lease_ms=LEASE_MS, **wait)
-        if got is None or got["task"] is None:
+        claim = self.call("claim", "task.claim", owner=self._name, lease_ms=LEASE_MS, **wait)
+        if claim is None or claim["task"] is None:
             return
-        if chance() < self.role.holds:  # for much longer than the lease: each call of this connection keeps it
+        if chance() < self.role.holds:  # much longer than the lease, which each call of this connection renews
             for _ in range(self.random.randrange(8, 18)):
                 if time.monotonic() < self.until:
                     time.sleep(0.8)
                     self.look()
-        self.call("complete", "task.set_status", task=got["task"]["id"], status="completed", fence=got["fence"])
+        self.call("complete", "task.set_status", task=claim["task"]["id"], status="completed", fence=claim["fence"])
 
 
 def main() -> None:

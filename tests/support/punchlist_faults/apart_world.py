@@ -1,6 +1,6 @@
-"""The world of `apart`: three servers, as `punch space server` sets them up, and three daemons, each on its own host.
+"""The world of `apart`: three servers, configured by `punch space server`, and three daemons, each on its own host.
 
-Servers keep what they hold on disks whose power can be cut.
+The servers store their data on disks whose power can be cut.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ class World:
     """Servers and machines, not started yet.
 
     Args:
-        place: A directory of its own.
-        bug: A plant of `launch` with which all daemons run.
+        place: Empty directory.
+        bug: Fault of `launch` that is planted in all daemons.
     """
 
     def __init__(self, place: Path, bug: str = "") -> None:
@@ -65,10 +65,10 @@ class World:
                 place / name / "nats", text, host=address, whole=True, wrap=self.hosts.command(name)
             )
         self.ca, self.creds = str(authority.certificate), dict[str, str]()
-        for name, one in logins.items():
+        for name, credentials in logins.items():
             path = place / f"{name}.creds"
             path.touch(0o600)
-            path.write_text(one.creds)
+            path.write_text(credentials.creds)
             self.creds[name] = str(path)
         self.daemons = self._make_daemons(bug)
 
@@ -84,7 +84,7 @@ class World:
         return daemons
 
     def urls(self, first: int = 0) -> tuple[str, ...]:
-        """Return the addresses of the servers; each machine begins at another one."""
+        """Return the servers' URLs, beginning with the server at index `first`."""
         names = SERVERS[first:] + SERVERS[:first]
         return tuple(f"tls://{self.hosts.address[name]}" for name in names)
 
@@ -92,8 +92,8 @@ class World:
         self._start_servers()
         for number, name in enumerate(MACHINES):
             self.daemons[name].start()
-            given = {"space": SPACE, "urls": self.urls(number), "creds": self.creds[name], "ca": self.ca}
-            self._insist(name, "space.add", **given)
+            space = {"space": SPACE, "urls": self.urls(number), "creds": self.creds[name], "ca": self.ca}
+            self._insist(name, "space.add", **space)
             if not number:
                 self._insist(name, "task.add", conversation=LIST, title="the first one", key="first")
             self._insist(name, "list.join" if number else "list.share", conversation=LIST, space=SPACE)
@@ -106,7 +106,7 @@ class World:
             thread.join()
 
     def _insist(self, name: str, method: str, **params: Any) -> None:
-        """Repeat a call that fails while servers elect a leader."""
+        """Retry a call until it succeeds: it fails while servers elect a leader."""
         deadline = time.monotonic() + START_S
         while True:
             with contextlib.closing(Raw(self.daemons[name].socket)) as link:
@@ -131,16 +131,16 @@ class World:
 
     def served_by(self, server: str) -> list[str]:
         """Return the machines that are connected to a server."""
-        found: list[str] = []
+        machines: list[str] = []
         for name, daemon in self.daemons.items():
             with contextlib.suppress(OSError, EOFError, KeyError), contextlib.closing(Raw(daemon.socket)) as link:
                 link.sock.settimeout(1)
                 (space,) = link.call("space.list")["result"]["spaces"]
                 if self.hosts.address[server] in space["server"]:
-                    found.append(name)
-        return found
+                    machines.append(name)
+        return machines
 
-    # what happens to them
+    # Faults
 
     def kill(self, name: str) -> None:
         (self.servers.get(name) or self.daemons[name]).kill()
@@ -161,7 +161,7 @@ class World:
         return process.pid
 
     def power_off(self, *names: str) -> None:
-        """Cut the power of servers: nothing of them runs any more when their disks forget what was not flushed."""
+        """Cut the power of servers. They are paused before their disks lose what was not flushed."""
         for name in names:
             self.pause(name)
         for name in names:
@@ -175,16 +175,16 @@ class World:
             self._disks[name].mount()
             self.servers[name].start()
 
-    def look(self) -> None:
+    def check_running(self) -> None:
         for name in (*self.servers, *MACHINES):
             process = (self.servers.get(name) or self.daemons[name]).process
             if process is None or process.poll() is not None:
-                said = self.servers[name].log() if name in self.servers else self.daemons[name].said()
-                raise Violation(f"{name} ended by itself: {process and process.returncode}\n{said[-3000:]}")
+                output = self.servers[name].log() if name in self.servers else self.daemons[name].output()
+                raise Violation(f"{name} ended by itself: {process and process.returncode}\n{output[-3000:]}")
 
     def end(self) -> None:
-        for each in (*self.servers.values(), *self.daemons.values()):
-            each.kill()
+        for process in (*self.servers.values(), *self.daemons.values()):
+            process.kill()
         for disk in self._disks.values():
             with contextlib.suppress(Exception):
                 disk.unmount()
@@ -193,9 +193,9 @@ class World:
 
 @contextmanager
 def world(place: Path, kind: type[World], bug: str) -> Generator[World]:
-    made = kind(place, bug)
+    instance = kind(place, bug)
     try:
-        made.start()
-        yield made
+        instance.start()
+        yield instance
     finally:
-        made.end()
+        instance.end()

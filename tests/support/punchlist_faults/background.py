@@ -1,4 +1,4 @@
-"""Clients that run in threads of their own, and keep the error that ended them."""
+"""Clients that run in threads, and keep the error that ended them."""
 
 import socket
 import threading
@@ -29,7 +29,7 @@ class Background(threading.Thread):
         self._path = path
 
     def work(self) -> None:
-        """Do what the client is for."""
+        """Run the client; implemented by subclasses."""
         raise NotImplementedError
 
     def run(self) -> None:
@@ -41,7 +41,7 @@ class Background(threading.Thread):
             self.hang_up()
 
     def connect(self) -> Raw:
-        """Return the connection, and open it if there is none."""
+        """Return the connection; open one if there is none."""
         if self.link is None:
             self.link = Raw(self._path)
             if self.user:

@@ -25,7 +25,7 @@ ALL = [(scenario, point, model) for model in (False, True) for scenario in SCENA
 
 
 class _Deadly(Live):
-    """Kills its own process when a turn comes to a point."""
+    """Kills its own process when a turn reaches a point."""
 
     def __init__(self, point: str) -> None:
         super().__init__()
@@ -55,18 +55,18 @@ def run(options: Options) -> Figures:
 
 
 async def _case(socket: str, script: Script, scenario: Scenario, point: str, by_model: bool) -> str | None:
-    said = f"{scenario.name} at {point}, {'model' if by_model else 'rules'}"
+    label = f"{scenario.name} at {point}, {'model' if by_model else 'rules'}"
     async with AsyncClient(socket=socket, autostart=False, name="harness") as client:
         talk = await prepared(client, scenario)
         turn = await talk.thread.send(scenario.text)
         words = [sys.executable, "-m", __name__, socket, talk.thread.id, turn, point]
         words += [script.url] if by_model else []
         ended = await asyncio.to_thread(subprocess.run, words, env=environment(), timeout=30, check=False)
-        need(ended.returncode in (0, -signal.SIGKILL), f"{said}: the victim ended with {ended.returncode}")
+        need(ended.returncode in (0, -signal.SIGKILL), f"{label}: the victim ended with {ended.returncode}")
         worker = Worker(Completions("scripted", script.url) if by_model else None)
         answer = await asyncio.wait_for(worker.answer(talk.thread, turn), 30)
-        need(answer["text"] == scenario.answer, f"{said}: it answered {answer['text']!r}")
-        need(await talk.open() == scenario.after, f"{said}: the list is {await talk.open()}")
+        need(answer["text"] == scenario.answer, f"{label}: it answered {answer['text']!r}")
+        need(await talk.open() == scenario.after, f"{label}: the list is {await talk.open()}")
         await talk.check(turn)
         return point if ended.returncode else None
 

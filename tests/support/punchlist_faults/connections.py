@@ -1,7 +1,7 @@
-"""Thousands of idle connections with a hundred active ones: what one costs, and how much later the others are served.
+"""Thousands of idle connections with a hundred active ones: the memory of each, and the slowdown of the active ones.
 
-SIZE counts the idle ones; a hundredth as many, at least two, are active and call without a pause. Their times are
-compared with those of the same ones alone: both come from one daemon on the same machine.
+SIZE counts the idle connections; a hundredth as many, at least two, make calls in a closed loop. Their latencies are
+compared with those without idle connections, with the same daemon.
 """
 
 import statistics
@@ -27,16 +27,16 @@ def run(options: Options) -> Figures:
         before = daemon.memory()
         with connections(daemon, options.size, request("daemon.hello")):
             each = (daemon.memory() - before) // options.size
-            beside = _median(daemon, active, large)
+            with_idle = _median(daemon, active, large)
     need(each <= MAX_BYTES or not large, f"an idle connection costs {each:,} bytes")
     return {
         "idle": options.size,
         "active": active,
         "bytes per idle one": each,
-        "call p50, ms: with idle ones, alone": f"{beside.p50_ms:.2f}, {alone.p50_ms:.2f}",
-        "call p99, ms: with idle ones, alone": f"{beside.p99_ms:.2f}, {alone.p99_ms:.2f}",
-        "p50 over alone": round(beside.p50_ms / alone.p50_ms, 2),
-        "p99 over alone": round(beside.p99_ms / alone.p99_ms, 2),
+        "call p50, ms: with idle ones, alone": f"{with_idle.p50_ms:.2f}, {alone.p50_ms:.2f}",
+        "call p99, ms: with idle ones, alone": f"{with_idle.p99_ms:.2f}, {alone.p99_ms:.2f}",
+        "p50 over alone": round(with_idle.p50_ms / alone.p50_ms, 2),
+        "p99 over alone": round(with_idle.p99_ms / alone.p99_ms, 2),
     }
 
 
@@ -44,4 +44,6 @@ def _median(daemon: Daemon, active: int, large: bool) -> Served:
     request = call("task.add", conversation="c{conn}", title="{g}")
     seconds = SECONDS if large else SECONDS / 5
     taken = [load(daemon, "-c", active, "-t", seconds, request) for _ in range(SAMPLES if large else 1)]
-    return Served(statistics.median(each.p50_ms for each in taken), statistics.median(each.p99_ms for each in taken))
+    return Served(
+        statistics.median(sample.p50_ms for sample in taken), statistics.median(sample.p99_ms for sample in taken)
+    )

@@ -19,7 +19,7 @@ def run(options: Options) -> Figures:
     random = options.random()
     starts: list[float] = []
     with running_daemon() as daemon:
-        viewers = [Viewer(daemon.socket, options.random(each), *each) for each in WATCHED]
+        viewers = [Viewer(daemon.socket, options.random(viewed), *viewed) for viewed in WATCHED]
         with (
             workers(daemon.socket, CLIENTS, random) as anybody,
             workers(daemon.socket, 1, random, first=CLIENTS, user=USER) as bound,
@@ -40,7 +40,7 @@ def run(options: Options) -> Figures:
                 viewer.close()
         return {
             "kills": options.size,
-            **judge.final(daemon, crowd.journal),
+            **judge.judge_daemon(daemon, crowd.journal),
             "views that resumed": len(viewers),
             "times": sum(viewer.resumed for viewer in viewers),
             "slowest start, ms": round(max(starts) * 1000),

@@ -17,7 +17,7 @@ _SPARE = 200
 
 
 class Served(NamedTuple):
-    """How long calls took."""
+    """Latency of calls."""
 
     p50_ms: float
     p99_ms: float
@@ -76,8 +76,8 @@ def driver(daemon: Daemon, *options: object) -> Generator[subprocess.Popen[str]]
 
 def load(daemon: Daemon, *options: object) -> Served:
     with driver(daemon, *options) as process:
-        measured, said = process.communicate(timeout=300)
+        measured, errors = process.communicate(timeout=300)
     if process.returncode:
-        raise Violation(f"an active connection failed: {said}")
+        raise Violation(f"an active connection failed: {errors}")
     figures = msgspec.json.decode(measured)
     return Served(figures["p50"] / 1000, figures["p99"] / 1000)

@@ -1,4 +1,4 @@
-"""Bits flipped, sectors zeroed, pages swapped and tails cut off in the database and its WAL. SIZE counts images.
+"""Flipped bits, zeroed sectors, swapped pages and truncated files of the database and its WAL. SIZE counts images.
 
 A daemon serves each image and is asked for everything. What differs from what was written must be reported: by an
 error, a mark, the end of a stream, a log that is behind its mark, or a refused start.
@@ -16,7 +16,7 @@ from random import Random
 from punchlist_faults import judge
 from punchlist_faults.options import Figures, Options, Violation, need, workplace
 from punchlist_faults.process import daemon_in
-from punchlist_faults.seen import SAME, SILENT, TOLD, Truth, ask_truth, look
+from punchlist_faults.seen import REPORTED, SAME, SILENT, Truth, ask_truth, look
 from punchlist_testing.store import DELETED, Scribe
 from punchlistd.store.sqlite import SqliteLog
 
@@ -26,11 +26,11 @@ SECTOR = 512
 PAGE = 4096
 
 REMADE = "anew"
-"""A list of several machines that was deleted and made again while this one was away: its tombstone skips versions."""
+"""A shared list that was deleted and created again while this machine was offline: its tombstone skips versions."""
 
 
 async def delete_elsewhere(path: Path) -> None:
-    """Let the deletion of a list arrive, whose versions before it never arrive here."""
+    """Append the deletion of a list without the versions before it."""
     log = await SqliteLog.open(str(path), reserve_bytes=0)
     scribe = Scribe(log)
     scribe.versions[REMADE] = (await log.load(REMADE)).newer[-1].version + 5
@@ -40,7 +40,7 @@ async def delete_elsewhere(path: Path) -> None:
 
 
 def make_log(place: Path) -> tuple[Path, set[str]]:
-    """Make a log of a dozen conversations and one made again, half of it in the WAL; return its place and the lists."""
+    """Create a log of a dozen conversations and a recreated one, half of it in the WAL; return directory and lists."""
     with daemon_in(place) as daemon:
         daemon.start()
         for half in range(2):
@@ -66,7 +66,7 @@ def make_log(place: Path) -> tuple[Path, set[str]]:
 
 
 class Harm:
-    """One way to spoil an image. `file` is what was hit, `kind` how."""
+    """A random damage of an image: its file, place and kind."""
 
     def __init__(self, random: Random, data: Path) -> None:
         self.file = random.choice(("log.db", "log.db-wal"))
@@ -74,7 +74,7 @@ class Harm:
         content = (data / self.file).read_bytes()
         size = len(content)
         self.place = random.randrange(size)
-        while not any(content[self.place - self.place % SECTOR :][:SECTOR]):  # zeros laid out ahead hold nothing
+        while not any(content[self.place - self.place % SECTOR :][:SECTOR]):  # skip preallocated zeros
             self.place = random.randrange(size)
         self.bit = random.randrange(8)
         self.other = random.randrange(size)
@@ -99,7 +99,7 @@ class Harm:
 
 
 def _page(file: str, place: int) -> int:
-    """Where the page begins that a place is in; a page of the WAL stands behind the head of its frame."""
+    """Return the offset of the page that contains a place; in the WAL, each page follows a frame header."""
     if file == "log.db":
         return place - place % PAGE
     frame = max(0, place - 32) // (PAGE + 24)
@@ -122,18 +122,21 @@ def run(options: Options) -> Figures:
                 seen = asyncio.run(look(image, truth))
             except Exception as error:
                 raise Violation(f"{harm}: {error!r}") from error
-            said = [each.rpartition(": ")[2] for each in seen]
-            worst = SILENT if SILENT in said else "refused" if "refused" in said else TOLD if {*said} - {SAME} else SAME
+            verdicts = [result.rpartition(": ")[2] for result in seen]
+            if SILENT in verdicts or "refused" in verdicts:
+                worst = SILENT if SILENT in verdicts else "refused"
+            else:
+                worst = REPORTED if {*verdicts} - {SAME} else SAME
             counts[f"{harm.kind:<4} {harm.file:<10} {worst}"] += 1
             answers += seen
             if worst == SILENT:
-                silent.append(f"{harm}: {', '.join(each for each in seen if each.endswith(SILENT))}")
+                silent.append(f"{harm}: {', '.join(result for result in seen if result.endswith(SILENT))}")
         need(not silent, f"{len(silent)} images miss something without a word:\n" + "\n".join(silent[:50]))
         counts["flip in the index of events: as written"] = _flip_index(place, golden, truth, options)
         served = _serve_the_rest(place / "served", golden)
     return {
         **dict(sorted(counts.items())),
-        **{f"answers {each}": answers[each] for each in sorted(answers)},
+        **{f"answers {result}": count for result, count in sorted(answers.items())},
         "served with a damaged one": served,
     }
 
@@ -150,7 +153,7 @@ def _image(golden: Path, place: Path) -> Path:
 
 
 def _flip_index(place: Path, golden: Path, truth: Truth, options: Options) -> int:
-    """Flip bits where the index says which rows hold a conversation's events: the log makes up for all of them."""
+    """Flip bits in the index of conversations' events, which must not change any response; return their number."""
     closed = place / "closed"
     shutil.copytree(golden, closed)
 
@@ -167,12 +170,12 @@ def _flip_index(place: Path, golden: Path, truth: Truth, options: Options) -> in
         image = _image(closed, place)
         (image / "log.index").write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
         seen = asyncio.run(look(image, truth))
-        need(all(each.endswith(SAME) for each in seen), f"bit {bit} of byte {at} in the index: {seen}")
+        need(all(result.endswith(SAME) for result in seen), f"bit {bit} of byte {at} in the index: {seen}")
     return images
 
 
 def _serve_the_rest(place: Path, golden: Path) -> int:
-    """Change a byte of one event: that conversation is read-only, the others work. Return how many do."""
+    """Change a byte of one event: only its conversation may become read-only. Return the number of the others."""
     with daemon_in(place) as daemon:
         shutil.copytree(golden, daemon.data)
         content = (daemon.data / "log.db").read_bytes()
@@ -181,11 +184,11 @@ def _serve_the_rest(place: Path, golden: Path) -> int:
         (daemon.data / "log.db").write_bytes(content.replace(victim, b'"title":"9.5 '))
         daemon.start()
         link = daemon.connect()
-        for each in range(CONVERSATIONS):
-            name = f"c{each}"
+        for number in range(CONVERSATIONS):
+            name = f"c{number}"
             answer = link.call("task.add", conversation=name, title="more")
             shown = link.call("task.list", conversation=name)
-            if each == 5:
+            if number == 5:
                 need(answer.get("error", {}).get("data", {}).get("kind") == "damaged", f"{name} was written: {answer}")
                 need("result" in shown or shown["error"]["data"]["kind"] == "damaged", f"{name}: {shown}")
             else:

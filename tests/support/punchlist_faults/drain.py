@@ -27,11 +27,11 @@ TASKS_PER_KILL, TASKS_PER_DAEMON_KILL = 50, 500
 _PAGE = 10_000
 
 
-# a worker: a process of its own
+# Worker processes
 
 
 def work(socket: str, notes: Path, owner: str, seed: int) -> None:
-    """Claim, work a moment and complete until nothing is left; note every response before the next call."""
+    """Claim and complete tasks until none is left; record every response before the next call."""
     random, clock = Random(seed), time.monotonic_ns
     fd = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -57,17 +57,17 @@ def work(socket: str, notes: Path, owner: str, seed: int) -> None:
                 tasks = plan.list(limit=1)
                 note("read", began, tasks.seq, tasks.version, completed=tasks.counts.completed)
             began = clock()
-            # Too late if the daemon was away for longer than the grace: the log says who has the task now.
+            # The daemon was down for longer than the grace period, so the claim may belong to another worker now.
             with suppress(LeaseLost, LeaseHeld):
                 done = plan.complete(task, fence=fence)
                 note("complete", began, done.seq, done.version, task=done.task.id, fence=fence)
 
 
-# the killer
+# Killing workers and the daemon
 
 
 class Herd:
-    """The workers by process id; a killed one is followed by another of a new name."""
+    """The workers by process id; a killed one is replaced by one with a new name."""
 
     def __init__(self, number: int, daemon: Spawned, directory: Path, random: Random) -> None:
         self._daemon = daemon
@@ -149,7 +149,7 @@ def run(options: Options) -> Figures:
 
 def _kill_until_drained(tasks: int, deeds: list[str], daemon: Spawned, herd: Herd, random: Random) -> None:
     began = time.monotonic()
-    # The last tenth of the work is left in peace, so that every kill falls into it.
+    # Don't kill during the last tenth of the work, so that all kills happen before its end.
     marks = sorted(random.randrange(tasks * 9 // 10) for _ in deeds)
     left = list(deeds)
     with Client(socket=daemon.socket, autostart=False) as client:
@@ -177,5 +177,5 @@ def _facts(daemon: Spawned) -> list[Fact]:
     facts: list[Fact] = []
     with Client(socket=daemon.socket, autostart=False) as client:
         while changes := client.read(facts[-1].seq if facts else 0, "c", limit=_PAGE):
-            facts += [Fact(each.seq, each.version, each.at, each.actor, each.event) for each in changes]
+            facts += [Fact(change.seq, change.version, change.at, change.actor, change.event) for change in changes]
     return facts

@@ -1,4 +1,4 @@
-"""One client asks for as much as it can: what the others wait, and what it costs the daemon.
+"""One client makes expensive requests: how long others wait, and what it costs the daemon.
 
 SIZE counts the events of the long list; with 38,000 the long answers are 6 MB (lists) and 18 MB (messages). Each attack
 is made once without and once with a limit of memory, under which the daemon must live.
@@ -28,26 +28,29 @@ from punchlist_testing.daemon import Raw
 
 FULL = 38_000
 MAX_WAIT_MS = 50.0
-"""What the p99 of the daemon's processor time between a bystander's question and its answer may be."""
+"""Upper limit for the p99 of the daemon's processor time between a bystander's request and its response."""
 
 MAX_BYTES = 32 << 20
-"""What one connection may add to the daemon's memory at its peak."""
+"""Upper limit for the peak memory that one connection adds to the daemon."""
 
 MAX_SUBSCRIBER_BYTES = 32 << 10
 SUBSCRIBERS = 60
 LIMIT_BYTES = 300 << 20
 MANY = 60
-"""So many connections ask under the limit of memory, of which each one could hold 6 MB unread."""
+"""Number of connections under the memory limit; each could have 6 MB of unread responses."""
 CROWD = 120
 MAX_CROWD_BYTES = 160 << 20
-"""What so many connections with a frame full of values each may add together: what stands in the account, what the
-system was not handed yet, and the values of one frame. Those of all would take 2 GiB."""
+"""Upper limit for the memory that `CROWD` connections add, each with a frame full of values.
+
+It allows for the accounted memory, for memory not yet returned to the system, and for the values of one frame. The
+values of all frames would take 2 GiB.
+"""
 
 TASKS = 400
-"""Of the long lists: few, with long descriptions or a long history."""
+"""Tasks of the long lists, which have long descriptions or a long history instead of many tasks."""
 
 PARTS = 10_000
-"""Of one call: as many as there may be; fewer beside a shorter list."""
+"""Changes in one call: the maximum; fewer with a shorter list."""
 
 Attack = Callable[[Raw], None]
 
@@ -86,9 +89,9 @@ def _calls(calls: Sequence[tuple[str, dict[str, Any]]], *, unread: bool = False,
 
 def _pasts(link: Raw) -> None:
     version = link.result("conversation.get", conversation=LONG)["conversation"]["version"]
-    wanted = [version * (number * 7 % 20 + 1) // 21 for number in range(20)]
-    _ask(link, *[("task.list", {"conversation": LONG, "at_version": each}) for each in wanted])
-    need([answer["result"]["version"] for answer in _answers(link, 20)] == wanted, "not the versions asked for")
+    versions = [version * (number * 7 % 20 + 1) // 21 for number in range(20)]
+    _ask(link, *[("task.list", {"conversation": LONG, "at_version": at_version}) for at_version in versions])
+    need([answer["result"]["version"] for answer in _answers(link, 20)] == versions, "not the versions asked for")
 
 
 def _batch(link: Raw) -> None:
@@ -107,14 +110,14 @@ def _long_edits(link: Raw) -> None:
 
 
 def _dense(link: Raw) -> None:
-    """Frames that are as costly to read as frames can be; most are refused before that."""
+    """Send frames of maximum decoding cost; most are rejected before they are decoded."""
     pieces = (b"{}", b'""', b"1", b'{"a":1}', b"1234567890123456", b"[[]]", b'"\\u003a"')
     most = [min(count, 1_000_000 // (len(piece) + 1)) for count in (1_000_000, MAX_VALUES // 4) for piece in pieces]
     _edit(link, [b"[%b]" % b",".join([piece] * count) for piece, count in zip(pieces * 2, most, strict=True)] * 3)
 
 
 def _crowd(daemon: Daemon, many: int) -> int:
-    """What many connections cost that send a frame full of values each, in bytes."""
+    """Return the memory that connections add, each with a frame full of values, in bytes."""
     dense = b"[%b]" % b",".join([b"[%b]" % b",".join([b'{"a":1}'] * 90)] * 1_000)
     params = b'{"conversation":"wide","task":"none","metadata":{"k":%b}}' % dense
     frame = b'{"jsonrpc":"2.0","id":1,"method":"task.edit","params":%b}\n' % params
@@ -123,7 +126,7 @@ def _crowd(daemon: Daemon, many: int) -> int:
         try:
             link.sock.sendall(frame)
             answer = link.receive()
-        except OSError:  # it was refused before all of it was sent
+        except OSError:  # the frame was rejected before all of it was sent
             return "limit_exceeded"
         need(answer is not None, "a connection was closed without a word")
         return answer["error"]["data"]["kind"]
@@ -131,8 +134,8 @@ def _crowd(daemon: Daemon, many: int) -> int:
     links = [_patient(daemon) for _ in range(many)]
     daemon.forget_peak()
     before = daemon.memory()
-    with ThreadPoolExecutor(many) as beside:
-        kinds = set(beside.map(ask, links))
+    with ThreadPoolExecutor(many) as pool:
+        kinds = set(pool.map(ask, links))
     need("not_found" in kinds and kinds <= {"not_found", "limit_exceeded"}, f"frames were answered {kinds}")
     grown = daemon.memory("VmHWM") - before
     for link in links:
@@ -141,7 +144,7 @@ def _crowd(daemon: Daemon, many: int) -> int:
 
 
 def _many_parts(count: int) -> Attack:
-    """Calls of so many parts, each of which leaves a list of as many tasks."""
+    """Return an attack of calls with `count` parts; each leaves a list of as many tasks."""
 
     def numbered(**members: str) -> list[dict[str, str]]:
         return [{name: text.format(number) for name, text in members.items()} for number in range(1, count + 1)]
@@ -163,8 +166,8 @@ def _many_parts(count: int) -> Attack:
 def _edit(link: Raw, values: Sequence[bytes]) -> None:
     params = b'{"conversation":"wide","task":"1","metadata":{"k":%b}}'
     call = b'{"jsonrpc":"2.0","id":1,"method":"task.edit","params":%b}\n' % params
-    with ThreadPoolExecutor(1) as beside:  # the answers are as long, so they are read meanwhile
-        asked = beside.submit(link.sock.sendall, b"".join(call % value for value in values))
+    with ThreadPoolExecutor(1) as pool:  # send in a thread: the responses are as long and must be read at the same time
+        asked = pool.submit(link.sock.sendall, b"".join(call % value for value in values))
         answers = _answers(link, len(values))
         asked.result()
     kinds = {answer["error"]["data"]["kind"] for answer in answers if "error" in answer}
@@ -172,7 +175,7 @@ def _edit(link: Raw, values: Sequence[bytes]) -> None:
 
 
 def _unread(link: Raw) -> None:
-    """Read nothing until the daemon has had the time to do all it would."""
+    """Read nothing until the daemon has had time for all it would do."""
     select.select([link.sock], [], [], PATIENCE_S)
     time.sleep(0.1)
 
@@ -182,7 +185,7 @@ ATTACKS: dict[str, Attack] = {
     "an undo of everything": _calls([("list.undo", {"conversation": MINE, "of": "anonymous"})]),
     "20 past versions": _pasts,
     "a batch of 100 long lists": _batch,
-    # They wait for the commit of the change together.
+    # All of them wait for the commit of the change.
     "64 long lists behind a change": _calls(
         [
             ("task.add", {"conversation": LIST, "title": "x"}),
@@ -200,26 +203,29 @@ LONG_FRAMES: dict[str, Attack] = {
     "100 edits of a mebibyte": _long_edits,
     "frames full of values": _dense,
 }
-"""Beside lists of the full size, since they take as long beside small ones. What others wait beside the second one is
-told alone: the densest frame that is let in takes a busy processor 30 ms, and a bystander may meet two of them."""
+"""Attacks that run only with lists of the full size: they take as long with small ones.
+
+The wait during the second one has no limit: the densest accepted frame takes 30 ms on a busy processor, and a bystander
+may wait for two of them.
+"""
 
 
 class Cost(NamedTuple):
-    """What an attack did: what a bystander waited for, and how far the daemon's memory rose."""
+    """Effect of an attack: a bystander's waits, and the rise of the daemon's memory."""
 
     wall_ms: list[float]
     daemon_ms: list[float]
     bytes: int
 
-    def told(self) -> str:
+    def summary(self) -> str:
         return " | ".join(
-            " ".join(f"{each:.1f}" for each in (percentile(waits, 0.5), percentile(waits, 0.99), max(waits)))
+            " ".join(f"{wait:.1f}" for wait in (percentile(waits, 0.5), percentile(waits, 0.99), max(waits)))
             for waits in (self.daemon_ms, self.wall_ms)
         )
 
 
 Waits = list[tuple[float, float]]
-"""Milliseconds of each call, by the wall and of the daemon's processor time."""
+"""Wall time and the daemon's processor time of each call, in milliseconds."""
 
 
 @contextmanager
@@ -263,7 +269,7 @@ def _stand_by(socket: str, pid: int, *, changes: bool) -> None:
             waits = []
 
 
-def _measured(daemon: Daemon, aside: Callable[[], Waits], attack: Attack) -> Cost:
+def _measure(daemon: Daemon, aside: Callable[[], Waits], attack: Attack) -> Cost:
     link = _patient(daemon)
     aside()
     daemon.forget_peak()
@@ -286,13 +292,13 @@ def _fill(daemon: Daemon, size: int) -> None:
     link.result("task.add_many", conversation=LONG, tasks=[{"title": f"{number}"} for number in range(TASKS)])
     for first in range(0, size - TASKS, 100):
         calls = [
-            {"task": str((first + each) % TASKS + 1), "status": ("pending", "in_progress")[(first // TASKS + 1) % 2]}
-            for each in range(100)
+            {"task": str((first + index) % TASKS + 1), "status": ("pending", "in_progress")[(first // TASKS + 1) % 2]}
+            for index in range(100)
         ]
         _ask(link, *[("task.set_status", {"conversation": LONG, **call}) for call in calls])
         _answers(link, len(calls))
     for first in range(0, size * 4_100 // FULL, 50):
-        _ask(link, *[("task.add", {"conversation": MINE, "title": f"{first + each}"}) for each in range(50)])
+        _ask(link, *[("task.add", {"conversation": MINE, "title": f"{first + index}"}) for index in range(50)])
         _answers(link, 50)
     link.result("task.add", conversation=WIDE, title="x")
     text = "d" * (6_000_000 * size // FULL // TASKS)
@@ -305,22 +311,22 @@ def _fill(daemon: Daemon, size: int) -> None:
 
 
 def _subscribers(daemon: Daemon) -> int:
-    """What each of many subscribers to a long list costs that never reads, in bytes."""
+    """Return the memory of each subscriber to a long list that never reads, in bytes."""
     link = daemon.connect()
     link.result("task.get", conversation=LIST, task="1")
     warm = daemon.connect()
     warm.result("task.list", conversation=LIST)
     before = daemon.memory()
     stuck = [daemon.connect() for _ in range(SUBSCRIBERS)]
-    for each in stuck:
-        _ask(each, ("event.subscribe", {"conversation": LIST, "view": "list"}))
-    for each in stuck:
-        select.select([each.sock], [], [], PATIENCE_S)
+    for subscriber in stuck:
+        _ask(subscriber, ("event.subscribe", {"conversation": LIST, "view": "list"}))
+    for subscriber in stuck:
+        select.select([subscriber.sock], [], [], PATIENCE_S)
     for number in range(5):
         link.result("task.edit", conversation=LIST, task="1", title=f"{number}")
     grown = daemon.memory() - before
-    for each in (*stuck, link, warm):
-        each.close()
+    for client in (*stuck, link, warm):
+        client.close()
     return max(0, grown) // SUBSCRIBERS
 
 
@@ -331,24 +337,24 @@ def run(options: Options) -> Figures:
         _fill(daemon, options.size)
         with bystander(daemon) as aside:
             figures["p50, p99, worst ms of a bystander"] = "of the daemon's processor time | by the wall"
-            figures["alone"] = _measured(daemon, aside, lambda _: time.sleep(options.size / FULL)).told()
+            figures["alone"] = _measure(daemon, aside, lambda _: time.sleep(options.size / FULL)).summary()
             for name, attack in (ATTACKS | (LONG_FRAMES if full else {})).items():
-                cost = _measured(daemon, aside, attack)
-                figures[name] = cost.told()
+                cost = _measure(daemon, aside, attack)
+                figures[name] = cost.summary()
                 figures[f"{name}: bytes"] = cost.bytes
                 need(cost.bytes <= MAX_BYTES, f"{name} cost {cost.bytes:,} bytes")
                 late = percentile(cost.daemon_ms, 0.99) > MAX_WAIT_MS and attack is not _dense
-                need(not late, f"{name}: others waited for the daemon: {cost.told()}")
-            # Reads of others during long calls are judged. How long a change waits for one is printed only.
+                need(not late, f"{name}: others waited for the daemon: {cost.summary()}")
+            # Reads of others during long calls have a limit. The wait of changes is only printed.
             with bystander(daemon, changes=False) as reader:
                 parts = PARTS * min(options.size, FULL) // FULL
                 name = f"five calls of {parts:,} parts"
                 aside()
-                cost = _measured(daemon, reader, _many_parts(parts))
-                figures[f"{name}: a reader"] = cost.told()
-                figures[f"{name}: a writer"] = _cost(aside()).told()
+                cost = _measure(daemon, reader, _many_parts(parts))
+                figures[f"{name}: a reader"] = cost.summary()
+                figures[f"{name}: a writer"] = _cost(aside()).summary()
                 figures[f"{name}: bytes"] = cost.bytes
-                need(percentile(cost.daemon_ms, 0.99) <= MAX_WAIT_MS, f"{name}: others waited: {cost.told()}")
+                need(percentile(cost.daemon_ms, 0.99) <= MAX_WAIT_MS, f"{name}: others waited: {cost.summary()}")
         each = _subscribers(daemon)
         figures["a stuck subscriber to a long list"] = each
         need(each <= MAX_SUBSCRIBER_BYTES + MAX_BYTES // SUBSCRIBERS, f"a stuck subscriber cost {each:,} bytes")
@@ -356,12 +362,12 @@ def run(options: Options) -> Figures:
         figures[f"{crowd} frames full of values: bytes"] = grown = _crowd(daemon, crowd)
         need(grown <= MAX_CROWD_BYTES, f"{crowd} frames full of values cost {grown:,} bytes")
         daemon.stop()
-        figures["served under a limit of memory"] = _limited(daemon, MANY if full else MANY // 10)
+        figures["served under a limit of memory"] = _attack_under_limit(daemon, MANY if full else MANY // 10)
     return figures
 
 
-def _limited(daemon: Daemon, many: int) -> int:
-    """Make the same attacks at once under a limit of memory; return how many calls succeeded."""
+def _attack_under_limit(daemon: Daemon, many: int) -> int:
+    """Make the same attacks concurrently under a memory limit; return the number of calls that succeeded."""
     daemon.start()
     resource.prlimit(daemon.pid(), resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     links = [_patient(daemon) for _ in range(many)]
@@ -386,7 +392,7 @@ def _limited(daemon: Daemon, many: int) -> int:
         attack(link)
         link.close()
     _crowd(daemon, many * CROWD // MANY)
-    need(daemon.is_running, f"the daemon ended under a limit of memory: {daemon.said()[-2000:]}")
+    need(daemon.is_running, f"the daemon ended under a limit of memory: {daemon.output()[-2000:]}")
     return served
 
 

@@ -16,10 +16,10 @@ from punchlist_faults.process import Daemon, daemon_in, eventually
 from punchlist_faults.sweep import Fault, acks_after, attach
 
 TOLD_S = 2.0
-"""Limit for the answer to each waiting client, in seconds. Far above the usual time, since the machine may be busy."""
+"""Upper limit for the response to each waiting client, in seconds; generous, since the machine may be busy."""
 
 ENDED_S = 2.0
-"""Within this time after the first error the daemon has ended, in seconds."""
+"""Upper limit from the first error to the end of the daemon, in seconds."""
 
 
 def fill(place: Path) -> Path:
@@ -35,13 +35,13 @@ def fill(place: Path) -> Path:
 
 
 def fills_up(place: Path, options: Options, what: str, limited: AbstractContextManager[Path]) -> Figures:
-    """Take all space under load, read, release it, and continue without a restart."""
+    """Fill the disk under load, read, free the space, and continue without a restart."""
     with limited as small, daemon_in(place, small / "data") as daemon:
         daemon.start()
         with workers(daemon.socket, options.size, options.random("full")) as crowd:
             time.sleep(0.2)
             filler = fill(small)
-            eventually(lambda: any(worker.told for worker in crowd), 20, "somebody is told that the disk is full")
+            eventually(lambda: any(worker.errors for worker in crowd), 20, "a client gets storage_full")
             link = daemon.connect()
             reading = eventually(lambda: "tasks" in link.result("task.list", conversation="shared.0"), 5, "reads go on")
             slowest = _slowest_refusal(daemon)
@@ -52,12 +52,12 @@ def fills_up(place: Path, options: Options, what: str, limited: AbstractContextM
             eventually(lambda: "result" in after.call("task.add", conversation="again", title="x"), 10, "it recovers")
             recovered = time.monotonic() - freed
             crowd.finish()
-        kinds = {kind for worker in crowd for _, kind in worker.told}
+        kinds = {kind for worker in crowd for _, kind in worker.errors}
         need(kinds == {"storage_full"}, f"calls failed with {kinds}")
         need(slowest <= TOLD_S, f"a refusal took {slowest:.2f} s")
         need(recovered <= TOLD_S, f"it needed {recovered:.2f} s to recover")
         daemon.stop()
-        judge.sound(daemon.log)
+        judge.verify_log(daemon.log)
         figures = judge.compare(crowd.journal, judge.stored_events(daemon.log))
     return {
         f"{what}: acked": figures["acked"],
@@ -80,7 +80,7 @@ def _slowest_refusal(daemon: Daemon) -> float:
 
 
 def fails(place: Path, options: Options) -> Figures:
-    """Let every flush fail: nothing more is acknowledged, every client gets an error, and the daemon ends with 74."""
+    """Make every flush fail: no more calls are acknowledged, each client gets an error, and the daemon ends with 74."""
     with daemon_in(place) as daemon:
         daemon.start()
         traced = place / "traced"
@@ -96,27 +96,27 @@ def fails(place: Path, options: Options) -> Figures:
             crowd.give_up()
         seen = traced.read_text(errors="replace")
         acks = acks_after(seen)
-        # A call that the daemon had not begun when it failed gets `shutting_down` instead.
-        told = sorted(min(at for at, _ in worker.told) for worker in crowd if worker.told)
-        unknown = sum(kind == "outcome_unknown" for worker in crowd for _, kind in worker.told)
-        need(unknown > 0, "nobody was told that the outcome is unknown")
+        # Calls that the daemon had not started when the flush failed get `shutting_down` instead.
+        error_times = sorted(min(at for at, _ in worker.errors) for worker in crowd if worker.errors)
+        unknown = sum(kind == "outcome_unknown" for worker in crowd for _, kind in worker.errors)
+        need(unknown > 0, "no client got outcome_unknown")
         need(not acks, f"it acknowledged after the error: {acks[:1]}")
-        need(code == 74, f"it ended with {code}: {daemon.said()}")
-        untold = [worker.asked_at - told[0] for worker in crowd if not worker.told]
-        need(not untold, f"waiting clients got no answer; they asked {untold} s after the first was told")
-        spread = told[-1] - told[0]
-        need(spread <= TOLD_S, f"it took {spread:.2f} s to tell everybody")
-        need(ended - told[0] <= ENDED_S, f"it lived for {ended - told[0]:.2f} s")
+        need(code == 74, f"it ended with {code}: {daemon.output()}")
+        unanswered = [worker.asked_at - error_times[0] for worker in crowd if not worker.errors]
+        need(not unanswered, f"waiting clients got no answer; they asked {unanswered} s after the first error")
+        spread = error_times[-1] - error_times[0]
+        need(spread <= TOLD_S, f"it took {spread:.2f} s until every client had an error")
+        need(ended - error_times[0] <= ENDED_S, f"it lived for {ended - error_times[0]:.2f} s")
         return {
             "EIO: told outcome_unknown": unknown,
             "EIO: first to last told, ms": round(spread * 1000),
-            "EIO: ended after, ms": round((ended - told[0]) * 1000),
-            **{f"EIO: {name}": value for name, value in judge.final(daemon, crowd.journal).items()},
+            "EIO: ended after, ms": round((ended - error_times[0]) * 1000),
+            **{f"EIO: {name}": value for name, value in judge.judge_daemon(daemon, crowd.journal).items()},
         }
 
 
 def turns_read_only(place: Path, options: Options) -> Figures:
-    """Turn the disk read-only: nothing false is acknowledged, and the log can be read."""
+    """Make the disk read-only: no lost call is acknowledged, and the log can be read."""
     with disk(place) as ext4, daemon_in(place, ext4.place / "data") as daemon:
         daemon.start()
         with workers(daemon.socket, options.size, options.random("read-only")) as crowd:
@@ -127,13 +127,13 @@ def turns_read_only(place: Path, options: Options) -> Figures:
                 return {"read-only: skipped": str(missing)}
             code = daemon.wait(5)
             crowd.give_up()
-        need(code == 74, f"it ended with {code}: {daemon.said()}")
+        need(code == 74, f"it ended with {code}: {daemon.output()}")
         events = judge.stored_events(daemon.log)
         figures = judge.compare(crowd.journal, events)
         daemon.options = ["--read-only"]
         daemon.start()
         link = daemon.connect()
-        shown = judge.projections(events, link)
+        shown = judge.check_lists(events, link)
         refused = link.call("task.add", conversation="shared.0", title="x")["error"]["data"]["kind"]
         need(refused == "forbidden", f"a change was answered with {refused}")
         link.close()

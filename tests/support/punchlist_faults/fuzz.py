@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from punchlist_faults.fuzz_space import sound
+from punchlist_faults.fuzz_space import make_posts
 from punchlist_faults.fuzz_targets import TARGETS
 from punchlist_faults.options import Figures, Options, Violation
 from punchlist_schemas.methods import METHODS
@@ -45,7 +45,7 @@ def _stream(random: Random) -> bytes:
     requests = _requests(random).split(b"\n")
     first = bytes([random.randrange(256)])
     if random.random() < 0.5:
-        return first + b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(each), each) for each in requests)
+        return first + b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(request), request) for request in requests)
     return first + b"\n".join(requests) + b"\n"
 
 
@@ -62,7 +62,7 @@ def _text(random: Random) -> bytes:
 
 def _body(random: Random) -> bytes:
     """Return the body of a post: that of a daemon, or one with other events."""
-    posted = random.choice(sound())
+    posted = random.choice(make_posts())
     if random.random() < 0.4:
         return posted.body
     ids = [str(number) for number in range(1, 6)]
@@ -135,7 +135,7 @@ SEEDS: dict[str, tuple[Callable[[Random], bytes], ...]] = {
 }
 
 
-def _mutated(data: bytes, random: Random) -> bytes:
+def _mutate(data: bytes, random: Random) -> bytes:
     out = bytearray(data)
     for _ in range(random.choice((0, 1, 1, 2, 5))):
         place = random.randrange(len(out) + 1)
@@ -158,7 +158,7 @@ def _mutated(data: bytes, random: Random) -> bytes:
 
 def _inputs(target: str, random: Random) -> Iterator[bytes]:
     while True:
-        yield _mutated(random.choice(SEEDS[target])(random), random)
+        yield _mutate(random.choice(SEEDS[target])(random), random)
 
 
 def _try(target: str, data: bytes) -> None:
@@ -170,7 +170,7 @@ def _try(target: str, data: bytes) -> None:
         raise Violation(f"{target}: {error!r}; the input is in {kept.name}") from error
 
 
-def _seeded(target: str, options: Options) -> int:
+def _run_seeded(target: str, options: Options) -> int:
     """Mutate inputs for a while or up to a number; return how many there were."""
     began = time.monotonic()
     for done, data in enumerate(_inputs(target, options.random(target))):
@@ -180,7 +180,7 @@ def _seeded(target: str, options: Options) -> int:
     raise AssertionError("there is no end of inputs")
 
 
-def _guided(target: str, options: Options, seconds: float) -> int:
+def _run_guided(target: str, options: Options, seconds: float) -> int:
     """Let coverage lead in a process of its own, from a corpus of our own inputs; return how many there were."""
     with tempfile.TemporaryDirectory(prefix="pl-fuzz-") as corpus:
         for number, data in zip(range(300), _inputs(target, options.random(target)), strict=False):
@@ -200,8 +200,8 @@ def run(options: Options) -> Figures:
     for target in TARGETS:
         if options.only in ("", target):
             figures[f"inputs: {target}"] = (
-                _guided(target, options, options.seconds)
+                _run_guided(target, options, options.seconds)
                 if guided and options.seconds is not None
-                else _seeded(target, options)
+                else _run_seeded(target, options)
             )
     return figures

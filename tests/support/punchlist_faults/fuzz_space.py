@@ -1,7 +1,7 @@
-"""What comes from a space, as functions of bytes: messages and replies of NATS, rows and notices of PostgreSQL.
+"""Fuzz targets for data from a space: messages and replies of NATS, rows and notices of PostgreSQL.
 
-Whatever they are, each becomes a value or the one error for it. A post that follows goes on into a whole daemon, which
-must live, and take changes or say why it takes none.
+Each input must result in a value or in the error for it. A valid next post is passed to a whole daemon, which must
+survive it, and then accept changes or reject them with a reason.
 """
 
 import asyncio
@@ -44,8 +44,8 @@ NEW = "pl.team.new."
 T = TypeVar("T")
 
 
-def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run what waits for nothing but its turn."""
+def run_immediately(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that waits for nothing but its turn."""
     while True:
         try:
             work.send(None)
@@ -54,8 +54,8 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 
 
 @cache
-def sound() -> tuple[Posted, ...]:
-    """The posts of a list that a daemon made."""
+def make_posts() -> tuple[Posted, ...]:
+    """Return valid posts, made by a daemon."""
     space = MemorySpace(Random("posts"))
 
     async def main() -> None:
@@ -74,7 +74,7 @@ def nats_message(data: bytes) -> None:
     subject, _, rest = data.partition(b"\n")
     head, _, body = rest.partition(b"\r\n\r\n")
     client = SpaceClient()
-    headers: dict[str, str] = at_once(client._process_headers(head + b"\r\n\r\n")) or {}  # pyright: ignore
+    headers: dict[str, str] = run_immediately(client._process_headers(head + b"\r\n\r\n")) or {}  # pyright: ignore
     message = client._build_message(0, subject, b"", body, headers)  # pyright: ignore[reportPrivateUsage]
     with suppress(Garbled):
         parse_list(message.subject, NEW)
@@ -105,24 +105,24 @@ def postgres_row(data: bytes) -> None:
 
 def follow(posted: Posted) -> None:
     """Read a post behind sound ones, as it is and as if it belonged there."""
-    last = sound()[-1]
+    last = make_posts()[-1]
     position = max(posted.position, last.position + 1)
     place = Place(last.position, posts.check_of(last.body))
     posted = msgspec.structs.replace(posted, position=position, before=min(posted.before, position - 1))
     version = posts.newest_of(last.body)
     body = _belonging(posted.body, place, version)
-    for each in (posted, msgspec.structs.replace(posted, before=last.position, body=body)):
-        bad = at_once(find_bad([*sound(), each]))
+    for candidate in (posted, msgspec.structs.replace(posted, before=last.position, body=body)):
+        bad = run_immediately(find_bad([*make_posts(), candidate]))
         try:
-            read = posts.unseal(each, place, version)
+            read = posts.unseal(candidate, place, version)
         except posts.Unreadable as error:
             need(isinstance(error, posts.TooNew | posts.Diverged), f"{error!r} says nothing of how to go on")
-            need(len(bad) == 1 and bad[0].post == each, f"a repair does not find {each}")
+            need(len(bad) == 1 and bad[0].post == candidate, f"a repair does not find {candidate}")
         else:
             need(not bad, f"a repair finds {bad}")
             if any(type(event) is ConversationDeleted for step in read.steps for event in step.events):
                 continue  # erasing takes a thread, and virtual time has none
-            run(_lives(each), VirtualLoop(Random("follows")))
+            run(_lives(candidate), VirtualLoop(Random("follows")))
 
 
 def _belonging(body: bytes, place: Place, version: int) -> bytes:
@@ -139,7 +139,7 @@ def _belonging(body: bytes, place: Place, version: int) -> bytes:
 
 async def _lives(posted: Posted) -> None:
     space = MemorySpace(Random("lives"))
-    space.posts[LIST] = [*sound(), posted]
+    space.posts[LIST] = [*make_posts(), posted]
     space.position = posted.position
     machine = Machine("bob", space, LIST)
     for change in (p.TaskAdd(conversation=LIST, title="one"), p.ListUndo(conversation=LIST)):

@@ -1,4 +1,4 @@
-"""What is fuzzed, as functions of bytes: whatever those are, each either works or refuses in the way it says."""
+"""Fuzz targets, as functions of bytes: each input must be accepted or rejected with the documented error."""
 
 import re
 import unicodedata
@@ -17,8 +17,8 @@ from punchlist_schemas.framing import Framer
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import Mutation
 from punchlist_schemas.results import Limits
-from punchlist_testing.calls import typed_params
-from punchlist_testing.domain import Recorder, check_invariants, tell
+from punchlist_testing.calls import parse_params
+from punchlist_testing.domain import Recorder, check_invariants, strip_stamps
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import initial_state
 from punchlistd.domain.state.snapshot import dump_state, load_state
@@ -34,7 +34,7 @@ STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that a terminal may obey."""
 
 
-def _fed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
+def _feed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
     protocol = ServerProtocol(_SMALL)
     for piece in pieces:
         protocol.receive_data(piece)
@@ -45,24 +45,24 @@ def _fed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
 
 def _answer_all(protocol: ServerProtocol, carry_out: Callable[[jsonrpc.Call | jsonrpc.Malformed], Outcome]) -> int:
     """Answer every call; return how many have an id."""
-    asked = 0
+    requests = 0
     while protocol.members or protocol.frames:
         call, batch = protocol.next_call()
-        asked += call.id is not None
+        requests += call.id is not None
         outcome = carry_out(call)
         if batch is None:
             protocol.answer(call.id, outcome)
         else:
             protocol.answer_in_batch(batch, call.id, outcome)
-    return asked
+    return requests
 
 
 def frames(data: bytes) -> None:
     """However the bytes of a connection are cut, it sends the same answers and ends by the same fault."""
     cut = data[0] % 13 + 1 if data else 1
     stream = data[1:]
-    whole = _fed([stream])
-    pieces = _fed([stream[place : place + cut] for place in range(0, len(stream), cut)])
+    whole = _feed([stream])
+    pieces = _feed([stream[place : place + cut] for place in range(0, len(stream), cut)])
     need(whole == pieces, f"pieces of {cut} give {pieces}, the whole {whole}")
     framer = Framer()
     framer.kind = "headers" if stream.lstrip(b" \t\r\n")[:1] in (b"C", b"c") else "lines"
@@ -86,7 +86,7 @@ def _outcome(recorder: Recorder, call: jsonrpc.Call | jsonrpc.Malformed) -> Outc
     if isinstance(call, jsonrpc.Malformed):
         return call.rejection
     method = METHODS.get(call.method)
-    params = jsonrpc.unknown_method(call.method) if method is None else typed_params(method, call.params)
+    params = jsonrpc.unknown_method(call.method) if method is None else parse_params(method, call.params)
     if isinstance(params, Rejection):
         return params
     outcome = recorder.call(params) if isinstance(params, Mutation) else None
@@ -104,7 +104,10 @@ def reducer(data: bytes) -> None:
         state = evolve(state, event, seq, seq, 1_000 + seq)
     if _BEYOND_64_BITS.search(data):  # the door refuses those, so no log of ours has them; a snapshot can't
         return
-    need(tell(load_state("c", dump_state(state))) == tell(state), "a snapshot is not what it was taken of")
+    need(
+        strip_stamps(load_state("c", dump_state(state))) == strip_stamps(state),
+        "a snapshot is not what it was taken of",
+    )
 
 
 def escaper(data: bytes) -> None:
@@ -117,7 +120,7 @@ def escaper(data: bytes) -> None:
             for before, char, after in zip(" " + shown, shown, shown[1:] + " ", strict=False)
             if unicodedata.category(char) in STEERING
             and char not in keep
-            and not (char in JOINERS and all(unicodedata.category(one)[0] in "LMNPS" for one in (before, after)))
+            and not (char in JOINERS and all(unicodedata.category(other)[0] in "LMNPS" for other in (before, after)))
         ]
         need(not bad, f"{bad[:3]!r} of {text!r} reach the terminal")
     need(not (text.isascii() and text.isprintable()) or safe(text) == text, "plain text is changed")

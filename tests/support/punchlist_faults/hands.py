@@ -1,6 +1,6 @@
-"""Clients of several kinds that work one list, each in a thread of its own. For `together`.
+"""Clients of several kinds that edit one list, each in its own thread. For `together`.
 
-Every text that one of them writes is a token that nothing else ever writes: the log shows what happened to it.
+Every text that they write is a unique token, so that the log shows its fate.
 """
 
 import re
@@ -23,7 +23,7 @@ LIST = "plan"
 TASKS = 200
 
 SHARED = 20
-"""Tasks up to this number have members that all clients edit; of the others only one side edits each member."""
+"""All clients edit the tasks up to this number; each member of the others is edited by programs or the file alone."""
 
 _TOKEN = re.compile(r"tk-\w+-\d+")
 
@@ -32,7 +32,7 @@ Act = Callable[[], object]
 
 
 class Deed(NamedTuple):
-    """A text that a client wrote. It is undisputed if no other client may have written there in the meantime."""
+    """A text that a client wrote. It is undisputed if no other client can have edited the same member."""
 
     token: str
     by: str
@@ -41,7 +41,7 @@ class Deed(NamedTuple):
 
 
 class Witness(Background):
-    """A subscriber to every event. `at` is when each text was first seen."""
+    """A subscriber to all events. `at` has the time of the first event with each text."""
 
     def __init__(self, path: str) -> None:
         super().__init__("witness", path)
@@ -56,10 +56,10 @@ class Witness(Background):
         link.send("event.subscribe", {"conversation": LIST, "after": 0}, id=1)
         while (message := link.receive()) is not None:
             now = time.monotonic()
-            told: Any = message.get("params") or message.get("result") or {}
-            found: list[Task] = told.get("events", [])
+            content: Any = message.get("params") or message.get("result") or {}
+            events: list[Task] = content.get("events", [])
             with self._news:
-                for event in found:
+                for event in events:
                     self.events.append(event)
                     for word in words(event["event"]):
                         self.at.setdefault(word, now)
@@ -80,7 +80,7 @@ def words(value: Any) -> set[str]:
 
 
 class Hand(Background):
-    """One client. `count` operations, drawn by weight, with random pauses between them."""
+    """A client that makes `count` random operations with random pauses."""
 
     kind = ""
 
@@ -102,7 +102,7 @@ class Hand(Background):
             began = time.monotonic()
             self.random.choices(kinds, weights)[0]()
             self.done += 1
-            # Half of the operations follow the one before without a pause.
+            # Half of the operations follow the previous one without a pause.
             owed += self._pause - (time.monotonic() - began)
             if owed > 0 and self.random.random() < 0.5:  # noqa: PLR2004
                 pause = min(owed, self.random.expovariate(0.5 / self._pause))
@@ -110,7 +110,7 @@ class Hand(Background):
                 owed -= pause
 
     def acts(self) -> Sequence[tuple[Act, float]]:
-        """Return its operations and their weights."""
+        """Return the client's operations and their weights."""
         raise NotImplementedError
 
     def tasks(self) -> list[tuple[Any, ...]]:
@@ -142,7 +142,7 @@ class Hand(Background):
 
 
 @contextmanager
-def mirrored(daemon: Daemon, directory: Path) -> Generator[Path]:
+def run_mirror(daemon: Daemon, directory: Path) -> Generator[Path]:
     """Run `punch mirror run` over a directory; the value is the list's file."""
     directory.mkdir(exist_ok=True)
     data = ["--data-dir", str(daemon.data), "--socket", daemon.socket, "--no-autostart"]

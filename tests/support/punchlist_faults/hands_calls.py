@@ -1,4 +1,4 @@
-"""The four clients of `together` that call: a socket, two dialects of tools, a command line."""
+"""The clients of `together` that make calls: by socket, by the tools of two dialects, and by command line."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ from punchlist_testing.daemon import Raw
 
 
 class RawHand(Hand):
-    """A socket and JSON lines. It also keeps the list at its size."""
+    """A client with a socket and JSON lines. It also deletes added tasks, to limit the list's size."""
 
     kind = "raw"
 
@@ -51,30 +51,30 @@ class RawHand(Hand):
             self._call("task.set_status", task=task, status=status)
 
     def _shrink(self) -> None:
-        added = [task["id"] for task in self._listed() if int(task["id"]) > TASKS]
+        added = [task["id"] for task in self._list_tasks() if int(task["id"]) > TASKS]
         for task in self.random.sample(added, max(0, len(added) - self.random.randint(0, 30))):
             self._call("task.delete", task=task)
 
-    def _listed(self) -> list[Task]:
-        found: list[Task] = []
+    def _list_tasks(self) -> list[Task]:
+        tasks: list[Task] = []
         while True:
-            page = self._link.result("task.list", conversation=LIST, offset=len(found), limit=1_000)
-            found += page["tasks"]
-            if len(found) >= page["total"]:
-                return found
+            page = self._link.result("task.list", conversation=LIST, offset=len(tasks), limit=1_000)
+            tasks += page["tasks"]
+            if len(tasks) >= page["total"]:
+                return tasks
 
     def tasks(self) -> list[tuple[Any, ...]]:
         return [
             (task["id"], task["title"], task.get("description", ""), task.get("status", "pending"))
-            for task in self._listed()
+            for task in self._list_tasks()
         ]
 
 
 class ToolHand(Hand):
-    """The tools of a dialect, called in this process or over MCP.
+    """A client with the tools of a dialect, called in this process or over MCP.
 
     Attributes:
-        listing: The tool that lists tasks, and the member that holds a title there.
+        listing: Tool that lists tasks, and the member with the title in its result.
     """
 
     listing = ("", "")
@@ -90,16 +90,16 @@ class ToolHand(Hand):
         self.write(lambda token: self.call(tool, **{member: token}, **arguments).refused)
 
     def tasks(self) -> list[tuple[Any, ...]]:
-        (tool, title), found = self.listing, list[tuple[Any, ...]]()
+        (tool, title), tasks = self.listing, list[tuple[Any, ...]]()
         while True:
-            page: Any = self.call(tool, offset=len(found)).data
-            found += [(task["id"], task[title], task["status"]) for task in page["tasks"]]
+            page: Any = self.call(tool, offset=len(tasks)).data
+            tasks += [(task["id"], task[title], task["status"]) for task in page["tasks"]]
             if not page.get("omitted"):
-                return found
+                return tasks
 
 
 class QueueHand(ToolHand):
-    """The dialect `queue` as a library."""
+    """A client with the dialect `queue`, as a library."""
 
     kind = "queue"
     listing = ("list_tasks", "description")
@@ -125,7 +125,7 @@ class QueueHand(ToolHand):
 
 
 class ClaudeHand(ToolHand):
-    """The dialect `claude`: through `punch agent mcp` where the SDK is installed, else in this process."""
+    """A client with the dialect `claude`: through `punch agent mcp` if the MCP SDK is installed, else as a library."""
 
     kind = "claude"
     listing = ("TaskList", "subject")
@@ -163,7 +163,7 @@ class Answer(NamedTuple):
 
 
 class Stdio:
-    """A small host: `punch agent mcp` as a child, JSON-RPC on lines."""
+    """A minimal MCP host with `punch agent mcp` as a child process."""
 
     def __init__(self, socket: str, actor: str) -> None:
         words = ["--dialect", "claude", "-c", LIST, "--actor", actor, "--socket", socket, "--no-autostart"]
@@ -207,7 +207,7 @@ class Stdio:
 
 
 class CliHand(Hand):
-    """`punch`, a process for each command."""
+    """A client that runs `punch` for each command."""
 
     kind = "cli"
 
@@ -235,5 +235,7 @@ class CliHand(Hand):
 
     def tasks(self) -> list[tuple[Any, ...]]:
         ended = self._run_punch("list", "--all", "--json")
-        found = json.loads(ended.stdout)["tasks"]
-        return [(one["id"], one["title"], one.get("description", ""), one.get("status", "pending")) for one in found]
+        tasks = json.loads(ended.stdout)["tasks"]
+        return [
+            (task["id"], task["title"], task.get("description", ""), task.get("status", "pending")) for task in tasks
+        ]

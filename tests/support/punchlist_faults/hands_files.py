@@ -1,4 +1,4 @@
-"""The client of `together` that knows nothing but a file."""
+"""The client of `together` that edits the mirror file."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from punchlist_testing.savers import vim
 
 
 class FileHand(Hand):
-    """The mirror file, edited by `sed -i` and as vim saves. It may be out of date whenever it is saved."""
+    """A client that edits the mirror file, with `sed -i` or by saving it like vim, often from an outdated copy."""
 
     kind = "file"
 
@@ -36,9 +36,9 @@ class FileHand(Hand):
         )
 
     def _await_last(self, task: str, member: str) -> None:
-        """What it has written to a place must have been seen, and be shown, before it writes there again.
+        """Wait until the last text for a member is in an event and in the file.
 
-        Else it would itself overwrite its text, or write to a file that does not show it and so contradict itself.
+        Otherwise the next one would overwrite it, or contradict it in a file that doesn't contain it yet.
         """
         if (before := self._last.get((task, member))) is None:
             return
@@ -48,13 +48,13 @@ class FileHand(Hand):
             eventually(lambda: self._shows(task, member, before), PATIENCE_S, f"the file shows {before!r} at {task}")
 
     def _shows(self, task: str, member: str, value: object) -> bool:
-        return any(one.get("id") == task and one.get(member) == value for one in self._read()["tasks"])
+        return any(item.get("id") == task and item.get(member) == value for item in self._read()["tasks"])
 
     def _read(self) -> Any:
         return json.loads(self.path.read_bytes())
 
     def sed(self, task: str, member: str, value: str) -> bool:
-        """Set a member of a task; false if the file does not have the task."""
+        """Set a member of a task; return whether the file has the task."""
         script = f'/"id": "{task}",/,/"done"/ s/"{member}": [^,]*/"{member}": {value}/w /dev/stdout'
         ended = subprocess.run(
             ["sed", "-i", script, str(self.path)], capture_output=True, timeout=PATIENCE_S, check=True
@@ -88,14 +88,14 @@ class FileHand(Hand):
                 or self._last.get(place, shown) != shown
                 or not self._witness.has_seen(shown)
             ):
-                continue  # it is new, or its last text has not been seen yet, or is not shown
+                continue  # it is new, or its last text isn't in an event or in the file yet
             token = item["description"] = self._last[place] = self.token()
             tokens.append((token, item["id"].isdecimal() and SHARED < int(item["id"]) <= TASKS, item["id"]))
         if self.random.random() < 0.1:  # noqa: PLR2004
             token = self.token()
             value["tasks"].append({"id": token, "title": token} if self.random.random() < 0.5 else {"title": token})  # noqa: PLR2004
             tokens.append((token, True, ""))
-        time.sleep(self.random.choice([0, 0, self.random.uniform(0, 0.5)]))  # somebody looks at the screen
+        time.sleep(self.random.choice([0, 0, self.random.uniform(0, 0.5)]))  # the user looks at the screen
         vim(self.path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
         for token, undisputed, task in tokens:
             self.wrote(token, undisputed=undisputed, task=task)

@@ -1,4 +1,4 @@
-"""Compares the journal of clients, the log, and the lists that a daemon shows."""
+"""Compares the journal of clients, the log, and the lists that a daemon returns."""
 
 import shutil
 import sqlite3
@@ -23,7 +23,7 @@ Group = list[Stored]
 
 
 def stored_events(log: Path) -> list[Stored]:
-    """Read everything in a log that no daemon has open, by SQLite alone from a copy."""
+    """Read all events of a log that no daemon has open, with plain SQLite from a copy."""
     with tempfile.TemporaryDirectory(prefix="pl-") as place:
         for suffix in ("", "-wal"):
             if (source := Path(f"{log}{suffix}")).exists():
@@ -33,10 +33,14 @@ def stored_events(log: Path) -> list[Stored]:
     return [Stored(first + at, line) for first, body in rows for at, line in enumerate(body.split(b"\n"))]
 
 
-def groups_in(events: Iterable[Stored]) -> list[Group]:
-    """Return the events of each call."""
+def group_calls(events: Iterable[Stored]) -> list[Group]:
+    """Group events by call.
+
+    Raises:
+        Violation: A position or version is missing, or a call is incomplete.
+    """
     groups: list[Group] = []
-    begun: Group = []
+    partial: Group = []
     versions: dict[str, int] = {}
     for number, event in enumerate(events, 1):
         recorded = msgspec.json.decode(event.wire)
@@ -45,29 +49,31 @@ def groups_in(events: Iterable[Stored]) -> list[Group]:
         versions[name] = versions.get(name, 0) + 1
         need(recorded["version"] == versions[name], f"{name} has no version {versions[name]}")
         side = side_of(event)
-        if begun:
-            before = side_of(begun[-1])
-            whole = side.remaining == before.remaining - 1 and begun[-1].conversation == name and not side.key
+        if partial:
+            before = side_of(partial[-1])
+            whole = side.remaining == before.remaining - 1 and partial[-1].conversation == name and not side.key
             need(whole, f"half-applied: the call that ends with {number - 1} misses {before.remaining} events")
-        begun.append(event)
+        partial.append(event)
         if side.remaining == 0:
-            groups.append(begun)
-            begun = []
-    need(not begun, "half-applied: the last call of the log is there in part")
+            groups.append(partial)
+            partial = []
+    need(not partial, "half-applied: the last call of the log is there in part")
     return groups
 
 
 def compare(journal: Sequence[Entry], events: Sequence[Stored], doubtful_after: float = float("inf")) -> dict[str, int]:
-    """Compare what was answered with the log.
+    """Compare responses with the log.
 
     Args:
-        doubtful_after: Responses after this moment (monotonic) may come from a disk that was gone already.
+        journal: Calls with their responses.
+        events: All events of the log.
+        doubtful_after: Responses after this time (monotonic) are ignored: the disk may have been gone already.
 
     Raises:
-        Violation: something acknowledged is lost, twice there, there in part, or not what was asked.
+        Violation: An acknowledged call is lost, duplicated, incomplete or different from its request.
     """
     keyed: dict[tuple[str, str], Group] = {}
-    for group in groups_in(events):
+    for group in group_calls(events):
         if key := side_of(group[0]).key:
             place = (group[0].conversation, key)
             need(place not in keyed, f"duplicate: {place} was carried out twice")
@@ -84,25 +90,26 @@ def compare(journal: Sequence[Entry], events: Sequence[Stored], doubtful_after: 
             retried += entry.attempts > 1
             need(group is not None, f"lost: {entry.method} {entry.params}, answered with {acks[0]}")
             assert group is not None
-            told = {(ack.seq, ack.version) for ack in acks}
-            is_at = (group[-1].seq, group[-1].version)
-            need(told == {is_at}, f"{entry.key} was answered {told} and is at {is_at}")
+            positions = {(ack.seq, ack.version) for ack in acks}
+            stored = (group[-1].seq, group[-1].version)
+            need(positions == {stored}, f"{entry.key} was answered {positions} and is at {stored}")
         if group is not None:
             wires = [event.wire for event in group if b'"type":"ConversationOpened"' not in event.wire]
-            same = len(wires) == len(entry.titles) and all(
+            is_same = len(wires) == len(entry.titles) and all(
                 f'"{title}"'.encode() in wire for title, wire in zip(entry.titles, wires, strict=True)
             )
-            need(same, f"{entry.params} became {wires}")
+            need(is_same, f"{entry.params} became {wires}")
     return {"acked": acked, "retried": retried, "unanswered but kept": kept, "events": len(events)}
 
 
-def projections(events: Sequence[Stored], link: Raw) -> int:
+def check_lists(events: Sequence[Stored], link: Raw) -> int:
+    """Check that each list that the daemon returns equals its replayed events; return the number of lists."""
     by_name: dict[str, list[Stored]] = {}
     for event in events:
         by_name.setdefault(event.conversation, []).append(event)
-    for name, its in by_name.items():
+    for name, history in by_name.items():
         shown: dict[str, Any] = link.result("task.list", conversation=name)
-        state = replay(name, map(fact_of, its))
+        state = replay(name, map(fact_of, history))
         tasks = msgspec.to_builtins(state.ordered())
         for task in shown["tasks"]:
             task.pop("lease_expires_at", None)
@@ -111,21 +118,21 @@ def projections(events: Sequence[Stored], link: Raw) -> int:
     return len(by_name)
 
 
-def sound(log: Path) -> None:
+def verify_log(log: Path) -> None:
     """Verify a log file that no daemon has open, as `punch daemon verify` does."""
     problems = verify_file(str(log)).problems
     need(not problems, f"{log} is not sound: {problems[:3]}")
 
 
-def final(daemon: Daemon, journal: Sequence[Entry]) -> dict[str, int]:
-    """Stop the daemon and judge its log, then start it again and judge the lists that it shows."""
+def judge_daemon(daemon: Daemon, journal: Sequence[Entry]) -> dict[str, int]:
+    """Stop the daemon and check its log, then start it again and check the lists that it returns."""
     if daemon.is_running:
         daemon.stop()
-    sound(daemon.log)
+    verify_log(daemon.log)
     events = stored_events(daemon.log)
     figures = compare(journal, events)
     daemon.start()
-    figures["conversations equal to replay"] = projections(events, daemon.connect())
+    figures["conversations equal to replay"] = check_lists(events, daemon.connect())
     daemon.hang_up()
     daemon.stop()
     return figures

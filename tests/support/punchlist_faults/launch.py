@@ -1,4 +1,4 @@
-"""The daemon with a planted fault: for controls that show that a fault program detects it.
+"""Runs the daemon with planted faults, to show that the fault programs detect them.
 
 `python -m punchlist_faults.launch PLANT… -- OPTIONS…`; the product itself has no such options.
 """
@@ -11,19 +11,19 @@ from typing import Any
 
 
 def _normal() -> None:
-    """Commits are not flushed: SQLite's `synchronous = NORMAL`."""
+    """Don't flush commits: set SQLite's `synchronous = NORMAL`."""
     schema: Any = importlib.import_module("punchlistd.store.file.schema")
     changed = tuple(("synchronous", "NORMAL", 1) if row[0] == "synchronous" else row for row in schema.SETTINGS)
     schema.apply_settings.__defaults__ = (changed,)
 
 
 def _small_checkpoints() -> None:
-    """The log is moved out of the WAL every few commits, and indexed as often."""
+    """Checkpoint and index the log every few commits."""
     importlib.import_module("punchlistd.store.file.operations").CHECKPOINT_PAGES = 12  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _upgrade() -> None:
-    """A next version of the log, so that one of this version is upgraded."""
+    """Add a schema version, so that a log of the current version is upgraded."""
     schema: Any = importlib.import_module("punchlistd.store.file.schema")
     planted = "CREATE TABLE planted(x INTEGER) STRICT"
     schema.TABLES = (*schema.TABLES, planted)
@@ -31,7 +31,7 @@ def _upgrade() -> None:
 
 
 def _lost_wakeup() -> None:
-    """Memory runs out while a call "lost" wakes the writer: its task is left neither waiting nor going on."""
+    """Run out of memory while the call "lost" wakes the writer, whose task then neither waits nor continues."""
     inbox: Any = importlib.import_module("punchlistd.engine.writing.inbox")
     importlib.import_module("punchlistd.process.guards").END_S = 0.5  # pyright: ignore[reportAttributeAccessIssue]
     futures: Any = importlib.import_module("asyncio.futures")
@@ -40,7 +40,7 @@ def _lost_wakeup() -> None:
     base: Any = futures._PyFuture
     schedule = base._Future__schedule_callbacks
 
-    class Lost(base):  # what the one in C does where call_soon() fails
+    class Lost(base):  # behaves like the C implementation when call_soon() fails
         def _Future__schedule_callbacks(self) -> None:
             if runs_out:
                 raise MemoryError
@@ -57,7 +57,7 @@ def _lost_wakeup() -> None:
         nonlocal runs_out
         runs_out = getattr(item.params, "title", "") == "lost"
         if runs_out and not self.work._waiters:
-            # The writer is awake: it needs no word, and would carry the call out. So it comes once the writer waits.
+            # The writer is awake and would carry out the call without a wake-up. Submit it when the writer waits.
             asyncio.get_running_loop().call_soon(submit_or_lose, self, item)
             runs_out = False
             return
@@ -67,25 +67,25 @@ def _lost_wakeup() -> None:
 
 
 def _late_post() -> None:
-    """A post of a shared list goes in whatever it follows, instead of at the position that it was decided on."""
+    """Append posts of shared lists at the current end, instead of at the position that they were decided on."""
     for engine, name in (("nats", "NatsLog"), ("postgres", "PostgresLog")):
         log: Any = getattr(importlib.import_module(f"punchlistd.replication.adapters.{engine}.log"), name)
 
-        async def post(self: Any, list: str, _expected: int, nonce: str, body: bytes, sound: Any = log.post) -> int:
-            return await sound(self, list, await self.last(list), nonce, body)
+        async def post(self: Any, list: str, _expected: int, nonce: str, body: bytes, original: Any = log.post) -> int:
+            return await original(self, list, await self.last(list), nonce, body)
 
         log.post = post
 
 
 def _lost_unknown() -> None:
-    """A post of a shared list whose outcome is unknown is reported as not written."""
+    """Report posts of shared lists with an unknown outcome as not written."""
     port: Any = importlib.import_module("punchlistd.replication.port")
     lane: Any = importlib.import_module("punchlistd.replication.lanes.lane")
-    sound = lane.post
+    original = lane.post
 
-    async def post(*given: Any) -> int:
+    async def post(*arguments: Any) -> int:
         try:
-            return await sound(*given)
+            return await original(*arguments)
         except port.OutcomeUnknown as error:
             raise port.Unreachable(str(error)) from None
 
@@ -93,7 +93,7 @@ def _lost_unknown() -> None:
 
 
 def _dropped_claims() -> None:
-    """A machine that lives doesn't keep its claims on shared lists."""
+    """End the claims on shared lists of machines that are alive."""
     leases: Any = importlib.import_module("punchlistd.engine.claims.leases")
 
     def keeps(_self: Any, _conversation: str) -> bool:

@@ -1,4 +1,4 @@
-"""Folds the posts of a shared list: they are the total order of everything."""
+"""Replays the posts of a shared list, which define the order of all its events."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -14,12 +14,12 @@ from punchlistd.replication.posts.posts import unseal
 
 LIST = "release"
 
-Told = tuple[int, int, str, AnyEvent]
-"""An event as a machine shows it: version, time, actor and itself."""
+ReplicatedEvent = tuple[int, int, str, AnyEvent]
+"""An event as read from a machine: version, time, actor and event."""
 
 
 class Entry(NamedTuple):
-    """An event in the shared log: `first` is the version of its call's first one, `last` of its last one."""
+    """An event in the shared log; `first` and `last` are the versions of its call's first and last event."""
 
     version: int
     at: int
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
     last: int
 
     @property
-    def told(self) -> Told:
+    def replicated(self) -> ReplicatedEvent:
         return self.version, self.at, self.actor, self.event
 
 
@@ -55,7 +55,6 @@ class Ledger:
         self._posts = 0
 
     def follow(self, posts: Iterable[Posted]) -> int:
-        """Fold the posts that are new; return the newest version."""
         for posted in list(posts)[self._posts :]:
             self._posts += 1
             behind = self._place.position

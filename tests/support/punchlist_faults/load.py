@@ -1,4 +1,4 @@
-"""Clients that write, record every response in a journal, and repeat unanswered calls with the same key."""
+"""Clients that write, record every response in a journal, and retry calls without a response with the same key."""
 
 import threading
 import time
@@ -11,14 +11,14 @@ from punchlist_faults.background import PATIENCE_S, Background
 from punchlist_faults.options import Violation
 
 AGAIN = frozenset({"outcome_unknown", "shutting_down", "storage_full"})
-"""Errors after which the same call is made again with the same key."""
+"""Kinds of errors after which a call is retried with the same key."""
 
 CALLS_IN_ONE = 400
-"""Calls after which a worker moves to a new conversation, so that lists stay of a natural size."""
+"""Calls after which a worker changes to a new conversation, to keep lists at a realistic size."""
 
 
 class Ack(NamedTuple):
-    """A response: when it came (monotonic), and its position and version."""
+    """A response: its time (monotonic), position and version."""
 
     at: float
     seq: int
@@ -26,7 +26,7 @@ class Ack(NamedTuple):
 
 
 class Entry:
-    """A call in a journal, with all its responses. `titles` are the texts that its events must carry."""
+    """A call in a journal, with all its responses. `titles` are the texts that its events must contain."""
 
     __slots__ = ("acks", "attempts", "key", "method", "params", "refused", "titles")
 
@@ -52,19 +52,19 @@ def add_many(params: dict[str, Any], titles: Sequence[str]) -> Entry:
 
 
 class Worker(Background):
-    """A client that writes. Its journal is complete once it has ended.
+    """A client that writes. Its journal is complete after it has ended.
 
     Attributes:
-        told: Time and kind of each error of the kinds in `again`.
-        asked_at: When the last call was sent.
-        given_up: Set when it is to leave open calls open, too.
+        errors: Time and kind of each error whose kind is in `again`.
+        asked_at: Time of the last request.
+        given_up: Set to leave calls without a response, instead of retrying them.
     """
 
     def __init__(self, path: str, number: int, random: Random, pace_s: float = 0.0, user: str | None = None) -> None:
         super().__init__(f"client {number}", path, user)
         self.journal: list[Entry] = []
         self.again = AGAIN
-        self.told: list[tuple[float, str]] = []
+        self.errors: list[tuple[float, str]] = []
         self.asked_at = 0.0
         self.given_up = threading.Event()
         self._number = number
@@ -123,7 +123,7 @@ class Worker(Background):
     def _take(self, entry: Entry, answer: dict[str, Any]) -> bool:
         kind = entry.take(answer)
         if kind in self.again:
-            self.told.append((time.monotonic(), kind))
+            self.errors.append((time.monotonic(), kind))
             return False
         if kind in ("internal_error", "parse_error", "key_conflict", "damaged"):
             raise Violation(f"{entry.method} {entry.params} was answered {answer['error']}")
@@ -165,7 +165,7 @@ def workers(
     socket: str, number: int, random: Random, *, first: int = 0, pace_s: float = 0.0, user: str | None = None
 ) -> Generator[Crowd]:
     """Start clients, numbered from `first`; those still at work at the end of the block give up."""
-    crowd = Crowd(Worker(socket, first + each, Random(random.random()), pace_s, user) for each in range(number))
+    crowd = Crowd(Worker(socket, first + index, Random(random.random()), pace_s, user) for index in range(number))
     try:
         yield crowd
     finally:

@@ -1,6 +1,6 @@
-"""Memory runs out under eight clients: allocations fail, and the kernel kills. SIZE counts how often each happens.
+"""Out of memory with eight clients: allocations fail, and the kernel kills the daemon. SIZE counts each of these.
 
-The kill needs root and a memory control group that can be made.
+The kill needs root and permission to create a memory control group.
 """
 
 import os
@@ -24,7 +24,7 @@ MORE_BYTES = 1 << 20
 """Memory that a daemon still gets before the kernel kills it."""
 
 ENDS = (70, 74, -signal.SIGSEGV, -signal.SIGABRT)
-"""How a daemon without memory may end. A stack that can't grow ends any process, and C aborts: both are kills."""
+"""Permitted exit codes without memory. A stack that can't grow and an abort in C end the process like a kill."""
 
 _GROUPS = Path("/sys/fs/cgroup")
 
@@ -33,7 +33,7 @@ def run(options: Options) -> Figures:
     random, ends = options.random(), Counter[str]()
     with _groups() as group, running_daemon() as daemon:
         with workers(daemon.socket, CLIENTS, random) as crowd:
-            for worker in crowd:  # for want of memory a call may fail
+            for worker in crowd:  # calls may fail without memory
                 worker.again |= {"internal_error"}
             for _ in range(options.size):
                 time.sleep(random.uniform(0.05, 0.3))
@@ -44,11 +44,11 @@ def run(options: Options) -> Figures:
                     ends["killed by the kernel"] += 1
             crowd.finish()
         why = {} if group is not None else {"kernel's kill": "skipped: needs root and a memory control group"}
-        return {**dict(sorted(ends.items())), **why, **judge.final(daemon, crowd.journal)}
+        return {**dict(sorted(ends.items())), **why, **judge.judge_daemon(daemon, crowd.journal)}
 
 
 def _starve(daemon: Daemon, random: Random) -> str:
-    """Let allocations fail for a while; return what happened. It serves afterwards, by itself or started again."""
+    """Make allocations fail for a while, and restart the daemon if it ended; return how it ended or continued."""
     size = int(Path(f"/proc/{daemon.pid()}/statm").read_text().split()[0]) * resource.getpagesize()
     resource.prlimit(
         daemon.pid(), resource.RLIMIT_AS, (size + random.choice((0, 1, 4, 16)) * (1 << 20), resource.RLIM_INFINITY)
@@ -74,7 +74,7 @@ def _starve(daemon: Daemon, random: Random) -> str:
         else:
             return "went on without memory"
     code = daemon.wait()
-    need(code in ENDS, f"it ended with {code}: {daemon.said()[-2000:]}")
+    need(code in ENDS, f"it ended with {code}: {daemon.output()[-2000:]}")
     daemon.start()
     return f"ended for want of memory with {code}"
 
@@ -97,7 +97,7 @@ def _squeeze(daemon: Daemon, group: Path) -> None:
 
     eventually(is_killed, 10, "the kernel kills it")
     daemon.hang_up()
-    need(daemon.wait() == -signal.SIGKILL, f"it ended otherwise: {daemon.said()[-2000:]}")
+    need(daemon.wait() == -signal.SIGKILL, f"it ended otherwise: {daemon.output()[-2000:]}")
     daemon.start()
 
 

@@ -1,4 +1,4 @@
-"""The disk of a mirror fills up, and loses its power SIZE times: its file is always whole, and recovers by itself.
+"""The disk of a mirror fills up, and loses its power SIZE times: its file is always whole, and recovers automatically.
 
 The daemon's log is on another disk. Needs root, to mount.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from punchlist.taskfiles.checklist import Checklist
 from punchlist.taskfiles.report import status
 from punchlist_faults.full import fill
-from punchlist_faults.hands import LIST, mirrored
+from punchlist_faults.hands import LIST, run_mirror
 from punchlist_faults.mounts import disk, small_disk
 from punchlist_faults.options import Figures, Options, need, workplace
 from punchlist_faults.process import Daemon, daemon_in, eventually
@@ -19,7 +19,7 @@ from punchlist_testing.savers import sed
 
 TASKS = 50
 HEALED_S = 10.0
-"""Within this time after there is room again the file is right, in seconds."""
+"""Upper limit until the file is right after space was freed, in seconds."""
 
 
 def _titles(file: Path) -> list[str]:
@@ -43,17 +43,17 @@ def _trouble(daemon: Daemon) -> str:
 
 
 def fills_up(place: Path) -> Figures:
-    """Change the list while the disk is full, then make room; an edit of the file works again."""
+    """Change the list while the disk is full, then free space; an edit of the file must work again."""
     with small_disk(place / "small", "64k") as small, daemon_in(place / "d") as daemon:
         link = _start(daemon)
-        with mirrored(daemon, small) as file:
+        with run_mirror(daemon, small) as file:
             eventually(lambda: len(_titles(file)) == TASKS, 10, "the file is whole")
             before = file.read_bytes()
             filler = fill(small)
             link.result("task.edit", conversation=LIST, task="1", title="changed " * 50)
             eventually(lambda: "No space left" in _trouble(daemon), 10, "the full disk is reported")
             need(file.read_bytes() == before, "the file is not the old one")
-            need({one.name for one in file.parent.iterdir()} == {file.name}, "half a file was left beside")
+            need({path.name for path in file.parent.iterdir()} == {file.name}, "a partial file was left")
             filler.unlink()
             healed = eventually(lambda: _titles(file)[0].startswith("changed"), HEALED_S, "the file comes right")
             sed(file, 's/"task 2"/"edited"/')
@@ -64,13 +64,13 @@ def fills_up(place: Path) -> Figures:
 
 
 def loses_power(place: Path, options: Options) -> Figures:
-    """Cut the power while the file is written again and again; the file that is left is a whole one, old or new."""
+    """Cut the power while the file is written repeatedly; it must be a complete old or new one afterwards."""
     chance = options.random("cuts")
     old = 0
     with disk(place) as power, daemon_in(place / "d") as daemon:
         link = _start(daemon)
         for cut in range(options.size):
-            with mirrored(daemon, power.place) as file:
+            with run_mirror(daemon, power.place) as file:
                 eventually(lambda file=file: _titles(file) == _list(link), HEALED_S, "the file is written")
                 until = time.monotonic() + chance.uniform(0.05, 0.5)
                 while time.monotonic() < until:
@@ -82,10 +82,10 @@ def loses_power(place: Path, options: Options) -> Figures:
                 document = Checklist().parse(file.name, file.read_bytes())
                 need(document.is_untouched and len(document.tasks) == TASKS, f"cut {cut}: the file is torn")
                 old += _titles(file) != _list(link)
-        with mirrored(daemon, power.place) as file:
+        with run_mirror(daemon, power.place) as file:
             eventually(lambda: _titles(file) == _list(link), HEALED_S, "the file comes right")
         events = link.result("event.read", conversation=LIST, after=0, limit=10_000)["events"]
-        need(not [one for one in events if one["actor"].startswith("file:")], "a torn file was taken for an edit")
+        need(not [event for event in events if event["actor"].startswith("file:")], "a torn file was taken for an edit")
         daemon.stop()
     return {"power cuts": options.size, "found an older file": old}
 

@@ -1,4 +1,4 @@
-"""File systems of a program's own: mounts in a namespace that vanish with it.
+"""Temporary file systems, mounted in a namespace that ends with the program.
 
 The process runs again as the first one of new mount and process namespaces. When it ends, everything it started ends
 and everything it mounted is gone.
@@ -23,7 +23,7 @@ _WITHOUT_LOG = 2
 
 
 def why_not(*programs: str, network: bool = False) -> str:
-    """Why this machine can't mount or lacks a program; "" if it can."""
+    """Return the reason why this machine can't mount file systems, or ""."""
     if os.getuid() != 0:
         return "needs root, to mount"
     if find_program("mount") is None:
@@ -42,7 +42,7 @@ def _namespace(network: bool) -> list[str]:
 
 
 def enter(*programs: str, network: bool = False) -> None:
-    """Run this program again inside namespaces of its own, that of the network too if asked, unless it does already."""
+    """Run this program again in new namespaces, optionally also of the network, unless it runs in them already."""
     if os.environ.get(_INSIDE):
         return
     if said := why_not(*programs, network=network):
@@ -58,7 +58,7 @@ def _do(*command: str) -> None:
 
 @contextmanager
 def small_disk(place: Path, size: str) -> Generator[Path]:
-    """A file system in memory of this size (`4m`)."""
+    """Mount a file system in memory with a size such as `4m`."""
     place.mkdir(parents=True, exist_ok=True)
     _do("mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(place))
     try:
@@ -69,7 +69,7 @@ def small_disk(place: Path, size: str) -> Generator[Path]:
 
 @contextmanager
 def quota_disk(place: Path, size: str) -> Generator[Path]:
-    """A directory that may grow to this size (`8M`) on a disk with plenty of room: a btrfs with a quota."""
+    """Mount a btrfs with a quota; yield a directory limited to a size such as `8M` on a disk with free space."""
     if shutil.which("mkfs.btrfs") is None or "btrfs" not in Path("/proc/filesystems").read_text():
         raise Unavailable("a real quota needs mkfs.btrfs and a kernel with btrfs")
     place.mkdir(parents=True, exist_ok=True)
@@ -100,15 +100,15 @@ class Disk:
         _do("mkfs.ext4", "-q", "-F", "-E", "nodiscard", str(self._image))
 
     def mount(self) -> None:
-        """Switch it on: what the file system's journal holds is replayed."""
+        """Mount the file system, which replays its journal."""
         _do("mount", "-o", "loop,errors=remount-ro", str(self._image), str(self.place))
 
     def flush(self) -> None:
-        """Let it have everything that was written: what people have put there long ago survives a power cut."""
+        """Write everything to the disk, so that it survives a power cut."""
         _do("sync", "--file-system", str(self.place))
 
     def cut(self) -> None:
-        """Power off: what was not flushed is gone, and everything fails until it is mounted again."""
+        """Cut the power: unflushed data is lost, and every access fails until the next `mount`."""
         root = os.open(self.place, os.O_RDONLY)
         try:
             fcntl.ioctl(root, _EXT4_SHUTDOWN, struct.pack("I", _WITHOUT_LOG))
@@ -116,7 +116,7 @@ class Disk:
             os.close(root)
 
     def turn_read_only(self) -> None:
-        """Let the file system find itself broken, as on a disk that fails: it takes no more writes."""
+        """Make the file system report an error and become read-only, like on a failing disk."""
         loop = next(
             line.split()[0] for line in Path("/proc/mounts").read_text().splitlines() if str(self.place) in line
         )

@@ -17,7 +17,7 @@ class Violation(AssertionError):
 
 
 class Unavailable(Exception):
-    """This machine can't run a program; the message names what is missing."""
+    """This machine can't run a program; the message names the missing requirement."""
 
 
 class Options(NamedTuple):

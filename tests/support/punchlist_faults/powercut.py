@@ -1,4 +1,4 @@
-"""Power cuts: an ext4 that is shut down without its journal being flushed, under load. SIZE counts cuts.
+"""Power cuts under load: shuts down an ext4 without flushing its journal. SIZE counts cuts.
 
 A control runs a daemon whose commits are not flushed: it must lose something, or this program could not see a loss. A
 response that arrives after the cut began may come from a disk that is gone already, so it doesn't count.
@@ -16,11 +16,11 @@ from punchlist_faults.process import daemon_in
 
 CLIENTS = 4
 CUTS_ON_ONE = 25
-"""Cuts after which the disk is made anew, so that logs stay small."""
+"""Cuts after which the disk is recreated, to keep logs small."""
 
 
 def _cut(place: Path, random: Random, cuts: int, *plant: str) -> dict[str, int]:
-    """Cut the power of one disk. The journal continues from cut to cut, so nothing may be lost later either."""
+    """Cut the power of one disk repeatedly. The journal covers all cuts, so later losses are detected too."""
     journal: list[Entry] = []
     figures: dict[str, int] = {}
     place.mkdir()
@@ -36,7 +36,7 @@ def _cut(place: Path, random: Random, cuts: int, *plant: str) -> dict[str, int]:
                 crowd.give_up(doubtful_after=moment)
             power.unmount()
             power.mount()
-            judge.sound(daemon.log)
+            judge.verify_log(daemon.log)
             for entry in crowd.journal:
                 entry.acks = [ack for ack in entry.acks if ack.at < moment]
             journal += crowd.journal

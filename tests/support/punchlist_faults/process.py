@@ -1,4 +1,4 @@
-"""A daemon in a process of its own: under strace, with a planted fault, and killed at the end."""
+"""A daemon in a child process, optionally under strace or with a planted fault, and killed at the end."""
 
 import os
 import shutil
@@ -14,20 +14,20 @@ from punchlist_faults.options import Violation, need, workplace
 from punchlist_testing.daemon import Raw
 
 PATIENCE_S = 30.0
-"""How long to wait for anything before giving up, in seconds."""
+"""Default timeout, in seconds."""
 
 DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 """Kills the daemon if its parent is killed."""
 
-_BESIDE = Path(sys.executable).with_name("punch")
-PUNCH = [str(_BESIDE)] if _BESIDE.exists() else [sys.executable, "-m", "punchlist"]
+_INSTALLED = Path(sys.executable).with_name("punch")
+PUNCH = [str(_INSTALLED)] if _INSTALLED.exists() else [sys.executable, "-m", "punchlist"]
 
 
 class Ended(Exception):
-    """The daemon ended instead of serving."""
+    """The daemon ended before it was ready."""
 
-    def __init__(self, code: int, said: str) -> None:
-        super().__init__(f"exit code {code}: {said[-2000:]}")
+    def __init__(self, code: int, output: str) -> None:
+        super().__init__(f"exit code {code}: {output[-2000:]}")
         self.code = code
 
 
@@ -35,8 +35,8 @@ class Daemon:
     """A daemon whose files are below `directory`; `data` may put the log elsewhere.
 
     Attributes:
-        tracer: Words before the command of a program that stays the daemon's parent.
-        host: Words before the command of a program that becomes the daemon.
+        tracer: Command prefix of a program that runs the daemon as its child.
+        host: Command prefix of a program that executes the daemon in its place.
         plant: Faults of `punchlist_faults.launch`.
         options: The daemon's own options.
     """
@@ -58,36 +58,40 @@ class Daemon:
         return self.data / "log.db"
 
     def start(self) -> float:
-        """Start it and wait until it serves; return the seconds that took."""
+        """Start the daemon and wait until it is ready; return the seconds that it took.
+
+        Raises:
+            Ended: It ended before.
+        """
         began = time.monotonic()
         read, write = os.pipe()
         module = ["punchlist_faults.launch", *self.plant, "--"] if self.plant else ["punchlistd"]
         command = [*self.host, *self.tracer, *DIE_WITH_US, sys.executable, "-m", *module]
         options = ["--socket", self.socket, "--data-dir", str(self.data), "--ready-fd", str(write), *self.options]
-        with open(self.directory / "said", "wb") as said:
+        with open(self.directory / "said", "wb") as output:
             self.process = subprocess.Popen(
                 [*command, *options],
                 pass_fds=(write,),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 env={**environment(), **self.env, "PUNCHLIST_SOCKET": self.socket},
             )
         os.close(write)
         with open(read, "rb") as ready:
             if not ready.readline():
-                raise Ended(self.wait(), self.said())
+                raise Ended(self.wait(), self.output())
         return time.monotonic() - began
 
     def pid(self) -> int:
-        """Return the process id of the daemon itself, also under a tracer."""
+        """Return the process id of the daemon, not of its tracer."""
         assert self.process is not None
         if not self.tracer:
             return self.process.pid
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return int(children[0])
 
-    def said(self) -> str:
+    def output(self) -> str:
         return (self.directory / "said").read_text(errors="replace")
 
     def wait(self, seconds: float = PATIENCE_S) -> int:
@@ -96,7 +100,7 @@ class Daemon:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Violation(f"the daemon did not end within {seconds:g} s: {self.said()[-2000:]}") from None
+            raise Violation(f"the daemon did not end within {seconds:g} s: {self.output()[-2000:]}") from None
 
     @property
     def is_running(self) -> bool:
@@ -115,7 +119,7 @@ class Daemon:
     def stop(self) -> None:
         self._signal(signal.SIGTERM)
         code = self.wait()
-        need(code == 0, f"the daemon ended with {code}: {self.said()[-2000:]}")
+        need(code == 0, f"the daemon ended with {code}: {self.output()[-2000:]}")
 
     def connect(self, user: str | None = None) -> Raw:
         link = Raw(self.socket)
@@ -134,13 +138,13 @@ class Daemon:
         return int(Path(f"/proc/{self.pid()}/status").read_text().split(f"{member}:")[1].split()[0]) * 1024
 
     def forget_peak(self) -> None:
-        """Let the peak of its memory begin at the present value."""
+        """Reset the peak of its memory to the current value."""
         Path(f"/proc/{self.pid()}/clear_refs").write_text("5")
 
 
 @contextmanager
 def daemon_in(directory: Path, data: Path | None = None) -> Generator[Daemon]:
-    """Make a daemon that is not started yet, and kill it at the end."""
+    """Yield a daemon that is not started yet, and kill it at the end of the block."""
     directory.mkdir(parents=True, exist_ok=True)
     daemon = Daemon(directory, data)
     try:
@@ -152,7 +156,7 @@ def daemon_in(directory: Path, data: Path | None = None) -> Generator[Daemon]:
 
 @contextmanager
 def running_daemon() -> Generator[Daemon]:
-    """Start a daemon in a directory of its own; at the end it must stop with exit code 0, if it still runs."""
+    """Run a daemon in a new directory; at the end of the block it must stop with exit code 0, if it still runs."""
     with workplace() as place, daemon_in(place) as daemon:
         daemon.start()
         yield daemon
@@ -161,14 +165,15 @@ def running_daemon() -> Generator[Daemon]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of our programs: the same modules, bytecode as in an installation, no coverage."""
+    """Return the environment of child processes: the same modules, bytecode as in an installation, no coverage."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "", "COVERAGE_PROCESS_START": ""}
 
 
-def eventually(holds: Callable[[], object], seconds: float, message: str) -> float:
+def eventually(condition: Callable[[], object], seconds: float, message: str) -> float:
+    """Wait until a condition is true; return the seconds that it took."""
     began = time.monotonic()
-    while not holds():
+    while not condition():
         if time.monotonic() - began > seconds:
             raise Violation(f"not within {seconds:g} s: {message}")
         time.sleep(0.002)

@@ -25,7 +25,7 @@ LOST = 75
 
 
 def nothing(directory: Path, chance: Random) -> None:
-    """Leave nothing: the first start of all."""
+    """Leave nothing, for a first start."""
 
 
 def stale_socket(directory: Path, chance: Random) -> None:
@@ -78,7 +78,7 @@ def race(number: int, starters: int, chance: Random) -> tuple[Counter[int], floa
     with workplace() as directory, ThreadPoolExecutor(starters) as threads:
         SCENES[number % len(SCENES)](directory, chance)
         began = time.monotonic()
-        clients = [threads.submit(add, directory, str(each)) for each in range(starters)]
+        clients = [threads.submit(add, directory, str(index)) for index in range(starters)]
         daemons = [start(directory) for _ in range(starters)]
         try:
             for client in clients:
@@ -91,7 +91,7 @@ def race(number: int, starters: int, chance: Random) -> tuple[Counter[int], floa
             tasks = link.result("task.list", conversation="race")["tasks"]
             link.close()
             titles = [task["title"] for task in tasks if task["title"] != "before"]
-            need(sorted(titles, key=int) == [str(each) for each in range(starters)], f"the tasks are {titles}")
+            need(sorted(titles, key=int) == [str(index) for index in range(starters)], f"the tasks are {titles}")
             codes = Counter(daemon.returncode for daemon in daemons if daemon is not alive[0])
             need(set(codes) <= {LOST}, f"exit codes {dict(codes)}: {log}")
             alive[0].send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""A start over a big log whose daemon was killed while it wrote: when it serves, and what reads take.
+"""A start with a big log whose daemon was killed during writes: time until it is ready, and latency of reads.
 
 SIZE counts events, a hundred for each conversation.
 """
@@ -18,7 +18,7 @@ READS = 200
 """Reads after each kill, of random conversations."""
 
 READS_MS = 250
-"""Upper limit for a read, for a million events."""
+"""Upper limit for a read with a log of a million events."""
 
 FULL_SIZE = 1_000_000
 
@@ -34,13 +34,13 @@ def run(options: Options) -> Figures:
             starts.append(1000 * daemon.start())
             reads.append(_read_some(daemon, conversations, random))
         status = daemon.connect().result("daemon.status")
-    slowest = [max(each) for each in reads]
+    slowest = [max(samples) for samples in reads]
     figures = {
         "events, conversations": f"{status['seq']:,}, {conversations:,}",
         "kills": len(starts),
         "serves after, ms": _figures(starts),
         f"slowest read of {READS}, ms": _figures(slowest),
-        "usual read, ms": round(statistics.median(read for each in reads for read in each), 2),
+        "usual read, ms": round(statistics.median(read for samples in reads for read in samples), 2),
     }
     need(statistics.median(slowest) <= READS_MS or options.size < FULL_SIZE, f"reads are too slow: {figures}")
     return figures
@@ -51,7 +51,7 @@ def _figures(values: list[float]) -> str:
 
 
 def _kill_at_work(daemon: Daemon, conversations: int, seconds: float) -> None:
-    """SIGKILL while 64 clients change lists: there is a WAL, and events that no index has."""
+    """Kill the daemon while 64 clients change lists, which leaves a WAL and unindexed events."""
     request = call("task.set_status", conversation="c-{slot}", task="{task}", status="completed")
     again = call("task.set_status", conversation="c-{slot}", task="{task}", status="pending")
     with driver(daemon, "-c", 64, "-t", 60, "-m", conversations, request, again):
@@ -60,7 +60,7 @@ def _kill_at_work(daemon: Daemon, conversations: int, seconds: float) -> None:
 
 
 def _read_some(daemon: Daemon, conversations: int, random: Random) -> list[float]:
-    """Return the milliseconds of each read."""
+    """Return the time of each read in milliseconds."""
     link, took = daemon.connect(), list[float]()
     for number in random.sample(range(conversations), min(READS, conversations)):
         began = time.monotonic()

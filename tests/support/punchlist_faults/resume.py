@@ -19,7 +19,7 @@ from punchlist_faults.process import Daemon, running_daemon
 from punchlist_schemas.framing import Framer
 
 EVENTS = 400
-"""Events that are there at the beginning."""
+"""Events before the first subscription."""
 
 
 def _read_cut(path: str, framing: str, params: dict[str, Any], number: int) -> list[dict[str, Any]]:
@@ -51,31 +51,34 @@ def _write(daemon: Daemon, stop: threading.Event, random: Random) -> None:
     link.close()
 
 
-def _subscriber(daemon: Daemon, random: Random, framing: str, name: str | None, cuts: int) -> list[int]:
+def _run_subscriber(daemon: Daemon, random: Random, framing: str, name: str | None, cuts: int) -> list[int]:
     """Return the positions that one subscriber received over all its connections."""
-    told: list[int] = []
+    received: list[int] = []
     for _ in range(cuts):
-        if told and random.random() < 0.02:
-            told.clear()  # once more from the beginning
-        params: dict[str, Any] = {"after": told[-1] if told else 0} | ({"conversation": name} if name else {})
+        if received and random.random() < 0.02:
+            received.clear()  # start again from the first event
+        params: dict[str, Any] = {"after": received[-1] if received else 0} | ({"conversation": name} if name else {})
         number = random.randint(1, random.choice((300, 3_000, 40_000)))
         for message in _read_cut(daemon.socket, framing, params, number):
             if message.get("id") == 1:
                 need(message["result"]["seq"] == params["after"], f"resumed elsewhere: {message}")
             else:
                 need(message["method"] == "events", f"unexpected: {message}")
-                _follows(told, message["params"]["events"], name)
-    return told
+                _check_follows(received, message["params"]["events"], name)
+    return received
 
 
-def _follows(told: list[int], events: list[dict[str, Any]], name: str | None) -> None:
+def _check_follows(received: list[int], events: list[dict[str, Any]], name: str | None) -> None:
     for event in events:
         seq: int = event["seq"]
         if name is None:
-            need(seq == (told[-1] + 1 if told else 1), f"after {told[-1:]} came {seq}")
+            need(seq == (received[-1] + 1 if received else 1), f"after {received[-1:]} came {seq}")
         else:
-            need(event["conversation"] == name and (not told or seq > told[-1]), f"after {told[-1:]} came {seq}")
-        told.append(seq)
+            need(
+                event["conversation"] == name and (not received or seq > received[-1]),
+                f"after {received[-1:]} came {seq}",
+            )
+        received.append(seq)
 
 
 def run(options: Options) -> Figures:
@@ -84,23 +87,26 @@ def run(options: Options) -> Figures:
     with running_daemon() as daemon:
         link = daemon.connect()
         for number in range(EVENTS // 50):
-            tasks = [{"title": f"{number}.{each}"} for each in range(50)]
+            tasks = [{"title": f"{number}.{index}"} for index in range(50)]
             link.result("task.add_many", conversation=f"c{number % 3}", tasks=tasks)
         stop = threading.Event()
         with ThreadPoolExecutor(len(kinds) + 1) as threads:
             writer = threads.submit(_write, daemon, stop, options.random("writer"))
             crowd = [
-                threads.submit(_subscriber, daemon, options.random(number), *kind, cuts)
+                threads.submit(_run_subscriber, daemon, options.random(number), *kind, cuts)
                 for number, kind in enumerate(kinds)
             ]
             try:
-                results = [each.result() for each in crowd]
+                results = [future.result() for future in crowd]
             finally:
                 stop.set()
             writer.result()
         daemon.stop()
         events = judge.stored_events(daemon.log)
-    for (_, name), told in zip(kinds, results, strict=True):
-        its = [event.seq for event in events if name in (None, event.conversation)]
-        need(told == its[: len(told)], f"a subscriber to {name or 'everything'} missed an event or got one twice")
+    for (_, name), received in zip(kinds, results, strict=True):
+        expected = [event.seq for event in events if name in (None, event.conversation)]
+        need(
+            received == expected[: len(received)],
+            f"a subscriber to {name or 'everything'} missed an event or got one twice",
+        )
     return {"cuts": cuts * len(kinds), "events": len(events), "told": sum(map(len, results))}

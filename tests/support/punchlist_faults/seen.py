@@ -1,6 +1,6 @@
-"""Compares what clients see of a log with what they saw of the same log while it was whole.
+"""Compares the responses of a daemon with a damaged log with those for the same log while it was intact.
 
-Each response is the same, or it reports that something is missing: by an error, the mark `damaged`, or the end of a
+Each response must be the same or report that something is missing: by an error, the mark `damaged`, or the end of a
 stream.
 """
 
@@ -21,19 +21,19 @@ from punchlistd.app.app import App
 from punchlistd.settings import Settings
 from punchlistd.store.port import LogUnusable, StorageFailed
 
-SAME, TOLD, SILENT = "same", "told", "SILENT"
+SAME, REPORTED, SILENT = "same", "told", "SILENT"
 
 PUSHED_S = 4.0
 """Upper limit for a subscriber's wait for pushes, in seconds."""
 
 READY_S = 20.0
 
-_WORDS = "damaged", "gap", "wrong_epoch"
-"""Errors that report that something is missing."""
+_MISSING_KINDS = "damaged", "gap", "wrong_epoch"
+"""Kinds of errors that report missing events."""
 
 
 class Truth(msgspec.Struct):
-    """A log while it was whole: its events, and the response to each question about each of its lists."""
+    """An intact log: its events, and the response to each question about each of its lists."""
 
     events: list[dict[str, Any]]
     answers: dict[str, Any]
@@ -76,7 +76,7 @@ def _app(data: Path) -> App:
 
 
 def _plain(answer: Any) -> Any:
-    """An answer without what differs between two daemons."""
+    """Return a result without the member that differs between daemons; None for an error."""
     result = answer.get("result")
     if isinstance(result, dict):
         return {key: value for key, value in msgspec.convert(result, dict[str, Any]).items() if key != "seq"}
@@ -84,7 +84,11 @@ def _plain(answer: Any) -> Any:
 
 
 async def look(data: Path, truth: Truth) -> Counter[str]:
-    """How often each question was answered in each way; `refused` where no daemon starts over the log."""
+    """Return how often each question had each verdict; `start: refused` if the daemon doesn't start with the log.
+
+    Raises:
+        Violation: The daemon ended with another error.
+    """
     seen: Counter[str] = Counter()
     app = _app(data)
     running = asyncio.ensure_future(app.run(signals=False))
@@ -112,90 +116,92 @@ async def _ask(socket: str, truth: Truth, seen: Counter[str]) -> None:
     status = await peer.result("daemon.status")
     if any("log_regressed" in error for error in status.get("last_errors", ())):
         seen["start: told that the end is missing"] += 1
-        await _prefix(peer, truth)
+        await _check_prefix(peer, truth)
     else:
         for name in truth.lists:
             for question, (method, params) in questions(name).items():
                 answer = await peer.call(method, **params)
                 seen[f"{question}: {_verdict(answer, truth.answers[f'{question} {name}'])}"] += 1
         for name in (None, *truth.lists):
-            wanted = [event for event in truth.events if name in (None, event["conversation"])]
+            expected = [event for event in truth.events if name in (None, event["conversation"])]
             kind = "all" if name is None else "one"
-            seen[f"read {kind}: {_compared(wanted, *await _read(peer, name))}"] += 1
-            seen[f"pushes {kind}: {_compared(wanted, *await _pushed(socket, name, wanted[-1]['seq']))}"] += 1
+            seen[f"read {kind}: {_compare_events(expected, *await _read(peer, name))}"] += 1
+            seen[
+                f"pushes {kind}: {_compare_events(expected, *await _receive_pushes(socket, name, expected[-1]['seq']))}"
+            ] += 1
     peer.writer.close()
 
 
-def _verdict(answer: Any, wanted: Any) -> str:
+def _verdict(answer: Any, expected: Any) -> str:
     if "error" in answer:
         kind = answer["error"]["data"]["kind"]
-        return TOLD if kind in ("damaged", "gap") else SILENT
+        return REPORTED if kind in ("damaged", "gap") else SILENT
     plain = _plain(answer)
-    return TOLD if plain.pop("damaged", None) else SAME if plain == wanted else SILENT
+    return REPORTED if plain.pop("damaged", None) else SAME if plain == expected else SILENT
 
 
-def _compared(wanted: list[dict[str, Any]], found: list[dict[str, Any]], told: list[range]) -> str:
-    """Whether events are the ones that were written, and each that is missing is in a range that was told."""
-    there = {event["seq"]: event for event in found}
-    missing = [event["seq"] for event in wanted if event["seq"] not in there]
-    true = [event for event in wanted if event["seq"] in there]
-    if found != true or any(not any(seq in each for each in told) for seq in missing):
+def _compare_events(expected: list[dict[str, Any]], found: list[dict[str, Any]], missing_ranges: list[range]) -> str:
+    """Return the verdict on received events: they must be unchanged, and missing ones in a reported range."""
+    seqs = {event["seq"] for event in found}
+    missing = [event["seq"] for event in expected if event["seq"] not in seqs]
+    unchanged = [event for event in expected if event["seq"] in seqs]
+    if found != unchanged or any(not any(seq in positions for positions in missing_ranges) for seq in missing):
         return SILENT
-    return TOLD if told else SAME
+    return REPORTED if missing_ranges else SAME
 
 
 Received = tuple[list[dict[str, Any]], list[range]]
-"""Events, and the positions that were reported as missing."""
+"""Events, and the ranges of positions that were reported as missing."""
 
 _REST = 1 << 53
 
 
 async def _read(peer: Peer, name: str | None) -> Received:
-    after, found, told = 0, list[dict[str, Any]](), list[range]()
+    after, found, missing_ranges = 0, list[dict[str, Any]](), list[range]()
     place = {} if name is None else {"conversation": name}
     while True:
         answer = await peer.call("event.read", after=after, limit=50, **place)
         if "error" in answer:
             data = answer["error"]["data"]
-            need(data["kind"] in _WORDS, f"event.read answers {data}")
+            need(data["kind"] in _MISSING_KINDS, f"event.read answers {data}")
             if data["kind"] != "gap":
-                return found, [*told, range(after + 1, _REST)]
-            told.append(range(after + 1, data["first"]))
+                return found, [*missing_ranges, range(after + 1, _REST)]
+            missing_ranges.append(range(after + 1, data["first"]))
             after = data["first"] - 1
             continue
         page = answer["result"]
         found += page["events"]
         if not page["events"]:
-            return found, told
+            return found, missing_ranges
         after = page["next"]
 
 
-async def _pushed(socket: str, name: str | None, last: int) -> Received:
-    after, found, told = 0, list[dict[str, Any]](), list[range]()
+async def _receive_pushes(socket: str, name: str | None, last: int) -> Received:
+    after, found, missing_ranges = 0, list[dict[str, Any]](), list[range]()
     place = {} if name is None else {"conversation": name}
     peer = await Peer.open(socket)
     with closing(peer.writer), anyio.move_on_after(PUSHED_S):
         while after < last:
             answer = await peer.call("event.subscribe", after=after, **place)
             if "error" in answer:
-                need(answer["error"]["data"]["kind"] in _WORDS, f"event.subscribe answers {answer}")
-                return found, [*told, range(after + 1, _REST)]
+                need(answer["error"]["data"]["kind"] in _MISSING_KINDS, f"event.subscribe answers {answer}")
+                return found, [*missing_ranges, range(after + 1, _REST)]
             while after < last:
                 push = await peer.push()
                 if push["method"] == "end":
                     kind = push["params"]["error"]["data"]["kind"]
                     behind = push["params"]["next"] if kind == "gap" else _REST - 1
-                    told.append(range(after + 1, behind + 1))
+                    missing_ranges.append(range(after + 1, behind + 1))
                     after = behind
                     break
                 found += push["params"]["events"]
                 after = found[-1]["seq"]
-    return found, told
+    return found, missing_ranges
 
 
-async def _prefix(peer: Peer, truth: Truth) -> None:
-    """Of a log that says that its end is missing, what is there is what was written."""
+async def _check_prefix(peer: Peer, truth: Truth) -> None:
+    """Check that a log which reports a missing end has a prefix of each list's events."""
     for name in truth.lists:
         found, _ = await _read(peer, name)
-        wanted = [event for event in truth.events if event["conversation"] == name]
-        need(found == wanted[: len(found)], f"{name} is served with another content: {json.dumps(found)[:200]}")
+        expected = [event for event in truth.events if event["conversation"] == name]
+        need(found == expected[: len(found)], f"{name} is served with another content: {json.dumps(found)[:200]}")

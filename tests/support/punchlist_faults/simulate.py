@@ -1,8 +1,8 @@
-"""The engine in virtual time: from the writer to subscriptions, over a disk that forgets in a crash. SIZE counts seeds.
+"""The engine in virtual time, from the writer to subscriptions, with a disk that loses data in a crash.
 
-A seed is several lives, each ended by a crash at any moment. Clients write and repeat calls by key, subscribers come,
-go and get stuck. At every turn of the loop what was answered or pushed is durable, and calls are pushed whole, in order
-and without a gap. After every crash everything that was answered is there.
+SIZE counts seeds. A seed is several lives, each ended by a crash at a random time. Clients write and retry calls by
+key, subscribers come, go and get stuck. It checks that acknowledged and pushed events are durable, that calls are
+pushed whole, in order and without a gap, and that all acknowledged calls survive every crash.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from punchlist_faults.judge import groups_in
+from punchlist_faults.judge import group_calls
 from punchlist_faults.options import Figures, Options, Violation, need
 from punchlist_faults.virtual import VirtualLoop, live_through
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.methods import METHODS
-from punchlist_testing.domain import random_call, replay, tell
+from punchlist_testing.domain import random_call, replay, strip_stamps
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd.app.app import Engine
 from punchlistd.domain.state import initial_state
@@ -48,7 +48,7 @@ _SETTINGS = Settings(
 
 
 class ForgetfulLog(MemoryLog):
-    """A log whose commits take a while, and are on the disk only at the end of it."""
+    """A log whose commits take time and are durable only at their end."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()
@@ -98,10 +98,10 @@ class ForgetfulLog(MemoryLog):
         await super().maintain(snapshots)
 
     def survivor(self) -> "ForgetfulLog":
-        """The power fails: the disk as the next life finds it. Of a commit on its way all or nothing had reached it."""
+        """Return the log after a power failure; a commit in flight is durable as a whole or not at all."""
         other = ForgetfulLog(self._random)
-        kept = {name: value for name, value in vars(self).items() if name not in ("_random", "_pending", "full_until")}
-        vars(other).update(copy.deepcopy(kept))
+        lost = ("_random", "_pending", "full_until")
+        vars(other).update(copy.deepcopy({name: value for name, value in vars(self).items() if name not in lost}))
         if self._pending and self._random.random() < 0.5:
             other._commit(self._pending)
         return other
@@ -116,19 +116,22 @@ class ForgetfulLog(MemoryLog):
 class Call:
     """One call of the journal.
 
-    `answered` counts its answers, `told` are the different ones (position, version, first event) among those of a call
-    that is in the log: one that changed nothing is not, and asked again it is a new one.
+    Attributes:
+        answered: Number of successful responses.
+        results: Different results (position, version, first event) of a call with events. A call that changed nothing
+            isn't in the log, so a retry is a new call.
+        refused: Kind of its final rejection, or "".
     """
 
     def __init__(self, params: p.Mutation) -> None:
         self.params = params
         self.answered = 0
-        self.told: set[tuple[int, int, int]] = set()
+        self.results: set[tuple[int, int, int]] = set()
         self.refused = ""
 
 
 class Connection(DaemonCaller):
-    """A client's connection to one daemon; closed, it takes no answers."""
+    """A client's connection to one daemon. After it is closed, it ignores responses."""
 
     def __init__(self, world: "World", actor: str) -> None:
         self.actor = actor
@@ -143,13 +146,13 @@ class Connection(DaemonCaller):
         assert self.waiting is not None
         need(not self.waiting.done(), "answered twice")
         if isinstance(outcome, bytes):
-            told = msgspec.json.decode(outcome)["seq"]
-            need(told <= self._world.log.head, f"answered with {told}, durable is {self._world.log.head}")
+            seq = msgspec.json.decode(outcome)["seq"]
+            need(seq <= self._world.log.head, f"answered with {seq}, durable is {self._world.log.head}")
         self.waiting.set_result(outcome)
 
 
 class Client:
-    """Asks, waits for the answer, and asks again what was never answered."""
+    """A client that makes calls in sequence, and retries those without a response after a crash."""
 
     def __init__(self, number: int, world: "World", random: Random) -> None:
         self._number = number
@@ -187,15 +190,15 @@ class Client:
             call.answered += 1
             result = msgspec.json.decode(outcome)
             if (first := self._world.log.place_of(call.params)) is not None:
-                call.told.add((result["seq"], result["version"], first))
+                call.results.add((result["seq"], result["version"], first))
         elif outcome.kind not in ("storage_full", "shutting_down"):
             call.refused = outcome.kind
             need(outcome.kind != "internal_error", f"a fault of ours in {call.params}")
-            need(not call.told, f"{call.params.key} was answered and is now refused: {outcome}")
+            need(not call.results, f"{call.params.key} was answered and is now refused: {outcome}")
 
 
 class Sink:
-    """A watcher's connection to one daemon; closed, it takes no pushes."""
+    """A watcher's connection to one daemon. After it is closed, it ignores pushes."""
 
     actor = None
     user = None
@@ -209,7 +212,7 @@ class Sink:
     def push(self, payload: Reply) -> None:
         if not self.closed and isinstance(payload, bytes):
             need(not self.paused, "pushed to a connection that takes nothing")
-            if self._watcher.told(msgspec.json.decode(payload)["params"]["events"]):
+            if self._watcher.check_push(msgspec.json.decode(payload)["params"]["events"]):
                 self.paused = True
                 self._watcher.hold()
 
@@ -224,7 +227,7 @@ class Sink:
 
 
 class Watcher:
-    """Subscribes to everything, gets stuck and comes to again, and comes back behind what it knows."""
+    """A subscriber to all events that gets stuck at times, and resumes after its last event."""
 
     def __init__(self, world: "World", random: Random) -> None:
         self.position = 0
@@ -234,8 +237,8 @@ class Watcher:
         self._world = world
         self._random = random
 
-    def told(self, events: list[dict[str, Any]]) -> bool:
-        """Check a push: durable, whole calls, in order, nothing missing. Return whether the connection is full now."""
+    def check_push(self, events: list[dict[str, Any]]) -> bool:
+        """Check that a push is durable, in order and complete; return whether the connection is full now."""
         for event in events:
             need(event["seq"] == self.position + 1, f"after {self.position} came {event['seq']}")
             self.position = event["seq"]
@@ -263,12 +266,12 @@ class Watcher:
             self.sink.closed = True
 
 
-def _ignore(*_given: object) -> None:
-    """Show nothing, run nothing."""
+def _ignore(*_arguments: object) -> None:
+    pass
 
 
 class World:
-    """One seed: a disk, the clients and watchers, and in each life a new daemon over that disk."""
+    """One seed: a disk, clients and watchers, and a new daemon in each life."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -300,7 +303,7 @@ class World:
         tasks: list[asyncio.Task[Any]] = []
         self.begin(tasks)
         loop.on_turn = self.check_turn
-        tasks += [asyncio.ensure_future(each.live()) for each in (*self.clients, *self.watchers)]
+        tasks += [asyncio.ensure_future(actor.live()) for actor in (*self.clients, *self.watchers)]
         end = loop.time() + self.random.uniform(0.01, 0.6)
         while loop.time() < end:
             await asyncio.sleep(0.005)
@@ -308,7 +311,7 @@ class World:
                 if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                     raise Violation(f"something ended: {error!r}") from error
         loop.on_turn = lambda: None
-        self.log = self.log.survivor()  # what still runs of the dead daemon writes into the void
+        self.log = self.log.survivor()  # tasks of the dead daemon write to the old log, which is discarded
         for client in self.clients:
             client.connection.closed = True
         for watcher in self.watchers:
@@ -318,13 +321,13 @@ class World:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def judge(self) -> None:
-        """After a crash: whole calls, dense numbers, everything answered there and answered alike."""
-        groups_in(self.log.everything())
+        """Check the log after a crash: whole calls, no gaps, and each acknowledged call at its position."""
+        group_calls(self.log.everything())
         for client in self.clients:
             for call in client.journal:
-                need(len(call.told) <= 1, f"{call.params} was answered {call.told}")
-                for _, _, first in call.told:
-                    need(self.log.place_of(call.params) == first, f"lost: {call.params}, answered {call.told}")
+                need(len(call.results) <= 1, f"{call.params} was answered {call.results}")
+                for _, _, first in call.results:
+                    need(self.log.place_of(call.params) == first, f"lost: {call.params}, answered {call.results}")
 
 
 async def _life(world: World, loop: VirtualLoop) -> None:
@@ -333,14 +336,15 @@ async def _life(world: World, loop: VirtualLoop) -> None:
         world.judge()
     for name in CONVERSATIONS:
         loaded = Engine(world.log, _SETTINGS, spawn=_ignore, show=_ignore).conversations
-        its = [event for event in world.log.everything() if event.conversation == name]
+        history = [event for event in world.log.everything() if event.conversation == name]
         need(
-            tell((await loaded.load(name)).state) == tell(replay(name, map(fact_of, its))), f"{name} is not its replay"
+            strip_stamps((await loaded.load(name)).state) == strip_stamps(replay(name, map(fact_of, history))),
+            f"{name} is not its replay",
         )
 
 
-def one(seed: object) -> World:
-    """Live through one seed; a `Violation` names it."""
+def run_seed(seed: object) -> World:
+    """Run one seed; a `Violation` names it."""
     random = Random(f"simulate/{seed}")
     loop = VirtualLoop(random)
     world = World(random)
@@ -351,7 +355,7 @@ def one(seed: object) -> World:
 def run(options: Options) -> Figures:
     events = answered = turns = pushed = 0
     for seed in range(options.seed, options.seed + options.size):
-        world = one(seed)
+        world = run_seed(seed)
         events += world.log.head
         turns += world.turns
         answered += sum(call.answered for client in world.clients for call in client.journal)

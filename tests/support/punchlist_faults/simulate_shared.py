@@ -1,8 +1,8 @@
-"""Three machines that share a list, in virtual time, over a space that lies, loses and is cut off. SIZE counts seeds.
+"""Three machines that share a list, in virtual time, over an unreliable space. SIZE counts seeds.
 
-A seed is a while of calls by workers on all machines, during which pushes, responses and posts get lost or come late, a
-deposed leader answers, machines are cut off, killed and started again. Then everything recovers, and what any client
-received is compared with the posts: they are the total order, so there is nothing to search.
+In each seed, workers make calls on all machines while pushes, responses and posts are lost or late, a deposed leader
+responds, and machines are cut off, killed and restarted. Then everything recovers, and the responses are compared with
+the posts, which define the order of all changes.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from punchlist_faults.virtual import VirtualLoop, live_through
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed, Deleted, ListCleared, Released, StatusChanged
-from punchlist_testing.domain import random_call, tell
+from punchlist_testing.domain import random_call, strip_stamps
 from punchlist_testing.machines import Connection, Machine
 from punchlist_testing.memory_space import Faults, MemorySpace
 from punchlistd.domain.state import initial_state
@@ -44,7 +44,7 @@ FAULTS = Faults(
 )
 
 
-class Asked(NamedTuple):
+class Attempt(NamedTuple):
     """One attempt of a call.
 
     Attributes:
@@ -61,10 +61,10 @@ class Asked(NamedTuple):
 
 
 class Worker:
-    """Makes calls on any machine, and repeats those that stay open."""
+    """Makes calls on any machine, and retries those with an unknown outcome."""
 
     def __init__(self, number: int, world: "World", random: Random) -> None:
-        self.asked: list[Asked] = []
+        self.attempts: list[Attempt] = []
         self._number = number
         self._world = world
         self._random = random
@@ -102,7 +102,7 @@ class Worker:
             return True
         outcome = answer.result()
         assert isinstance(outcome, bytes | Rejection), "no list here is long"
-        self.asked.append(Asked(params, known, world.follow(), outcome, self._unanswered))
+        self.attempts.append(Attempt(params, known, world.follow(), outcome, self._unanswered))
         if isinstance(outcome, bytes):
             world.acknowledged = max(world.acknowledged, msgspec.json.decode(outcome)["version"])
             return False
@@ -111,7 +111,7 @@ class Worker:
 
 
 class World:
-    """One seed: the space, its machines, and who works on them."""
+    """One seed: the space, its machines and workers."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -127,7 +127,7 @@ class World:
 
     async def live(self) -> None:
         self.machines = [Machine(name, self.space, LIST) for name in NAMES]
-        working = [asyncio.ensure_future(each.live()) for each in self.workers]
+        working = [asyncio.ensure_future(worker.live()) for worker in self.workers]
         trouble = asyncio.ensure_future(self._trouble())
         await asyncio.gather(*working, trouble)
         self.space.faults = Faults()
@@ -155,7 +155,7 @@ class World:
                 await asyncio.sleep(self.random.choice((0.1, 3, 14)))
                 machine.shared.heal()
 
-    # the judgement
+    # Checks
 
     async def _judge(self) -> None:
         events = [(entry.event, entry.at) for entry in self.ledger.entries]
@@ -164,33 +164,35 @@ class World:
             facts = [(fact.event, fact.at) for fact in map(fact_of, stored)]
             need(facts == events, f"{machine.shared.member} has other events")
             state = (await machine.engine.conversations.durable(LIST)).state
-            need(tell(state) == tell(self.ledger.state), f"{machine.shared.member} shows another list")
+            need(strip_stamps(state) == strip_stamps(self.ledger.state), f"{machine.shared.member} shows another list")
             places = [side.position for side in map(side_of, stored) if side.position]
             need(places == [post.position for post in self.space.posts.get(LIST, [])], "a post is missing or doubled")
-        for asked in (each for worker in self.workers for each in worker.asked):
-            self._judge_answer(asked)
+        for attempt in (attempt for worker in self.workers for attempt in worker.attempts):
+            self._judge_attempt(attempt)
         _judge_claims(self.ledger)
 
-    def _judge_answer(self, asked: Asked) -> None:
-        key = asked.params.key or ""
+    def _judge_attempt(self, attempt: Attempt) -> None:
+        key = attempt.params.key or ""
         call = self.ledger.calls.get(key)
-        attempts = [one for worker in self.workers for one in worker.asked if one.params is asked.params]
-        if isinstance(asked.outcome, Rejection):
-            never = all(isinstance(one.outcome, Rejection) and one.outcome.kind in NOT_WRITTEN for one in attempts)
-            need(call is None or not never or asked.unanswered, f"{key} was not written, and is there")
+        attempts = [other for worker in self.workers for other in worker.attempts if other.params is attempt.params]
+        if isinstance(attempt.outcome, Rejection):
+            never = all(
+                isinstance(other.outcome, Rejection) and other.outcome.kind in NOT_WRITTEN for other in attempts
+            )
+            need(call is None or not never or attempt.unanswered, f"{key} was not written, and is there")
             return
-        answer = msgspec.json.decode(asked.outcome)
-        need(answer["version"] <= asked.newest, f"{key} was answered before it was posted")
+        answer = msgspec.json.decode(attempt.outcome)
+        need(answer["version"] <= attempt.newest, f"{key} was answered before it was posted")
         if call is not None:
             need(call.last <= answer["version"], f"{key} was answered {answer['version']}, and is at {call.last}")
-            fresh = call.last > asked.known or len(attempts) > 1 or asked.unanswered
+            fresh = call.last > attempt.known or len(attempts) > 1 or attempt.unanswered
             need(fresh, f"{key} is older than what was known")
-        elif type(asked.params) is p.TaskClaim and not answer.get("task"):
-            last, entries = asked.newest, self.ledger.entries
+        elif type(attempt.params) is p.TaskClaim and not answer.get("task"):
+            last, entries = attempt.newest, self.ledger.entries
             while last < len(entries) and isinstance(entries[last].event, Claimed):
-                last += 1  # what was there went at once to claims that had waited for it
-            window = self.ledger.available[asked.known : last + 1]
-            need(0 in window, f"{key} found nothing from version {asked.known} to {asked.newest}: {window}")
+                last += 1  # waiting claims took the available tasks immediately
+            window = self.ledger.available[attempt.known : last + 1]
+            need(0 in window, f"{key} found nothing from version {attempt.known} to {attempt.newest}: {window}")
 
 
 def _judge_claims(ledger: Ledger) -> None:
@@ -206,8 +208,8 @@ def _judge_claims(ledger: Ledger) -> None:
             held.clear()
 
 
-def one(seed: object) -> World:
-    """Live through one seed; a `Violation` names it."""
+def run_seed(seed: object) -> World:
+    """Run one seed; a `Violation` names it."""
     random = Random(f"simulate-shared/{seed}")
     chance.seed(f"simulate-shared/{seed}")  # of the pauses between attempts
     loop = VirtualLoop(random)
@@ -218,16 +220,16 @@ def one(seed: object) -> World:
 
 
 def run(options: Options) -> Figures:
-    worlds = [one(seed) for seed in range(options.seed, options.seed + options.size)]
-    asked = [each for world in worlds for worker in world.workers for each in worker.asked]
+    worlds = [run_seed(seed) for seed in range(options.seed, options.seed + options.size)]
+    attempts = [attempt for world in worlds for worker in world.workers for attempt in worker.attempts]
     turns = sum(world.turns for world in worlds)
     lanes = [lane for world in worlds for machine in world.machines for lane in machine.lanes.lanes.values()]
     return {
         "seeds": options.size,
         "turns": turns,
         "posts": sum(len(world.space.posts.get(LIST, [])) for world in worlds),
-        "answers": sum(isinstance(each.outcome, bytes) for each in asked),
-        "refusals": sum(isinstance(each.outcome, Rejection) for each in asked),
+        "answers": sum(isinstance(attempt.outcome, bytes) for attempt in attempts),
+        "refusals": sum(isinstance(attempt.outcome, Rejection) for attempt in attempts),
         "conflicts (of the last lives)": sum(lane.counts.conflicts for lane in lanes),
         "machines killed": sum(world.kills for world in worlds),
         "machines cut off": sum(world.cuts for world in worlds),

@@ -55,7 +55,7 @@ def run(options: Options) -> Figures:
                 quiet = quiet or held
                 need(held == quiet, f"descriptors and threads: {quiet} became {held}")
         daemon.stop()
-        judge.sound(daemon.log)
+        judge.verify_log(daemon.log)
     need(wal <= MAX_WAL_BYTES, f"the WAL grew to {wal:,} bytes")
     return {
         "rounds": rounds,

@@ -18,13 +18,13 @@ from punchlist_faults.process import Daemon, running_daemon
 EVENTS_EACH = 100
 IN_CALL = 50
 MAX_BYTES = 32 << 10
-"""Upper limit for what a stuck subscriber costs."""
+"""Upper limit for the memory of a stuck subscriber."""
 
 MAX_SLOWER = 1.2
-"""Upper limit for how much longer a push to a healthy one takes; checked for a thousand or more."""
+"""Upper limit for the slowdown of a push to a healthy subscriber; checked with a thousand or more."""
 
 OWN_BYTES = 12 << 20
-"""What the daemon may need for the events themselves: the end of the log that it keeps, lists, batches."""
+"""Upper limit for the daemon's memory for the events: the cached end of the log, lists, batches."""
 
 
 class Readers:
@@ -72,19 +72,19 @@ class Readers:
 
 
 def _flow(daemon: Daemon, readers: Readers, name: str, events: int) -> list[float]:
-    told = min(readers.counts.values())
+    expected_count = min(readers.counts.values())
     link = daemon.connect()
     took: list[float] = []
     for number in range(1, events // IN_CALL + 1):
         began = time.perf_counter()
         link.result("task.add_many", conversation=name, tasks=[{"title": f"{time.time():.6f}"}] * IN_CALL)
         took.append(time.perf_counter() - began)
-        told += IN_CALL
+        expected_count += IN_CALL
         if number % 10 == 0:  # so that the list stays short
             link.result("list.clear", conversation=name)
-            told += 1
-        need(readers.all_have(told - 10 * IN_CALL, 60), "a healthy subscriber was left behind")
-    need(readers.all_have(told, 60), "a healthy subscriber did not get every event")
+            expected_count += 1
+        need(readers.all_have(expected_count - 10 * IN_CALL, 60), "a healthy subscriber was left behind")
+    need(readers.all_have(expected_count, 60), "a healthy subscriber did not get every event")
     link.close()
     return took
 

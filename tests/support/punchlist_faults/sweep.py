@@ -1,8 +1,8 @@
-"""A fault at the Nth system call, for every N: killed there, or the call fails with EIO or ENOSPC.
+"""A fault at the Nth system call, for every N: the daemon is killed, or the call fails with EIO or ENOSPC.
 
-Each point starts from a copy of one log, runs a scenario under strace until the fault strikes, starts a sound daemon on
-what is left, and judges. SIZE is the largest N; by default every N is tried until the scenario passes unharmed. ONLY
-names one scenario.
+Each point starts from a copy of one log, runs a scenario under strace until the fault occurs, starts a daemon without
+faults on the resulting files, and judges. SIZE is the largest N; by default every N is tried until the scenario ends
+without a fault. ONLY names one scenario.
 """
 
 import re
@@ -29,17 +29,17 @@ FLUSHED = ("pwrite64", "fdatasync", "fsync", "ftruncate")
 """System calls whose failure makes the outcome of a write unknown."""
 
 KILLED = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
-"""How a killed process, or a tracer that had one, ends."""
+"""Exit codes of a killed process, and of strace if its process was killed."""
 
 MISSES = 2
-"""N in a row that strike nothing, after which a scenario has none left: strace counts for each thread by itself."""
+"""Consecutive N without a fault after which a scenario ends: strace counts calls separately for each thread."""
 
 ENDS = frozenset({0, 74, 78})
-"""How a daemon that met an error may end: by request, for an I/O error, or because its log can't be opened."""
+"""Permitted exit codes after an error: shutdown, I/O error, or a log that can't be opened."""
 
 
 class Scenario(NamedTuple):
-    """What is done until the fault strikes. Without `attached` the daemon's start belongs to it."""
+    """Actions during which the fault occurs; with `attached`, after the daemon's start, otherwise including it."""
 
     name: str
     act: Callable[[Daemon, "Talk"], None]
@@ -49,14 +49,14 @@ class Scenario(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """The Nth of these calls is hit."""
+    """A fault at the Nth call of one system call."""
 
     call: str
     kind: str
     number: int | str
 
     def injection(self) -> list[str]:
-        """As strace wants it. What is sent is traced too: the order of its lines is the proof."""
+        """Return the options of strace. They also trace sends, to show which responses follow the fault."""
         what = "signal=KILL" if self.kind == "KILL" else f"error={self.kind}"
         traced = f"trace={self.call},sendto,sendmsg"
         return ["-y", "-s", "400", "-e", traced, "-e", f"inject={self.call}:{what}:when={self.number}"]
@@ -66,11 +66,11 @@ class Fault(NamedTuple):
 
 
 class Talk:
-    """A client that makes one call after the other, and none twice.
+    """A client that makes calls in sequence without retries.
 
     Attributes:
-        kinds: The kinds of the errors.
-        is_cut: Whether a connection was lost: the daemon is gone, or about to go.
+        kinds: Kinds of the errors.
+        is_cut: Whether a connection was lost because the daemon has ended or is about to.
     """
 
     def __init__(self) -> None:
@@ -96,11 +96,13 @@ class Talk:
 
 def _calls(prefix: str, number: int) -> list[Entry]:
     entries: list[Entry] = []
-    for each in range(number):
-        key = f"{prefix}{each}"
-        params: dict[str, Any] = {"conversation": f"c{each % 2}", "key": key}
-        one = Entry("task.add", {**params, "title": key}, [key])
-        entries.append(add_many(params, [f"{key}/{part}" for part in range(3)]) if each % 3 == 1 else one)
+    for index in range(number):
+        key = f"{prefix}{index}"
+        params: dict[str, Any] = {"conversation": f"c{index % 2}", "key": key}
+        if index % 3 == 1:
+            entries.append(add_many(params, [f"{key}/{part}" for part in range(3)]))
+        else:
+            entries.append(Entry("task.add", {**params, "title": key}, [key]))
     return entries
 
 
@@ -129,11 +131,11 @@ def _shut_down(daemon: Daemon, talk: Talk) -> None:
 def _erase(daemon: Daemon, talk: Talk) -> None:
     with talk.asking():
         link = daemon.connect()
-        asked = link.call("conversation.delete", conversation="gone")["error"]["data"]
-        if asked["kind"] == "confirmation_required":
-            link.call("conversation.delete", conversation="gone", confirm=asked["token"])
-        else:  # the fault struck what the daemon does after its start
-            talk.kinds.append(asked["kind"])
+        error = link.call("conversation.delete", conversation="gone")["error"]["data"]
+        if error["kind"] == "confirmation_required":
+            link.call("conversation.delete", conversation="gone", confirm=error["token"])
+        else:  # the fault occurred in the daemon's work after its start
+            talk.kinds.append(error["kind"])
 
 
 SCENARIOS = (
@@ -148,13 +150,17 @@ SCENARIOS = (
 
 
 class Sweep:
-    """Runs points of scenarios below one directory."""
+    """Runs scenarios with faults below one directory.
+
+    Attributes:
+        unknown_outcomes: Number of points at which a client got `outcome_unknown`.
+    """
 
     def __init__(self, place: Path) -> None:
         self._place = place
         self._golden = place / "golden"
-        self.told = 0
-        # A log that was killed: a database, something written ahead, something to erase.
+        self.unknown_outcomes = 0
+        # The log of a killed daemon, with a database, a WAL, and a list to erase.
         with daemon_in(self._golden) as daemon:
             daemon.start()
             talk = Talk()
@@ -203,11 +209,11 @@ class Sweep:
             code = ended.code
         finally:
             seen = traced.read_text(errors="replace")
-            # SQLite flushes the directory too, and continues where that fails. A daemon continues without its index.
+            # SQLite ignores a failed flush of the directory, and a daemon continues without its index.
             failed = [line for line in seen.splitlines() if "(INJECTED)" in line]
-            on_a_log = any("/log." in line and f"/{INDEX[0]}" not in line for line in failed)
-            failing = scenario.attached and on_a_log and fault.call in FLUSHED and fault.kind == "EIO"
-            if failing and daemon.is_running and "SIGKILL" not in seen:
+            hit_log = any("/log." in line and f"/{INDEX[0]}" not in line for line in failed)
+            must_end = scenario.attached and hit_log and fault.call in FLUSHED and fault.kind == "EIO"
+            if must_end and daemon.is_running and "SIGKILL" not in seen:
                 with suppress(Violation):
                     code = daemon.wait(2)
             if fault.kind == "KILL" and talk.is_cut:
@@ -223,42 +229,42 @@ class Sweep:
         if "(INJECTED)" not in seen:
             return False
         need(code is None or code in ENDS, f"it ended with {code}")
-        if failing:
+        if must_end:
             need(code == 74, f"it continued after a failed write ({code})")
             need(not (acks := acks_after(seen)), f"it acknowledged after the error: {acks[:1]}")
-        self.told += "outcome_unknown" in talk.kinds
+        self.unknown_outcomes += "outcome_unknown" in talk.kinds
         return True
 
 
 def _judge(daemon: Daemon, scenario: Scenario, talk: Talk) -> None:
-    """A sound daemon starts on what is left, and everything acknowledged is there."""
-    if daemon.log.exists() and "upgrade" not in scenario.plant:  # that version only the planted program knows
-        judge.sound(daemon.log)
+    """Check that a daemon without faults starts, and that all acknowledged calls are in the log."""
+    if daemon.log.exists() and "upgrade" not in scenario.plant:  # only the planted program supports that version
+        judge.verify_log(daemon.log)
     daemon.start()
     link = daemon.connect()
     for entry in talk.journal:
         if entry.acks:
             again = link.result(entry.method, **entry.params)
-            told = (entry.acks[0].seq, entry.acks[0].version)
-            need((again["seq"], again["version"]) == told, f"{entry.key} was answered {told}, now {again}")
+            original = (entry.acks[0].seq, entry.acks[0].version)
+            need((again["seq"], again["version"]) == original, f"{entry.key} was answered {original}, now {again}")
     daemon.kill()
     if scenario.name != "erase":
         judge.compare(talk.journal, judge.stored_events(daemon.log))
 
 
 def acks_after(traced: str) -> list[str]:
-    """Return what was acknowledged after an injected error; strace writes its lines in order."""
+    """Return the acknowledgements after an injected error; strace writes its lines in order."""
     return re.findall(r'send(?:to|msg)\(.*\\"result\\":.*\\"seq\\":', traced[traced.index("(INJECTED)") :])
 
 
 def attach(daemon: Daemon, fault: Fault, traced: Path) -> "subprocess.Popen[bytes]":
-    said = daemon.directory / "strace"
-    with open(said, "wb") as file:
+    log_file = daemon.directory / "strace"
+    with open(log_file, "wb") as file:
         command = ["strace", "-f", "-p", str(daemon.pid()), "-o", str(traced), *fault.injection()]
         tracer = subprocess.Popen(command, stderr=file)
-    eventually(lambda: b"attached" in said.read_bytes() or tracer.poll() is not None, 10, "strace attaches")
-    if b"attached" not in said.read_bytes():  # a tracer that struck immediately is gone too
-        raise Unavailable(f"strace can't attach: {said.read_text().strip()}")
+    eventually(lambda: b"attached" in log_file.read_bytes() or tracer.poll() is not None, 10, "strace attaches")
+    if b"attached" not in log_file.read_bytes():  # a tracer whose fault occurred immediately has ended too
+        raise Unavailable(f"strace can't attach: {log_file.read_text().strip()}")
     return tracer
 
 
@@ -284,11 +290,11 @@ def run(options: Options) -> Figures:
         sweep = Sweep(place)
         for scenario in SCENARIOS:
             if options.only in ("", scenario.name):
-                points[f"points of: {scenario.name}"] = _run_all(sweep, scenario, options.size)
-    return {**points, "points": sum(points.values()), "told outcome_unknown": sweep.told}
+                points[f"points of: {scenario.name}"] = _run_points(sweep, scenario, options.size)
+    return {**points, "points": sum(points.values()), "told outcome_unknown": sweep.unknown_outcomes}
 
 
-def _run_all(sweep: Sweep, scenario: Scenario, largest: int) -> int:
+def _run_points(sweep: Sweep, scenario: Scenario, largest: int) -> int:
     struck = 0
     for fault in faults(1):
         missed = 0

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from punchlist_faults.crowd import percentile
-from punchlist_faults.hands import LIST, TASKS, Hand, Witness, mirrored, words
+from punchlist_faults.hands import LIST, TASKS, Hand, Witness, run_mirror, words
 from punchlist_faults.hands_calls import ClaudeHand, CliHand, QueueHand, RawHand
 from punchlist_faults.hands_files import FileHand
 from punchlist_faults.options import Figures, Options, Violation, need
@@ -32,7 +32,7 @@ def _in_file(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [(title, description, status == "completed") for _, title, description, status in truth]
 
 
-def _settled(raw: RawHand, file: FileHand, witness: Witness) -> list[tuple[Any, ...]]:
+def _wait_until_settled(raw: RawHand, file: FileHand, witness: Witness) -> list[tuple[Any, ...]]:
     """Wait until list and file agree and nothing changes; return the list."""
 
     def agree() -> bool:
@@ -49,15 +49,15 @@ def _settled(raw: RawHand, file: FileHand, witness: Witness) -> list[tuple[Any, 
 
 
 def _judge_texts(hands: list[Hand], events: list[dict[str, Any]]) -> Figures:
-    """Each text that was acknowledged or saved happened once; a file's may be reported as a conflict instead."""
+    """Check that each acknowledged or saved text is in one event; a file's may be reported as a conflict instead."""
     happened: dict[str, list[str]] = {}
     reported: set[str] = set()
-    for one in events:
-        if one["event"]["type"] == "MessageAppended":
-            reported.update(words(one["event"]))
+    for record in events:
+        if record["event"]["type"] == "MessageAppended":
+            reported.update(words(record["event"]))
             continue
-        for word in words(one["event"]):
-            happened.setdefault(word, []).append(one["actor"])
+        for word in words(record["event"]):
+            happened.setdefault(word, []).append(record["actor"])
     doubled = {word: actors for word, actors in happened.items() if len(actors) > 1}
     need(not doubled, f"happened more than once: {doubled}")
     conflicts = 0
@@ -73,47 +73,50 @@ def _judge_texts(hands: list[Hand], events: list[dict[str, Any]]) -> Figures:
 
 def _about(task: str, events: list[dict[str, Any]]) -> str:
     return "".join(
-        f"\n{one['version']} {one['actor']} {one['event']}" for one in events if one["event"].get("task") == task
+        f"\n{record['version']} {record['actor']} {record['event']}"
+        for record in events
+        if record["event"].get("task") == task
     )
 
 
 def _judge_list(truth: list[tuple[Any, ...]], events: list[dict[str, Any]], file: FileHand) -> None:
-    """The list is the fold of its events, and members that only one client edits are as that client left them."""
-    said: dict[tuple[str, str], str] = {}
-    versions = [one["version"] for one in events]
+    """Check that the list equals its replayed events, and members edited by one client alone have its last values."""
+    texts: dict[tuple[str, str], str] = {}
+    versions = [record["version"] for record in events]
     need(versions == list(range(versions[0], versions[0] + len(versions))), "an event is missing or came twice")
-    for event in (one["event"] for one in events):
+    for event in (record["event"] for record in events):
         match event["type"]:
             case "TaskAdded":
-                said |= {(event["task"]["id"], name): event["task"].get(name, "") for name in ("title", "description")}
+                texts |= {(event["task"]["id"], name): event["task"].get(name, "") for name in ("title", "description")}
             case "TaskEdited":
-                said |= {(event["task"], name): event[name] for name in ("title", "description") if name in event}
+                texts |= {(event["task"], name): event[name] for name in ("title", "description") if name in event}
             case _:
                 pass
     for task, title, description, status in truth:
-        need((said[task, "title"], said[task, "description"]) == (title, description), f"task {task} is not as written")
-        wanted = file.done_wanted.get(task)
-        need(wanted is None or wanted == (status == "completed"), f"task {task}: done {wanted} is lost")
+        written = texts[task, "title"], texts[task, "description"]
+        need(written == (title, description), f"task {task} is not as written")
+        is_done = file.done_wanted.get(task)
+        need(is_done is None or is_done == (status == "completed"), f"task {task}: done {is_done} is lost")
     need({str(number) for number in range(1, TASKS + 1)} <= {row[0] for row in truth}, "a task is gone")
 
 
 def _judge_views(truth: list[tuple[Any, ...]], hands: list[Hand]) -> None:
-    def joined(title: str, description: str) -> str:
+    def join(title: str, description: str) -> str:
         return f"{title}\n{description}" if description else title
 
     todo = ("pending", "in_progress")
-    wanted: dict[str, list[tuple[Any, ...]]] = {
+    expected: dict[str, list[tuple[Any, ...]]] = {
         "raw": truth,
         "cli": truth,
         "claude": [(task, title, status) for task, title, _, status in truth],
-        "queue": sorted((task, joined(title, more), status) for task, title, more, status in truth if status in todo),
+        "queue": sorted((task, join(title, more), status) for task, title, more, status in truth if status in todo),
         "file": _in_file(truth),
     }
     for hand in hands:
         found = [row[1:] for row in hand.tasks()] if hand.name == "file" else hand.tasks()
-        if hand.name == "queue":  # it lists tasks as they are going to run, which tests of its own hold
+        if hand.name == "queue":  # it lists tasks in the order they will run, which other tests check
             found.sort()
-        need(found == wanted[hand.name], f"{hand.name} sees another list: {set(found) ^ set(wanted[hand.name])}")
+        need(found == expected[hand.name], f"{hand.name} sees another list: {set(found) ^ set(expected[hand.name])}")
 
 
 def _times(options: Options, file: FileHand, claude: ClaudeHand, witness: Witness) -> Figures:
@@ -144,13 +147,13 @@ def run(options: Options) -> Figures:
     with running_daemon() as daemon:
         link = daemon.connect()
         link.result("task.add_many", conversation=LIST, tasks=[{"title": f"task {n + 1}"} for n in range(TASKS)])
-        with mirrored(daemon, daemon.directory / "files") as path:
+        with run_mirror(daemon, daemon.directory / "files") as path:
             witness = Witness(daemon.socket)
-            given = (seconds, daemon.socket)
-            raw = RawHand(options.random("raw"), 3 * tenth, *given)
-            claude = ClaudeHand(options.random("claude"), 3 * tenth, *given)
-            queue = QueueHand(options.random("queue"), 2 * tenth, *given)
-            cli = CliHand(options.random("cli"), tenth, *given)
+            shared = (seconds, daemon.socket)
+            raw = RawHand(options.random("raw"), 3 * tenth, *shared)
+            claude = ClaudeHand(options.random("claude"), 3 * tenth, *shared)
+            queue = QueueHand(options.random("queue"), 2 * tenth, *shared)
+            cli = CliHand(options.random("cli"), tenth, *shared)
             file = FileHand(options.random("file"), tenth, seconds, path, witness)
             hands: list[Hand] = [raw, claude, queue, cli, file]
             try:
@@ -159,7 +162,7 @@ def run(options: Options) -> Figures:
                 for hand in hands:
                     hand.join(PATIENCE_S * 4 + seconds * 10)
                     hand.check()
-                truth = _settled(raw, file, witness)
+                truth = _wait_until_settled(raw, file, witness)
                 events = list(witness.events)
                 figures = _judge_texts(hands, events)
                 _judge_list(truth, events, file)
@@ -172,7 +175,7 @@ def run(options: Options) -> Figures:
                 for hand in hands:
                     hand.end()
                 witness.close()
-    kinds = Counter(one["actor"].partition(":")[0] for one in events)
+    kinds = Counter(record["actor"].partition(":")[0] for record in events)
     return {
         "operations": sum(hand.done for hand in hands),
         "claude works": claude.way,

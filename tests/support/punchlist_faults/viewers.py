@@ -1,7 +1,7 @@
-"""Subscribers to every view, unbound and of one user, that resume over kills and end with the true list.
+"""Subscribers to every view, without and with a user, that resume over kills and must end with the daemon's list.
 
-A view may leave out what was in between. So a stream of rows or cards over a restart is right if it never goes back and
-ends with what a sound daemon shows. Events are compared one by one.
+A view may skip intermediate states. So a stream of lists, rows or cards is right if its versions never decrease and it
+ends with the daemon's state. Events are compared one by one.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ from punchlist_testing.daemon import Raw
 from punchlistd.store.port import Stored
 
 MINE, SHARED = "own8.0", "shared.0"
-"""A list of the user that `USER` is bound to, and one of nobody."""
+"""A list of `USER`, and one without a user."""
 
 USER = "ann"
 
 LATE_S = 0.2
-"""A subscriber comes back so much later at most: what it missed comes out of the log, or is told anew."""
+"""Upper limit of a subscriber's pause before it resumes, in seconds."""
 
 WATCHED = (
     ("events", None, None),
@@ -39,11 +39,11 @@ WATCHED = (
     ("board", None, None),
     ("board", None, USER),
 )
-"""A view, whose list (None: all), and the user that its subscriber is bound to."""
+"""View, list (None: all), and the subscriber's user."""
 
 
 class Viewer(Background):
-    """One subscriber, which comes back late; `judge` raises a violation that it met."""
+    """A subscriber that resumes after a pause; `judge` raises violations that it detected."""
 
     def __init__(self, path: str, random: Random, view: str, conversation: str | None, user: str | None) -> None:
         super().__init__(f"{view} of {conversation or 'all'} for {user or 'anybody'}", path, user)
@@ -67,9 +67,9 @@ class Viewer(Background):
                 self._follow(self.connect())
 
     def _follow(self, link: Raw) -> None:
-        asked = {"conversation": self._conversation, "after": self._seq, "epoch": self._epoch}
-        asked = {name: value for name, value in asked.items() if value is not None}
-        answer = link.result("event.subscribe", view=self._view, **asked)
+        params = {"conversation": self._conversation, "after": self._seq, "epoch": self._epoch}
+        params = {name: value for name, value in params.items() if value is not None}
+        answer = link.result("event.subscribe", view=self._view, **params)
         need(self._seq is None or self._view == "list" or answer["seq"] == self._seq, f"resumed at {answer}")
         self._epoch = answer["epoch"]
         self.resumed += 1
@@ -104,14 +104,14 @@ class Viewer(Background):
         self._cards[card["conversation"]] = card
 
     def judge(self, link: Raw, events: Sequence[Stored]) -> None:
-        """Wait until it has been shown the whole log, then compare it with what the daemon shows.
+        """Wait until the subscriber has received the whole log, and compare its view with the daemon's.
 
         Args:
-            link: A connection that is bound as this subscriber's is.
-            events: The whole log, to which nothing is added.
+            link: A connection with the same user.
+            events: The whole log, which must not grow.
 
         Raises:
-            Violation: it was shown something else, something twice or too little.
+            Violation: It received other events, duplicates, or too few.
         """
         eventually(lambda: self.failure or self._shows(link, events), PATIENCE_S, f"{self.name} is up to date")
         if self.failure is not None:
@@ -119,14 +119,17 @@ class Viewer(Background):
 
     def _shows(self, link: Raw, events: Sequence[Stored]) -> bool:
         if self._view == "events":
-            names = {self._conversation} if self._conversation else {one["conversation"] for one in _all_lists(link)}
-            its = [event.seq for event in events if event.conversation in names]
-            need(self._events == its[: len(self._events)], f"missed an event or got one twice: {self._events[-5:]}")
-            return self._events == its
+            if self._conversation:
+                names = {self._conversation}
+            else:
+                names = {card["conversation"] for card in _all_lists(link)}
+            seqs = [event.seq for event in events if event.conversation in names]
+            need(self._events == seqs[: len(self._events)], f"missed an event or got one twice: {self._events[-5:]}")
+            return self._events == seqs
         if self._view == "board":
-            return self._cards == {each["conversation"]: each for each in _all_lists(link)}
-        wanted = link.result("task.list", conversation=self._conversation)
-        return self._version == wanted["version"] and _plain(self._tasks) == _plain(wanted["tasks"])
+            return self._cards == {card["conversation"]: card for card in _all_lists(link)}
+        expected = link.result("task.list", conversation=self._conversation)
+        return self._version == expected["version"] and _plain(self._tasks) == _plain(expected["tasks"])
 
 
 def _plain(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

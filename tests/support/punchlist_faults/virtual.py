@@ -1,4 +1,4 @@
-"""An event loop without a clock or a system: time jumps to the next timer, and what is ready runs in a seeded order."""
+"""An event loop in virtual time: it jumps to the next timer, and runs ready tasks in a seeded order."""
 
 import asyncio
 import selectors
@@ -14,18 +14,18 @@ T = TypeVar("T")
 
 
 class Deadlock(Exception):
-    """Nothing is ready and nothing will ever be."""
+    """No task is ready and there are no timers."""
 
 
 class Endless(Exception):
-    """Something goes round in circles."""
+    """The loop exceeded `MOST_TURNS`."""
 
 
 MOST_TURNS = 100_000
 
 
 class _NoFiles(selectors.SelectSelector):
-    """Waits for nothing: the time asked for has passed at once."""
+    """A selector without files: a timeout advances the virtual time immediately."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _NoFiles(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop whose time is its own. `on_turn` is called before each turn, when nothing runs."""
+    """An event loop in virtual time. `on_turn` is called before each iteration."""
 
     def __init__(self, random: Random) -> None:
         self._files = _NoFiles()
@@ -54,10 +54,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _run_once(self) -> None:
         self.turns += 1
         if self.turns > MOST_TURNS:
-            self.turns = 0  # for what is left to be cancelled
+            self.turns = 0  # so that the remaining tasks can be cancelled
             raise Endless
         self.on_turn()
-        # Tasks that wake at the same time may go on in any order; a callback keeps its place.
+        # Tasks that wake at the same time may continue in any order; a callback keeps its place.
         ready = cast("deque[Any]", self._ready)  # pyright: ignore[reportAttributeAccessIssue]
         places = [place for place, handle in enumerate(ready) if _is_wakeup(handle)]
         order = self.random.sample(places, len(places))
@@ -72,7 +72,7 @@ def _is_wakeup(handle: Any) -> bool:
 
 
 def run(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:
-    """Run to the end; whatever is left over is cancelled. Meanwhile every clock is the loop's, and chance is seeded."""
+    """Run a coroutine with virtual clocks and seeded randomness, then cancel the remaining tasks."""
     began_ns = 1_700_000_000_000_000_000
     try:
         with (
@@ -85,11 +85,11 @@ def run(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-        loop.run_until_complete(_ended(left))
+        loop.run_until_complete(_wait_for_end(left))
         loop.close()
 
 
-async def _ended(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+async def _wait_for_end(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -1,4 +1,4 @@
-"""An agent host with its sessions: `punch agent mcp` and the hooks as processes, and a server over HTTP in this one."""
+"""Sessions of an agent host: MCP servers and hooks as child processes, and an MCP server over HTTP in this process."""
 
 import json
 import os
@@ -19,10 +19,10 @@ HOST = "claude-code"
 
 
 def environment(session: str | None = None, **more: str) -> dict[str, str]:
-    """The environment of a host's session; None: of a host that says nothing of its sessions."""
+    """Return the environment of a host's session; None: of a host that doesn't identify its sessions."""
     own = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session is not None else {}
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "PUNCHLIST"))}
-    return {**bare, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one), **own, **more}
+    return {**bare, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **own, **more}
 
 
 def command(daemon: Spawned, *words: str) -> list[str]:
@@ -31,7 +31,10 @@ def command(daemon: Spawned, *words: str) -> list[str]:
 
 
 def run_hook(daemon: Spawned, session: str, directory: str | None = None, **members: Any) -> str:
-    """What `punch agent prime --hook` prints for an event of a session on the list `work`, or in a directory."""
+    """Run `punch agent prime --hook` for an event of a session and return its output.
+
+    With a directory it runs there, otherwise on the list `work`.
+    """
     env = environment(session, **({} if directory else {"PUNCHLIST_CONVERSATION": "work"}))
     ran = subprocess.run(
         command(daemon, "agent", "prime", "--hook"),
@@ -48,7 +51,7 @@ def run_hook(daemon: Spawned, session: str, directory: str | None = None, **memb
 
 @asynccontextmanager
 async def mcp_over_http(built: Any, grants: Any = None, places: Any = None, **limits: Any) -> AsyncGenerator[int]:
-    """Serve a server of ours in this process, on the port that is given out."""
+    """Serve an MCP server in this process; yield its port."""
     http_app: Any = import_module("punchlist_apps.mcp.serve").build_http_app
     sockets = open_loopback_sockets(0)
     port = sockets[0].getsockname()[1]

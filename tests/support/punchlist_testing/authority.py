@@ -1,4 +1,4 @@
-"""Certificates for tests, made by openssl: an authority of our own, and what it signs."""
+"""A certificate authority for tests, run with openssl."""
 
 import subprocess
 from pathlib import Path
@@ -9,10 +9,9 @@ needs_openssl = needs("openssl")
 
 
 class Authority:
-    """An authority with its key and certificate in a directory."""
+    """A certificate authority whose key and certificate are files in `directory`."""
 
     def __init__(self, directory: Path) -> None:
-        """Made at once."""
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self.certificate = directory / "ca.pem"
@@ -21,15 +20,15 @@ class Authority:
         _openssl("req", "-x509", *_NEW, self._key, "-out", self.certificate, "-days", "30", *subject)
 
     def sign(self, name: str, host: str, *, days: int = 30) -> tuple[Path, Path]:
-        """A certificate for a host's name or address, and its key; with negative days it has expired."""
-        key, asked, signed = (self._directory / f"{name}.{end}" for end in ("key", "csr", "pem"))
+        """Issue a certificate for a host name or address; return it with its key. Negative `days`: already expired."""
+        key, request, certificate = (self._directory / f"{name}.{end}" for end in ("key", "csr", "pem"))
         kind = "IP" if host.replace(".", "").isdigit() else "DNS"
         extensions = self._directory / f"{name}.ext"
         extensions.write_text(f"subjectAltName={kind}:{host}\nextendedKeyUsage=serverAuth,clientAuth\n")
-        _openssl("req", *_NEW, key, "-out", asked, "-subj", f"/CN={name}")
-        by = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial", "-extfile", extensions)
-        _openssl("x509", "-req", "-in", asked, "-out", signed, "-days", str(days), *by)
-        return signed, key
+        _openssl("req", *_NEW, key, "-out", request, "-subj", f"/CN={name}")
+        issuer = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial", "-extfile", extensions)
+        _openssl("x509", "-req", "-in", request, "-out", certificate, "-days", str(days), *issuer)
+        return certificate, key
 
 
 _NEW = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout")

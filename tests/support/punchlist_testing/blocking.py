@@ -1,4 +1,4 @@
-"""What tests of the blocking client wait for, in threads beside a daemon of this process."""
+"""Conditions that tests of the blocking client wait for, in threads of the daemon's process."""
 
 import gc
 import time
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from punchlistd.net.connection import Connection
 
 PATIENCE_S = 30.0
-"""How long a test waits for anything, in seconds."""
+"""Timeout of `eventually`, in seconds."""
 
 
 def waits() -> bool:
-    """Whether a call waits in the daemon, which runs in this process."""
-    return any(len(one.waiting) for one in gc.get_objects() if type(one) is Connection)
+    """Return whether a call waits in the daemon, which must run in this process."""
+    return any(len(item.waiting) for item in gc.get_objects() if type(item) is Connection)
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether a condition comes to hold; each look at it is a call of its own."""
+    """Return whether a condition becomes true in time. Polls without a pause: the condition makes a call."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""Clients that go on through restarts: each call is repeated with its key until it is answered."""
+"""Clients that continue through restarts: each call is retried with its idempotency key until it gets a response."""
 
 import contextlib
 import threading
@@ -11,12 +11,12 @@ PAUSE_S = 0.005
 
 
 class Callers:
-    """Threads that add tasks as fast as they are answered, until the end of a `with`.
+    """Threads that add tasks in a closed loop until the end of a `with` block.
 
     Attributes:
-        acknowledged: title → id of the task, for each call that was answered with a result.
-        slowest_s: the longest time from a call to its answer, repetitions included.
-        failed: what went wrong in a way that no repetition puts right.
+        acknowledged: Title -> id of each acknowledged task.
+        slowest_s: Longest time from a call to its response, including retries.
+        failed: Errors that a retry can't fix.
     """
 
     def __init__(self, socket: str, conversation: str, count: int) -> None:
@@ -39,10 +39,10 @@ class Callers:
             thread.join()
 
     def wait_for(self, more: int) -> None:
-        """Wait until so many more calls have been answered."""
-        wanted = len(self.acknowledged) + more
+        """Wait until `more` further calls are acknowledged."""
+        target = len(self.acknowledged) + more
         deadline = time.monotonic() + GIVE_UP_S
-        while len(self.acknowledged) < wanted and not self.failed:
+        while len(self.acknowledged) < target and not self.failed:
             assert time.monotonic() < deadline, "the callers get no answers"
             time.sleep(PAUSE_S)
 
@@ -63,7 +63,7 @@ class Callers:
             client.close()
 
     def _attempt(self, client: Raw | None, title: str) -> Raw | None:
-        """Call once; the connection if it can be used again."""
+        """Make one attempt; return the connection if it can be reused."""
         try:
             client = client or Raw(self._socket)
             answer = client.call("task.add", conversation=self._conversation, title=title, key=title)
@@ -80,12 +80,12 @@ class Callers:
         return client
 
     def lost(self) -> list[str]:
-        """What of the acknowledged is not there exactly once with the id that was told, and what is there twice."""
+        """Return the titles of acknowledged tasks that are missing or have another id, and of duplicate tasks."""
         client = Raw(self._socket)
         tasks = client.result("task.list", conversation=self._conversation)["tasks"]
         client.close()
-        found: dict[str, list[str]] = {}
+        stored: dict[str, list[str]] = {}
         for task in tasks:
-            found.setdefault(task["title"], []).append(task["id"])
-        twice = [title for title, ids in found.items() if len(ids) > 1]
-        return twice + [title for title, id in self.acknowledged.items() if found.get(title) != [id]]
+            stored.setdefault(task["title"], []).append(task["id"])
+        duplicates = [title for title, ids in stored.items() if len(ids) > 1]
+        return duplicates + [title for title, id in self.acknowledged.items() if stored.get(title) != [id]]

@@ -1,4 +1,4 @@
-"""Calls as the router takes them, without a connection."""
+"""Converts the params of calls like the router, without a connection."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from punchlist_schemas.params import Params
 from punchlistd.net import jsonrpc
 
 
-def typed_params(method: Method, params: dict[str, Any] | list[Any]) -> Params | Rejection:
-    """The typed params of a call, or why they are refused."""
+def parse_params(method: Method, params: dict[str, Any] | list[Any]) -> Params | Rejection:
+    """Return the typed params of a call, or a rejection."""
     try:
         return msgspec.convert(params, method.params)
     except msgspec.ValidationError as error:

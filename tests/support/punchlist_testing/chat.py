@@ -1,4 +1,4 @@
-"""A person who talks to a list, and the log as the witness of what is answered."""
+"""Chat turns for tests, their scenarios, and a check of each answer against the log."""
 
 import json
 import uuid
@@ -17,16 +17,16 @@ PATIENCE_S = 30
 
 
 class Talk:
-    """A thread and who works on it."""
+    """A chat thread and its worker; `turn` is the id of the last turn."""
 
     def __init__(self, thread: Thread, worker: Worker) -> None:
         self.thread = thread
         self.worker = worker
         self.turn = ""
 
-    async def say(self, text: str, **given: Any) -> dict[str, Any]:
+    async def say(self, text: str, **options: Any) -> dict[str, Any]:
         with anyio.fail_after(PATIENCE_S):
-            self.turn = await self.thread.send(text, **given)
+            self.turn = await self.thread.send(text, **options)
             return await self.worker.answer(self.thread, self.turn)
 
     async def told(self, text: str) -> str:
@@ -41,7 +41,7 @@ class Talk:
         return [(call["tool"], call.get("arguments", {})) for step in steps for call in step["calls"]]
 
     async def check(self, turn: str) -> dict[str, Any]:
-        """See that an answer is proved by the log: each receipt is an event of the list with its key, and all are."""
+        """Check that an answer's receipts are exactly the events that its calls appended; return the answer."""
         answer = await self.thread.find_answer(turn)
         assert answer is not None
         written = await self.thread.load_records(turn)
@@ -50,33 +50,34 @@ class Talk:
             if id.startswith("c"):
                 seqs |= {event.seq for event in await self.thread.tasks.find(self.thread.call_key(turn, id))}
         for receipt in answer.get("receipts", ()):
-            found = await self.thread.tasks.find(receipt["key"])
+            events = await self.thread.tasks.find(receipt["key"])
             assert receipt["key"].startswith(f"{turn}/")
-            assert receipt["seq"] in {event.seq for event in found}, receipt
+            assert receipt["seq"] in {event.seq for event in events}, receipt
         assert {receipt["seq"] for receipt in answer.get("receipts", ())} == seqs
         return answer
 
 
-SAID = ("hello, how are you?", "add eggs; flour", "complete task 2", "what is left?", "delete task 1", "yes")
-"""A session that shows what a model may do: talk, call tools, claim what is not so, and ask for what is destroyed."""
+MESSAGES = ("hello, how are you?", "add eggs; flour", "complete task 2", "what is left?", "delete task 1", "yes")
+"""User messages of the documented session: the model talks, calls tools, makes a false claim, and deletes a task."""
 
 PAGE = Path(__file__).parents[3] / "docs/chat.md"
 
 
-def with_a_lie(messages: list[dict[str, Any]]) -> Says:
-    """A model of that session: it is honest but for what is left."""
+def mostly_honest(messages: list[dict[str, Any]]) -> Says:
+    """Return the model's output in the documented session: false for "what is left?", else honest."""
     return "You have 7 tasks." if last_user(messages) == "what is left?" else honest(messages)
 
 
-async def transcript(talk: Talk) -> str:
-    """That session as it is written down: calls, results of tools, events of the log, words, and what is answered."""
+async def record_transcript(talk: Talk) -> str:
+    """Run the documented session; return its transcript: calls, tool results, events, model text and answers."""
     lines: list[str] = []
-    for text in SAID:
+    for text in MESSAGES:
         answer = await talk.say(text)
         written = await talk.thread.load_records(talk.turn)
         words = answer.get("model_text") or (answer["text"] if answer["source"] == "model" else "")
-        spoken = [f"  model  {words}"] if words else []
-        lines += [f"› {text}", *(spoken if answer.get("untrue") else ())]
+        model_text = [f"  model  {words}"] if words else []
+        # After a false claim the rules answer instead, so the model's text comes before their calls.
+        lines += [f"› {text}", *(model_text if answer.get("untrue") else ())]
         for step in (written[id] for id in sorted(written) if id.startswith("s")):
             for at, call in enumerate(step["calls"], start=1):
                 who = "rules" if step["source"] == "rules" else "yes" if step["source"] == "answer" else "model"
@@ -84,26 +85,28 @@ async def transcript(talk: Talk) -> str:
                 done = written[f"c1.{at}"]
                 lines.append(f"  tool   {done['text']}")
                 lines += [
-                    f"  log    {one['type']} #{one['task']}" for one in done.get("changes", ()) if one.get("task")
+                    f"  log    {change['type']} #{change['task']}"
+                    for change in done.get("changes", ())
+                    if change.get("task")
                 ]
-        lines += () if answer.get("untrue") else spoken
+        lines += () if answer.get("untrue") else model_text
         lines += [f"  note   {note}" for note in answer.get("notes", ())]
         lines += [f"  answer {line}" for line in answer["text"].splitlines()]
         lines += [f"  mark   {answer['mark']}"] if "mark" in answer else []
     return "\n".join([*lines, ""])
 
 
-def shown_transcript() -> str:
-    """The session as docs/chat.md shows it."""
+def read_documented_transcript() -> str:
+    """Return the transcript in docs/chat.md."""
     return PAGE.read_text("utf-8").partition("```text\n")[2].partition("```")[0]
 
 
-class Died(BaseException):
-    """What kills a turn."""
+class TurnKilled(BaseException):
+    """Raised inside a turn to end it like a crash."""
 
 
-class Deadly(Live):
-    """Lets the first turn that comes to a point die there."""
+class TurnKiller(Live):
+    """Kills the first turn that emits the event `point`."""
 
     def __init__(self, point: str) -> None:
         super().__init__()
@@ -111,25 +114,32 @@ class Deadly(Live):
         self.has_killed = False
 
     def start(self, turn: str) -> Publish:
-        """What the turn says its events to, until it dies."""
+        """Return the turn's event callback, which raises at the chosen point."""
         tell = super().start(turn)
 
         def dying(name: str, data: dict[str, Any]) -> None:
             tell(name, data)
             if name == self.point and not self.has_killed:
                 self.has_killed = True
-                raise Died(name)
+                raise TurnKilled(name)
 
         return dying
 
 
 POINTS = ("turn.started", "model", "step", "tool.started", "tool", "tool.completed", "answer", "message")
-"""Where a turn may die: behind the person's message, the model's answer, the calls as they are written down, before a
-call and behind it, behind its receipt, before the answer is written and behind it."""
+"""Events at which a turn can be killed: after the user's message, the model's output and the recorded calls; before a
+call, after it and after its receipt; before and after the answer is written."""
 
 
 class Scenario(NamedTuple):
-    """What is said to a list of two tasks, and what has to come of it."""
+    """A message to a list of two tasks, and its expected effects.
+
+    Attributes:
+        before: Message sent first; "" for none.
+        text: The message.
+        answer: Expected answer to it.
+        after: Expected titles of the open tasks.
+    """
 
     name: str
     before: str
@@ -149,7 +159,7 @@ SCENARIOS = (
 
 
 async def prepared(client: AsyncClient, scenario: Scenario) -> Talk:
-    """A thread of its own about a list of its own, up to what is said in the scenario."""
+    """Create a thread and a list, and send the messages that come before the scenario's."""
     thread = await Thread.open(client, f"plan-{uuid.uuid4().hex}")
     await thread.tasks.add_many(["milk", "bread"])
     talk = Talk(thread, Worker())

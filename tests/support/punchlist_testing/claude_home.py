@@ -1,4 +1,4 @@
-"""A configuration directory as Claude Code 2.1.197 leaves it: tasks, transcripts and teams."""
+"""A configuration directory in the format of Claude Code 2.1.197: tasks, transcripts and teams."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class ClaudeHome:
-    """Writes what Claude Code writes, as it does: files are opened and overwritten in place.
+    """Writes files like Claude Code, which overwrites them in place.
 
     Args:
-        root: The configuration directory.
+        root: Configuration directory.
     """
 
     def __init__(self, root: Path) -> None:
@@ -17,7 +17,7 @@ class ClaudeHome:
         self.tasks = root / "tasks"
 
     def session(self, session: str, cwd: Path) -> None:
-        """A transcript: its first lines say nothing of a directory."""
+        """Write a transcript; its first line has no working directory."""
         folder = self.root / "projects" / str(cwd).replace("/", "-")
         folder.mkdir(parents=True, exist_ok=True)
         lines = [
@@ -41,13 +41,13 @@ class ClaudeHome:
         (place / f"{number}.json").write_text(json.dumps(task, indent=2))
 
     def reset(self, folder: str) -> None:
-        """What Claude Code does with a list that is finished: the files go, the highest number stays."""
+        """Reset a finished list like Claude Code: remove its tasks and keep the highest number."""
         files = list((self.tasks / folder).glob("*.json"))
         (self.tasks / folder / ".highwatermark").write_text(str(max(int(path.stem) for path in files)))
         for path in files:
             path.unlink()
 
     def everything(self) -> dict[str, tuple[bytes, int]]:
-        """All bytes below the tasks' directory, and when each file was changed."""
-        found = (path for path in sorted(self.root.rglob("*")) if path.is_file())
-        return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+        """Return content and modification time, in nanoseconds, of each file in the configuration directory."""
+        files = (path for path in sorted(self.root.rglob("*")) if path.is_file())
+        return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}

@@ -1,4 +1,4 @@
-"""Real daemons for tests: in this process, or in one of their own that can be killed."""
+"""Daemons for tests, in this process or in a child process that can be killed."""
 
 import os
 import signal
@@ -24,17 +24,16 @@ MAY_BLOCK = {
     "punchlistd/net/listener.py": {"open_private_directory", "__init__", "is_in_place", "close"},
     "punchlistd/store/sqlite.py": {"append_now"},
 }
-"""Calls on local directory entries, and commits while the disk is quick: file → functions."""
+"""File -> functions that may block the event loop: they touch local directory entries, or commit to a fast disk."""
 
 READY_S = 20.0
-"""How long a daemon may take to start before a test gives up, in seconds."""
+"""Timeout for a daemon's start or end, in seconds."""
 
 
 class Running:
-    """A daemon in this process."""
+    """A running daemon in this process."""
 
     def __init__(self, app: App) -> None:
-        """`app` must be running."""
         self.app = app
         self.socket = app.settings.socket
         self.data_dir = app.settings.data_dir
@@ -42,7 +41,7 @@ class Running:
 
 @contextmanager
 def guarded_loop() -> Generator[None]:
-    """File, socket, sleep and SQLite calls of the daemon on the event loop raise `BlockingError`."""
+    """Make file, socket, sleep and SQLite calls of the daemon on the event loop raise `BlockingError`."""
     with blockbuster_ctx("punchlistd") as guard:
         for function in guard.functions.values():
             for file, names in MAY_BLOCK.items():
@@ -52,12 +51,14 @@ def guarded_loop() -> Generator[None]:
 
 @asynccontextmanager
 async def running_daemon(directory: Path, **settings: Any) -> AsyncGenerator[Running]:
-    """A daemon in this process, with everything it keeps below `directory`; blocking calls on its loop raise.
+    """Run a daemon in this process with its files below `directory`; blocking calls on its loop raise.
 
-    It sets no space aside unless it is told to: that is a third of the work of a start, and most tests start one.
+    `reserve_bytes` is 0 by default: reserving disk space is a third of the work of a start.
     """
-    chosen = Settings(socket=str(directory / "run" / "daemon.sock"), data_dir=str(directory / "data"), reserve_bytes=0)
-    app = App(msgspec.structs.replace(chosen, **settings))
+    defaults = Settings(
+        socket=str(directory / "run" / "daemon.sock"), data_dir=str(directory / "data"), reserve_bytes=0
+    )
+    app = App(msgspec.structs.replace(defaults, **settings))
     with guarded_loop():
         async with anyio.create_task_group() as group:
             group.start_soon(app.run, False)
@@ -70,7 +71,16 @@ async def running_daemon(directory: Path, **settings: Any) -> AsyncGenerator[Run
 
 
 class Spawned:
-    """A daemon in a process of its own."""
+    """A daemon in a child process, not started yet.
+
+    Args:
+        directory: Parent of its socket and data.
+        arguments: Further arguments of the daemon.
+        env: Further environment variables.
+        measured: Whether to measure its coverage if this process is measured. Its start then takes twice as long, and
+            only a daemon that isn't killed writes its data.
+        program: Arguments of the interpreter that run a daemon.
+    """
 
     def __init__(
         self,
@@ -80,16 +90,6 @@ class Spawned:
         measured: bool = False,
         program: Sequence[str] = ("-m", "punchlistd"),
     ) -> None:
-        """Not started yet; everything it keeps is below `directory`.
-
-        Args:
-            directory: Where its socket and data are.
-            arguments: Further arguments of the daemon.
-            env: What its environment has besides ours.
-            measured: Whether its coverage is measured where ours is. A start takes twice as long then, for nothing if
-                it is killed: only one that ends by itself says which lines ran.
-            program: Words for the interpreter that run a daemon.
-        """
         self.directory = directory
         self.socket = str(directory / "run" / "daemon.sock")
         self.data_dir = str(directory / "data")
@@ -100,7 +100,11 @@ class Spawned:
         self._program = program
 
     def start(self) -> None:
-        """Start it and wait until it serves."""
+        """Start the daemon and wait until it is ready.
+
+        Raises:
+            RuntimeError: It ended; the message contains its log.
+        """
         read, write = os.pipe()
         command = [sys.executable, *self._program, "--socket", self.socket, "--data-dir", self.data_dir]
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -124,14 +128,15 @@ class Spawned:
                 raise RuntimeError(f"the daemon did not start: {self.log()}")
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """Send SIGKILL and wait for the end."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(READY_S)
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
-        process = self.process  # whoever stops it in a thread may start the next one meanwhile
+        """Send SIGTERM and return the exit code."""
+        # Read it once: another thread may start the next process while this one waits.
+        process = self.process
         assert process is not None, "start it first"
         process.send_signal(signal.SIGTERM)
         return process.wait(READY_S)
@@ -148,7 +153,7 @@ class Spawned:
 def spawned_daemon(
     directory: Path, *arguments: str, env: dict[str, str] | None = None, measured: bool = False
 ) -> Generator[Spawned]:
-    """A daemon in a process of its own, killed at the end whatever happens; the arguments are those of `Spawned`."""
+    """Run a daemon in a child process and kill it at the end of the block; takes the arguments of `Spawned`."""
     daemon = Spawned(directory, *arguments, env=env, measured=measured)
     daemon.start()
     try:
@@ -158,7 +163,7 @@ def spawned_daemon(
 
 
 class Raw:
-    """A hand-made client of a few lines: what any language can do."""
+    """A minimal blocking client."""
 
     def __init__(self, path: str) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -172,19 +177,19 @@ class Raw:
         self._next = 0
 
     def send(self, method: str, params: Any = None, *, id: Any = 0) -> None:
-        """Send a request; id None makes it a notification."""
+        """Send a request, or a notification if `id` is None."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params or {}}
         if id is not None:
             message["id"] = id
         self.sock.sendall(msgspec.json.encode(message) + b"\n")
 
     def receive(self) -> Any:
-        """The next message, decoded; None at the end of the stream, also where a kill of the daemon cut one off."""
+        """Return the next message, or None at the end of the stream, which may cut off a message."""
         line = self._file.readline()
         return msgspec.json.decode(line) if line.endswith(b"\n") else None
 
     def call(self, method: str, **params: Any) -> Any:
-        """Send a request and return the whole answer to it; pushes before it are thrown away."""
+        """Send a request and return the whole response; discard pushes before it."""
         self._next += 1
         self.send(method, params, id=self._next)
         while (message := self.receive()) is not None:
@@ -193,7 +198,6 @@ class Raw:
         raise EOFError("the daemon closed the connection")
 
     def result(self, method: str, **params: Any) -> Any:
-        """Send a request and return its result."""
         answer = self.call(method, **params)
         assert "result" in answer, answer
         return answer["result"]

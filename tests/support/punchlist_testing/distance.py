@@ -1,4 +1,4 @@
-"""Distance: a way to a server on which everything takes a while."""
+"""A TCP proxy that adds latency."""
 
 import asyncio
 import contextlib
@@ -7,12 +7,12 @@ import threading
 
 
 class Distance(threading.Thread):
-    """A way to a server that holds everything back for a while, each way.
+    """A proxy on loopback that delays all bytes to and from a NATS server.
 
     Args:
-        host: where it leads.
-        port: the same.
-        milliseconds: how long.
+        host: Address of the server.
+        port: Port of the server.
+        milliseconds: Delay in each direction.
     """
 
     def __init__(self, host: str, port: int, milliseconds: float) -> None:
@@ -23,12 +23,11 @@ class Distance(threading.Thread):
         self.url = f"nats://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def run(self) -> None:
-        """Pass everything on, later."""
         with contextlib.suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
 
     def end(self) -> None:
-        """Pass nothing on any more."""
+        """Close all connections and wait for the end of the thread."""
         self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(self._loop)])
         self.join()
 
@@ -40,12 +39,12 @@ class Distance(threading.Thread):
     async def _carry(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         far, there = await asyncio.open_connection(*self._to)
         try:
-            await asyncio.gather(self._later(near, there), self._later(far, back))
+            await asyncio.gather(self._forward(near, there), self._forward(far, back))
         finally:
             there.transport.abort()
             back.transport.abort()
 
-    async def _later(self, source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+    async def _forward(self, source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
         waiting: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
 
         async def write() -> None:

@@ -1,4 +1,4 @@
-"""Driving the domain without a daemon: a recorder of one conversation, and random commands and events."""
+"""Runs the domain without a daemon: a recorder of one conversation, and random commands and events."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -50,7 +50,7 @@ HOSTILE_TITLES = (
 
 
 def replay(conversation: str, facts: Iterable[Fact]) -> State:
-    """The state that the facts of a conversation give, from its beginning."""
+    """Return the state of a conversation after all its facts."""
     state = initial_state(conversation)
     for fact in facts:
         evolve(state, fact.event, fact.seq, fact.version, fact.at)
@@ -58,14 +58,19 @@ def replay(conversation: str, facts: Iterable[Fact]) -> State:
 
 
 class Group(NamedTuple):
-    """The facts of one call. `undoes` are the versions of the first events of the calls that it took back."""
+    """The facts of one call. `undoes` has the version of the first event of each call that it undid."""
 
     facts: tuple[Fact, ...]
     undoes: tuple[int, ...] = ()
 
 
 class Recorder:
-    """One conversation in memory: decides, evolves, and keeps what happened."""
+    """One conversation in memory: decides on calls, applies the events and keeps them.
+
+    Attributes:
+        at: Current time, in milliseconds.
+        present: Agents that are connected.
+    """
 
     def __init__(self) -> None:
         self.state = initial_state(CONVERSATION)
@@ -73,29 +78,27 @@ class Recorder:
         self.at = 1_000
         self.seq = 0
         self.present: frozenset[str] = frozenset()
-        """The agents that are there."""
 
     @property
     def facts(self) -> list[Fact]:
         return [fact for group in self.history for fact in group.facts]
 
     def decide(self, params: p.Mutation, actor: str = "me", user: str | None = None) -> Decision | Rejection:
-        taken_back = self.taken_back(params) if isinstance(params, p.ListUndo) else None
-        fresh = f"m{self.seq}"
+        undo = self.decide_undo(params) if isinstance(params, p.ListUndo) else None
         command = Command(
             params=params,
             at=self.at,
             actor=actor,
             user=user,
-            message_id=fresh,
-            decided=taken_back,
+            message_id=f"m{self.seq}",
+            decided=undo,
             session=isinstance(params, p.TaskClaim) and params.owner in self.present,
         )
         *_, decision = decide(self.state, command)
         return decision
 
-    def looked_back(self, of: str | Aim | None = None, depth: int | None = None) -> Lookback:
-        """What an undo has to know of all that happened."""
+    def look_back(self, of: str | Aim | None = None, depth: int | None = None) -> Lookback:
+        """Return the undo information about the whole history."""
         aim = of if isinstance(of, Aim) else Aim(None if of is None else frozenset((of,)))
         past = Lookback(CONVERSATION, aim, depth)
         for group in self.history:
@@ -103,12 +106,12 @@ class Recorder:
                 past.follow(fact, begins=fact is group.facts[0], undoes=group.undoes)
         return past
 
-    def taken_back(self, params: p.ListUndo, depth: int | None = None) -> Decision | Rejection | None:
-        *_, decision = undo_calls(self.looked_back(build_aim(params), depth), params, self.at)
+    def decide_undo(self, params: p.ListUndo, depth: int | None = None) -> Decision | Rejection | None:
+        *_, decision = undo_calls(self.look_back(build_aim(params), depth), params, self.at)
         return decision
 
     def call(self, params: p.Mutation, actor: str = "me") -> Decision | Rejection:
-        """Make a call: what follows has happened when this returns."""
+        """Make a call and apply its events and their follow-ups."""
         self.at += 7
         decision = self.decide(params, actor)
         if isinstance(decision, Decision):
@@ -123,14 +126,15 @@ class Recorder:
         actor: str = "me",
         params: p.Mutation | None = None,
     ) -> tuple[e.AnyEvent, ...]:
-        """Let events happen as one group, and then those that follow if `params` gave them; all of them."""
+        """Apply events as one group, followed by their follow-ups if `params` is the call; return all events."""
         facts: list[Fact] = []
 
-        def following() -> Iterator[e.AnyEvent]:
+        def follow_ups() -> Iterator[e.AnyEvent]:
             if params is not None:
                 yield from follow_up(self.state, params, cast(Sequence[e.KnownEvent], events), lambda _: self.present)
 
-        for event in chain(events, following()):
+        # Follow-ups are computed lazily, from the state after `events`.
+        for event in chain(events, follow_ups()):
             self.seq += 1
             facts.append(Fact(self.seq, self.state.version + 1, self.at, actor, event))
             evolve(self.state, event, self.seq, self.state.version + 1, self.at)
@@ -139,7 +143,7 @@ class Recorder:
         return tuple(fact.event for fact in facts)
 
     def do(self, params: p.Mutation, actor: str = "me") -> Decision:
-        """Make a call that is not refused."""
+        """Make a call that must be accepted."""
         decision = self.call(params, actor)
         assert isinstance(decision, Decision), decision
         return decision
@@ -158,15 +162,15 @@ class Recorder:
         return [task.id for task in self.state.ordered()]
 
 
-def tell(state: State) -> list[dict[str, Any]]:
-    """The list without the stamps that every change moves on."""
+def strip_stamps(state: State) -> list[dict[str, Any]]:
+    """Return the tasks without the version and times that every change updates."""
     stamps = {"version", "updated_at", "status_changed_at"}
     names = [name for name in Task.__struct_fields__ if name not in stamps]
     return [{name: getattr(task, name) for name in names} for task in state.ordered()]
 
 
 def check_invariants(state: State) -> None:
-    """What holds in every state, recounted the slow way."""
+    """Check a state's counts and indexes against values computed from its tasks."""
     tasks = state.tasks
     counts = state.counts()
     for status in STATUSES:
@@ -184,8 +188,8 @@ def check_invariants(state: State) -> None:
     assert [task.id for task in state.ordered()] == order
     places = {name: place for place, name in enumerate(order)}
 
-    def first(found: list[Task]) -> Task | None:
-        return min(found, key=lambda task: (-PRIORITIES.index(task.priority), places[task.id]), default=None)
+    def first(candidates: list[Task]) -> Task | None:
+        return min(candidates, key=lambda task: (-PRIORITIES.index(task.priority), places[task.id]), default=None)
 
     assert state.next_ready() == first(ready)
     for owner in ("", *{task.owner for task in ready}):
@@ -199,19 +203,19 @@ def check_invariants(state: State) -> None:
         assert set(state.children(name)) == {other.id for other in tasks.values() if other.parent == name}
         assert all(name in tasks[blocker].blocks for blocker in task.blocked_by)
         assert all(name in tasks[dependent].blocked_by for dependent in task.blocks)
-        still = tuple(blocker for blocker in task.blocked_by if tasks[blocker].status != "completed")
-        assert task.open_blockers == still
+        open_blockers = tuple(blocker for blocker in task.blocked_by if tasks[blocker].status != "completed")
+        assert task.open_blockers == open_blockers
         children = [other for other in tasks.values() if other.parent == name and name not in other.open_blockers]
         open_children = [other for other in children if other.status not in FINISHED]
         assert set(map(attrgetter("id"), state.open_children(name))) == {other.id for other in open_children}
         assert state.open_count(name) == len(open_children)
         assert state.failed_children(name) == sum(other.status == "failed" for other in children)
         assert (name in state.ready) <= (not open_children)
-    for is_wanted, names in ((True, state.ended_headings), (False, state.ended_parents)):
+    for headings, names in ((True, state.ended_headings), (False, state.ended_parents)):
         assert set(names) == {
             name
             for name, task in tasks.items()
-            if is_heading(task.metadata) is is_wanted and (is_wanted or name in state.families) and _ended(state, task)
+            if is_heading(task.metadata) is headings and (headings or name in state.families) and _is_due(state, task)
         }
     assert set(state.ranks) <= set(tasks)
     _check_owners(state)
@@ -222,38 +226,38 @@ def _check_owners(state: State) -> None:
     assert set(state.running) == {name for name, task in tasks.items() if task.status == "in_progress"}
     assert set(state.claims) | set(state.offered) <= set(state.running)
     assert not set(state.claims) & set(state.offered)
-    kept = [task for task in tasks.values() if task.owner and task.status == "pending"]
-    owners = {task.owner for task in kept}
-    for_owner = {owner: {task.id for task in kept if task.owner == owner} for owner in owners}
-    assert {owner: set(names) for owner, names in state.reserved.items()} == for_owner
+    reserved = [task for task in tasks.values() if task.owner and task.status == "pending"]
+    owners = {task.owner for task in reserved}
+    by_owner = {owner: {task.id for task in reserved if task.owner == owner} for owner in owners}
+    assert {owner: set(names) for owner, names in state.reserved.items()} == by_owner
 
 
 def _is_ready(state: State, task: Task) -> bool:
-    held = task.parent is not None and state.tasks[task.parent].status in HELD
-    if task.status != "pending" or task.open_blockers or held or task.not_before is not None:
+    is_held = task.parent is not None and state.tasks[task.parent].status in HELD
+    if task.status != "pending" or task.open_blockers or is_held or task.not_before is not None:
         return False
     return not is_heading(task.metadata) and not state.open_children(task.id)
 
 
-def _ended(state: State, task: Task) -> bool:
-    """Whether a parent is still open though its children are finished, or failed though none of them has."""
+def _is_due(state: State, task: Task) -> bool:
+    """Return whether a parent is open although its children are finished, or failed although none of them is."""
     if state.open_children(task.id) or task.open_blockers or task.waits_for is not None or is_sent_back(task):
         return False
     return task.status not in FINISHED or (task.status == "failed" and not state.failed_children(task.id))
 
 
 def check_parents(state: State) -> None:
-    """What a call leaves of the parents that finish with their children: none that still has to."""
+    """Check that no parent is left that should have finished with its children."""
     assert not find_parents_to_finish(state)
 
 
 def random_title(random: Random) -> str:
-    """A title, now and then one that means harm, and often one that is there already."""
+    """Return a title, sometimes a hostile one and often one that is used already."""
     return random.choice(HOSTILE_TITLES) if random.random() < 0.3 else f"task {random.randrange(12)}"
 
 
 def random_call(random: Random, state: State) -> p.Mutation:
-    """Any mutation but clear, undo and delete of the conversation; ids are now and then stale."""
+    """Return any mutation except clear, undo and conversation.delete; its ids are sometimes unknown."""
     kind = random.choices(list(_CALLS), weights=[weight for weight, _ in _CALLS.values()])[0]
     return kind(conversation=CONVERSATION, **_CALLS[kind][1](random, _Ids(random, state)))
 
@@ -399,7 +403,7 @@ _CALLS: dict[type[p.Mutation], tuple[int, Any]] = {
 
 
 def random_event(random: Random, ids: Sequence[str]) -> e.AnyEvent:
-    """Any event at all, whether or not it makes sense."""
+    """Return any event, consistent with the state or not."""
 
     def name() -> str:
         return random.choice((*ids, "1", "2", "3", "", "007", "٣", "x", "9" * 30))
@@ -411,16 +415,16 @@ def random_event(random: Random, ids: Sequence[str]) -> e.AnyEvent:
     names = tuple(name() for _ in range(random.randrange(4)))
     parent = random.choice((None, name()))
     rank = random.choice(("", "0", "Z9", "zz", "b10", "~", "-1"))
-    added = e.AddedTask(name(), random_title(random), status, parent=parent, blocked_by=names, attempts=-1)
+    new_task = e.AddedTask(name(), random_title(random), status, parent=parent, blocked_by=names, attempts=-1)
     return random.choice(
         (
             e.ConversationOpened(user="u"),
             e.ConversationConfigured(maybe("t"), maybe(Settings()), maybe("s"), maybe("s"), maybe("o")),
             e.ConversationDeleted() if random.random() < 0.1 else e.MessageAppended(name(), "r", None, name()),
             e.MessageRetracted(name()),
-            e.ListCleared() if random.random() < 0.1 else e.TaskAdded(added, name(), rank),
-            e.TaskAdded(added, name(), rank),
-            e.TaskAdded(added),
+            e.ListCleared() if random.random() < 0.1 else e.TaskAdded(new_task, name(), rank),
+            e.TaskAdded(new_task, name(), rank),
+            e.TaskAdded(new_task),
             e.TaskEdited(name(), maybe("t"), parent=maybe(parent), metadata=maybe({"a": None}), priority=maybe("high")),
             e.TaskMoved(task=name(), before=name(), rank=rank),
             e.StatusChanged(name(), status, random.choice(STATUSES), maybe("s"), maybe("f"), maybe(-3)),

@@ -1,4 +1,4 @@
-"""A real editor without a screen, driven over its standard input and output."""
+"""A headless editor, driven over its standard input and output."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from punchlist.connection.readable import is_readable
 
 
 def environment(socket: str, home: Path, **more: str) -> dict[str, str]:
-    """Return the variables of an editor of `ann` in an empty home directory, which is made."""
+    """Create a home directory; return the environment of an editor of the user `ann` in it."""
     home.mkdir(parents=True, exist_ok=True)
     return {
         "HOME": str(home),
@@ -24,17 +24,17 @@ def environment(socket: str, home: Path, **more: str) -> dict[str, str]:
 
 
 class EditorProcess:
-    """One editor, killed at the end of a `with`.
+    """An editor, killed at the end of a `with` block.
 
     Args:
-        command: What starts it.
-        answer_s: Longest time that it may write nothing while a test waits, in seconds.
+        command: Its argument vector.
+        answer_s: Timeout for its output while a test waits, in seconds.
         options: Further options of `subprocess.Popen`.
     """
 
     def __init__(self, command: list[str], answer_s: float, **options: Any) -> None:
         self._answer_s = answer_s
-        # Without a screen Emacs leaves SIGPIPE as it finds it; with one it ignores the signal, as here.
+        # Keep SIGPIPE ignored, as Emacs does itself when it has a screen. Headless, it inherits the setting.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, restore_signals=False, **options
         )
@@ -54,9 +54,9 @@ class EditorProcess:
         self._process.stdin.flush()
 
     def read_bytes(self) -> bytes:
-        """Return what it wrote; at least one byte."""
+        """Return its next output, at least one byte."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         data = os.read(descriptor, 1 << 20) if is_readable(descriptor, self._answer_s) else b""
-        assert data, "the editor says nothing any more"
+        assert data, "the editor wrote nothing"
         return data

@@ -1,4 +1,4 @@
-"""Neovim and Emacs as a person sees them: on a terminal, with the plugin and no other configuration."""
+"""Neovim and Emacs on a terminal, with the plugin and no other configuration."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A real Emacs without a screen, driven by forms on its standard input."""
+"""A headless Emacs, driven by Lisp forms on its standard input."""
 
 import json
 from pathlib import Path
@@ -8,41 +8,40 @@ from punchlist_testing.editor_process import EditorProcess, environment
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "emacs"
 ANSWER_S = 45.0
-"""Limit of a wait for a response, in seconds."""
+"""Timeout for a response, in seconds."""
 
 COMPILED = Path(__file__).resolve().parents[3] / "build" / "emacs"
-"""Cache of native compilation, shared by all tests. Each test has a new home, where compiling the driver's advice again
-would take a second."""
+"""Shared cache of native-compiled code: otherwise each test's new home would cost Emacs a second of processor time."""
 
 SHARE_COMPILED = '(when (boundp \'native-comp-eln-load-path) (push (getenv "COMPILED") native-comp-eln-load-path))'
 
 
 class Editor(EditorProcess):
-    """One Emacs with the plugin, and no other configuration.
+    """An Emacs with the plugin and no other configuration.
 
     Args:
         socket: Path of the daemon's socket, which may not exist yet.
         directory: Working directory.
-        load: Arguments that load the plugin, before the driver.
+        load: Options that load files before the driver; by default the plugin.
         home: Home directory; by default a new, empty one.
     """
 
     def __init__(self, socket: str, directory: Path, load: tuple[str, ...] = (), home: Path | None = None) -> None:
         env = environment(socket, home or directory / "home", COMPILED=f"{COMPILED}/")
-        loaded = load or ("-L", str(PLUGIN), "-l", "punchlist")
+        load = load or ("-L", str(PLUGIN), "-l", "punchlist")
         driver = Path(__file__).with_suffix(".el")
-        command = ["emacs", "--batch", "-Q", "--eval", SHARE_COMPILED, *loaded, "-l", str(driver), "-f", "drive"]
+        command = ["emacs", "--batch", "-Q", "--eval", SHARE_COMPILED, *load, "-l", str(driver), "-f", "drive"]
         super().__init__(command, ANSWER_S, cwd=directory, env=env)
         self._unread = b""
 
     def eval(self, form: str, *given: Any) -> Any:
-        """Return the value of a form, through JSON. The form gets the other arguments as `given`."""
+        """Return a form's value as JSON; the form can use the further arguments as `given`."""
         self.write_bytes(json.dumps([form, list(given)]).encode() + b"\n")
         while b"\n" not in self._unread:
             self._unread += self.read_bytes()
         line, _, self._unread = self._unread.partition(b"\n")
-        is_fine, result = json.loads(line)
-        assert is_fine, result
+        has_succeeded, result = json.loads(line)
+        assert has_succeeded, result
         return result
 
     def until(self, form: str, *given: Any) -> None:
@@ -53,18 +52,18 @@ class Editor(EditorProcess):
         return self.eval("(lines)") or []
 
     def header(self) -> str | None:
-        """Return the header line."""
+        """Return the window's header line."""
         return self.eval("header-line-format")
 
     def said(self) -> list[str]:
         return self.eval("(reverse said)") or []
 
     def shows(self, lines: list[str]) -> None:
-        """Wait until the buffer has exactly these lines."""
+        """Wait until the buffer consists of exactly these lines."""
         self.until("(equal (lines) (car given))", lines)
 
     def at(self, task: str, command: str, *answers: Any) -> None:
-        """Go to the line of a task, and call a command with these answers to its questions."""
+        """Move to a task's line and call a command, with these answers to its questions."""
         form = "(progn (punchlist--go-to-line (gethash (car given) punchlist--places)) (setq answers (cadr given))"
         self.eval(
             f"{form} (setq answers (mapcar (lambda (a) (if (eq a :false) nil a)) answers)) ({command}) nil)",

@@ -1,4 +1,4 @@
-"""The daemon's middle over a log in memory that can be held up and refused, and a hand-made asyncio client."""
+"""The daemon between socket and log, over an in-memory log with injectable faults, and a minimal asyncio client."""
 
 import asyncio
 import os
@@ -19,24 +19,29 @@ from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, Loaded, Sealed, StorageFailed, Stored
 
 PATIENCE_S = 30.0
-"""How long a test waits for anything, in seconds."""
-
+"""Timeout for each wait, in seconds."""
 
 TURNS = 3
-"""How many turns of the loop a commit takes, as one in a thread would."""
+"""Event loop iterations that a commit takes, to imitate a commit in a thread."""
 
 
 async def until(check: Callable[[], object]) -> None:
     with anyio.fail_after(PATIENCE_S):
-        while not check():  # noqa: ASYNC110 - what is waited for tells nobody
+        while not check():  # noqa: ASYNC110 - any condition, without an event to wait for
             await asyncio.sleep(0)
 
 
 class TouchyLog(MemoryLog):
-    """A log in memory whose appends can be held up, before or after they are durable, and refused."""
+    """An in-memory log whose operations can be blocked or made to fail.
+
+    Attributes:
+        refusal: Raised by appends.
+        erase_refusal: Raised by `erase`.
+        damaged: Conversation -> position at which its reads raise `Damaged`.
+        sizes_of_appends: Number of entries of each append.
+    """
 
     def __init__(self) -> None:
-        """A log that does as it is told until told otherwise."""
         super().__init__()
         self.refusal: Exception | None = None
         self.erase_refusal: Exception | None = None
@@ -48,38 +53,38 @@ class TouchyLog(MemoryLog):
         self._gate_loads = _Gate()
 
     def hold(self, after: bool = False) -> "_Gate":
-        """Hold up appends from now on, before (or right after) they are durable."""
+        """Block appends before or, with `after`, right after they are durable."""
         gate = self._gate_after if after else self._gate_before
         gate.shut()
         return gate
 
     def hold_reads(self) -> "_Gate":
-        """Hold up the results of reads."""
+        """Block reads before they return."""
         self._gate_reads.shut()
         return self._gate_reads
 
     def hold_loads(self) -> "_Gate":
-        """Hold up the loading of conversations."""
+        """Block the loading of conversations."""
         self._gate_loads.shut()
         return self._gate_loads
 
-    def let_go(self) -> None:
+    def release_all(self) -> None:
         for gate in (self._gate_before, self._gate_after, self._gate_reads, self._gate_loads):
             gate.open()
 
     async def load(self, conversation: str) -> Loaded:
-        await self._gate_loads.passed()
+        await self._gate_loads.pass_through()
         return await super().load(conversation)
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         self.sizes_of_appends.append(len(entries))
         for _ in range(TURNS):
             await asyncio.sleep(0)
-        await self._gate_before.passed()
+        await self._gate_before.pass_through()
         if self.refusal is not None:
             raise self.refusal
         await super().append(entries)
-        await self._gate_after.passed()
+        await self._gate_after.pass_through()
 
     async def erase(self, conversation: str) -> None:
         if self.erase_refusal is not None:
@@ -89,16 +94,15 @@ class TouchyLog(MemoryLog):
     async def read(
         self, after: int, limit: int, *, conversation: str | None = None, max_bytes: int = 1 << 20
     ) -> list[Stored]:
-        """Read, unless it is damaged there; the result may come late."""
         if conversation in self.damaged_at:
-            raise Damaged(conversation, self.damaged_at[conversation], "a test said so")
-        found = await super().read(after, limit, conversation=conversation, max_bytes=max_bytes)
-        await self._gate_reads.passed()
-        return found
+            raise Damaged(conversation, self.damaged_at[conversation], "set by a test")
+        events = await super().read(after, limit, conversation=conversation, max_bytes=max_bytes)
+        await self._gate_reads.pass_through()
+        return events
 
 
 class _Gate:
-    """Open until shut; `reached` once somebody waits at it."""
+    """A gate that is open until it is shut."""
 
     def __init__(self) -> None:
         self._open: anyio.Event | None = None
@@ -109,24 +113,23 @@ class _Gate:
         self._arrived = anyio.Event()
 
     def open(self) -> None:
-        """Let everybody through from now on."""
         if self._open is not None:
             self._open.set()
         self._open = None
 
-    async def passed(self) -> None:
+    async def pass_through(self) -> None:
         if self._open is not None:
             self._arrived.set()
             await self._open.wait()
 
     async def reached(self) -> None:
-        """Wait until somebody waits here."""
+        """Wait until an operation waits at the gate."""
         with anyio.fail_after(PATIENCE_S):
             await self._arrived.wait()
 
 
 class Peer:
-    """A client of a few lines over asyncio; pushes that come between answers are kept in `pushes`."""
+    """A minimal asyncio client. Pushes that arrive before a response are kept in `pushes`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: bool) -> None:
         self.pushes: list[Any] = []
@@ -137,27 +140,25 @@ class Peer:
 
     @classmethod
     async def open(cls, path: str, headers: bool = False) -> "Peer":
-        """Connect to a socket, to speak in lines or with headers."""
+        """Connect to a socket, with frames as lines or with headers."""
         reader, writer = await asyncio.open_unix_connection(path, limit=1 << 26)
         return cls(reader, writer, headers)
 
     def request(self, method: str, params: Any = None, *, id: Any = 0) -> bytes:
-        """A framed request; id None makes it a notification."""
+        """Return a framed request, or a notification if `id` is None."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params or {}}
         if id is not None:
             message["id"] = id
         return self.frame(message)
 
     def stop_reading(self) -> None:
-        """Take no bytes any more, as a program that hangs."""
+        """Stop reading from the socket, like a program that hangs."""
         cast(asyncio.Transport, self.writer.transport).pause_reading()
 
-    def read_on(self) -> None:
-        """Take bytes again."""
+    def resume_reading(self) -> None:
         cast(asyncio.Transport, self.writer.transport).resume_reading()
 
     def frame(self, message: Any) -> bytes:
-        """A framed message."""
         payload = msgspec.json.encode(message)
         return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload) if self._headers else payload + b"\n"
 
@@ -168,7 +169,7 @@ class Peer:
         self.writer.write(data)
 
     async def raw(self) -> bytes:
-        """The next payload, b"" at the end of the stream."""
+        """Return the next payload, or b"" at the end of the stream."""
         with anyio.fail_after(PATIENCE_S):
             if not self._headers:
                 return await self.reader.readline()
@@ -176,7 +177,7 @@ class Peer:
             return await self.reader.readexactly(int(head.split(b":")[1]))
 
     async def receive(self) -> Any:
-        """The next message; None at the end of the stream."""
+        """Return the next message, or None at the end of the stream."""
         payload = await self.raw()
         return msgspec.json.decode(payload) if payload else None
 
@@ -199,7 +200,7 @@ class Peer:
         return answer["result"]
 
     async def refusal(self, method: str, **params: Any) -> Any:
-        """Send a request that is refused; the error's data, with its code as `code`."""
+        """Send a request that must be rejected; return the error's data, with its code as `code`."""
         answer = await self.call(method, **params)
         assert "error" in answer, answer
         return {**answer["error"]["data"], "code": answer["error"]["code"]}
@@ -219,7 +220,7 @@ class Peer:
         return events
 
     async def quiet(self) -> None:
-        """Check that nothing but the answer to a ping is under way."""
+        """Check that no message but the response to this ping is in flight."""
         assert (await self.call("daemon.hello"))["result"] and not self.pushes, self.pushes
 
     async def closed(self) -> None:
@@ -230,11 +231,15 @@ class Peer:
 
 
 class Engine(app.Engine):
-    """Everything between the socket and the log, connected."""
+    """The daemon's components between socket and log.
+
+    Args:
+        log: The log.
+        settings: The daemon's settings.
+        background: Task group for background work.
+    """
 
     def __init__(self, log: MemoryLog, settings: Settings, background: Any) -> None:
-        """`background` is the task group for what runs beside."""
-
         def spawn(work: Coroutine[Any, Any, None]) -> None:
             background.start_soon(lambda: work)
 
@@ -264,15 +269,15 @@ class Engine(app.Engine):
         self.totals.append((unfinished, in_progress))
 
     def unsent(self, connection: Connection) -> int:
-        """How many bytes wait for a peer to take them."""
+        """Return the number of bytes in a connection's write buffer."""
         transport = connection.output.transport
         return transport.get_write_buffer_size() if transport is not None else 0
 
     async def _no_answer(self, *_params: Any) -> Any:
-        raise NotImplementedError("the app answers that")
+        raise NotImplementedError("only the app implements this")
 
     async def connect(self, headers: bool = False, **hello: Any) -> Peer:
-        """A new client, introduced if it has something to say."""
+        """Connect a client; with `hello`, send `daemon.hello`."""
         peer = await Peer.open(self.settings.socket, headers)
         self._peers.append(peer)
         if hello:
@@ -280,7 +285,7 @@ class Engine(app.Engine):
         return peer
 
     async def run(self) -> None:
-        """The writer; that its disk failed is noted."""
+        """Run the writer; keep a disk failure in `failure`."""
         try:
             await self.writer.run()
         except* StorageFailed as failure:
@@ -295,7 +300,7 @@ class Engine(app.Engine):
 async def engine(
     directory: Path, log: MemoryLog | None = None, *, kill: bool = False, recover: bool = True, **settings: Any
 ) -> AsyncGenerator[Engine]:
-    """An engine that serves a socket; `kill`: it ends without doing what is left to do."""
+    """Run an engine that serves a socket; with `kill`, end it without finishing pending work."""
     path = str(directory / f"{os.urandom(4).hex()}.sock")
     chosen = msgspec.structs.replace(Settings(socket=path, data_dir=str(directory)), **settings)
     async with anyio.create_task_group() as background:
@@ -316,13 +321,14 @@ async def engine(
                 if kill:
                     writing.cancel_scope.cancel()
                 elif isinstance(log, TouchyLog):
-                    log.let_go()  # a test that failed while it held up a commit would wait for that commit for ever
+                    log.release_all()  # else a failed test that blocks a commit would wait for it forever
                 running.inbox.close()
         running.close()
         if not kill:
             await running.search.close()
         elif (index := vars(running.search)["_index"]) is not None:
-            index.abandon()  # Python 3.13 warns of a connection that is not closed; the file stays marked as in use
+            # Python 3.13 warns of connections that aren't closed. The index file stays marked as in use.
+            index.abandon()
         for session in list(running.connections.live):
             session.abort()
         background.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Both faces of the client library behind one: a scenario is written once, for `Client`, and run on each."""
+"""Adapts the asyncio client to the blocking interface, so that one test runs on both."""
 
 import inspect
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from anyio.from_thread import BlockingPortal
 from punchlist import AsyncClient, AsyncConversation, AsyncWatch, Client
 
 Connect = Callable[..., Client]
-"""Opens a client of one of the faces: takes a socket's path, and options as `connect` does."""
+"""Opens a blocking or an adapted asyncio client; takes a socket path and the options of `connect`."""
 
 _TWINS = {"close": "aclose"}
 _ASYNC: tuple[type, ...] = (AsyncClient, AsyncConversation, AsyncWatch)
 
 
 class Bridge:
-    """An object of the asyncio face, used from outside of its event loop as if it were its blocking twin."""
+    """Blocking proxy of an asyncio client object, used from outside its event loop."""
 
     def __init__(self, portal: BlockingPortal, target: Any) -> None:
         self._portal = portal
@@ -54,6 +54,6 @@ class Bridge:
             raise StopIteration from None
 
 
-def bridged(portal: BlockingPortal, client: AsyncClient) -> Client:
-    """An `AsyncClient` that a scenario may take for a `Client`."""
+def as_blocking(portal: BlockingPortal, client: AsyncClient) -> Client:
+    """Wrap an `AsyncClient` so that it can be used as a `Client`."""
     return cast(Client, Bridge(portal, client))

@@ -1,4 +1,4 @@
-"""What the tests of the page share: how it is looked at."""
+"""Browser settings that tests of the web page share."""
 
 from collections.abc import Callable
 from typing import Any

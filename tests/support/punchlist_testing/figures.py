@@ -1,4 +1,4 @@
-"""Figures of the faces beside their targets, kept by the tests that measure them: `make bench ONLY=faces`."""
+"""Figures of the web page and `punch ui` with their targets, stored by the tests of `make bench ONLY=faces`."""
 
 import json
 import os
@@ -10,7 +10,7 @@ KEPT = ROOT / "build/faces/figures.jsonl"
 
 
 class Figure(NamedTuple):
-    """A line of the table: what was measured, the target (empty: there is none), and how a figure is shown."""
+    """A row of the table: description, target (empty: none), and format of the value."""
 
     what: str
     target: str
@@ -37,11 +37,11 @@ FIGURES = {
         "`punch ui`: processor time at 100 changes per second, relative to a plain textual table", "≤ 0.25"
     ),
 }
-"""Each figure that is kept, in the order of the table."""
+"""Name -> figure, in the order of the table."""
 
 
 def keep(**figures: float) -> None:
-    """Keep figures of one run, and show them."""
+    """Store and print figures of one run."""
     unknown = set(figures) - set(FIGURES)
     assert not unknown, f"figures without a line in FIGURES: {unknown}"
     print(", ".join(f"{name} {value:.4g}" for name, value in figures.items()))
@@ -54,6 +54,6 @@ def keep(**figures: float) -> None:
 def table(runs: list[dict[str, float]]) -> str:
     lines = ["| | target | each run |", "|---|---|---|"]
     for name, (what, target, form) in FIGURES.items():
-        if found := [form.format(run[name]) for run in runs if name in run]:
-            lines.append(f"| {what} | {target} | {', '.join(found)} |")
+        if values := [form.format(run[name]) for run in runs if name in run]:
+            lines.append(f"| {what} | {target} | {', '.join(values)} |")
     return "\n".join([*lines, ""])

@@ -1,7 +1,7 @@
-"""A program that attacks a port of this machine: it holds connections that send a text and read nothing.
+"""A program that attacks a local port with connections that send a text and read nothing.
 
-It opens those that the server ends again. It reads the text from its input, prints a line once it has opened as many
-connections as it was asked to hold, and goes on until it is killed.
+It reads the text from its input and replaces connections that the server closes. After as many connections as requested
+were accepted, it prints a line. It runs until it is killed.
 """
 
 import select
@@ -15,14 +15,14 @@ from contextlib import contextmanager, suppress
 from punchlist_testing.terminal import environment
 
 _PATIENCE_S = 0.1
-"""How long one that the server hasn't accepted is kept."""
+"""Timeout for a connection that the server doesn't accept, in seconds."""
 
 _ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
 
 @contextmanager
 def flood(port: int, text: bytes, connections: int) -> Generator[None]:
-    """Attack a port from a process of its own."""
+    """Attack a port from a child process until the end of the block."""
     words = [sys.executable, "-m", "punchlist_testing.flood", str(port), str(connections)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
         try:
@@ -35,28 +35,28 @@ def flood(port: int, text: bytes, connections: int) -> Generator[None]:
             process.kill()
 
 
-class _Held:
+class _Connections:
     def __init__(self, port: int, text: bytes) -> None:
         self._port, self._text = port, text
         self._poll = select.epoll()
         self._sockets: dict[int, socket.socket] = {}
         self._waiting: dict[int, float] = {}
-        """When those that aren't accepted were begun, oldest first."""
+        """File descriptor -> start time of each connection that isn't accepted yet, oldest first."""
         self.opened = 0
 
     def __len__(self) -> int:
         return len(self._sockets)
 
-    def begin(self) -> None:
-        begun = socket.socket()
-        begun.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
-        begun.setblocking(False)
-        begun.connect_ex(("127.0.0.1", self._port))
-        self._poll.register(begun, select.EPOLLOUT | select.EPOLLRDHUP)
-        self._sockets[begun.fileno()] = begun
-        self._waiting[begun.fileno()] = time.monotonic()
+    def open(self) -> None:
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+        connection.setblocking(False)
+        connection.connect_ex(("127.0.0.1", self._port))
+        self._poll.register(connection, select.EPOLLOUT | select.EPOLLRDHUP)
+        self._sockets[connection.fileno()] = connection
+        self._waiting[connection.fileno()] = time.monotonic()
 
-    def go_on(self) -> None:
+    def poll(self) -> None:
         for number, events in self._poll.poll(0.01):
             if events & _ENDED:
                 self._drop(number)
@@ -66,8 +66,8 @@ class _Held:
                 self._poll.modify(number, select.EPOLLRDHUP)
                 with suppress(OSError):
                     self._sockets[number].send(self._text)
-        for number, begun in list(self._waiting.items()):
-            if begun < time.monotonic() - _PATIENCE_S:
+        for number, started in list(self._waiting.items()):
+            if started < time.monotonic() - _PATIENCE_S:
                 self._drop(number)
 
     def _drop(self, number: int) -> None:
@@ -77,13 +77,13 @@ class _Held:
 
 
 def _main(port: str, connections: str) -> None:
-    held, is_told = _Held(int(port), sys.stdin.buffer.read()), False
+    held, has_reported = _Connections(int(port), sys.stdin.buffer.read()), False
     while True:
         while len(held) < int(connections):
-            held.begin()
-        held.go_on()
-        if not is_told and held.opened >= int(connections):
-            is_told = True
+            held.open()
+        held.poll()
+        if not has_reported and held.opened >= int(connections):
+            has_reported = True
             print("open", flush=True)
 
 

@@ -1,8 +1,8 @@
-"""A database and a transcript of one version, to be opened and answered by all later ones: makes them, and compares.
+"""Creates and compares golden files: a database and a transcript of one version that all later ones must support.
 
     PYTHONPATH=tests/support .venv/bin/python -m punchlist_testing.golden tests/golden/v0.1.0
 
-They are made once for each version and never again: a golden file that is made anew proves nothing.
+They are created once for each version and never again: a regenerated golden file proves nothing.
 """
 
 import itertools
@@ -27,67 +27,76 @@ from punchlistd.store.sqlite import SqliteLog
 
 BEGAN_MS = 1_700_000_000_000
 ENDED_MS = BEGAN_MS + 10_000_000
-"""Between these everything in a golden database happened, in milliseconds; later times are those of a run."""
+"""All times in a golden database are between these, in milliseconds since 1970; later ones are of a test run."""
 
 EPOCH = "601de20123456789"
 SETTINGS: dict[str, Any] = {"grace_s": 3_600.0}
-"""How a daemon over a golden database runs: claims made long ago are left alone meanwhile."""
+"""Settings of a daemon with a golden database: the grace period keeps its old claims from ending during a test."""
 
 _VOLATILE = frozenset({"epoch", "pid", "limits", "features"})
 
 
 def copy_into(golden: Path, home: Path) -> None:
-    """Put a copy of a golden database where a daemon with everything below `home` looks for its log."""
+    """Copy a golden database to the data directory of a daemon whose files are below `home`."""
     (home / "data").mkdir(parents=True, mode=0o700)
     shutil.copyfile(golden / "log.db", home / "data" / "log.db")
 
 
 def transcript(golden: Path) -> list[dict[str, Any]]:
-    """What was sent and received, in order: each is `{"send": message}` or `{"receive": message}`."""
+    """Return the recorded messages in order, each as `{"send": message}` or `{"receive": message}`."""
     return [msgspec.json.decode(line) for line in (golden / "transcript.jsonl").read_bytes().splitlines()]
 
 
-def lasting(value: Any, name: str = "") -> Any:
-    """A message without what differs from run to run: times, ids of the run, texts for people."""
+def strip_volatile(value: Any, name: str = "") -> Any:
+    """Return a message without the values that differ between runs: times, ids, texts for humans."""
     if isinstance(value, dict):
-        named = cast(dict[str, Any], value)
-        kept = {key: each for key, each in named.items() if key not in _VOLATILE and not _is_text(key, each, named)}
-        return {key: lasting(each, key) for key, each in kept.items()}
+        members = cast(dict[str, Any], value)
+        return {
+            key: strip_volatile(member, key)
+            for key, member in members.items()
+            if key not in _VOLATILE and not _is_text(key, member, members)
+        }
     if isinstance(value, list):
-        return [lasting(each) for each in cast(list[Any], value)]
+        return [strip_volatile(item) for item in cast(list[Any], value)]
     is_time = name == "at" or name.endswith("_at")
     return "a time of the run" if is_time and isinstance(value, int) and value > ENDED_MS else value
 
 
-def _is_text(name: str, value: Any, beside: dict[str, Any]) -> bool:
-    """Whether it is the text of an error, or the version of a program."""
-    return (name == "message" and "code" in beside) or (name == "version" and isinstance(value, str))
+def _is_text(name: str, value: Any, siblings: dict[str, Any]) -> bool:
+    """Return whether a member is the text of an error or the version of a program."""
+    return (name == "message" and "code" in siblings) or (name == "version" and isinstance(value, str))
 
 
-def holds(expected: Any, found: Any) -> bool:
-    """Whether a message still says what it said: members may have come, none may be gone or changed."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        now = cast(dict[str, Any], found)
-        return all(name in now and holds(value, now[name]) for name, value in cast(dict[str, Any], expected).items())
-    if isinstance(expected, list) and isinstance(found, list):
-        pairs = cast(list[Any], expected), cast(list[Any], found)
-        return len(pairs[0]) == len(pairs[1]) and all(map(holds, *pairs))
-    return expected == found
+def still_matches(expected: Any, actual: Any) -> bool:
+    """Return whether a message equals the expected one, apart from additional members."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        members = cast(dict[str, Any], actual)
+        return all(
+            name in members and still_matches(value, members[name])
+            for name, value in cast(dict[str, Any], expected).items()
+        )
+    if isinstance(expected, list) and isinstance(actual, list):
+        lists = cast(list[Any], expected), cast(list[Any], actual)
+        return len(lists[0]) == len(lists[1]) and all(map(still_matches, *lists))
+    return expected == actual
 
 
 async def receive(peer: Peer, events: int | None = None) -> Any:
-    """The next message as it lasts; pushes are joined until there are so many events, as they may be cut anywhere."""
+    """Return the next message without volatile values.
+
+    With `events`, join pushes until they contain that many: the daemon may split them anywhere.
+    """
     message = await peer.receive()
     while events is not None and len(message["params"]["events"]) < events:
         message["params"]["events"] += (await peer.receive())["params"]["events"]
-    return lasting(message)
+    return strip_volatile(message)
 
 
-# making them
+# Creating golden files
 
 
 async def make(directory: Path) -> None:
-    """Make both files in a directory that is not there yet."""
+    """Create both files in a new directory."""
     await anyio.Path(directory).mkdir(parents=True)
     clock = itertools.count(BEGAN_MS, 1_000)
     real, calls.now_ms = calls.now_ms, lambda: next(clock)
@@ -148,7 +157,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("task.set_status", {"conversation": "serial", "task": "1", "status": "completed"}),
     ("task.add", {"conversation": "erased", "title": "a secret"}),
 )
-"""How a golden database comes about, as calls of the contract."""
+"""Calls that fill a golden database."""
 
 
 async def _fill(home: Path) -> None:
@@ -169,7 +178,7 @@ FOREIGN: tuple[dict[str, Any], ...] = (
     {"type": "TaskPainted", "task": "1", "colour": "blue"},
     {"type": "StatusChanged", "task": "1", "from": "pending", "to": "completed", "mood": None},
 )
-"""Events as a later version may write them: members and a type that this one does not know."""
+"""Events as a later version may write them, with members and a type that this version does not define."""
 
 
 async def _append_by_hand(path: Path) -> None:
@@ -220,7 +229,7 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("task.add", {"conversation": "foreign", "title": "Now", "actor": "present"}),
     ("task.set_status", {"conversation": "foreign", "task": "1", "status": "pending"}),
 )
-"""What is asked of a daemon over a golden database; a subscription's events follow its answer."""
+"""Requests to a daemon with a golden database; a subscription's events follow its response."""
 
 _PUSHED = {"event.subscribe": len(FOREIGN), "task.add": 1, "task.set_status": 1}
 
@@ -239,10 +248,10 @@ async def _record(home: Path, path: Path) -> None:
             if subscribed:
                 exchange.append({"receive": await receive(peer, _PUSHED[method])})
         peer.close()
-    await anyio.Path(path).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in exchange))
+    await anyio.Path(path).write_bytes(b"".join(msgspec.json.encode(message) + b"\n" for message in exchange))
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or os.path.exists(sys.argv[1]):  # noqa: PLR2004
-        sys.exit("name a directory that is not there yet: a golden file is never made anew")
+        sys.exit("name a new directory: golden files are never regenerated")
     anyio.run(make, Path(sys.argv[1]))

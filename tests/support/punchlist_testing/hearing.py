@@ -1,4 +1,4 @@
-"""A listener of a shared log that remembers what it heard, and can be waited for."""
+"""A listener of a shared log that records its callbacks, for tests to wait for."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +11,11 @@ PATIENCE_S = 40.0
 
 
 class Hearing:
-    """A listener that remembers, and can be waited for."""
+    """A listener that records posts, link changes, heartbeats and turn requests.
+
+    Attributes:
+        wants: List and member of each turn request.
+    """
 
     def __init__(self) -> None:
         self.links: list[Link] = []
@@ -46,13 +50,14 @@ class Hearing:
                 await self._changed.wait()
 
     async def link(self, state: str, kind: str = "") -> Link:
+        """Wait until the link has this state and kind; return it."""
         await self.until(lambda: self.links and (self.links[-1].state, self.links[-1].kind) == (state, kind))
         return self.links[-1]
 
 
 @asynccontextmanager
 async def heard(log: SharedLog) -> AsyncGenerator[Hearing]:
-    """Keep a log's way open; what is heard."""
+    """Run a log until the end of the block; yield its listener."""
     hearing = Hearing()
     async with anyio.create_task_group() as group:
         group.start_soon(log.run, hearing)

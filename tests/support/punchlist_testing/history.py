@@ -1,7 +1,7 @@
-"""Checking what a herd of workers did against the log: order, claims that never overlap, everything done once.
+"""Checks concurrent workers' calls against the log: real-time order, exclusive claims, each task completed once.
 
-Every acknowledgement carries its position, so the total order is given and nothing has to be searched for. A call that
-was never acknowledged may have happened at any later time, or not at all.
+Every acknowledgement carries its log position, which fixes the total order, so no search for a valid order is needed.
+A call without acknowledgement may have taken effect at any later time, or never.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +18,16 @@ from punchlistd.domain.state import State, initial_state
 
 
 class Call(msgspec.Struct, frozen=True):
-    """An acknowledged call: when it was made and answered (nanoseconds of the monotonic clock), and its position.
+    """An acknowledged call.
 
-    `kind` is claim, complete or read; a claim and a completion tell their task and fence, a read the counts it saw.
+    Attributes:
+        kind: `claim`, `complete` or `read`.
+        began: When it was sent, in nanoseconds of the monotonic clock.
+        ended: When its response came, in the same unit.
+        seq: Log position of the response.
+        task: Task of a claim or completion.
+        fence: Fencing token of a claim or completion.
+        completed: Number of completed tasks that a read returned.
     """
 
     kind: str
@@ -35,13 +42,13 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Violation(AssertionError):
-    """The history is not one that may have happened."""
+    """The history is inconsistent with the log."""
 
 
 def check_order(calls: Iterable[Call]) -> None:
-    """What was acknowledged before something else was called comes before it in the log.
+    """Check that each call is ordered after all calls that were acknowledged before it was sent.
 
-    A read sees at least all that was acknowledged before it began.
+    A read may be at the position of the last of them; a write must be after it.
     """
     ends = sorted(calls, key=lambda call: call.ended)
     newest, at = 0, 0
@@ -54,7 +61,11 @@ def check_order(calls: Iterable[Call]) -> None:
 
 
 def check_log(facts: Sequence[Fact], *, tasks: int) -> dict[int, int]:
-    """Fold the log, refusing illegal steps; for each version how many tasks were completed."""
+    """Replay the log and check each step; return the number of completed tasks at each version.
+
+    Raises:
+        Violation: A step is illegal, or the log ends with unfinished or claimed tasks.
+    """
     state = initial_state("c")
     completed: dict[str, int] = {}
     by_version: dict[int, int] = {}
@@ -68,7 +79,7 @@ def check_log(facts: Sequence[Fact], *, tasks: int) -> dict[int, int]:
     if missing or len(completed) != tasks:
         raise Violation(f"{len(completed)} of {tasks} tasks were completed; missing: {missing[:5]}")
     if state.claims or state.offered:
-        raise Violation("somebody holds a completed task")
+        raise Violation("a completed task is still claimed")
     return by_version
 
 
@@ -95,7 +106,7 @@ def _check_step(state: State, fact: Fact, completed: dict[str, int]) -> None:
 
 
 def check_answers(calls: Iterable[Call], facts: Sequence[Fact], by_version: Mapping[int, int]) -> None:
-    """What was acknowledged is in the log as it was acknowledged, and no claim was given to two."""
+    """Check that each acknowledged call matches the log, and that no claim was acknowledged to two owners."""
     at: dict[int, Any] = {fact.seq: fact.event for fact in facts}
     owners: dict[int, str] = {}
     for call in calls:
@@ -111,4 +122,4 @@ def check_answers(calls: Iterable[Call], facts: Sequence[Fact], by_version: Mapp
             if owners.get(call.fence, call.owner) != call.owner:
                 raise Violation(f"{call} finished what {owners[call.fence]} had claimed")
         elif by_version.get(call.version, 0) != call.completed:
-            raise Violation(f"{call} saw what the log does not say: {by_version.get(call.version)} completed")
+            raise Violation(f"{call} differs from the log: {by_version.get(call.version)} completed")

@@ -1,4 +1,4 @@
-"""Machines that share lists: whole engines in one process, each over its own log, in one space."""
+"""Machines that share lists in one space: engines in this process, each with its own log."""
 
 import asyncio
 import itertools
@@ -28,7 +28,7 @@ SETTINGS = Settings(socket="", data_dir="", index_delay_s=0.05, grace_s=1.0)
 
 
 class Connection(DaemonCaller):
-    """A client's connection: it holds what it claims until it is closed."""
+    """A client's connection; its claims last until it closes."""
 
     user: str | None = None
     pid = 1
@@ -47,7 +47,7 @@ class Connection(DaemonCaller):
         return b"%d" % next(self._ids)
 
     def admit(self, outcome: Outcome) -> Outcome:
-        """Everything is let through."""
+        """Return the outcome unchanged: this connection has no quota."""
         return outcome
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
@@ -55,12 +55,12 @@ class Connection(DaemonCaller):
         self.waiting.pop(id).set_result(outcome)
 
 
-def _shown(*_counts: int) -> None:
-    """Nobody looks at a prompt."""
+def _ignore_totals(*_counts: int) -> None:
+    pass
 
 
 class Log(MemoryLog):
-    """A log that may be full."""
+    """A log that rejects appends while `full` is set."""
 
     full = False
 
@@ -71,15 +71,15 @@ class Log(MemoryLog):
 
 
 class Machine:
-    """One daemon but for its socket.
+    """A daemon without a socket.
 
     Args:
-        name: the machine's.
-        space: where it shares lists.
-        log: its own log, of a life before perhaps.
-        lists: the lists that are shared.
-        may_post: whether it may write.
-        data_dir: where it keeps files, if it erases anything.
+        name: Name of the machine.
+        space: Space in which it shares lists.
+        lists: Names of the shared lists.
+        log: Its log, for a restart over an earlier one; by default a new one.
+        may_post: Whether it may write to the space.
+        data_dir: Directory for its files; only needed to erase.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class Machine:
         self.log = log or Log(at_once=True)
         settings = msgspec.structs.replace(SETTINGS, data_dir=data_dir)
         self.tasks: list[asyncio.Task[Any]] = []
-        self.engine = engine = Engine(self.log, settings, spawn=self.spawn, show=_shown)
+        self.engine = engine = Engine(self.log, settings, spawn=self.spawn, show=_ignore_totals)
         self.shared: MemorySharedLog = space.member(f"{name}_{self.log.epoch[:8]}", may_post=may_post)
         show = engine.subscriptions.show_again
         parts = Parts(self.log, engine.inbox, engine.conversations, engine.transactor, engine.claims, show)
         self.lanes = Lanes("team", self.shared, parts, engine.claims.leases)
         engine.claims.leases.member = self.lanes.members.get
-        for each in lists:
-            self.lanes.add(each, Place())
+        for list_name in lists:
+            self.lanes.add(list_name, Place())
         self.connection = Connection(name)
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         space.machines.append(self)
@@ -112,7 +112,7 @@ class Machine:
         self.tasks.append(asyncio.ensure_future(work))
 
     def begin(self, params: Mutation, connection: Connection | None = None) -> "asyncio.Future[Outcome]":
-        """Call; the future is its answer."""
+        """Submit a call; return the future of its outcome."""
         link = connection or self.connection
         id = link.next_id()
         answer = link.waiting[id] = asyncio.get_running_loop().create_future()
@@ -120,7 +120,7 @@ class Machine:
         return answer
 
     def read(self, params: p.TaskList) -> "asyncio.Future[Outcome]":
-        """Read a list in turn, behind the writes of the connection."""
+        """Submit a read, which runs after the connection's earlier writes; return the future of its outcome."""
         link = self.connection
         id = link.next_id()
         answer = link.waiting[id] = asyncio.get_running_loop().create_future()
@@ -133,7 +133,7 @@ class Machine:
         return msgspec.json.decode(outcome)
 
     async def refused(self, params: Mutation, connection: Connection | None = None) -> Rejection:
-        """Call, and take the refusal."""
+        """Make a call that must be rejected; return the rejection."""
         outcome = await self.begin(params, connection)
         assert isinstance(outcome, Rejection), outcome
         return outcome
@@ -152,14 +152,14 @@ class Machine:
                 await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        """End as after kill -9: nothing is answered any more."""
+        """End like a killed process: leave all calls unanswered. Re-raise the first exception of its tasks."""
         if self.ended.done():
             return
         self.engine.close()
         self.ended.set_result(None)
         for task in self.tasks:
             task.cancel()
-        ended = await asyncio.gather(*self.tasks, return_exceptions=True)
-        faults = [each for each in ended if isinstance(each, Exception)]
+        results = await asyncio.gather(*self.tasks, return_exceptions=True)
+        faults = [result for result in results if isinstance(result, Exception)]
         if faults:
             raise faults[0]

@@ -1,4 +1,4 @@
-"""A table of frames nobody should send, with the answer to each worked out from the rules of the contract."""
+"""A table of malformed and well-formed frames, with the response to each derived from the protocol's rules."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ FINE = "fine"
 
 
 class Case(NamedTuple):
-    """A frame and its answer: the raw id and the kind of the refusal, or `FINE`."""
+    """A frame and its response: the raw id, and the kind of the error or `FINE`."""
 
     name: str
     frame: bytes
@@ -23,7 +23,7 @@ class Case(NamedTuple):
     kind: str
 
 
-# where a value can stand in a frame that is fine otherwise
+# Well-formed frames with a placeholder for a value
 
 PLACES: dict[str, bytes] = {
     "parameter": b'{"jsonrpc":"2.0","id":7,"method":"task.add","params":{"conversation":"c","title":%b}}',
@@ -160,7 +160,7 @@ GOOD_VALUES: dict[str, bytes] = {
 
 
 def values() -> Iterator[Case]:
-    """Good and bad values in every place."""
+    """Yield good and bad values in every place."""
     for (place, frame), (name, value) in itertools.product(PLACES.items(), BAD_VALUES.items()):
         if (place, name) == ("content", "nothing"):
             continue  # an empty array
@@ -175,7 +175,7 @@ def values() -> Iterator[Case]:
 
 
 def integers() -> Iterator[Case]:
-    """Integers round the edges of what every reader holds exactly."""
+    """Yield integers around the limits of exact integers in JSON readers."""
     edges = (0, 10**15, 10**16 - 1, MAX_INTEGER, 2**63, 2**64, 10**30)
     near = {sign * (edge + step) for edge in edges for step in range(-6, 7) for sign in (1, -1)}
     for (place, frame), number in itertools.product(PLACES.items(), sorted(near)):
@@ -185,7 +185,7 @@ def integers() -> Iterator[Case]:
 
 
 def depths() -> Iterator[Case]:
-    """Nesting below, at and beyond the limit, closed and left open."""
+    """Yield nesting below, at and above the limit, closed and left open."""
     shapes: tuple[tuple[bytes, bytes], ...] = ((b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]"), (b'["]",', b"]"))
     for (place, frame), (opening, closing) in itertools.product(PLACES.items(), shapes):
         levels = opening.count(b"[") + opening.count(b"{")
@@ -202,7 +202,7 @@ def depths() -> Iterator[Case]:
 
 
 def encodings() -> Iterator[Case]:
-    """Bytes that are not UTF-8, and control characters that no string may hold raw."""
+    """Yield bytes that aren't UTF-8, and unescaped control characters."""
     strings = {place: frame % b'"a%bz"' for place, frame in PLACES.items()}
     strings["name"] = PLACES["metadata"] % b'{"a%bz":1}'
     strings["method"] = b'{"jsonrpc":"2.0","id":7,"method":"a%bz"}'
@@ -223,7 +223,7 @@ def encodings() -> Iterator[Case]:
 
 
 def cuts() -> Iterator[Case]:
-    """A good frame cut short anywhere, or with something behind it."""
+    """Yield a good frame, truncated at every byte or followed by further bytes."""
     frame = PLACES["metadata"] % b'{"\\u00e9":"\\"","c":[null,true,-1.5e3]}'
     for end in range(len(frame)):
         yield Case(f"cut at {end}", frame[:end], b"null", PARSE_ERROR)
@@ -244,27 +244,27 @@ EXTRAS = (None, b'"result":1', b'"Method":"task.add"')
 
 
 def envelopes() -> Iterator[Case]:
-    """Every combination of right and wrong members."""
+    """Yield every combination of valid and invalid members with at most two faults besides the id."""
     good_id, good_version, good_method = _good(*IDS), _good(*VERSIONS[:2]), _good(*METHODS[:3])
     good_params = _good(*PARAMS[:7])
     for id, version, method, params, extra in itertools.product(IDS + BAD_IDS, VERSIONS, METHODS, PARAMS, EXTRAS):
         if sum([not good_version(version), not good_method(method), not good_params(params), extra is not None]) > 2:
-            continue  # the faults are looked at one after the other: two at a time show that
+            continue  # two faults at a time show that each is checked
         members = ((b"jsonrpc", version), (b"id", id), (b"method", method), (b"params", params))
         parts = [b'"%b":%b' % member for member in members if member[1] is not None] + ([extra] if extra else [])
         fine = good_id(id) and good_version(version) and good_method(method) and good_params(params) and not extra
-        answered = id if id is not None and good_id(id) else b"null"
+        response_id = id if id is not None and good_id(id) else b"null"
         frame = b"{%b}" % b",".join(parts)
-        yield Case(frame.decode(), frame, answered, FINE if fine else INVALID_REQUEST)
+        yield Case(frame.decode(), frame, response_id, FINE if fine else INVALID_REQUEST)
 
 
 def all_cases() -> list[Case]:
-    """The whole table (without batches, whose answers are lists)."""
+    """Return the whole table, without batches."""
     return [*values(), *integers(), *depths(), *encodings(), *cuts(), *envelopes()]
 
 
 def batches() -> Iterator[tuple[str, bytes, str | list[str]]]:
-    """Batches: their frame and either the kind of the one answer, or the kinds of the answers."""
+    """Yield the name and frame of batches, and the kind of the single response or the kinds of the responses."""
     call = b'{"jsonrpc":"2.0","id":1,"method":"task.get","params":{"task":"a:b"}}'
     elements: list[tuple[bytes, str]] = [
         (call, FINE), (b"1", INVALID_REQUEST), (b"null", INVALID_REQUEST), (b"[]", INVALID_REQUEST),
@@ -283,7 +283,7 @@ def batches() -> Iterator[tuple[str, bytes, str | list[str]]]:
 
 
 def header_faults() -> Iterator[tuple[bytes, str]]:
-    """What may follow in place of a header block that begins with C, and the kind of the refusal."""
+    """Yield malformed header blocks that begin with C, and the kind of the error."""
     length = b"Content-Length: 2\r\n"
     lengths: dict[bytes, str] = dict.fromkeys(
         (b"", b" ", b"2 2", *b'-1 -0 +2 2.0 0x2 2e0 2,2 two \xb2 2; \x00 "2"'.split()),
@@ -307,7 +307,7 @@ def header_faults() -> Iterator[tuple[bytes, str]]:
 
 
 def openings() -> Iterator[tuple[bytes, str]]:
-    """First bytes of a connection that are no frame, and the kind of the refusal."""
+    """Yield first bytes of a connection that aren't a frame, and the kind of the error."""
     for byte in set(range(256)) - set(b"{[Cc \t\r\n"):
         yield bytes([byte]) + b"\x01", PARSE_ERROR
         yield b"\r\n " + bytes([byte]) + b'{"jsonrpc":"2.0"}\n', PARSE_ERROR

@@ -1,7 +1,7 @@
-"""Runs many command lines one after the other on the terminal it was given, each in a forked child with little time.
+"""Runs many command lines in sequence on its terminal, each in a forked child with a timeout.
 
-Its arguments are a file that holds them as JSON, and the directory in which they run. Before the output of each stands
-its number on a line of its own.
+Its arguments are a JSON file with the command lines, and their working directory. A line with its number precedes the
+output of each command line.
 """
 
 import json
@@ -14,7 +14,7 @@ from punchlist_apps.cli import dispatch, main
 from punchlist_apps.cli.parsing.index import COMMANDS
 
 SECONDS = 1.0
-"""How long each may take before it is interrupted: some follow or serve until then."""
+"""Time until a command is interrupted, in seconds: some commands follow or serve until then."""
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -22,8 +22,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def run(lines: list[tuple[dict[str, str], list[str]]]) -> None:
-    """Run each command line, with these further variables."""
-    _ = dispatch, [entry.usage for entry in COMMANDS.values()]  # what every child needs is loaded once
+    """Run each command line, with further environment variables."""
+    _ = dispatch, [entry.usage for entry in COMMANDS.values()]  # load the modules before forking
     for number, (env, words) in enumerate(lines):
         sys.stdout.write(f"\r\n=={number}==\r\n")
         sys.stdout.flush()

@@ -1,7 +1,4 @@
-"""A log in memory, for simulations and tests: the port's contract in plain words.
-
-It keeps every promise of the port but the one that needs a disk: the process takes it along.
-"""
+"""An in-memory log for simulations and tests. It keeps the port's whole contract except durability."""
 
 import heapq
 import secrets
@@ -20,10 +17,10 @@ def _kind(summary: bytes) -> str:
 
 
 class MemoryLog:
-    """An `EventLog` in memory. `read`, `load` and the others complete at once.
+    """An in-memory `EventLog`. No operation waits.
 
     Args:
-        at_once: Whether `append_now` commits, as on a quick disk, or never does, as on a slow one; may change.
+        at_once: Whether `append_now` commits, as on a fast disk, or never does, as on a slow one. May be changed.
     """
 
     def __init__(self, at_once: bool = False) -> None:
@@ -49,7 +46,7 @@ class MemoryLog:
         return self.head - self._indexed
 
     def unindexed_conversations(self) -> list[str]:
-        """Conversations with events that `maintain` has not seen."""
+        """Return the conversations with events since the last `maintain`."""
         return [name for name, seqs in self._seqs.items() if seqs and seqs[-1] > self._indexed]
 
     @property
@@ -93,7 +90,7 @@ class MemoryLog:
         return take_groups(self._after(seq - 1, conversation), 1, 1) if seq else []
 
     async def resolve(self, session: str) -> list[str]:
-        return [name for (known, _), name in self._sessions.items() if known == session]
+        return [name for (key, _), name in self._sessions.items() if key == session]
 
     async def owner(self, conversation: str) -> str | None:
         saved = self._summaries.get(conversation)
@@ -103,7 +100,7 @@ class MemoryLog:
         return sorted(name for name, saved in self._summaries.items() if saved.user == user and not saved.deleted)
 
     async def totals(self) -> tuple[int, int]:
-        """Tasks that are open and in progress, over all conversations that belong to no user."""
+        """Return the numbers of open and in-progress tasks over all conversations without a user."""
         alive = [saved for saved in self._summaries.values() if not (saved.deleted or saved.user)]
         return sum(saved.open for saved in alive), sum(saved.in_progress for saved in alive)
 
@@ -116,7 +113,7 @@ class MemoryLog:
         return Survey(timed, list(self._tombstones))
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
-        """Save snapshots; there is no other index to bring up to date."""
+        """Save snapshots; this log has no other index."""
         self._indexed = self.head
         for snapshot in snapshots:
             name = snapshot.conversation
@@ -134,7 +131,7 @@ class MemoryLog:
         self._sessions.clear()
 
     async def erase(self, conversation: str) -> None:
-        """Forget every line before the newest tombstone."""
+        """Erase every line before the newest tombstone."""
         tombstone = self._tombstones.pop(conversation, 0)
         seqs = self._seqs.get(conversation, [])
         for seq in seqs:
@@ -149,7 +146,7 @@ class MemoryLog:
                 self._detach(conversation)
 
     async def forget(self, conversation: str) -> None:
-        """Forget a deleted conversation with its tombstone."""
+        """Erase a deleted conversation and its tombstone."""
         seqs = self._seqs.get(conversation, [])
         if seqs and is_tombstone(Stored(seqs[-1], self._lines[seqs[-1] - 1]).wire):
             self._tombstones[conversation] = seqs[-1] + 1
@@ -159,11 +156,11 @@ class MemoryLog:
         return list(self._tombstones)
 
     async def sizes(self) -> tuple[int, int]:
-        """Bytes of all lines; nothing is written ahead of them."""
+        """Return the bytes of all lines, and 0 for the write-ahead log."""
         return sum(map(len, self._lines)), 0
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources to release."""
 
     def _after(self, after: int, conversation: str | None) -> Iterator[Stored]:
         if conversation is None:
@@ -172,8 +169,8 @@ class MemoryLog:
         return (Stored(seq, self._lines[seq - 1]) for seq in seqs[bisect_right(seqs, after) :])
 
     def _detach(self, conversation: str) -> None:
-        for session in [known for known, name in self._sessions.items() if name == conversation]:
-            del self._sessions[session]
+        for key in [key for key, name in self._sessions.items() if name == conversation]:
+            del self._sessions[key]
 
     async def list(
         self,
@@ -189,7 +186,7 @@ class MemoryLog:
         if cursor is not None:
             seq, name = parse_cursor(cursor)
             after = (-seq, name)
-        wanted = fold(query)
+        folded_query = fold(query)
         matching = [
             (-saved.seq, name)
             for name, saved in self._summaries.items()
@@ -197,7 +194,7 @@ class MemoryLog:
             and (user is None or saved.user == user)
             and (active is None or (saved.open + saved.in_progress > 0) == active)
             and kind in (None, _kind(saved.summary))
-            and wanted in search_text(name, saved.summary)
+            and folded_query in search_text(name, saved.summary)
         ]
         page = heapq.nsmallest(limit + 1, (place for place in matching if after is None or place > after))
         summaries = [self._summaries[name].summary for _, name in page[:limit]]

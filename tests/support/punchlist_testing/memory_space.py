@@ -1,7 +1,7 @@
-"""A space in memory: the contract of `SharedLog` in plain words, and the lies that a real one tells.
+"""An in-memory space with the `SharedLog` contract and the faults of real ones.
 
-Chance decides what goes wrong, and how often is set in `Faults`. Nothing here ever breaks a promise of the port: a post
-that was acknowledged stays, a false conflict is only said, and what a barrier answers is true.
+Faults occur at random, with the probabilities in `Faults`. They never break the port's contract: acknowledged posts
+are kept and the barrier's answer is true. A conflict may be false, which the port allows.
 """
 
 import asyncio
@@ -24,7 +24,16 @@ from punchlistd.replication.port import (
 
 
 class Faults(NamedTuple):
-    """How likely what goes wrong is, for each call or push."""
+    """Probability of each fault, for each call or push.
+
+    Attributes:
+        post_late: A post is committed later, after an unknown outcome.
+        conflict_invented: A conflict is reported for a post that could be committed.
+        conflict_kept: The same, and the post is committed later anyway.
+        reader_old: A read returns a prefix of the posts.
+        delays: Possible delays of a call or push, in seconds.
+        late_s: Upper limit of the delay of a late post, in seconds.
+    """
 
     ack_lost: float = 0.0
     post_lost: float = 0.0
@@ -42,7 +51,7 @@ SOUND = Faults()
 
 
 class MemorySpace:
-    """The engine: the logs of all lists, and who is connected."""
+    """The posts of all lists, and the members."""
 
     def __init__(self, random: Random | None = None, faults: Faults = SOUND, max_bytes: int = 1 << 20) -> None:
         self.random = random or Random("sound")
@@ -60,11 +69,14 @@ class MemorySpace:
         return log
 
     def chance(self, likely: float) -> bool:
-        """Whether something goes wrong."""
+        """Return whether a fault occurs."""
         return likely > 0 and self.random.random() < likely
 
     def commit(self, list: str, expected: int, nonce: str, body: bytes) -> int | None:
-        """Append, if nobody was first: the expectation comes before the nonce, so a post that is in conflicts."""
+        """Append a post and return its position, or None on a conflict.
+
+        The expected position is checked before the nonce, so a repeated post conflicts.
+        """
         posts = self.posts.setdefault(list, [])
         if (posts[-1].position if posts else 0) != expected:
             return None
@@ -74,7 +86,7 @@ class MemorySpace:
             member.push(post)
         return post.position
 
-    def later(self, delay_s: float, list: str, expected: int, nonce: str, body: bytes) -> None:
+    def commit_later(self, delay_s: float, list: str, expected: int, nonce: str, body: bytes) -> None:
         asyncio.get_running_loop().call_later(delay_s, self.commit, list, expected, nonce, body)
 
 
@@ -86,7 +98,7 @@ class MemorySharedLog:
         self.link = Link()
         self.round_trip_s = 0.001
         self.delays: tuple[float, ...] = ()
-        """How far away it is, each way, if not as the space's faults say."""
+        """Possible delays in each direction, in seconds; empty: those of the space's faults."""
         self._space = space
         self.may_erase = True
         self._may_post = may_post
@@ -95,18 +107,18 @@ class MemorySharedLog:
         self._changed = asyncio.Event()
 
     async def run(self, listener: Listener) -> None:
-        """Keep the listener informed."""
+        """Report changes of the link to the listener until cancelled."""
         self._listener = listener
         try:
             while True:
                 self._changed.clear()
-                self._tell()
+                self._update_link()
                 await self._changed.wait()
         finally:
             self._listener = None
 
     def cut(self, *, noticed: bool = True) -> None:
-        """Cut this member off; not noticed, its link looks as if it were up."""
+        """Disconnect this member. Without `noticed`, its link still appears to be up."""
         self._cut = True
         if noticed:
             self._changed.set()
@@ -115,7 +127,7 @@ class MemorySharedLog:
         self._cut = False
         self._changed.set()
 
-    def _tell(self) -> None:
+    def _update_link(self) -> None:
         state = "down" if self._cut else "up"
         if self.link.state != state and self._listener is not None:
             kind, reason = ("unreachable", "The space can't be reached.") if self._cut else ("", "")
@@ -123,14 +135,14 @@ class MemorySharedLog:
             self._listener.on_link_change(self.link)
 
     def push(self, post: Posted) -> None:
-        """Tell of a post, in a while or never."""
+        """Deliver a post to the listener after a delay, or never."""
         if not self._space.chance(self._space.faults.push_lost):
-            asyncio.get_running_loop().call_later(self._delay_s(), self._pushed, post)
+            asyncio.get_running_loop().call_later(self._delay_s(), self._deliver, post)
 
     def _delay_s(self) -> float:
         return self._space.random.choice(self.delays or self._space.faults.delays)
 
-    def _pushed(self, post: Posted) -> None:
+    def _deliver(self, post: Posted) -> None:
         if self._listener is not None and not self._cut:
             self._listener.on_post(post)
 
@@ -147,7 +159,7 @@ class MemorySharedLog:
         return self._space.chance(self._space.faults.reader_old)
 
     def hurry(self) -> None:
-        """Its way is there as soon as a test says so."""
+        """Do nothing: there is no reconnect to speed up."""
 
     async def lists(self) -> list[str]:
         await self._reach()
@@ -161,15 +173,15 @@ class MemorySharedLog:
             raise TooLarge(len(body), self._space.max_bytes)
         faults, chance = self._space.faults, self._space.chance
         if chance(faults.conflict_invented):
-            raise Conflict("A leader that was deposed says so.")
+            raise Conflict("A deposed leader reports a conflict.")
         if chance(faults.conflict_kept):
-            self._space.later(self._space.random.random() * faults.late_s, list, expected, nonce, body)
-            raise Conflict("A leader that was deposed says so, of what its successor takes.")
+            self._space.commit_later(self._space.random.random() * faults.late_s, list, expected, nonce, body)
+            raise Conflict("A deposed leader reports a conflict for a post that its successor accepts.")
         if chance(faults.post_lost):
             raise OutcomeUnknown("No answer came.")
         if chance(faults.post_late):
             delay_s = self._space.random.random() * faults.late_s
-            self._space.later(delay_s, list, expected, nonce, body)
+            self._space.commit_later(delay_s, list, expected, nonce, body)
             raise OutcomeUnknown("No answer came.")
         position = self._space.commit(list, expected, nonce, body)
         if chance(faults.ack_lost):
@@ -209,10 +221,10 @@ class MemorySharedLog:
         await self._reach()
         for member in self._space.members.values():
             asyncio.get_running_loop().call_later(
-                member._delay_s(), member._wanted, list, self.member, self.round_trip_s
+                member._delay_s(), member._on_turn_request, list, self.member, self.round_trip_s
             )
 
-    def _wanted(self, list: str, member: str, round_trip_s: float) -> None:
+    def _on_turn_request(self, list: str, member: str, round_trip_s: float) -> None:
         if self._listener is not None and not self._cut:
             self._listener.on_turn_request(list, member, round_trip_s)
 

@@ -1,4 +1,4 @@
-"""A place where mirror files are tested: a daemon, a client, and a directory."""
+"""A fixture for mirror files: a daemon, a client and a directory."""
 
 import json
 from collections.abc import Callable, Generator
@@ -18,7 +18,7 @@ from punchlistd.engine.lists import access
 
 @contextmanager
 def older_daemon() -> Generator[None]:
-    """Lists that are begun meanwhile keep their spelling of a GUID, as with daemons that did not know of others."""
+    """Make the daemon keep the spelling of GUIDs as list names, like versions that didn't normalize it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(access, "spellings", _no_spellings)
         yield
@@ -47,7 +47,7 @@ class Place:
         return json.loads(self.file.read_text())
 
     def edit(self, change: Callable[[Any], object]) -> None:
-        """Change the file's JSON value as an editor of today does."""
+        """Apply a change to the file's JSON value."""
         value = self.read()
         change(value)
         self.write(value)
@@ -60,9 +60,9 @@ class Place:
         return [task.title for task in await self.list.list()]
 
     async def said(self) -> list[tuple[str, str]]:
-        """Actor and type of everything that happened by files."""
+        """Return actor and event type of each change that came from a file."""
         changes = await self.client.read(0, "web")
-        return [(one.actor, type(one.event).__name__) for one in changes if one.actor.startswith("file:")]
+        return [(change.actor, type(change.event).__name__) for change in changes if change.actor.startswith("file:")]
 
     def kinds(self) -> list[str]:
         return [problem.kind for problem in self.problems]

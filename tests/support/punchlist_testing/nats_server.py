@@ -1,4 +1,4 @@
-"""Real NATS servers for tests: on loopback, one or several, that can be killed, paused and started again."""
+"""NATS servers on loopback for tests, which can kill, pause and restart them."""
 
 import os
 import random
@@ -16,24 +16,24 @@ from punchlist_testing.optional import find_program, needs
 
 ROOT = Path(__file__).resolve().parents[3]
 FETCHED = ROOT / "build/nats-server/bin/nats-server"
-"""Where `make optional` puts one."""
+"""The server that `make optional` downloads."""
 
 FLOOR = (2, 14)
 READY_S = 30.0
 PORT = 24222
-"""Not 4222, where somebody's own server may listen on all addresses."""
+"""Not the default 4222: another server may listen there on all addresses."""
 
 
 @cache
 def program() -> str | None:
-    """A server that is new enough: the fetched one, else that of PATH."""
-    for found in (str(FETCHED), find_program("nats-server")):
-        if found is None or not os.path.exists(found):
+    """Return the path of a server that is new enough: the downloaded one, else that of PATH."""
+    for path in (str(FETCHED), find_program("nats-server")):
+        if path is None or not os.path.exists(path):
             continue
-        version = subprocess.run([found, "--version"], check=True, capture_output=True, text=True).stdout
+        version = subprocess.run([path, "--version"], check=True, capture_output=True, text=True).stdout
         numbers = re.search(r"v(\d+)\.(\d+)\.", version)
         if numbers is not None and (int(numbers[1]), int(numbers[2])) >= FLOOR:
-            return found
+            return path
     return None
 
 
@@ -41,22 +41,23 @@ needs_server = needs("nats-server", program() is not None)
 
 
 def own_address() -> str:
-    """An address of loopback that nobody else of this machine uses, so that a server gets its port back."""
+    """Return a random loopback address, so that a restarted server finds its port free."""
     return "127.{}.{}.{}".format(*(random.SystemRandom().randrange(1, 255) for _ in range(3)))
 
 
 class NatsServer:
-    """One server in a process of its own.
+    """A server, not started yet.
 
     Args:
-        directory: what it keeps.
-        extra: further lines of its configuration, or all of them if `whole`.
-        host: the address that it listens on.
-        sync: its `sync_interval`; "": the server's default, which can lose what it acknowledged.
-        wrap: words that begin its command, as of a network namespace.
+        directory: Directory of its files.
+        extra: Further lines of its configuration.
+        host: Address that it listens on.
+        sync: Its `sync_interval`; "": the server's default, which can lose acknowledged posts.
+        whole: Whether `extra` is the whole configuration.
+        wrap: Command prefix, such as one that enters a network namespace.
     """
 
-    def __init__(  # noqa: PLR0913 - what a configuration is made of
+    def __init__(  # noqa: PLR0913 - settings of a server
         self,
         directory: Path,
         extra: str = "",
@@ -71,11 +72,11 @@ class NatsServer:
         self.wrap = tuple(wrap)
         self.process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
-        kept = f'store_dir: "{directory}/js", max_mem: 64MB, max_file: 1GB'
+        store = f'store_dir: "{directory}/js", max_mem: 64MB, max_file: 1GB'
         interval = f", sync_interval: {sync}" if sync else ""
-        own = f"host: {self.host}\nport: {PORT}\njetstream {{ {kept}{interval} }}\n"
+        base = f"host: {self.host}\nport: {PORT}\njetstream {{ {store}{interval} }}\n"
         self.config = directory / "nats.conf"
-        self.config.write_text(extra if whole else own + extra)
+        self.config.write_text(extra if whole else base + extra)
 
     @property
     def url(self) -> str:
@@ -83,15 +84,19 @@ class NatsServer:
 
     @property
     def monitor(self) -> str:
-        """Where the monitor answers if the configuration has `http: HOST:8222`."""
+        """URL of the monitor, if the configuration has `http: HOST:8222`."""
         return f"http://{self.host}:8222"
 
     def start(self) -> None:
-        """Start it and wait until it takes connections."""
-        found = program()
-        assert found is not None, "needs_server comes first"
+        """Start the server and wait until it accepts connections.
+
+        Raises:
+            RuntimeError: It ended, or took longer than `READY_S`; the message is its log.
+        """
+        path = program()
+        assert path is not None, "needs_server comes first"
         process = subprocess.Popen(
-            [*self.wrap, found, "-c", str(self.config)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [*self.wrap, path, "-c", str(self.config)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         self.process = process
         assert process.stderr is not None
@@ -122,7 +127,7 @@ class NatsServer:
             self.process.wait()
 
     def pause(self) -> None:
-        """Let it hang: connections stay open and nothing answers. Returns once all its threads have stopped."""
+        """Stop all its threads with SIGSTOP and wait for it; connections stay open without responses."""
         self._signal(signal.SIGSTOP)
         assert self.process is not None, "it was sent a signal"
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
@@ -135,7 +140,7 @@ class NatsServer:
         os.kill(self.process.pid, number)
 
     def forget(self) -> None:
-        """Remove everything it stored: kill it first."""
+        """Remove its stored data. The server must not be running."""
         shutil.rmtree(self.directory / "js", ignore_errors=True)
 
     def log(self) -> str:
@@ -144,7 +149,7 @@ class NatsServer:
 
 @contextmanager
 def running_server(directory: Path, extra: str = "", **options: str) -> Generator[NatsServer]:
-    """A server that ends with the block."""
+    """Run a server until the end of the block."""
     server = NatsServer(directory, extra, host=options.get("host", ""), sync=options.get("sync", "always"))
     server.start()
     try:
@@ -155,7 +160,7 @@ def running_server(directory: Path, extra: str = "", **options: str) -> Generato
 
 @contextmanager
 def running_cluster(directory: Path, extra: str = "", size: int = 3) -> Generator[list[NatsServer]]:
-    """Servers that keep every post on each of them; they end with the block."""
+    """Run a cluster of `size` servers until the end of the block."""
     hosts = [own_address() for _ in range(size)]
     routes = ", ".join(f'"nats://{host}:6222"' for host in hosts)
     servers = [

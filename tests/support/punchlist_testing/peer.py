@@ -1,4 +1,4 @@
-"""A daemon of a few lines that does what a test says, for faults which a real one does not make on demand."""
+"""A scripted daemon, for faults that a real one doesn't produce on demand."""
 
 import socket
 import threading
@@ -53,7 +53,12 @@ class Session:
 
 
 class Peer:
-    """Answers `daemon.hello`, hands every other request to `handler`, and remembers them in `seen`."""
+    """A server that answers `daemon.hello`, and passes every other request to `handler`.
+
+    Attributes:
+        seen: Requests that were passed to the handler.
+        arrived: Released once for each of them.
+    """
 
     def __init__(self, path: str, handler: Handler, hello: HelloResult = HELLO) -> None:
         self.socket = path
@@ -63,14 +68,14 @@ class Peer:
         self._hello = hello
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(path)
-        self._listening.listen()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(path)
+        self._listener.listen()
         self._spawn(self._accept)
 
     def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
         for connection in self._connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -85,7 +90,7 @@ class Peer:
     def _accept(self) -> None:
         while True:
             try:
-                connection, _ = self._listening.accept()
+                connection, _ = self._listener.accept()
             except OSError:
                 return
             self._connections.append(connection)
@@ -93,7 +98,7 @@ class Peer:
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         session = Session(connection, number)
-        # A client that leaves with something unread resets the connection.
+        # A client that closes with unread data resets the connection.
         with suppress(ConnectionResetError), connection, connection.makefile("rb") as lines:
             for line in lines:
                 request = msgspec.json.decode(line, type=Request)
@@ -107,7 +112,7 @@ class Peer:
 
 @contextmanager
 def scripted_peer(directory: Path, handler: Handler, hello: HelloResult = HELLO) -> Generator[Peer]:
-    """A peer on a socket below `directory`, ended with the block."""
+    """Run a peer on a socket in `directory` until the end of the block."""
     peer = Peer(str(directory / "peer.sock"), handler, hello)
     try:
         yield peer

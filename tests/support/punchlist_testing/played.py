@@ -1,4 +1,4 @@
-"""Programs of others that tests play: an MCP server under the name of `punch`, and hosts' own commands."""
+"""Fake programs for tests: an MCP server named `punch`, and the `claude` command."""
 
 import sys
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 SERVER = """
 import json, sys
 for line in sys.stdin:
-    asked = json.loads(line)
-    result = {"tools": [{"name": "plan"}]} if asked["method"] == "tools/list" else {"protocolVersion": "2025-06-18"}
-    if "id" in asked:
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+    request = json.loads(line)
+    result = {"tools": [{"name": "plan"}]} if request["method"] == "tools/list" else {"protocolVersion": "2025-06-18"}
+    if "id" in request:
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 """
 """Answers `initialize` and `tools/list`."""
 
 CLAUDE = """
 import json, os, sys
 path = os.path.join(os.environ["HOME"], ".claude.json")
-said = json.load(open(path)) if os.path.exists(path) else {"machineID": 1}
-servers = said.setdefault("mcpServers", {})
+config = json.load(open(path)) if os.path.exists(path) else {"machineID": 1}
+servers = config.setdefault("mcpServers", {})
 open(os.path.join(os.environ["HOME"], "asked"), "a").write(" ".join(sys.argv[1:4]) + "\\n")
 if os.environ.get("REFUSES") == sys.argv[2]:
     sys.exit("not today")
@@ -29,12 +29,13 @@ elif sys.argv[5] not in servers:
     sys.exit("No MCP server named " + sys.argv[5])
 else:
     del servers[sys.argv[5]]
-open(path, "w").write(json.dumps(said, indent=2))
+open(path, "w").write(json.dumps(config, indent=2))
 """
-"""What `claude mcp add-json` and `claude mcp remove` do to `~/.claude.json`, as seen with 2.1.197."""
+"""Changes `~/.claude.json` like `claude mcp add-json` and `claude mcp remove` of version 2.1.197."""
 
 
 def program(directory: Path, name: str, source: str) -> Path:
+    """Write an executable Python script; return its path."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name
     path.write_text(f"#!{sys.executable}\n{source}")

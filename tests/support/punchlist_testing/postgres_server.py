@@ -1,4 +1,4 @@
-"""Real PostgreSQL servers for tests: on loopback, that can be killed, paused and started again."""
+"""PostgreSQL servers on loopback for tests, which can kill, pause and restart them."""
 
 import atexit
 import glob
@@ -27,9 +27,9 @@ _PASSWORD = "of the owner"
 
 @cache
 def programs() -> Path | None:
-    """Where the newest server's programs are: in PATH, or where Debian puts them."""
-    found = shutil.which("postgres")
-    places = [str(Path(os.path.realpath(found)).parent)] if found else []
+    """Return the directory of the server's programs: from PATH, else Debian's directory of the newest version."""
+    program = shutil.which("postgres")
+    places = [str(Path(os.path.realpath(program)).parent)] if program else []
     places += sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda place: int(place.split("/")[4]), reverse=True)
     for place in places:
         if all((Path(place) / name).exists() for name in ("postgres", "initdb", "psql")) and _user() is not None:
@@ -39,10 +39,10 @@ def programs() -> Path | None:
 
 @cache
 def _user() -> str | None:
-    """Who runs a server: it refuses root."""
+    """Return the user that runs the servers: PostgreSQL refuses to run as root."""
     if os.getuid():
         return pwd.getpwuid(os.getuid()).pw_name
-    names = {each.pw_name for each in pwd.getpwall()}
+    names = {entry.pw_name for entry in pwd.getpwall()}
     return next((name for name in ("postgres", "nobody") if name in names), None)
 
 
@@ -56,19 +56,19 @@ def _as_user() -> dict[str, Any]:
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
-def _give(place: Path) -> None:
+def _chown(place: Path) -> None:
     if as_user := _as_user():
         os.chown(place, as_user["user"], as_user["group"])
 
 
-def _run(place: Path, program: str, *words: str, wrap: Sequence[str] = (), given: str | None = None) -> str:
-    found = programs()
-    assert found is not None, "needs_postgres comes first"
+def _run(place: Path, program: str, *words: str, wrap: Sequence[str] = (), stdin: str | None = None) -> str:
+    directory = programs()
+    assert directory is not None, "needs_postgres comes first"
     done = subprocess.run(
-        [*wrap, str(found / program), *words],
+        [*wrap, str(directory / program), *words],
         check=False,
         env={"HOME": str(place), "PATH": "/usr/bin:/bin", "PGPASSWORD": _PASSWORD, "LC_ALL": "C"},
-        input=given,
+        input=stdin,
         cwd=place,
         capture_output=True,
         text=True,
@@ -81,27 +81,27 @@ def _run(place: Path, program: str, *words: str, wrap: Sequence[str] = (), given
 
 @cache
 def _new_cluster() -> Path:
-    """The files of a server that was never started, to be copied: making them anew takes a second of a processor."""
+    """Return the directory of an unused cluster, to be copied: initdb takes a second of processor time."""
     place = Path(tempfile.mkdtemp(prefix="punchlist-postgres-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
-    _give(place)
+    _chown(place)
     secret = place / "password"
     secret.write_text(_PASSWORD)
     secret.chmod(0o644)
-    how = ("--auth=scram-sha-256", f"--pwfile={secret}", "--username=owner", "--encoding=UTF8", "--locale=C")
-    _run(place, "initdb", "--no-sync", *how, "-D", str(place / "data"))
+    options = ("--auth=scram-sha-256", f"--pwfile={secret}", "--username=owner", "--encoding=UTF8", "--locale=C")
+    _run(place, "initdb", "--no-sync", *options, "-D", str(place / "data"))
     return place / "data"
 
 
 class PostgresServer:
-    """One server in a process of its own, with the database `punchlist`; not started yet.
+    """A server with the database `punchlist`, not started yet.
 
     Args:
-        settings: lines of its configuration.
-        host: the address that it listens on.
-        wrap: words that begin its command, as of a network namespace; they must keep its process id.
-        copy_of: another server, of which this one becomes a standby.
-        place: a directory in which it keeps everything; else one of its own, which `end` removes.
+        settings: Further lines of its configuration.
+        host: Address that it listens on.
+        wrap: Command prefix, such as one that enters a network namespace; it must keep the process id.
+        copy_of: Primary server; this one becomes its standby.
+        place: Directory of all its files; by default a temporary one, which `end` removes.
     """
 
     def __init__(
@@ -119,11 +119,11 @@ class PostgresServer:
         self.place = Path(tempfile.mkdtemp(prefix="punchlist-postgres-")) if place is None else place
         self.data = self.place / "data"
         self._made_place = place is None
-        _give(self.place)
+        _chown(self.place)
         if copy_of is None:
             subprocess.run(["cp", "-a", _new_cluster(), self.data], check=True)
             self._write("postgresql.conf", f"unix_socket_directories = ''\nshared_buffers = 16MB\n{settings}\n")
-            # A server that is killed leaves its shared memory: in its own directory, and not in /dev/shm for ever.
+            # A killed server leaves its shared memory behind: keep it in the server's directory, not in /dev/shm.
             self._write("postgresql.conf", "dynamic_shared_memory_type = mmap\n")
             self._write("pg_hba.conf", "host all all 0.0.0.0/0 scram-sha-256\nhost replication all all scram-sha-256\n")
         else:
@@ -136,17 +136,21 @@ class PostgresServer:
         with open(self.data / name, "a", encoding="utf-8") as file:
             file.write(text)
 
-    def _run(self, program: str, *words: str, given: str | None = None) -> str:
-        return _run(self.place, program, *words, wrap=self.wrap if program == "psql" else (), given=given)
+    def _run(self, program: str, *words: str, stdin: str | None = None) -> str:
+        return _run(self.place, program, *words, wrap=self.wrap if program == "psql" else (), stdin=stdin)
 
     def url(self, user: str) -> str:
         return f"postgres://{user}@{self.host}:{PORT}/{DATABASE}"
 
     def start(self) -> None:
-        """Start it and wait until it takes connections."""
-        found = programs()
-        assert found is not None, "needs_postgres comes first"
-        run = [str(found / "postgres"), "-D", str(self.data)]
+        """Start the server and wait until it accepts connections.
+
+        Raises:
+            RuntimeError: It ended, or took longer than `READY_S`; the message is its log.
+        """
+        directory = programs()
+        assert directory is not None, "needs_postgres comes first"
+        run = [str(directory / "postgres"), "-D", str(self.data)]
         who: dict[str, Any] = _as_user()
         if self.wrap and who:
             run, who = ["setpriv", f"--reuid={who['user']}", f"--regid={who['group']}", "--clear-groups", *run], {}
@@ -171,25 +175,26 @@ class PostgresServer:
                 time.sleep(0.05)
 
     def sql(self, text: str, database: str = DATABASE) -> str:
-        """Let the owner run some statements; what they give, as text."""
-        how = ("--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1")
+        """Run statements as the owner; return their output."""
+        options = ("--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1")
         target = f"host={self.host} port={PORT} user=owner dbname={database} connect_timeout=5"
-        return self._run("psql", *how, "-d", target, given=text).strip()
+        return self._run("psql", *options, "-d", target, stdin=text).strip()
 
     def add(self, space: str, *logins: Login) -> None:
-        """Make a space as people do, and let members in."""
+        """Create a space with `punch space server`'s SQL, and logins for its members."""
         if self.sql(f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'", "postgres") == "":
             self.sql(f"CREATE DATABASE {DATABASE}", "postgres")
         self.sql(build_sql(space, list(logins)))
 
     def kill(self) -> None:
-        """SIGKILL to the server and all its processes, and wait for their end."""
+        """Send SIGKILL to the server and all its processes, and wait for their end."""
         if self.process is not None and self.process.poll() is None:
             members = self._family()
             for pid in members:
                 _signal(pid, signal.SIGKILL)
             self.process.wait()
-            while any(map(_lives, members[1:])):  # else the next one is refused the memory that they share
+            # A new server can't start while a process of the old one holds the shared memory.
+            while any(map(_is_alive, members[1:])):
                 time.sleep(0.01)
 
     def pause(self) -> None:
@@ -201,14 +206,14 @@ class PostgresServer:
             _signal(pid, signal.SIGCONT)
 
     def _family(self) -> list[int]:
-        """The server, stopped so that there come no more, and all its processes."""
+        """Stop the server, so that it starts no more processes; return its id and those of its children."""
         assert self.process is not None, "start it first"
         _signal(self.process.pid, signal.SIGSTOP)
-        found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [self.process.pid, *map(int, found.read_text().split())]
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [self.process.pid, *map(int, children.read_text().split())]
 
     def end(self) -> None:
-        """Kill it, and remove what it kept."""
+        """Kill the server and remove its temporary directory."""
         self.kill()
         if self._made_place:
             shutil.rmtree(self.place, ignore_errors=True)
@@ -224,7 +229,7 @@ def _signal(pid: int, number: int) -> None:
         return
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -232,13 +237,13 @@ def _lives(pid: int) -> bool:
 
 
 class Members:
-    """Members of a space with their creds files.
+    """Members of a new space, with their creds files.
 
     Args:
-        directory: for the files.
-        server: a server that runs.
-        space: the space, which is made.
-        names: names of members, with their roles.
+        directory: Directory of the creds files.
+        server: Running server.
+        space: Name of the space to create.
+        names: Name -> role of each member.
     """
 
     def __init__(self, directory: Path, server: PostgresServer, space: str, **names: str) -> None:
@@ -248,10 +253,10 @@ class Members:
         self._logins = {name: create_login(f"{name}-{space}", role) for name, role in names.items()}
         self._directory = directory
         server.add(space, *self._logins.values())
-        for one in self._logins.values():
-            path = directory / one.name
+        for member in self._logins.values():
+            path = directory / member.name
             path.touch(0o600)
-            path.write_text(one.format_creds([server.host], DATABASE))
+            path.write_text(member.format_creds([server.host], DATABASE))
 
     def url(self, name: str) -> str:
         return self.server.url(self._logins[name].name)
@@ -262,7 +267,7 @@ class Members:
 
 @contextmanager
 def running_postgres(settings: str = "", **options: Any) -> Generator[PostgresServer]:
-    """A server that ends with the block."""
+    """Run a server until the end of the block."""
     server = PostgresServer(settings, **options)
     try:
         server.start()

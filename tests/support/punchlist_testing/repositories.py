@@ -1,4 +1,4 @@
-"""Git repositories for tests, made by git itself, whatever the configuration of the machine."""
+"""Creates Git repositories for tests with the git program, independent of the machine's Git configuration."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ _IDENTITY = {
 
 
 def git(directory: Path, *words: str) -> str:
-    """Run git in a directory; what it printed."""
+    """Run git in a directory and return its output."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _IDENTITY
     words = ("git", "-C", str(directory), "-c", "protocol.file.allow=always", *words)
     return subprocess.run(words, env=env, capture_output=True, text=True, timeout=30, check=True).stdout
 
 
 def repository(directory: Path) -> Path:
-    """A repository with one commit."""
+    """Create a repository with one commit."""
     directory.mkdir(parents=True, exist_ok=True)
     git(directory, "init", "--quiet")
     git(directory, "commit", "--quiet", "--allow-empty", "-m", "Begin")
@@ -27,6 +27,6 @@ def repository(directory: Path) -> Path:
 
 
 def worktree(of: Path, directory: Path) -> Path:
-    """A linked worktree of a repository, on a branch of its own."""
+    """Create a linked worktree of a repository, on a new branch."""
     git(of, "worktree", "add", "--quiet", "-b", directory.name, str(directory))
     return directory

@@ -1,4 +1,4 @@
-"""How programs save a file, as the calls they make: each takes a path and the new content."""
+"""Functions that save a file with the same system calls as common programs."""
 
 import os
 import subprocess
@@ -16,19 +16,19 @@ def _in_place(path: Path, data: bytes, chunk: int = 64) -> None:
 
 
 def nano(path: Path, data: bytes) -> None:
-    """Truncates and writes in place."""
+    """Truncate the file and write in place."""
     _in_place(path, data, 4096)
 
 
 def vscode(path: Path, data: bytes) -> None:
-    """Truncates and writes in place, in pieces, and flushes."""
+    """Truncate the file, write in place in pieces, and fsync."""
     _in_place(path, data, 50)
     with open(path, "rb") as file:
         os.fsync(file.fileno())
 
 
 def vim(path: Path, data: bytes) -> None:
-    """The file becomes the backup, a new one is written, the backup goes (backupcopy=no)."""
+    """Rename the file to the backup, write a new one, and remove the backup (backupcopy=no)."""
     probe = path.with_name("4913")
     probe.write_bytes(b"")
     probe.unlink()
@@ -39,7 +39,7 @@ def vim(path: Path, data: bytes) -> None:
 
 
 def vim_copy(path: Path, data: bytes) -> None:
-    """A copy is the backup, the file is written in place (backupcopy=yes)."""
+    """Copy the file to the backup, write in place, and remove the backup (backupcopy=yes)."""
     backup = path.with_name(path.name + "~")
     backup.write_bytes(path.read_bytes())
     _in_place(path, data)
@@ -47,7 +47,7 @@ def vim_copy(path: Path, data: bytes) -> None:
 
 
 def emacs(path: Path, data: bytes) -> None:
-    """The file becomes the backup, which stays; a lock is a dangling link."""
+    """Rename the file to the backup, which is kept, and write a new one. The lock is a dangling link."""
     lock = path.with_name(f".#{path.name}")
     lock.symlink_to("nobody@nowhere.1:1")
     os.rename(path, path.with_name(path.name + "~"))
@@ -56,20 +56,20 @@ def emacs(path: Path, data: bytes) -> None:
 
 
 def renaming(path: Path, data: bytes) -> None:
-    """Writes another file and renames it: rsync, JetBrains' safe write, most programs."""
-    beside = path.with_name(f".{path.name}.Xy12Za")
-    _in_place(beside, data)
-    os.rename(beside, path)
+    """Write a temporary file and rename it, like rsync, JetBrains' safe write and most programs."""
+    temporary = path.with_name(f".{path.name}.Xy12Za")
+    _in_place(temporary, data)
+    os.rename(temporary, path)
 
 
 def git_checkout(path: Path, data: bytes) -> None:
-    """Removes the file and creates it anew."""
+    """Remove the file and create a new one."""
     path.unlink()
     _in_place(path, data, 4096)
 
 
 def cloud_sync(path: Path, data: bytes) -> None:
-    """Downloads beside, removes the old one, renames, sets an old time."""
+    """Write a temporary file, remove the old file, rename, and set an old modification time."""
     part = path.with_name(path.name + ".part")
     _in_place(part, data, 200)
     path.unlink()
@@ -78,14 +78,14 @@ def cloud_sync(path: Path, data: bytes) -> None:
 
 
 def truncate_late(path: Path, data: bytes) -> None:
-    """Writes over the old content and cuts what is left behind."""
+    """Overwrite the old content, then truncate the rest."""
     with open(path, "r+b", buffering=0) as file:
         file.write(data)
         file.truncate(len(data))
 
 
 def shell(path: Path, data: bytes) -> None:
-    """A redirection."""
+    """Redirect a command's output to the file."""
     subprocess.run(["sh", "-c", 'cat > "$1"', "sh", str(path)], input=data, check=True, timeout=10)
 
 
@@ -104,5 +104,5 @@ SAVERS: tuple[Saver, ...] = (
 
 
 def sed(path: Path, script: str) -> None:
-    """The real `sed -i`."""
+    """Run `sed -i`."""
     subprocess.run(["sed", "-i", script, str(path)], check=True, timeout=10)

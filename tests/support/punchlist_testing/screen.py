@@ -1,4 +1,4 @@
-"""A program on a terminal of ours, read as what is on the screen, and drawn as a picture."""
+"""A program on an emulated terminal: its screen as text, and as an SVG image."""
 
 import io
 import re
@@ -21,20 +21,19 @@ from punchlist_testing.terminal import PATIENCE_S, Terminal
 _CONTROLLED = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 )
-"""Runs a program whose controlling terminal is its standard input, as Emacs needs."""
+"""Program that makes standard input the controlling terminal of another one, as Emacs requires."""
 
 _NAMED = {"brown": "yellow", "brightbrown": "bright_yellow"}
 
 
 class Screen(Terminal):
-    """A terminal that knows what each of its cells shows (pyte).
+    """A terminal with an emulated screen.
 
     Attributes:
-        cells: The screen.
+        cells: The `pyte.Screen`.
     """
 
     def __init__(self, words: list[str], env: Mapping[str, str], *, columns: int, rows: int) -> None:
-        """Start it."""
         words = [sys.executable, "-c", _CONTROLLED, *words]
         super().__init__(words, {"TERM": "xterm-256color", **env}, columns=columns, rows=rows)
         pyte = import_module("pyte")
@@ -42,7 +41,7 @@ class Screen(Terminal):
         self._stream = pyte.Stream(self.cells)
 
     def until(self, holds: Callable[[list[str]], bool]) -> float:
-        """Wait until the screen's lines are as wanted; the time of the clock then, in seconds."""
+        """Wait until the screen's lines satisfy `holds`; return the time then, in seconds since 1970."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds(self.cells.display):
             readable = is_readable(self._master, deadline - time.monotonic())
@@ -52,11 +51,11 @@ class Screen(Terminal):
         return time.time()
 
     def shows(self, text: str) -> float:
-        """Wait until a text is on the screen; the time of the clock then, in seconds."""
+        """Wait until a text is on the screen; return the time then, in seconds since 1970."""
         return self.until(lambda lines: any(text in line for line in lines))
 
     def draw(self, path: Path, title: str) -> None:
-        """Write the screen as a picture (SVG)."""
+        """Write the screen as an SVG image."""
         console = Console(width=self.cells.columns, record=True, file=io.StringIO(), force_terminal=True)
         for number in range(self.cells.lines):
             line = Text()

@@ -1,4 +1,4 @@
-"""`punch agent mcp` as a process of its own."""
+"""`punch agent mcp` in a child process."""
 
 import socket
 import subprocess
@@ -19,7 +19,7 @@ def arguments(daemon: Spawned, *more: str) -> list[str]:
 
 
 class Served:
-    """`punch agent mcp --http` in a process of its own."""
+    """`punch agent mcp --http` in a child process, ready for requests."""
 
     def __init__(self, daemon: Spawned, *more: str) -> None:
         with socket.socket() as free:
@@ -44,7 +44,7 @@ class Served:
         return self.token_file.read_text().strip()
 
     def ask(self, *lines: str) -> bytes:
-        """The head of the answer to a hand-made request."""
+        """Send the lines of a raw request; return the beginning of the response."""
         with socket.create_connection(("127.0.0.1", self.port), 5) as link:
             link.sendall("\r\n".join([*lines, "", ""]).encode())
             return link.recv(65_536)

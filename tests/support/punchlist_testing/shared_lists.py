@@ -1,4 +1,4 @@
-"""Real daemons that share lists, each as on a machine of its own, and the clients that use them."""
+"""Daemon processes that share lists, each standing for one machine, and their clients."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -23,18 +23,18 @@ lanes.COMPARE_S, sharing.ASKED_S, link_keeper.MIN_PAUSE_S, link_keeper.HURRY_PAU
 from punchlistd.__main__ import main
 sys.exit(main())
 """
-"""Runs a daemon that compares lists and connects again sooner: no test here is about those pauses.
+"""Program that runs a daemon with short pauses between comparisons and reconnects, to save test time.
 
-Members send a sign of life each second, so a daemon that repairs a list still waits for more than one of them.
+`ASKED_S` stays above two heartbeats, which members send every second: a daemon that repairs a list waits for them.
 """
 
 
 class Machines:
-    """Daemons that end with the test.
+    """Daemons that are stopped at the end of `ending`.
 
     Args:
-        directory: where each has a directory of its name.
-        measured: whether their coverage counts.
+        directory: Parent of the daemons' directories, which are named after them.
+        measured: Whether to measure their coverage.
     """
 
     def __init__(self, directory: Path, *, measured: bool = False) -> None:
@@ -42,13 +42,13 @@ class Machines:
         self.running: list[Spawned] = []
         self._measured = measured
 
-    def made(self, name: str, **env: str) -> Spawned:
-        """A daemon that is not started, and is not stopped with the others."""
+    def create(self, name: str, **env: str) -> Spawned:
+        """Return a daemon that is neither started nor stopped with the others."""
         env = {"PUNCHLIST_MACHINE": name, **env}
         return Spawned(self.directory / name, env=env, measured=self._measured, program=("-c", HASTY))
 
     def start(self, name: str, **env: str) -> Spawned:
-        daemon = self.made(name, **env)
+        daemon = self.create(name, **env)
         daemon.start()
         self.running.append(daemon)
         return daemon
@@ -57,17 +57,18 @@ class Machines:
     def ending(self) -> Generator[Self]:
         yield self
         for daemon in self.running:
-            daemon.stop()  # a killed one would not say which of its lines ran
+            daemon.stop()  # a killed process writes no coverage data
 
 
 def client(daemon: Spawned) -> AsyncClient:
-    """A client that waits as long as a busy machine may take."""
+    """Return a client whose timeout allows for a busy machine."""
     return connect_async(socket=daemon.socket, autostart=False, timeout_s=PATIENCE_S)
 
 
-async def follows(one: AsyncClient, name: str, *wanted: str) -> None:
+async def follows(client: AsyncClient, name: str, *titles: str) -> None:
+    """Wait until a list's tasks have exactly these titles."""
     with anyio.fail_after(PATIENCE_S):
-        async with one.conversation(name).watch(view="list") as lists:
-            async for shown in lists:
-                if [task.title for task in shown] == list(wanted):
+        async with client.conversation(name).watch(view="list") as lists:
+            async for tasks in lists:
+                if [task.title for task in tasks] == list(titles):
                     return

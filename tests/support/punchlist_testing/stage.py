@@ -1,4 +1,4 @@
-"""A daemon and `punch web` in processes of their own, with lists as people have them."""
+"""A daemon and `punch web` in child processes, with realistic lists."""
 
 import http.client
 import socket
@@ -23,12 +23,13 @@ READY_S = 20.0
 
 
 class Stage:
-    """A server of the page.
+    """A `punch web` server.
 
     Attributes:
-        url: Where it is.
-        secret: What lets scripts in.
-        daemon: The daemon before it, in a process of its own.
+        url: Its URL.
+        secret: The token for scripts.
+        daemon: Its daemon.
+        clients: Actor -> client.
     """
 
     def __init__(self, daemon: Spawned) -> None:
@@ -37,14 +38,14 @@ class Stage:
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         data = Path(daemon.data_dir)
-        kept = SecretFile(str(data / "web.token"))
-        self.keys = Keys(kept, data / "web.used")
-        self.secret = kept.value.decode()
+        secret = SecretFile(str(data / "web.token"))
+        self.keys = Keys(secret, data / "web.used")
+        self.secret = secret.value.decode()
         self.clients: dict[str, Client] = {}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start `punch web` and wait until it answers."""
+        """Start `punch web` and wait until it responds."""
         command = [sys.executable, "-m", "punchlist", "--socket", self.daemon.socket]
         command += ["--data-dir", self.daemon.data_dir, "web", "--port", str(self.port)]
         env = environment(PUNCHLIST_AUTOSTART="0", PUNCHLIST_ACTOR="ann")
@@ -58,7 +59,7 @@ class Stage:
                     connection.getresponse().read()
                 return
             except ConnectionRefusedError:
-                time.sleep(0.02)  # a process that has not yet bound its port gives no other sign
+                time.sleep(0.02)  # there is no event for a bound port
         raise RuntimeError((self.daemon.directory / "web.log").read_text())
 
     def stop(self) -> None:
@@ -77,15 +78,15 @@ class Stage:
 
 @contextmanager
 def stage(directory: Path) -> Generator[Stage]:
-    """The page before a daemon that has nothing yet."""
+    """Run `punch web` with an empty daemon."""
     with spawned_daemon(directory) as daemon:
-        made = Stage(daemon)
-        made.start()
+        server = Stage(daemon)
+        server.start()
         try:
-            yield made
+            yield server
         finally:
-            made.stop()
-            for client in made.clients.values():
+            server.stop()
+            for client in server.clients.values():
                 client.close()
 
 
@@ -97,13 +98,13 @@ DAY_MS = 86_400_000
 
 
 def midnight(days: int) -> int:
-    """The beginning of a day of this place, so many days from now, in milliseconds since 1970 UTC."""
+    """Return the beginning of the local day `days` days from now, in milliseconds since 1970 UTC."""
     today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     return round((today + timedelta(days)).timestamp() * 1000)
 
 
 def plan(stage: Stage) -> None:
-    """The lists of the pictures: three agents on a release, and what else goes on in a project."""
+    """Create the lists of the screenshots: three agents on a release, and other lists of the project."""
     codex, claude, gemini = (stage.by(name) for name in ("codex", "claude-code", "gemini"))
     codex.call("conversation.open", {"conversation": "release-1.0", "title": "Release 1.0"})
     release = codex.conversation("release-1.0")
@@ -153,15 +154,15 @@ def plan(stage: Stage) -> None:
     release.note("4", "Cards of one height, and the spinner on the line of the text.", actor="ann")
     release.edit("2", owner="codex")
     release.start("2")
-    other = claude.conversation("release-1.0")
-    other.edit("3", owner="claude-code")
-    other.start("3")
+    claude_release = claude.conversation("release-1.0")
+    claude_release.edit("3", owner="claude-code")
+    claude_release.start("3")
     gemini.conversation("release-1.0").start("12")
     gemini.conversation("release-1.0").fail("12", "the machine was busy: 40 % spread over ten runs")
-    _more(stage)
+    _create_other_lists(stage)
 
 
-MORE = """
+OTHER_LISTS = """
 website | Website | ann | in_progress | 1 | Agree on the menu, Order the ingredients, Bake the bread, Lay the tables
 parser | Parser in Rust | claude-code | in_progress | 3 | Grammar, Tokens, Expressions, Statements, Errors, Fuzz it
 migration | Move to the new disks | gemini | in_progress | 2 | Count the files, Copy, Compare, Switch over, Wait, Wipe
@@ -172,24 +173,24 @@ garden | | ann | paused | 1 | Order seeds, Dig the beds, Plant the beans
 spike-tui | | gemini | completed | 3 | Compare toolkits, Draw ten thousand rows, Write down figures
 retro | Retrospective | ann | completed | 2 | Collect notes, Write it up
 """
-"""Lists with their titles: who works, the state of the next task, how many are completed before it, and the tasks."""
+"""Name, title, owner, status of the first open task, number of completed tasks, and titles of the tasks."""
 
 
-def _more(stage: Stage) -> None:
-    for line in reversed(MORE.strip().splitlines()):
+def _create_other_lists(stage: Stage) -> None:
+    for line in reversed(OTHER_LISTS.strip().splitlines()):
         name, title, owner, state, completed, tasks = (part.strip() for part in line.split("|"))
         done, titles = int(completed), tasks.split(", ")
         client = stage.by(owner)
         client.call("conversation.open", {"conversation": name, **({"title": title} if title else {})})
-        made = client.conversation(name)
-        made.add_many(titles)
-        for task in range(1, done + 1):
-            made.start(str(task))
-            made.complete(str(task))
-        following = str(done + 1)
+        tasks = client.conversation(name)
+        tasks.add_many(titles)
+        for number in range(1, done + 1):
+            tasks.start(str(number))
+            tasks.complete(str(number))
+        first_open = str(done + 1)
         if state == "in_progress":
-            made.edit(following, owner=owner, active_form=titles[done])
-            made.start(following)
+            tasks.edit(first_open, owner=owner, active_form=titles[done])
+            tasks.start(first_open)
         elif state == "paused":
-            made.start(following)
-            made.pause(following)
+            tasks.start(first_open)
+            tasks.pause(first_open)

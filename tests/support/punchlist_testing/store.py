@@ -1,4 +1,4 @@
-"""Lines for a log, as the writer would seal them, without a writer."""
+"""Writes sealed events to a log without the engine."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,16 +18,16 @@ DELETED = {"type": "ConversationDeleted"}
 
 
 def said(text: str) -> dict[str, Any]:
-    """An event that carries a text."""
+    """Return an event that contains a text."""
     return {"type": "MessageAppended", "message": "m", "role": "user", "content": text}
 
 
 class OpenedLog(SqliteLog):
-    """A log in a SQLite file whose inside a test may see and drive."""
+    """A SQLite log with access to its internals."""
 
     @property
     def damage(self) -> list[Damaged]:
-        """Events that were found not to be trusted since the log was opened, in their order."""
+        """Return the damaged events detected since the log was opened, in order of position."""
         return [error for _, error in sorted(self._operations.damage.events.items())]
 
     @property
@@ -39,7 +39,11 @@ class OpenedLog(SqliteLog):
         return self._operations.reserve.held
 
     async def watch(self, *paths: str) -> None:
-        """Watch these files from here on; raises FileNotFoundError if one of them is not there."""
+        """Watch these files.
+
+        Raises:
+            FileNotFoundError: One of them doesn't exist.
+        """
         await self._run(self._operations.watch, paths)
 
     async def checkpoint(self) -> None:
@@ -47,7 +51,7 @@ class OpenedLog(SqliteLog):
 
 
 class Scribe:
-    """Keeps the numbers and chains of conversations, and writes what it is told into a log."""
+    """Seals events with the right versions and checksums, and appends them to a log."""
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
@@ -58,7 +62,7 @@ class Scribe:
     def group(
         self, conversation: str, *events: dict[str, Any], key: str = "", after: int | None = None
     ) -> list[Sealed]:
-        """The sealed events of one call, to follow the log or the position `after`."""
+        """Return the sealed events of one call, to be appended at the head of the log or after the position `after`."""
         entries: list[Sealed] = []
         seq = self.log.head if after is None else after
         for number, event in enumerate(events, 1):
@@ -84,7 +88,7 @@ class Scribe:
         await self.append(self.group(conversation, *events, key=key))
 
     async def write_batch(self, *calls: tuple[str, Sequence[dict[str, Any]]]) -> None:
-        """Several calls in one commit."""
+        """Append several calls in one commit."""
         batch: list[Sealed] = []
         for conversation, events in calls:
             batch += self.group(conversation, *events, after=self.log.head + len(batch))
@@ -95,7 +99,7 @@ class Scribe:
         self.lines += [entry.line for entry in entries]
 
     def snapshot(self, conversation: str, state: bytes | None = b"state", **members: Any) -> Snapshot:
-        """A snapshot of a conversation as it is now."""
+        """Return a snapshot of a conversation at its current version."""
         title = members.pop("title", conversation)
         summary = msgspec.json.encode({"conversation": conversation, "title": title, **members.pop("about", {})})
         version, check = self.versions.get(conversation, 0), self.checks.get(conversation, "")
@@ -103,7 +107,10 @@ class Scribe:
 
 
 async def damaged_log(data_dir: Path, spoiled: Sequence[int] = (3,), event: dict[str, Any] | None = None) -> None:
-    """A log of four events in a data directory, of `b`, `a`, `a` and `b`, some spoiled; the first two are `event`."""
+    """Create a log with four events, of `b`, `a`, `a` and `b`, and damage those at the positions `spoiled`.
+
+    `event` replaces the first two events.
+    """
     await anyio.Path(data_dir).mkdir(mode=0o700)
     path = str(data_dir / "log.db")
     log = await SqliteLog.open(path, reserve_bytes=0)

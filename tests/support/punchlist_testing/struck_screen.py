@@ -1,6 +1,6 @@
-"""Ends a screen by a signal at each step of it in turn, each time in a forked child that draws on a terminal.
+"""Sends a signal at each bytecode instruction of a screen's code, in a forked child that draws on a terminal.
 
-Prints a line of JSON for each step: the signal, how the child ended, and what the terminal got.
+Prints a line of JSON for each step: the signal, the exit code of the child, and the output to the terminal.
 """
 
 import itertools
@@ -20,7 +20,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def _child(step: int, number: int) -> None:
-    """Draw once, with the signal at this step; ends with 77 if there are fewer."""
+    """Draw once, with the signal at this step; exit with 77 if there are fewer steps."""
     steps = itertools.count()
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
@@ -33,7 +33,7 @@ def _child(step: int, number: int) -> None:
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 77
-    # Python 3.12 reports opcodes only if a frame asked for them before it begins to trace.
+    # Python 3.12 reports opcodes only if a frame requests them before tracing starts.
     sys._getframe().f_trace_opcodes = True  # pyright: ignore[reportPrivateUsage]
     try:
         sys.settrace(trace)
@@ -41,8 +41,8 @@ def _child(step: int, number: int) -> None:
             shown.draw()
         sys.settrace(None)
         code = 77 if next(steps) <= step else 0
-    except SystemExit as ended:
-        code = int(str(ended))
+    except SystemExit as exit:
+        code = int(str(exit))
     except KeyboardInterrupt:
         code = 130
     finally:
@@ -59,22 +59,22 @@ def _read(master: int) -> Generator[bytes]:
 
 
 def main() -> None:
-    """Strike at every step, with each signal."""
+    """Send each signal at every step."""
     for number in SIGNALS:
         for step in itertools.count():
-            # Not pty.fork(): the kernel discards what a terminal has not delivered yet when its session leader ends.
+            # Not pty.fork(): the kernel discards a terminal's unread output when its session leader ends.
             master, terminal = pty.openpty()
             if (pid := os.fork()) == 0:
                 os.dup2(terminal, 1)
                 os.close(terminal)
                 _child(step, number)
             os.close(terminal)
-            got = b"".join(_read(master)).decode()
+            output = b"".join(_read(master)).decode()
             os.close(master)
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             if code == 77:
                 break
-            print(json.dumps([number, code, got]))
+            print(json.dumps([number, code, output]))
 
 
 if __name__ == "__main__":

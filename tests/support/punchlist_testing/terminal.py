@@ -1,4 +1,4 @@
-"""The command line in a process of its own: with pipes, or on a terminal whose every wait is bounded."""
+"""Runs the command line in a child process, with pipes or on a pseudo-terminal. Every wait has a timeout."""
 
 import fcntl
 import os
@@ -15,22 +15,22 @@ from contextlib import contextmanager
 from punchlist.connection.readable import is_readable
 
 PATIENCE_S = 30.0
-"""How long a test waits for something to appear, in seconds."""
+"""Timeout for each wait, in seconds."""
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours for a child process, which finds the same modules as we do."""
+    """Return the environment for a child process, which can import the same modules as this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **more}
 
 
 def command(*words: str) -> list[str]:
-    """The words that run the command line in a process of its own."""
+    """Return the argument vector that runs `punch` in a child process."""
     return [sys.executable, "-m", "punchlist", *words]
 
 
 @contextmanager
 def spawned(*words: str) -> "Generator[subprocess.Popen[str]]":
-    """`punch` with these words and pipes for its output, killed at the end whatever happens."""
+    """Run `punch` with pipes for its output; kill it at the end of the block."""
     with subprocess.Popen(
         command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     ) as process:
@@ -40,8 +40,8 @@ def spawned(*words: str) -> "Generator[subprocess.Popen[str]]":
             process.kill()
 
 
-def half_terminal(*words: str, shows: bool) -> subprocess.CompletedProcess[str]:
-    """Run `punch` with a terminal for its output alone, or else for its input alone."""
+def run_half_terminal(*words: str, shows: bool) -> subprocess.CompletedProcess[str]:
+    """Run `punch` with only its output (`shows`) or only its input on a terminal."""
     master, slave = pty.openpty()
     try:
         return subprocess.run(
@@ -60,7 +60,11 @@ def half_terminal(*words: str, shows: bool) -> subprocess.CompletedProcess[str]:
 
 
 class Terminal:
-    """A child process whose standard streams are a terminal of our own."""
+    """A child process whose standard streams are a pseudo-terminal.
+
+    Attributes:
+        shown: Output read since the last `wait_for`.
+    """
 
     def __init__(self, words: list[str], env: Mapping[str, str], *, columns: int, rows: int) -> None:
         self._master, slave = pty.openpty()
@@ -78,21 +82,21 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def wait_for(self, text: str) -> str:
-        """Everything up to and with `text`, from where the last wait ended."""
+        """Read until `text` appears; return the output since the last wait, up to and including it."""
         deadline = time.monotonic() + PATIENCE_S
         while text not in self.shown:
             readable = is_readable(self._master, deadline - time.monotonic())
             assert readable and self._read(), f"{text!r} did not appear in {self.shown[-2000:]!r}"
         end = self.shown.index(text) + len(text)
-        found, self.shown = self.shown[:end], self.shown[end:]
-        return found
+        output, self.shown = self.shown[:end], self.shown[end:]
+        return output
 
     def is_quiet(self, for_s: float) -> bool:
-        """Whether nothing is written for so many seconds."""
+        """Return whether the process writes nothing for `for_s` seconds."""
         return not self.shown and not is_readable(self._master, for_s)
 
     def finish(self) -> int:
-        """Read to the end; the exit code."""
+        """Read the remaining output and return the exit code."""
         while self._read():
             pass
         return self.process.wait(PATIENCE_S)
@@ -115,9 +119,9 @@ class Terminal:
 def terminal(
     *words: str, env: Mapping[str, str] | None = None, columns: int = 60, rows: int = 20
 ) -> Generator[Terminal]:
-    """`punch` with these words on a terminal."""
-    shown = Terminal(command(*words), environment(**{"TERM": "xterm", **(env or {})}), columns=columns, rows=rows)
+    """Run `punch` on a terminal; kill it at the end of the block."""
+    child = Terminal(command(*words), environment(**{"TERM": "xterm", **(env or {})}), columns=columns, rows=rows)
     try:
-        yield shown
+        yield child
     finally:
-        shown.close()
+        child.close()

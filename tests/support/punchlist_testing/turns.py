@@ -1,4 +1,4 @@
-"""How much is done between two turns of the event loop, counted in calls of functions: the same on every machine."""
+"""Counts the work between two iterations of the event loop in function calls, which is the same on every machine."""
 
 import asyncio
 import sys
@@ -11,7 +11,12 @@ import anyio
 
 
 class Turns:
-    """How often some functions were called, or went on behind a pause, between two turns at most, and at all."""
+    """Counter of calls and resumptions of some functions.
+
+    Attributes:
+        longest: Largest number between two iterations.
+        total: Number over all iterations.
+    """
 
     def __init__(self, work: set[CodeType]) -> None:
         self.longest = 0
@@ -20,11 +25,11 @@ class Turns:
         self._now = 0
 
     def note(self, frame: FrameType, event: str, _arg: object) -> None:
-        """What `sys.setprofile` calls."""
+        """Count an event of `sys.setprofile`."""
         self._now += event == "call" and frame.f_code in self._work
 
     async def watch(self) -> None:
-        """Count each turn."""
+        """Collect the count of each iteration."""
         while True:
             await asyncio.sleep(0)
             self.longest, self.total = max(self.longest, self._now), self.total + self._now
@@ -33,14 +38,14 @@ class Turns:
 
 @asynccontextmanager
 async def turns(*work: Callable[..., Any]) -> AsyncGenerator[Turns]:
-    """Count the calls of these functions as long as the context lasts."""
-    counted = Turns({each.__code__ for each in work})
-    async with anyio.create_task_group() as beside:
-        beside.start_soon(counted.watch)
+    """Count the calls of these functions until the end of the block."""
+    counter = Turns({function.__code__ for function in work})
+    async with anyio.create_task_group() as group:
+        group.start_soon(counter.watch)
         await asyncio.sleep(0)
-        sys.setprofile(counted.note)
+        sys.setprofile(counter.note)
         try:
-            yield counted
+            yield counter
         finally:
             sys.setprofile(None)
-            beside.cancel_scope.cancel()
+            group.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Processes and loops that the measuring of coverage must leave alone."""
+"""Switches off coverage measurement for processes and loops."""
 
 import os
 import sys
@@ -8,12 +8,15 @@ from contextlib import contextmanager
 
 
 def unmeasured() -> dict[str, str]:
-    """Our environment for a process whose own modules are counted, or whose user may not write where we do."""
+    """Return the environment without coverage.py's variables.
+
+    For processes that count their own imports, or whose user can't write to the directory of the coverage data.
+    """
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
 def mostly_untraced(rounds: int, traced: int = 10) -> Generator[int]:
-    """Counts rounds of random work. The first few show the tracer the lines; the others run without it."""
+    """Yield round numbers; only the first `traced` rounds run with coverage measurement."""
     yield from range(min(traced, rounds))
     with untraced():
         yield from range(traced, rounds)
@@ -21,15 +24,12 @@ def mostly_untraced(rounds: int, traced: int = 10) -> Generator[int]:
 
 @contextmanager
 def untraced() -> Generator[None]:
-    """Runs the body without coverage.py's tracer, which makes a million short calls fourteen times as slow.
-
-    Threads that the body starts are not traced either.
-    """
-    tracer, of_threads = sys.gettrace(), threading.gettrace()
+    """Run the body and the threads it starts without coverage.py's tracer, which slows short calls fourteen times."""
+    tracer, thread_tracer = sys.gettrace(), threading.gettrace()
     sys.settrace(None)
     threading.settrace(None)
     try:
         yield
     finally:
-        threading.settrace(of_threads)
+        threading.settrace(thread_tracer)
         sys.settrace(tracer)

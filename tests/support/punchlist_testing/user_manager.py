@@ -1,6 +1,6 @@
-"""A real, unprivileged `systemd --user`, for tests that run as root on a machine that may have no systemd running.
+"""An unprivileged `systemd --user`, for tests that run as root, even on a machine without a running systemd.
 
-It lives in a mount namespace of its own with a fresh view of the cgroups, as the user nobody.
+It runs as the user nobody, in a mount namespace with its own view of the cgroups.
 """
 
 import importlib.util
@@ -23,14 +23,14 @@ NEEDED = ("aiosqlite", "anyio", "msgspec", "watchfiles", "idna", "sniffio", "typ
 FOR_WEB = ("starlette", "uvicorn", "h11", "click")
 ANSWERS_S = 15.0
 RUNTIME = Path(f"/run/user/{NOBODY}")
-"""Where a login would put it. systemd looks there by the user id alone for what hides paths from a service."""
+"""The standard path: systemd derives it from the user id when it hides paths from a service."""
 
 START = """
 set -e
 mount --make-rprivate /
 umount -R /sys/fs/cgroup 2>/dev/null || true
 mount -t cgroup2 none /sys/fs/cgroup
-mount --rbind /run /run  # systemd would put an empty one in its place before some services, were it no mount
+mount --rbind /run /run  # unless /run is a mount, systemd replaces it by an empty one for some services
 mkdir -p /run/systemd; mount -t tmpfs none /run/systemd; mkdir -p /run/systemd/system
 group=/sys/fs/cgroup/$1; mkdir $group
 chown 65534:65534 $group $group/cgroup.procs $group/cgroup.subtree_control $group/cgroup.threads
@@ -46,44 +46,44 @@ mount -t cgroup2 none /sys/fs/cgroup && find /sys/fs/cgroup/$1 -depth -type d -e
 
 
 class Unavailable(Exception):
-    """This machine can't run a user manager; the message says why."""
+    """This machine can't run a user manager; the message is the reason."""
 
 
 def systemd_program() -> str:
-    """The program of the manager.
+    """Return the path of systemd.
 
     Raises:
-        Unavailable: it can't be run here.
+        Unavailable: This machine can't run a user manager.
     """
-    found = next(
+    program = next(
         (path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.access(path, os.X_OK)), ""
     )
-    for missing, why in (
+    for is_missing, reason in (
         (os.getuid() != 0, "only root can make the namespace for it"),
-        (not found or find_program("systemd-analyze") is None, explain("systemd-analyze")),
+        (not program or find_program("systemd-analyze") is None, explain("systemd-analyze")),
         (not all(map(shutil.which, ("unshare", "setpriv", "mount"))), explain("mount")),
     ):
-        if missing:
-            raise Unavailable(why)
+        if is_missing:
+            raise Unavailable(reason)
     if RUNTIME.exists():
         raise Unavailable(f"{RUNTIME} exists: another manager of this user may be running")
-    tried = "mount --make-rprivate / && mount -t cgroup2 none /mnt"
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", tried], capture_output=True, text=True, check=False)
+    script = "mount --make-rprivate / && mount -t cgroup2 none /mnt"
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Unavailable(f"no cgroups can be mounted in a namespace: {done.stderr.strip()}")
-    return found
+    return program
 
 
 def interpreter() -> str:
-    """A Python of our version that the user nobody may run.
+    """Return the path of a Python of this version that the user nobody can run.
 
     Raises:
-        Unavailable: there is none.
+        Unavailable: No such Python was found.
     """
-    asked = "import sys, sqlite3; print(*sys.version_info[:2])"
+    code = "import sys, sqlite3; print(*sys.version_info[:2])"
     for path in (os.path.realpath(sys.executable), "/usr/bin/python3", "/usr/local/bin/python3"):
-        # Through a shell: setpriv itself still has root's way through directories when it executes a program.
-        command = [*AS_NOBODY, "sh", "-c", 'exec "$0" "$@"', path, "-I", "-c", asked]
+        # Use a shell, because setpriv still has root's access to directories when it executes a program.
+        command = [*AS_NOBODY, "sh", "-c", 'exec "$0" "$@"', path, "-I", "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.stdout.split() == [str(number) for number in sys.version_info[:2]]:
             return path
@@ -107,7 +107,7 @@ class UserManager:
             "HOME": str(self.home),
             "XDG_RUNTIME_DIR": str(self.runtime),
             "PYTHONPATH": os.pathsep.join(
-                str(self.program / each) for each in ("packages", "daemon", "client", "schemas")
+                str(self.program / folder) for folder in ("packages", "daemon", "client", "schemas")
             ),
         }
 
@@ -141,11 +141,11 @@ def _copy_program(manager: UserManager) -> None:
     for folder in ("daemon", "client", "schemas", "systemd"):
         shutil.copytree(ROOT / folder, manager.program / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for name in (*NEEDED, *FOR_WEB):
-        found = importlib.util.find_spec(name)
-        if found is None or found.origin is None:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
             continue
-        origin = Path(found.origin)
-        if found.submodule_search_locations:
+        origin = Path(spec.origin)
+        if spec.submodule_search_locations:
             shutil.copytree(
                 origin.parent, manager.program / "packages" / name, ignore=shutil.ignore_patterns("__pycache__")
             )
@@ -158,10 +158,10 @@ def _copy_program(manager: UserManager) -> None:
 
 @contextmanager
 def user_manager() -> Generator[UserManager]:
-    """A manager that answers; gone, with all it started, at the end.
+    """Run a manager, and stop it with everything it started at the end of the block.
 
     Raises:
-        Unavailable: this machine can't run one.
+        Unavailable: This machine can't run one.
     """
     program, python = systemd_program(), interpreter()
     is_new = not RUNTIME.parent.exists()
@@ -183,7 +183,7 @@ def user_manager() -> Generator[UserManager]:
             )
         manager.pid = process.pid
         try:
-            _until_it_answers(manager, process)
+            _wait_until_ready(manager, process)
             yield manager
         finally:
             manager.run("systemctl", "--user", "stop", "punchlistd.socket", "punchlistd.service", check=False)
@@ -199,7 +199,7 @@ def user_manager() -> Generator[UserManager]:
                 manager.runtime.parent.rmdir()
 
 
-def _until_it_answers(manager: UserManager, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(manager: UserManager, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + ANSWERS_S
     while "Version=" not in manager.run("systemctl", "--user", "show", "--property=Version", check=False):
         if process.poll() is not None or time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A real VS Code: the workbench and extension host of code-server, shown by Chromium, with our extension installed."""
+"""VS Code with punchlist's extension: the workbench and extension host of code-server, displayed in Chromium."""
 
 import json
 import os
@@ -29,7 +29,7 @@ _MANIFEST = (
 )
 
 TASKS = "[id='workbench.view.extension.punchlist'] .pane:first-of-type .monaco-list-row"
-"""The rows of our first view."""
+"""CSS selector for the rows of the extension's first view."""
 
 _TREE = """() => {
     const lines = [];
@@ -45,14 +45,14 @@ _TREE = """() => {
 }"""
 
 START_S = 60.0
-"""How long VS Code may take to start, in seconds."""
+"""Timeout for the start of VS Code, in seconds."""
 
 ANSWER_S = 30.0
-"""How long one piece of code may take, in seconds."""
+"""Timeout for one piece of JavaScript, in seconds."""
 
 
 def is_installed() -> bool:
-    """Return whether everything that a real VS Code needs is here."""
+    """Return whether the extension, code-server, Node, Playwright and Chromium are installed."""
     parts = (VSIX, _SERVER, NODE)
     return all(map(Path.exists, parts)) and has_package("playwright") and _chromium() is not None
 
@@ -63,7 +63,7 @@ def _chromium() -> str | None:
 
 @contextmanager
 def chromium() -> Generator[Any]:
-    """The system's Chromium; there can be one at a time."""
+    """Run the system's Chromium. Only one can run at a time."""
     with import_module("playwright.sync_api").sync_playwright() as playwright:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=_chromium(), args=arguments)
@@ -72,14 +72,14 @@ def chromium() -> Generator[Any]:
 
 
 class Editor:
-    """One server of VS Code with our extension and no other; `window` opens windows on it.
+    """A VS Code server with punchlist's extension; `window` opens windows on it.
 
     Args:
-        browser: What shows its windows: `chromium` starts one.
-        socket: Where the daemon listens, or will.
-        directory: What the server keeps goes below it.
-        env: Further variables of the extension host.
-        agents: Whether agent mode is there.
+        browser: Browser for its windows, from `chromium`.
+        socket: Path of the daemon's socket, which may not exist yet.
+        directory: Parent of all its files.
+        env: Further environment variables of the extension host.
+        agents: Whether to enable agent mode.
     """
 
     def __init__(
@@ -89,9 +89,9 @@ class Editor:
         self._directory = directory
         home = directory / "home"
         settings = directory / "data" / "User"
-        for made in (home, settings):
-            made.mkdir(parents=True, exist_ok=True)
-        quiet = {
+        for folder in (home, settings):
+            folder.mkdir(parents=True, exist_ok=True)
+        preferences = {
             "workbench.startupEditor": "none",
             "workbench.secondarySideBar.defaultVisibility": "hidden",
             "window.dialogStyle": "custom",
@@ -100,8 +100,8 @@ class Editor:
             "chat.disableAIFeatures": not agents,
             "workbench.colorTheme": "Default Dark Modern",
         }
-        (settings / "settings.json").write_text(json.dumps(quiet))
-        self._driver = socket_listening(directory / "driver.sock")
+        (settings / "settings.json").write_text(json.dumps(preferences))
+        self._driver_socket = _listen(directory / "driver.sock")
         self._env = {
             "HOME": str(home),
             "PATH": f"{NODE.parent}:{os.environ['PATH']}",
@@ -115,7 +115,7 @@ class Editor:
             *("--user-data-dir", str(directory / "data"), "--extensions-dir", str(directory / "extensions")),
             *("--config", str(directory / "config.yaml"), "--disable-telemetry", "--disable-update-check"),
         ]
-        for package in (VSIX, _packed_driver(directory)):
+        for package in (VSIX, _pack_driver(directory)):
             self._run("--install-extension", str(package))
         self._log = open(directory / "server.log", "wb")
         self._process = subprocess.Popen(
@@ -134,7 +134,7 @@ class Editor:
             stdout=subprocess.PIPE,
             stderr=self._log,
         )
-        self._url = self._address()
+        self._url = self._wait_for_url()
         self._windows: list[Window] = []
 
     def __enter__(self) -> Self:
@@ -147,17 +147,17 @@ class Editor:
             window.close()
         self._process.terminate()
         self._process.communicate()
-        self._driver.close()
+        self._driver_socket.close()
         self._log.close()
 
     def window(self, folder: Path | None = None) -> "Window":
-        """Open a window, with a folder or none, and wait until our extension runs in it."""
+        """Open a window, with or without a folder, and wait until the extension's test driver has connected."""
         page = self._browser.new_context(viewport={"width": 1100, "height": 700}).new_page()
         page.set_default_timeout(START_S * 1000)
         page.goto(self._url + (f"?folder={folder}" if folder else "?ew=true"))
         page.wait_for_selector(".monaco-workbench")
-        # The browser is served by a thread of Playwright's own driver: waiting here holds up nothing.
-        connection, _ = self._driver.accept()
+        # A thread of Playwright's driver serves the browser, so blocking here doesn't stop it.
+        connection, _ = self._driver_socket.accept()
         window = Window(page, connection)
         self._windows.append(window)
         return window
@@ -167,16 +167,16 @@ class Editor:
         done = subprocess.run(command, env=self._env, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def _address(self) -> str:
+    def _wait_for_url(self) -> str:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if found := re.search(rb"listening on (http://[\d.:]+)", line):
-                return found[1].decode() + "/"
+            if match := re.search(rb"listening on (http://[\d.:]+)", line):
+                return match[1].decode() + "/"
         raise AssertionError((self._directory / "server.log").read_text(errors="replace"))
 
 
 class Window:
-    """A window of VS Code: what a person sees in `page`, and code that runs beside the extension."""
+    """A window of VS Code: the browser page, and JavaScript that runs in the extension host."""
 
     def __init__(self, page: Any, connection: socket.socket) -> None:
         self.page = page
@@ -185,7 +185,7 @@ class Window:
         self._answers = connection.makefile("rb")
 
     def js(self, code: str, *given: Any) -> Any:
-        """What a piece of JavaScript returns; it has `vscode`, `punchlist` (our window) and `given`."""
+        """Return the result of a piece of JavaScript, which can use `vscode`, `punchlist` (the window) and `given`."""
         self._connection.sendall(json.dumps({"id": 1, "code": code, "given": given}).encode() + b"\n")
         answer = json.loads(self._answers.readline())
         assert "error" not in answer, answer["error"]
@@ -203,11 +203,11 @@ class Window:
             raise AssertionError(f"{condition} {given}")
 
     def run(self, command: str, *given: Any) -> Any:
-        """Run a command of ours; for one that asks a person something, use `begin`."""
+        """Run one of the extension's commands and wait for its end; use `begin` if it asks the user something."""
         return self.js("await vscode.commands.executeCommand('punchlist.' + given[0], ...given[1])", command, given)
 
     def begin(self, command: str, *given: Any) -> None:
-        """Run a command of ours that waits for a person."""
+        """Start one of the extension's commands without waiting for its end."""
         self.js("void vscode.commands.executeCommand('punchlist.' + given[0], ...given[1])", command, given)
 
     def open(self, name: str) -> None:
@@ -215,19 +215,19 @@ class Window:
         self.until("punchlist.list?.name === given[0] && punchlist.list.ready", name)
 
     def tree(self) -> list[str]:
-        """The whole tree, as our extension gives it to VS Code: `state #id title`, indented."""
+        """Return the extension's tree as VS Code receives it: lines of `state #id title`, indented."""
         return self.js(f"return ({_TREE})()")
 
     def shows(self, lines: list[str]) -> None:
-        """Wait until the whole tree is these lines."""
+        """Wait until the tree consists of exactly these lines."""
         try:
             self.until(f"JSON.stringify(({_TREE})()) === JSON.stringify(given[0])", lines)
         except AssertionError as error:
             raise AssertionError(f"{self.tree()} is not {lines}") from error
 
     def rows(self) -> list[str]:
-        seen = self.page.locator(TASKS).evaluate_all("all => all.map((one) => [one.dataset.index * 1, one.innerText])")
-        return [" ".join(text.split()) for _, text in sorted(seen)]
+        rows = self.page.locator(TASKS).evaluate_all("all => all.map((one) => [one.dataset.index * 1, one.innerText])")
+        return [" ".join(text.split()) for _, text in sorted(rows)]
 
     def sees(self, text: str) -> Any:
         row = self.page.locator(TASKS).filter(has_text=text).first
@@ -235,7 +235,7 @@ class Window:
         return row
 
     def drag(self, text: str, onto: str) -> None:
-        """Drag one row onto another, once no row has changed for longer than VS Code gathers changes."""
+        """Drag one row onto another, after no row has changed for longer than VS Code's debounce time."""
         source, target = self.sees(text), self.sees(onto)
         self.page.evaluate(
             """() => new Promise((done) => {
@@ -258,19 +258,19 @@ class Window:
         self.page.context.close()
 
 
-def socket_listening(path: Path) -> socket.socket:
-    """A Unix socket that waits for the driver."""
-    listening = socket.socket(socket.AF_UNIX)
-    listening.settimeout(START_S)
-    listening.bind(str(path))
-    listening.listen()
-    return listening
+def _listen(path: Path) -> socket.socket:
+    """Return a listening Unix socket for the test driver."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.settimeout(START_S)
+    listener.bind(str(path))
+    listener.listen()
+    return listener
 
 
-def _packed_driver(directory: Path) -> Path:
+def _pack_driver(directory: Path) -> Path:
     path = directory / "driver.vsix"
-    with zipfile.ZipFile(path, "w") as packed:
-        packed.writestr("extension.vsixmanifest", _MANIFEST)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("extension.vsixmanifest", _MANIFEST)
         for file in _DRIVER.iterdir():
-            packed.write(file, f"extension/{file.name}")
+            archive.write(file, f"extension/{file.name}")
     return path

@@ -1,4 +1,4 @@
-"""`punch web` in this process: a real server on a free port before a real daemon, and a bare HTTP client."""
+"""`punch web` in this process, on a free port and connected to a daemon, and a minimal HTTP client."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +21,7 @@ PATIENCE_S = 30
 
 
 class Answer(NamedTuple):
-    """What came back: `value` is its JSON, or the text."""
+    """An HTTP response; `value` is its decoded JSON body."""
 
     status: int
     headers: dict[str, str]
@@ -41,7 +41,13 @@ class Event(NamedTuple):
 
 
 class Stream:
-    """A stream that is read by hand."""
+    """A streamed response with chunked encoding.
+
+    Attributes:
+        head: The response's head, without the blank line.
+        rest: Decoded bytes that aren't consumed yet.
+        ended: Whether the last chunk was read.
+    """
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -59,11 +65,11 @@ class Stream:
         return int(self.head.split()[1])
 
     async def next(self) -> Event:
-        """The next event; comments are passed over."""
+        """Return the next event; skip comments."""
         with anyio.fail_after(PATIENCE_S):
             while True:
-                block, found, rest = self.rest.partition(b"\n\n")
-                if found:
+                block, separator, rest = self.rest.partition(b"\n\n")
+                if separator:
                     self.rest = rest
                     lines = (line.partition(": ") for line in block.decode().split("\n"))
                     fields = {name: value for name, _, value in lines}
@@ -110,23 +116,23 @@ class Web:
         return self.get_session(SESSION_S, **scope)
 
     def get_session(self, lasts_s: int, **scope: Any) -> str:
-        """A session token of a scope that ends after some seconds."""
-        found = self.keys.redeem(self.keys.issue_ticket(Scope(**scope), lasts_s))
-        assert found is not None
-        return found.token
+        """Return a session token that expires after `lasts_s` seconds."""
+        session = self.keys.redeem(self.keys.issue_ticket(Scope(**scope), lasts_s))
+        assert session is not None
+        return session.token
 
     def head(self, verb: str, path: str, headers: dict[str, str | None]) -> bytes:
-        """The head of a request; None leaves a header out."""
+        """Build the head of a request; a header that is None is left out."""
         common = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"}
         lines = [f"{name}: {value}" for name, value in {**common, **headers}.items() if value is not None]
         return "\r\n".join([f"{verb} {path} HTTP/1.1", *lines, "", ""]).encode("latin-1")
 
     async def ask(self, verb: str, path: str, body: Any = None, /, **headers: str | None) -> Answer:
-        """One request on a connection of its own; names of headers have _ for -."""
+        """Send a request on a new connection; `_` in header names stands for `-`."""
         return await self.send(verb, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
     async def send(self, verb: str, path: str, body: Any, headers: dict[str, str | None]) -> Answer:
-        """One request with these headers."""
+        """Send a request on a new connection and return the response."""
         data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
         if data:
             headers = {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}
@@ -138,16 +144,16 @@ class Web:
                         await stream.send(data)
                     except anyio.BrokenResourceError:
                         pass
-                found = b""
+                received = b""
                 try:
                     while True:
-                        found += await stream.receive()
+                        received += await stream.receive()
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     pass
-        return answer_of(found)
+        return parse_answer(received)
 
     async def stream(self, path: str, body: Any = None, /, **headers: str | None) -> Stream:
-        """A stream that has begun: of a GET, or with a body of a POST."""
+        """Open a stream and read its head: with a POST if there is a body, else with a GET."""
         data = b"" if body is None else msgspec.json.encode(body)
         if data:
             headers = {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}
@@ -160,13 +166,13 @@ class Web:
 
 
 def in_process(web: Web) -> Running:
-    """The daemon, which is in this process."""
+    """Return the server's daemon, which must run in this process."""
     assert isinstance(web.daemon, Running)
     return web.daemon
 
 
-def answer_of(found: bytes) -> Answer:
-    head, _, body = found.partition(b"\r\n\r\n")
+def parse_answer(response: bytes) -> Answer:
+    head, _, body = response.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     return Answer(int(first.split()[1]), headers, body)
@@ -176,17 +182,17 @@ def answer_of(found: bytes) -> Answer:
 async def served(
     tmp_path: Path, *, daemon: Spawned | None = None, timeout_s: float = PATIENCE_S, **setup: Any
 ) -> AsyncGenerator[Web]:
-    """A server before a daemon, by default one of its own in this process."""
+    """Run a server for a daemon, by default a new one in this process."""
     secret = SecretFile(str(tmp_path / "web.token"))
     keys = Keys(secret, tmp_path / "used")
     ending = anyio.Event()
     async with AsyncExitStack() as stack:
-        meant = daemon or await stack.enter_async_context(running_daemon(tmp_path))
-        client = AsyncClient(socket=meant.socket, autostart=False, name="punch web", timeout_s=timeout_s)
+        target = daemon or await stack.enter_async_context(running_daemon(tmp_path))
+        client = AsyncClient(socket=target.socket, autostart=False, name="punch web", timeout_s=timeout_s)
         sockets = open_loopback_sockets(0)
         places = ConnectionSlots(600, lambda token: keys.read_scope(token) is not None)
         server = build_server(build_app(client, keys, ending, Setup(**setup)), places, ending)
-        web = Web(meant, server, sockets[0].getsockname()[1], keys, secret)
+        web = Web(target, server, sockets[0].getsockname()[1], keys, secret)
         async with anyio.create_task_group() as group:
             group.start_soon(server.serve, sockets)
             async with web.stack:

@@ -1,4 +1,4 @@
-"""Agents that work on shared lists at random, and the judge of what became of the tasks."""
+"""Agents that work on shared lists at random, and checks of the resulting lists."""
 
 import random
 from collections import Counter
@@ -8,24 +8,31 @@ from typing import Any, NamedTuple
 from punchlist import Client, connect
 
 
-class Told(NamedTuple):
-    """What a tool answered."""
+class ToolReply(NamedTuple):
+    """Result of a tool call."""
 
     text: str
     data: Any
     refused: bool
 
 
-CallTool = Callable[[str, dict[str, Any]], Awaitable[Told]]
+CallTool = Callable[[str, dict[str, Any]], Awaitable[ToolReply]]
 
 
 class Worker:
-    """One agent: what it adds, what it has, what it has finished, checked against every reply."""
+    """An agent that checks every reply against its own tasks.
+
+    Attributes:
+        place: Prefix of its tasks' titles. No title with another prefix may appear in a reply.
+        task: Its task in progress.
+        done: Tasks that it has completed.
+        added: Number of tasks that it has added.
+        list: Name of its list, from the last reply.
+    """
 
     def __init__(self, name: str, place: str, chance: random.Random) -> None:
         self.name = name
         self.place = place
-        """Every title begins with it: nothing of another place may be seen."""
         self.chance = chance
         self.task: str | None = None
         self.done: list[str] = []
@@ -43,7 +50,7 @@ class Worker:
         await self._call(call_tool, *self.chance.choice(calls))
 
     async def finish(self, call_tool: CallTool) -> None:
-        """Work until nothing is left but what others have."""
+        """Work until no task is available."""
         await self._call(call_tool, "next", {"result": f"by {self.name}"} if self.task else {})
         while self.task is not None:
             await self._call(call_tool, "next", {"result": f"by {self.name}"})
@@ -74,8 +81,8 @@ class Worker:
         self.task = following
 
 
-def judged(client: Client, name: str, workers: list[Worker]) -> int:
-    """Every task of a list was completed, once, by the worker that had it and with its result; how many."""
+def check_list(client: Client, name: str, workers: list[Worker]) -> int:
+    """Check that each task of a list was completed once, by its owner and with its result; return their number."""
     tasks = {task.id: task for task in client.conversation(name).list()}
     done = Counter(task for worker in workers for task in worker.done)
     assert set(done.values()) <= {1}, done
@@ -84,22 +91,22 @@ def judged(client: Client, name: str, workers: list[Worker]) -> int:
     assert {task.title.split(" ")[0] for task in tasks.values()} <= {workers[0].place}
     owners: list[str] = []
     for worker in workers:
-        assert {tasks[one].result_summary for one in worker.done} <= {f"by {worker.name}"}
-        names = {tasks[one].owner for one in worker.done}
+        assert {tasks[id].result_summary for id in worker.done} <= {f"by {worker.name}"}
+        names = {tasks[id].owner for id in worker.done}
         assert len(names) <= 1, (worker.name, names)
         owners += names
     assert len(owners) == len(set(owners)), "two sessions, two names"
     return len(done)
 
 
-def judged_all(socket: str, workers: list[Worker], users: tuple[str, ...]) -> int:
-    """The lists of all places: of users' own, and of repositories; how many tasks are completed."""
+def check_lists(socket: str, workers: list[Worker], users: tuple[str, ...]) -> int:
+    """Check the lists of all places, which are users or repositories; return the number of completed tasks."""
     done = 0
     for place in dict.fromkeys(worker.place for worker in workers):
-        here = [one for one in workers if one.place == place]
+        team = [worker for worker in workers if worker.place == place]
         user: Any = {"user": place} if place in users else {}
         with connect(socket=socket, autostart=False, **user) as client:
-            lists = {"my:default"} if user else {one.list for one in here}
+            lists = {"my:default"} if user else {worker.list for worker in team}
             assert len(lists) == 1, "a worktree shares its repository's list"
-            done += judged(client, lists.pop(), here)
+            done += check_list(client, lists.pop(), team)
     return done

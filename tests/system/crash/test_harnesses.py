@@ -121,16 +121,16 @@ def test_fault_at_one_system_call_breaks_no_promise(scenario: str, fault: Fault)
 
 
 def test_a_seed_repeats_a_run() -> None:
-    first, second = simulate.one(11), simulate.one(11)
+    first, second = simulate.run_seed(11), simulate.run_seed(11)
     assert [event.line for event in first.log.everything()] == [event.line for event in second.log.everything()]
     assert first.turns == second.turns
 
 
 def test_the_judge_sees_half_a_call() -> None:
-    events = simulate.one(3).log.everything()
+    events = simulate.run_seed(3).log.everything()
     last = next(place for place, event in enumerate(events) if event.remaining)
     with pytest.raises(Violation, match="half-applied"):
-        simulate.groups_in(events[: last + 1])
+        simulate.group_calls(events[: last + 1])
 
 
 def test_user_text_is_not_in_the_daemons_log(tmp_path: Path) -> None:
@@ -156,4 +156,4 @@ def test_user_text_is_not_in_the_daemons_log(tmp_path: Path) -> None:
         daemon.kill()
         daemon.start()
         daemon.stop()
-        assert "serving" in daemon.said() and canary not in daemon.said()
+        assert "serving" in daemon.output() and canary not in daemon.output()

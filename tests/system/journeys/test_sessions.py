@@ -12,7 +12,7 @@ from punchlist import AsyncClient, connect_async
 from punchlist.tools.toolbox import AsyncToolbox, ToolCaller
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.repositories import repository, worktree
-from punchlist_testing.work_sessions import CallTool, Told, Worker, judged_all
+from punchlist_testing.work_sessions import CallTool, ToolReply, Worker, check_lists
 
 USERS = ("alice", "bob", "carol")
 _RESTARTS = 0.05
@@ -34,7 +34,7 @@ async def test_each_task_is_done_once_by_its_session(tmp_path: Path) -> None:
             for place, caller in callers:
                 workers.append(Worker(caller.actor, place, random.Random(chance.random())))
                 group.start_soon(session, daemon.socket, workers[-1], caller._replace(data_dir=daemon.data_dir), 30)
-        assert await run_sync(judged_all, daemon.socket, workers, USERS)
+        assert await run_sync(check_lists, daemon.socket, workers, USERS)
 
 
 async def session(socket: str, worker: Worker, caller: ToolCaller, calls: int) -> None:
@@ -55,8 +55,8 @@ async def session(socket: str, worker: Worker, caller: ToolCaller, calls: int) -
 def tools_of(client: AsyncClient, caller: ToolCaller) -> CallTool:
     box = AsyncToolbox(client, caller)
 
-    async def call_tool(tool: str, arguments: dict[str, Any]) -> Told:
+    async def call_tool(tool: str, arguments: dict[str, Any]) -> ToolReply:
         reply = await box.call("native", tool, arguments)
-        return Told(reply.text, reply.data, reply.refused)
+        return ToolReply(reply.text, reply.data, reply.refused)
 
     return call_tool

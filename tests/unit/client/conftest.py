@@ -7,7 +7,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from punchlist import Client, connect, connect_async
 from punchlist_testing.daemon import Running, Spawned, running_daemon, spawned_daemon
-from punchlist_testing.faces import Connect, bridged
+from punchlist_testing.faces import Connect, as_blocking
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def open_client(request: pytest.FixtureRequest, portal: BlockingPortal) -> Conne
 
     def open_client(socket: str, **options: Any) -> Client:
         options = {"socket": socket, "autostart": False, **options}
-        return connect(**options) if request.param == "blocking" else bridged(portal, connect_async(**options))
+        return connect(**options) if request.param == "blocking" else as_blocking(portal, connect_async(**options))
 
     return open_client
 

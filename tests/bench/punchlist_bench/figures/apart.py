@@ -1,6 +1,6 @@
-"""What lists on several machines cost: next to local lists and bare posts, over distance, and when something dies.
+"""Cost of shared lists: compared with local lists and bare posts, over latency, and when a server or machine dies.
 
-Three NATS servers on loopback that flush before they acknowledge, real daemons, load from C.
+Uses three NATS servers on loopback that fsync before they acknowledge, daemon processes, and load generators in C.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from punchlist_bench import table
 from punchlist_bench.harness import Bench, Load, middle, ratio, running
 from punchlist_bench.requests import TITLE, call
 from punchlist_bench.servers import Client, Daemon
-from punchlist_bench.table import Row, absolute, compared, micros
+from punchlist_bench.table import Row, micros, ratio_row, value_row
 from punchlist_schemas.events import AddedTask, ConversationOpened, TaskAdded
 from punchlist_testing.distance import Distance
 from punchlist_testing.hearing import heard
@@ -36,14 +36,14 @@ AWAY_MS = 20.0
 LEASE_MS = 3_000
 JOINED = 10_000
 PAUSE_S = 0.1
-"""Pause before a failed call is repeated, in seconds: a space that is away fails immediately."""
+"""Pause before a failed call is retried, in seconds: calls to an unreachable space fail immediately."""
 
 LAST_S = 4.0
-"""How long several machines work against each other, in seconds."""
+"""Duration of concurrent load from several machines, in seconds."""
 
 
 async def bare_posts(url: str, name: str, bodies: list[bytes]) -> list[float]:
-    """Post one after the other through the adapter alone; return microseconds of each."""
+    """Make posts in sequence through the adapter alone; return the time of each in microseconds."""
     log, took = NatsLog(Space(SPACE, (url,)), "bench_1"), list[float]()
     async with heard(log) as hearing:
         await hearing.link("up")
@@ -52,7 +52,7 @@ async def bare_posts(url: str, name: str, bodies: list[bytes]) -> list[float]:
             began, nonce = time.perf_counter(), f"{name}-{position}-{number}"
             try:
                 position = await log.post(name, position, nonce, body)
-            except SharedLogError:  # servers elect a leader: it is not measured, but has to be in
+            except SharedLogError:  # a leader election: the post isn't measured, but must be stored
                 try:
                     position = await post(log, name, position, nonce, body)
                 except Conflict:
@@ -84,7 +84,7 @@ class Machines:
 
     @staticmethod
     def share(name: str, first: Daemon, *others: Daemon) -> None:
-        """Make a list on one machine, and follow it on others."""
+        """Create and share a list on one machine, and join it on the others."""
         with Client(first.socket) as client:
             client.call("task.add", conversation=name, title="the first one")
             client.call("list.share", conversation=name, space=SPACE)
@@ -92,24 +92,24 @@ class Machines:
             with Client(other.socket) as client:
                 client.call("list.join", conversation=name, space=SPACE)
 
-    def at_once(self, name: str, daemons: list[Daemon], clients: int) -> list[Load]:
-        """Load on one list through several machines at the same time."""
-        usual, self.bench.seconds = self.bench.seconds, LAST_S
+    def load_concurrently(self, name: str, daemons: list[Daemon], clients: int) -> list[Load]:
+        """Put load on one list through several machines at the same time."""
+        seconds, self.bench.seconds = self.bench.seconds, LAST_S
 
         def load(daemon: Daemon) -> Load:
-            return self.bench.load(daemon, [added(name)], clients)
+            return self.bench.load(daemon, [add_request(name)], clients)
 
         try:
             with ThreadPoolExecutor(len(daemons)) as pool:
                 return list(pool.map(load, daemons))
         finally:
-            self.bench.seconds = usual
+            self.bench.seconds = seconds
 
     def leader(self) -> NatsServer:
-        """The server that leads the space.
+        """Return the server that leads the space.
 
         Raises:
-            RuntimeError: none says so.
+            RuntimeError: No server reports a leader.
         """
         for server in self.servers:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{server.monitor}/jsz?streams=true") as answer:
@@ -119,12 +119,12 @@ class Machines:
         raise RuntimeError("no server leads the space")
 
 
-def added(name: str) -> str:
+def add_request(name: str) -> str:
     return call("task.add", conversation=name, title=TITLE + " {g}")
 
 
 def speed(machines: Machines) -> list[Row]:
-    """One machine: a shared list beside a local one and bare posts, sampled in turn."""
+    """Compare a shared list with a local one and with bare posts, on one machine."""
     bench, daemon, rows = machines.bench, machines.three[0], list[Row]()
     body = b"x" * 300
     posts = 150 if bench.quick else 400
@@ -133,8 +133,8 @@ def speed(machines: Machines) -> list[Row]:
         machines.share(shared, daemon)
         taken = bench.in_turn(
             {
-                "local": lambda name=local, n=clients: bench.load(daemon, [added(name)], n),
-                "shared": lambda name=shared, n=clients: bench.load(daemon, [added(name)], n),
+                "local": lambda name=local, n=clients: bench.load(daemon, [add_request(name)], n),
+                "shared": lambda name=shared, n=clients: bench.load(daemon, [add_request(name)], n),
             }
         )
         if clients == 1:
@@ -143,40 +143,40 @@ def speed(machines: Machines) -> list[Row]:
                     "raw": lambda: statistics.median(
                         asyncio.run(bare_posts(machines.servers[0].url, "bare", [body] * posts))
                     ),
-                    "shared": lambda: bench.load(daemon, [added("shared-1")], 1).p50,
+                    "shared": lambda: bench.load(daemon, [add_request("shared-1")], 1).p50,
                 }
             )
-            beside = ratio(raw["shared"], raw["raw"])
+            cost = ratio(raw["shared"], raw["raw"])
             figure, anchor = micros(middle(raw["shared"])), f"a bare post {micros(middle(raw['raw']))}"
-            rows.append(compared("task.add, 1 client, p50", figure, anchor, beside, "≤ 1.7 ×"))
+            rows.append(ratio_row("task.add, 1 client, p50", figure, anchor, cost, "≤ 1.7 ×"))
         ours, theirs = ([load.rate for load in taken[which]] for which in ("shared", "local"))
         figure, anchor = f"{table.count(middle(ours))}/s", f"a local list {table.count(middle(theirs))}/s"
-        rows.append(compared(f"task.add, {table.clients(clients)}", figure, anchor, ratio(ours, theirs), target))
+        rows.append(ratio_row(f"task.add, {table.clients(clients)}", figure, anchor, ratio(ours, theirs), target))
     return rows
 
 
 def local(machines: Machines) -> list[Row]:
-    """What a local list pays for a space that is configured."""
+    """Compare a local list with and without a configured space."""
     bench, without = machines.bench, machines.bench.daemon()
     taken = bench.in_turn(
         {
-            "with": lambda: bench.load(machines.three[0], [added("local")], 8),
-            "without": lambda: bench.load(without, [added("local")], 8),
+            "with": lambda: bench.load(machines.three[0], [add_request("local")], 8),
+            "without": lambda: bench.load(without, [add_request("local")], 8),
         },
         rounds=3 * bench.rounds,
     )
     ours, theirs = ([load.rate for load in taken[which]] for which in ("with", "without"))
     figure, anchor = f"{table.count(middle(ours))}/s", f"without a space {table.count(middle(theirs))}/s"
-    return [compared("a local list, 8 clients", figure, anchor, ratio(ours, theirs), "≥ 0.98 ×")]
+    return [ratio_row("a local list, 8 clients", figure, anchor, ratio(ours, theirs), "≥ 0.98 ×")]
 
 
-def against_each_other(machines: Machines) -> list[Row]:
-    """Three machines that want one list at once, near and far."""
+def contention(machines: Machines) -> list[Row]:
+    """Measure concurrent load on one list from three machines, then with one of them far away."""
     machines.share("three", *machines.three)
-    near = [load.rate for load in machines.at_once("three", machines.three, 8)]
+    near = [load.rate for load in machines.load_concurrently("three", machines.three, 8)]
     mean = statistics.mean(near)
     rows = [
-        compared(
+        ratio_row(
             "three machines on one list, 8 clients each: the slowest",
             f"{table.count(min(near))}/s",
             f"their mean {table.count(mean)}/s",
@@ -190,17 +190,17 @@ def against_each_other(machines: Machines) -> list[Row]:
         far = machines.add(distance.url)
         machines.share("far", *machines.three[:2], far)
         trip = statistics.median(asyncio.run(bare_posts(distance.url, "bare", [b"x" * 300] * 20)))
-        load = machines.at_once("far", [*machines.three[:2], far], 8)[2]
+        load = machines.load_concurrently("far", [*machines.three[:2], far], 8)[2]
     finally:
         machines.bench.stop_last()
         distance.end()
     what = f"the same, one of them {AWAY_MS:.0f} ms away: its p99"
     anchor = f"a round trip {micros(trip)}; {table.count(load.rate)}/s"
-    return [*rows, compared(what, micros(load.p99), anchor, load.p99 / trip, "≤ 10 ×")]
+    return [*rows, ratio_row(what, micros(load.p99), anchor, load.p99 / trip, "≤ 10 ×")]
 
 
-def seen_elsewhere(machines: Machines) -> list[Row]:
-    """From a call on one machine to the push on another."""
+def propagation(machines: Machines) -> list[Row]:
+    """Measure the time from a call on one machine to the push on another."""
     one, other = machines.three[:2]
     machines.share("seen", one, other)
     took: list[float] = []
@@ -211,8 +211,8 @@ def seen_elsewhere(machines: Machines) -> list[Row]:
     ):
         link.settimeout(30)
         link.connect(str(other.socket))
-        asked = call("event.subscribe", conversation="seen").replace("{id}", "1")
-        link.sendall(asked.encode() + b"\n")
+        request = call("event.subscribe", conversation="seen").replace("{id}", "1")
+        link.sendall(request.encode() + b"\n")
         lines.readline()
         for number in range(200):
             began = time.perf_counter()
@@ -221,11 +221,11 @@ def seen_elsewhere(machines: Machines) -> list[Row]:
             took.append((time.perf_counter() - began) * 1e6)
             time.sleep(0.005)
     figure, target = statistics.median(took), "≤ 5 ms"
-    return [absolute("from a call to the push on another machine, p50", micros(figure), figure / 1000, target)]
+    return [value_row("from a call to the push on another machine, p50", micros(figure), figure / 1000, target)]
 
 
-def leader_killed(machines: Machines) -> list[Row]:
-    """Measure the longest time without a response over some kills of the leader, and the refused calls."""
+def leader_loss(machines: Machines) -> list[Row]:
+    """Kill the leader a few times; measure the longest time without a response, and count rejected calls."""
     machines.share("led", machines.three[0])
     worst, refused = 0.0, 0
     with Client(machines.three[0].socket) as client:
@@ -245,13 +245,13 @@ def leader_killed(machines: Machines) -> list[Row]:
             leader.start()
             time.sleep(3)
     return [
-        absolute("the leader is killed: longest time without a response", f"{worst:.1f} s", worst, "≤ 10 s"),
-        absolute("calls refused during this", str(refused), refused, "≤ 0 calls"),
+        value_row("the leader is killed: longest time without an answer", f"{worst:.1f} s", worst, "≤ 10 s"),
+        value_row("calls refused meanwhile", str(refused), refused, "≤ 0 calls"),
     ]
 
 
-def handed_on(machines: Machines) -> list[Row]:
-    """How long after the death of a machine another one has what was claimed there."""
+def claim_takeover(machines: Machines) -> list[Row]:
+    """Measure how long after a machine's death another one can claim its task."""
     worst = 0.0
     for number in range(1 if machines.bench.quick else 3):
         name, dead = f"handed-{number}", machines.add(machines.servers[1].url)
@@ -260,16 +260,16 @@ def handed_on(machines: Machines) -> list[Row]:
             owner.call("task.claim", conversation=name, owner="ann", lease_ms=LEASE_MS)
             os.kill(dead.pid, signal.SIGKILL)
             died = time.monotonic()
-            got = heir.call("task.claim", conversation=name, owner="bob", wait_ms=30_000)
-            assert got["task"]["owner"] == "bob"
+            result = heir.call("task.claim", conversation=name, owner="bob", wait_ms=30_000)
+            assert result["task"]["owner"] == "bob"
             worst = max(worst, time.monotonic() - died)
     limit = f"≤ {LEASE_MS / 1000 + 2:.0f} s"
     what = f"a machine dies; its claim of {LEASE_MS / 1000:.0f} s: another machine has it after"
-    return [absolute(what, f"{worst:.1f} s", worst, limit)]
+    return [value_row(what, f"{worst:.1f} s", worst, limit)]
 
 
-def joined(machines: Machines) -> list[Row]:
-    """A machine that joins a long list of single posts."""
+def join_list(machines: Machines) -> list[Row]:
+    """Measure the time to join a long list of single-event posts."""
     name, check = "long", ""
     bodies: list[bytes] = []
     for version in range(1, JOINED + 1):
@@ -280,14 +280,14 @@ def joined(machines: Machines) -> list[Row]:
     asyncio.run(bare_posts(machines.leader().url, name, bodies))
     with Client(machines.add(machines.servers[0].url).socket) as client:
         began = time.monotonic()
-        found = client.call("list.join", conversation=name, space=SPACE)
+        result = client.call("list.join", conversation=name, space=SPACE)
         took = time.monotonic() - began
-        assert found["version"] == JOINED, found
+        assert result["version"] == JOINED, result
     what = f"joining a list of {JOINED:,} posts"
-    return [absolute(what, f"{took:.2f} s", took, "≤ 2 s", f"{JOINED / took:,.0f} events/s")]
+    return [value_row(what, f"{took:.2f} s", took, "≤ 2 s", f"{JOINED / took:,.0f} events/s")]
 
 
-SECTIONS = (speed, local, against_each_other, seen_elsewhere, leader_killed, handed_on, joined)
+SECTIONS = (speed, local, contention, propagation, leader_loss, claim_takeover, join_list)
 
 
 def measure(*, quick: bool) -> str:

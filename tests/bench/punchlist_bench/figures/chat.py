@@ -1,6 +1,6 @@
-"""What `punch chat` costs: a turn by rules, a process, and how soon the panel has a model's first word.
+"""Cost of `punch chat`: a turn by rules, a whole process, and the latency of a model's first word in the panel.
 
-Each time stands next to that of a bare interpreter, started in turn with it.
+The process is compared with a bare interpreter, in interleaved runs.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ TURNS, PROCESSES, WORDS = 300, 21, 40
 
 
 class Figure(NamedTuple):
-    """What was measured: the value, what it may be, and how it is shown."""
+    """A measured value, its maximum, its format, and further figures as text."""
 
     what: str
     value: float
     target: float
     form: str
-    beside: str = ""
+    detail: str = ""
 
 
 IN_TURN = """
@@ -55,21 +55,21 @@ for number in range(rounds + 1):
         if number:
             print(json.dumps([took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
 """
-"""Runs programs in turn, the first round unmeasured, and prints seconds, seconds of processor and peak MiB of each.
+"""Program that runs commands in turn, after a warm-up round, and prints wall seconds, processor seconds and peak MiB.
 
-A small process of its own: what a program is started from counts to its peak memory.
+It is a small process because the memory of a parent counts towards the peak memory of its children.
 """
 
 
-def processes(where: Stage, directory: Path) -> list[Figure]:
-    """`punch chat "add milk"` and a bare interpreter, in turn; bytecode is kept, as an installation has it."""
-    env = environment(PYTHONPYCACHEPREFIX=str(directory / "bytecode"), PUNCHLIST_SOCKET=where.daemon.socket)
+def measure_processes(server: Stage, directory: Path) -> list[Figure]:
+    """Compare `punch chat "add milk"` with a bare interpreter, with bytecode files as in an installation."""
+    env = environment(PYTHONPYCACHEPREFIX=str(directory / "bytecode"), PUNCHLIST_SOCKET=server.daemon.socket)
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     programs = [[*command("chat", "--rules", "--no-autostart", "-c", "processes"), "add milk"]]
     programs += [[sys.executable, "-c", "pass"]]
     words = [sys.executable, "-c", IN_TURN, json.dumps(programs), str(PROCESSES)]
-    told = subprocess.run(words, env=env, stdout=subprocess.PIPE, check=True).stdout.splitlines()
-    measured: list[list[float]] = [json.loads(line) for line in told]
+    output = subprocess.run(words, env=env, stdout=subprocess.PIPE, check=True).stdout.splitlines()
+    measured: list[list[float]] = [json.loads(line) for line in output]
     wall, work, memory = (statistics.median(column) for column in zip(*measured[::2], strict=True))
     bare_wall, _, bare_memory = (statistics.median(column) for column in zip(*measured[1::2], strict=True))
     return [
@@ -84,11 +84,11 @@ def processes(where: Stage, directory: Path) -> list[Figure]:
     ]  # fmt: skip
 
 
-async def turns(where: Stage) -> list[Figure]:
-    """Measure turns by rules on one connection: from the message to its answer."""
-    assert where.daemon.process is not None
-    pid, took = where.daemon.process.pid, list[float]()
-    async with AsyncClient(socket=where.daemon.socket, autostart=False, name="bench") as client:
+async def measure_turns(server: Stage) -> list[Figure]:
+    """Measure turns by rules on one connection, from the message to its answer."""
+    assert server.daemon.process is not None
+    pid, took = server.daemon.process.pid, list[float]()
+    async with AsyncClient(socket=server.daemon.socket, autostart=False, name="bench") as client:
         thread, worker = await Thread.open(client, "turns"), Worker()
         before = time.process_time() + cpu_seconds(pid)
         for number in range(TURNS):
@@ -109,13 +109,13 @@ async def turns(where: Stage) -> list[Figure]:
     ]
 
 
-def first_words(where: Stage, began_at: Callable[[], float]) -> list[Figure]:
-    """How long after the model's first word a reader of the panel's stream has it."""
-    found = where.keys.redeem(where.keys.issue_ticket(Scope()))
-    assert found is not None
-    headers = {"Authorization": f"Bearer {found.token}", "Content-Type": "application/json"}
+def measure_first_words(server: Stage, began_at: Callable[[], float]) -> list[Figure]:
+    """Measure the time from the model's first word to its arrival at a client of the panel's stream."""
+    session = server.keys.redeem(server.keys.issue_ticket(Scope()))
+    assert session is not None
+    headers = {"Authorization": f"Bearer {session.token}", "Content-Type": "application/json"}
     took: list[float] = []
-    with closing(http.client.HTTPConnection("127.0.0.1", where.port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
 
         def ask(verb: str, path: str, body: object = None) -> http.client.HTTPResponse:
             data = None if body is None else msgspec.json.encode(body)
@@ -138,14 +138,16 @@ def first_words(where: Stage, began_at: Callable[[], float]) -> list[Figure]:
 
 
 def measure(*, quick: bool) -> str:
-    """Measure with a real daemon, server and scripted model."""
     with serving(honest) as script, tempfile.TemporaryDirectory() as name:
         os.environ |= {"PUNCHLIST_CHAT_MODEL": "scripted", "PUNCHLIST_CHAT_BASE_URL": script.url}
-        with stage(Path(name)) as where:
+        with stage(Path(name)) as server:
             figures = [
-                *asyncio.run(turns(where)),
-                *processes(where, Path(name)),
-                *first_words(where, lambda: script.began_at),
+                *asyncio.run(measure_turns(server)),
+                *measure_processes(server, Path(name)),
+                *measure_first_words(server, lambda: script.began_at),
             ]
-    rows = [(one.what, f"≤ {one.form.format(one.target)}", one.form.format(one.value), one.beside) for one in figures]
+    rows = [
+        (figure.what, f"≤ {figure.form.format(figure.target)}", figure.form.format(figure.value), figure.detail)
+        for figure in figures
+    ]
     return grid(("", "target", "measured", ""), rows)

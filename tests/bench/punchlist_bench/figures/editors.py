@@ -1,4 +1,4 @@
-"""The plugins in a real Neovim and a real Emacs. KILLS is how often the daemon is killed."""
+"""Figures of the plugins in Neovim and Emacs. KILLS is the number of kills of the daemon."""
 
 import os
 import random
@@ -32,7 +32,7 @@ LONGEST_IN_NEOVIM = """
         _G.longest, last = math.max(_G.longest, now - last), now
     end)
 """
-"""Keeps the most processor time, in milliseconds, between two turns of the loop."""
+"""Records the longest processor time between two iterations of the event loop, in milliseconds."""
 
 MEMORY_IN_NEOVIM = """
     collectgarbage() collectgarbage()
@@ -51,7 +51,7 @@ LONGEST_IN_EMACS = """(progn
                 (let ((took (- (float-time (get-internal-run-time)) began)))
                   (setq longest (max longest (* 1000 took))))))))))
     nil)"""
-"""Keeps the most processor time, in milliseconds, that the connection, a slice or the opening took in one piece."""
+"""Records the longest processor time of one uninterrupted call of the plugin, in milliseconds."""
 
 MEMORY_IN_EMACS = """(let ((bytes 0))
     (garbage-collect)
@@ -60,14 +60,16 @@ MEMORY_IN_EMACS = """(let ((bytes 0))
 
 
 def fill(client: Client, name: str, count: int) -> None:
-    """Make a list of so many tasks, each with a title of its own."""
+    """Create a list of `count` tasks with different titles."""
     plan = client.conversation(name)
     for first in range(0, count, 1000):
         plan.add_many([f"{name} {first + at}" for at in range(min(1000, count - first))])
 
 
-def on_the_screen(editor: type[Neovim | Emacs], socket: str, directory: Path, client: Client) -> tuple[float, float]:
-    """Milliseconds from the key to the first paint, and from an agent's answer to the screen; the medians."""
+def measure_on_screen(
+    editor: type[Neovim | Emacs], socket: str, directory: Path, client: Client
+) -> tuple[float, float]:
+    """Return median milliseconds from the key to the first paint, and from an agent's response to the screen."""
     painted: list[float] = []
     for number in range(LISTS):
         shown = editor(socket, directory / f"{editor.__name__}-{number}")
@@ -96,7 +98,7 @@ def on_the_screen(editor: type[Neovim | Emacs], socket: str, directory: Path, cl
     return statistics.median(painted), statistics.median(pushed)
 
 
-def in_neovim(socket: str, directory: Path, client: Client) -> tuple[float, float, float]:
+def measure_in_neovim(socket: str, directory: Path, client: Client) -> tuple[float, float, float]:
     """The longest call in milliseconds, the lines written for one push, and bytes for each task."""
     longest: list[float] = []
     lines = 0
@@ -118,7 +120,7 @@ def in_neovim(socket: str, directory: Path, client: Client) -> tuple[float, floa
         return statistics.median(longest), lines, (editor.lua(MEMORY_IN_NEOVIM) - before) / KEPT
 
 
-def in_emacs(socket: str, directory: Path, client: Client) -> tuple[float, float, float]:
+def measure_in_emacs(socket: str, directory: Path, client: Client) -> tuple[float, float, float]:
     """The longest call in milliseconds, the lines written for one push, and bytes for each task."""
     longest: list[float] = []
     with emacs.Editor(socket, directory / "emacs") as editor:
@@ -139,11 +141,11 @@ def in_emacs(socket: str, directory: Path, client: Client) -> tuple[float, float
 
 
 def survive_kills(*tests: str) -> None:
-    """Run tests that lose and repeat no change over kills of the daemon."""
+    """Run tests which check that kills of the daemon lose and repeat no change."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--timeout=3600", "-k", "kills"]
     env = {**os.environ, "KILLS": str(KILLS)}
     running = [subprocess.Popen([*command, f"tests/system/editors/{test}.py"], cwd=ROOT, env=env) for test in tests]
-    assert not any([one.wait() for one in running]), "see above"
+    assert not any([process.wait() for process in running]), "see above"
 
 
 def measure(*, quick: bool) -> str:
@@ -156,21 +158,24 @@ def measure(*, quick: bool) -> str:
         for number in range(LISTS):
             fill(client, f"opened-{number}", TASKS)
         fill(client, "kept", KEPT)
-        given = (daemon.socket, Path(name), client)
-        for editor, measure_inside in ((Neovim, in_neovim), (Emacs, in_emacs)):
-            painted, pushed = on_the_screen(editor, *given)
-            longest, lines, memory = measure_inside(*given)
-            times = [f"{each:.0f} ms" for each in (painted, longest, pushed)]
+        arguments = (daemon.socket, Path(name), client)
+        for editor, measure_inside in ((Neovim, measure_in_neovim), (Emacs, measure_in_emacs)):
+            painted, pushed = measure_on_screen(editor, *arguments)
+            longest, lines, memory = measure_inside(*arguments)
+            times = [f"{value:.0f} ms" for value in (painted, longest, pushed)]
             columns.append((*times, f"{lines:g}", f"{memory:,.0f} bytes"))
     load = f"The machine has {os.cpu_count()} processors; its load was {os.getloadavg()[0]:.0f} when this was measured."
     survive_kills("test_nvim", "test_emacs")
-    what = [
+    labels = [
         ("opening 1,000 tasks: the first lines on the terminal's screen", "200 ms"),
         ("longest call during this (processor time)", "50 ms"),
         ("from the response to an agent's change to the screen, median", "50 ms"),
         ("lines drawn for a push that changes one task", "1"),
         (f"memory per task of a list of {KEPT:,}", "1,024 bytes"),
     ]
-    rows = [(text, one, two, most) for (text, most), one, two in zip(what, *columns, strict=True)]
+    rows = [
+        (label, in_neovim, in_emacs, limit)
+        for (label, limit), in_neovim, in_emacs in zip(labels, *columns, strict=True)
+    ]
     rows.append((f"lost or repeated changes over {KILLS} kills of the daemon", "0", "0", "0"))
     return f"{grid(('what', 'Neovim', 'Emacs', 'at most'), rows)}\n{load}\n"

@@ -1,10 +1,13 @@
-"""Scores rules or a model on cases in the shape of τ²-bench's: by the list at the end, the calls, and what was said.
+"""Scores rules or a model on cases in the format of τ²-bench: by the final list, the calls, and the answers.
 
-CASES names the file, RUNS how often each case runs, and PUNCHLIST_CHAT_MODEL and its like a model. A case has
-`initial_state` (the titles of a list), `turns` (what is said, in order) and `evaluation_criteria`: `list` (title →
-status at the end), `actions` (the tools that must have been called, in any order, with `arguments` that matter),
-`communicate_info` (texts that some answer holds), `never` (tools that must not have changed anything), and
-`reward_basis`: which of DB, ACTION, COMMUNICATE and TRUE count. TRUE always holds the log against what was said.
+CASES is the file, RUNS the number of runs of each case, and PUNCHLIST_CHAT_MODEL and related variables select a model.
+A case has `initial_state` (titles of a list), `turns` (user messages) and `evaluation_criteria`:
+
+- `list`: Title -> status at the end.
+- `actions`: Tool calls that must occur, in any order, with the relevant `arguments`.
+- `communicate_info`: Texts that must occur in some answer.
+- `never`: Tools that must not change anything.
+- `reward_basis`: Criteria that count, of DB, ACTION, COMMUNICATE and TRUE. TRUE compares the answers with the log.
 """
 
 import asyncio
@@ -31,14 +34,14 @@ BASES = ("DB", "ACTION", "COMMUNICATE", "TRUE")
 
 
 class Action(msgspec.Struct, frozen=True):
-    """A call that must have been made; arguments that are left out may be any."""
+    """A required call; omitted arguments may have any value."""
 
     name: str
     arguments: dict[str, Any] = {}
 
 
 class Criteria(msgspec.Struct, frozen=True):
-    """What must have come of a case."""
+    """Expected result of a case."""
 
     list: dict[str, str] | None = None
     actions: tuple[Action, ...] = ()
@@ -48,7 +51,7 @@ class Criteria(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One conversation to be scored."""
+    """A chat to be scored."""
 
     id: str
     turns: tuple[str, ...]
@@ -57,7 +60,7 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct):
-    """What came of one run of a case: the bases that failed, with why."""
+    """Result of one run of a case: the failed criteria with reasons."""
 
     case: str
     failed: dict[str, str] = {}
@@ -67,82 +70,86 @@ class Score(msgspec.Struct):
         return not self.failed
 
 
-def cases_of(data: bytes) -> list[Case]:
-    """The cases of a file: a JSON array, or one JSON object a line.
+def parse_cases(data: bytes) -> list[Case]:
+    """Parse a file of cases: a JSON array, or one JSON object per line.
 
     Raises:
-        ValueError: They have another form.
+        ValueError: The file has another format.
     """
     if data.lstrip()[:1] == b"[":
         return msgspec.json.decode(data, type=list[Case])
     return [msgspec.json.decode(line, type=Case) for line in data.splitlines() if line.strip()]
 
 
-async def scored(client: AsyncClient, case: Case, worker: Worker) -> Score:
-    """Run a case on a list and in a thread of its own; both are erased afterwards."""
+async def score_case(client: AsyncClient, case: Case, worker: Worker) -> Score:
+    """Run a case with a new list and thread, and erase both afterwards."""
     thread = await Thread.open(client, f"eval-{uuid.uuid4().hex}", title=case.id[:200])
     try:
         if case.initial_state:
             await thread.tasks.add_many(case.initial_state)
-        seen = _Seen()
+        record = _Record()
         for text in case.turns:
             turn = await thread.send(text)
             answer = await worker.answer(thread, turn)
-            await seen.take(thread, turn, answer)
+            await record.add(thread, turn, answer)
         tasks = {task.title: task.status for task in await thread.tasks.list()}
-        return _judged(case, seen, tasks)
+        return _judge(case, record, tasks)
     finally:
         for conversation in (thread.tasks, thread.queue):
-            await _erased(client, conversation.id)
+            await _erase(client, conversation.id)
 
 
-class _Seen:
-    """What was called and said over the turns of a case."""
+class _Record:
+    """Calls, answers and false claims of all turns of a case."""
 
     def __init__(self) -> None:
         self.calls: list[ToolResult] = []
-        self.said: list[str] = []
+        self.answers: list[str] = []
         self.false: list[str] = []
 
-    async def take(self, thread: Thread, turn: str, answer: dict[str, Any]) -> None:
+    async def add(self, thread: Thread, turn: str, answer: dict[str, Any]) -> None:
         written = await thread.load_records(turn)
         done = [msgspec.convert(content, ToolResult) for id, content in written.items() if id.startswith("c")]
         self.calls += done
         text = str(answer.get("text", ""))
-        self.said.append(text)
+        self.answers.append(text)
         seqs = {
             event.seq for id in written if id[0] == "c" for event in await thread.tasks.find(thread.call_key(turn, id))
         }
-        if {int(one["seq"]) for one in answer.get("receipts", ())} != seqs:
+        if {int(receipt["seq"]) for receipt in answer.get("receipts", ())} != seqs:
             self.false.append(f"{text!r}: its receipts are not the events of the turn")
         if answer.get("source") == "model":
             self.false += find_untrue(str(answer.get("model_text") or text), done)
 
 
-def _judged(case: Case, seen: _Seen, tasks: dict[str, str]) -> Score:
-    wanted = case.evaluation_criteria
+def _judge(case: Case, record: _Record, tasks: dict[str, str]) -> Score:
+    expected = case.evaluation_criteria
     failed: dict[str, str] = {}
-    if wanted.list is not None and tasks != wanted.list:
+    if expected.list is not None and tasks != expected.list:
         failed["DB"] = f"the list is {tasks}"
-    missing = [one.name for one in wanted.actions if not any(_is(one, done) for done in seen.calls)]
-    done_all_the_same = [one.tool for one in seen.calls if one.tool in wanted.never and one.changes]
-    if missing or done_all_the_same:
-        failed["ACTION"] = f"missing: {missing}; must not be: {done_all_the_same}"
-    unsaid = [text for text in wanted.communicate_info if not any(text.lower() in said.lower() for said in seen.said)]
+    missing = [action.name for action in expected.actions if not any(_matches(action, done) for done in record.calls)]
+    forbidden = [done.tool for done in record.calls if done.tool in expected.never and done.changes]
+    if missing or forbidden:
+        failed["ACTION"] = f"missing: {missing}; must not be: {forbidden}"
+    unsaid = [
+        text
+        for text in expected.communicate_info
+        if not any(text.lower() in answer.lower() for answer in record.answers)
+    ]
     if unsaid:
         failed["COMMUNICATE"] = f"not said: {unsaid}"
-    if seen.false:
-        failed["TRUE"] = "; ".join(seen.false)
-    return Score(case.id, {name: why for name, why in failed.items() if name in wanted.reward_basis})
+    if record.false:
+        failed["TRUE"] = "; ".join(record.false)
+    return Score(case.id, {name: why for name, why in failed.items() if name in expected.reward_basis})
 
 
-def _is(wanted: Action, done: ToolResult) -> bool:
-    return wanted.name == done.tool and all(
-        str(done.arguments.get(name)) == str(value) for name, value in wanted.arguments.items()
+def _matches(expected: Action, done: ToolResult) -> bool:
+    return expected.name == done.tool and all(
+        str(done.arguments.get(name)) == str(value) for name, value in expected.arguments.items()
     )
 
 
-async def _erased(client: AsyncClient, name: str) -> None:
+async def _erase(client: AsyncClient, name: str) -> None:
     conversation = client.conversation(name)
     try:
         await conversation.erase()
@@ -153,13 +160,13 @@ async def _erased(client: AsyncClient, name: str) -> None:
 
 
 async def evaluate(client: AsyncClient, cases: list[Case], worker: Worker, runs: int) -> list[tuple[str, str, str]]:
-    """Run each case; return its name, how many runs passed, and why others failed."""
+    """Run each case; return its id, the number of passed runs, and the reasons of failures."""
     rows: list[tuple[str, str, str]] = []
     for case in cases:
-        scores = [await scored(client, case, worker) for _ in range(runs)]
+        scores = [await score_case(client, case, worker) for _ in range(runs)]
         failed = {name: why for score in scores for name, why in score.failed.items()}
-        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        rows.append((case.id, f"{sum(score.passed for score in scores)}/{runs}", told))
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        rows.append((case.id, f"{sum(score.passed for score in scores)}/{runs}", reasons))
     return rows
 
 
@@ -170,7 +177,7 @@ def measure(*, quick: bool) -> str:
 
     async def work(socket: str) -> list[tuple[str, str, str]]:
         async with AsyncClient(socket=socket, autostart=False, name="evaluate") as client:
-            return await evaluate(client, cases_of(path.read_bytes()), worker, runs)  # noqa: ASYNC240 - a small file
+            return await evaluate(client, parse_cases(path.read_bytes()), worker, runs)  # noqa: ASYNC240 - a small file
 
     with tempfile.TemporaryDirectory() as place, spawned_daemon(Path(place)) as daemon:
         return grid(("case", "runs that passed", "why others failed"), asyncio.run(work(daemon.socket)))

@@ -1,7 +1,7 @@
-"""The page of `punch web` in Chromium, and `punch ui` on a terminal; RUNS is how often, 3 by default.
+"""Figures of the `punch web` page in Chromium, and of `punch ui` on a terminal. RUNS is the number of runs (3).
 
-The tests of the page keep their figures. The anchor of `punch ui` is a table of textual's own that shows the same: the
-rows, and a spinner where one is in progress.
+The tests of the page store their figures. The anchor of `punch ui` is textual's `DataTable` with the same rows, and a
+spinner for each task in progress.
 """
 
 import asyncio
@@ -41,13 +41,13 @@ TESTS = ("tests/faces/test_size.py", "tests/faces/test_server.py")
 
 
 class Table(App[None]):
-    """The anchor: textual's own widget for rows, over a list of a daemon."""
+    """The anchor: a `DataTable` that follows a daemon's list."""
 
     def __init__(self, socket: str, name: str) -> None:
         super().__init__()
         self._socket = socket
         self._list = name
-        self._turns = set[str]()
+        self._in_progress = set[str]()
 
     def compose(self) -> ComposeResult:
         yield DataTable[str]()
@@ -67,18 +67,18 @@ class Table(App[None]):
                         table.add_row(f"#{row.id}", row.status, row.title, key=row.id)
                 for name in changed or ():
                     table.update_cell(name, "status", rows.by_id[name].status)
-                    self._turns.discard(name)
+                    self._in_progress.discard(name)
                     if rows.by_id[name].status == "in_progress":
-                        self._turns.add(name)
+                        self._in_progress.add(name)
 
     def _spin(self) -> None:
         table = self.query_one(DataTable[str])
-        for name in self._turns:
+        for name in self._in_progress:
             table.update_cell(name, "status", FRAMES[int(time.monotonic() / FRAME_S) % len(FRAMES)])
 
 
 class Screen:
-    """A program on a terminal of 140 columns and 45 lines, which is read as fast as it writes."""
+    """A program on a terminal of 140 columns and 45 lines."""
 
     def __init__(self, words: list[str], socket: str) -> None:
         self.began = time.monotonic()
@@ -88,12 +88,12 @@ class Screen:
         self.process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True)
         os.close(slave)
 
-    def painted(self, text: bytes) -> float:
-        """Wait for a text; seconds since the start."""
-        seen = b""
-        while text not in seen:
-            assert select.select([self._master], [], [], 60)[0], seen[-500:]
-            seen = seen[-200:] + os.read(self._master, 65_536)
+    def wait_for(self, text: bytes) -> float:
+        """Wait for a text; return the seconds since the start."""
+        output = b""
+        while text not in output:
+            assert select.select([self._master], [], [], 60)[0], output[-500:]
+            output = output[-200:] + os.read(self._master, 65_536)
         return time.monotonic() - self.began
 
     def drain(self) -> None:
@@ -107,7 +107,7 @@ class Screen:
 
 
 @contextmanager
-def shown(words: list[str], socket: str) -> Generator[Screen]:
+def open_screen(words: list[str], socket: str) -> Generator[Screen]:
     screen = Screen(words, socket)
     try:
         yield screen
@@ -115,27 +115,27 @@ def shown(words: list[str], socket: str) -> Generator[Screen]:
         screen.close()
 
 
-def busy_share(words: list[str], socket: str, name: str) -> float:
-    """The share of a processor that the program takes while tasks in view change."""
-    with shown(words, socket) as screen, connect(socket=socket, autostart=False) as client:
+def measure_busy_share(words: list[str], socket: str, name: str) -> float:
+    """Return the share of a processor that the program uses while visible tasks change."""
+    with open_screen(words, socket) as screen, connect(socket=socket, autostart=False) as client:
         plan = client.conversation(name)
-        screen.painted(b"task 20.")
+        screen.wait_for(b"task 20.")
         began, before = time.monotonic(), cpu_seconds(screen.process.pid)
-        made = 0
+        changes = 0
         while (now := time.monotonic() - began) < SECONDS:
-            if made < now * PER_SECOND:
-                task = str(1 + made // 2 % 30)
-                plan.pause(task) if made % 2 else plan.start(task)
-                made += 1
+            if changes < now * PER_SECOND:
+                task = str(1 + changes // 2 % 30)
+                plan.pause(task) if changes % 2 else plan.start(task)
+                changes += 1
             else:
                 screen.drain()
                 time.sleep(0.002)
-        assert made > SECONDS * PER_SECOND * 0.8, f"only {made} changes were made"
+        assert changes > SECONDS * PER_SECOND * 0.8, f"only {changes} changes were made"
         return (cpu_seconds(screen.process.pid) - before) / (time.monotonic() - began)
 
 
 def measure_ui() -> None:
-    """Keep the first paint of `punch ui`, and its processor time in that of the table."""
+    """Store two ratios of `punch ui`: first paint of a large to a small list, and processor time to the anchor's."""
     with tempfile.TemporaryDirectory() as place, spawned_daemon(Path(place)) as daemon:
         with connect(socket=daemon.socket, autostart=False) as client:
             for count in (SMALL, LARGE):
@@ -145,17 +145,18 @@ def measure_ui() -> None:
         paints: dict[int, list[float]] = {SMALL: [], LARGE: []}
         ui = [sys.executable, "-m", "punchlist", "ui", "-c"]
         for _ in range(ROUNDS):
-            for count, found in paints.items():
-                with shown([*ui, f"of-{count}"], daemon.socket) as screen:
-                    found.append(screen.painted(b"task 9."))
-        small, large = (statistics.median(found) for found in paints.values())
+            for count, times in paints.items():
+                with open_screen([*ui, f"of-{count}"], daemon.socket) as screen:
+                    times.append(screen.wait_for(b"task 9."))
+        small, large = (statistics.median(times) for times in paints.values())
         name = f"of-{LARGE}"
         anchor = [sys.executable, "-m", __name__, daemon.socket, name]
         pairs = [
-            (busy_share([*ui, name], daemon.socket, name), busy_share(anchor, daemon.socket, name)) for _ in (1, 2)
+            (measure_busy_share([*ui, name], daemon.socket, name), measure_busy_share(anchor, daemon.socket, name))
+            for _ in (1, 2)
         ]
-        mine, other = (statistics.median(found) for found in zip(*pairs, strict=True))
-    keep(ui_paint_ratio=large / small, ui_work_ratio=mine / other)
+        ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+    keep(ui_paint_ratio=large / small, ui_work_ratio=ours / theirs)
 
 
 def measure(*, quick: bool) -> str:

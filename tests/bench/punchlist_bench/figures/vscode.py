@@ -1,4 +1,4 @@
-"""The extension in a real VS Code. KILLS is how often the daemon is killed."""
+"""Figures of the extension in VS Code. KILLS is the number of kills of the daemon."""
 
 import os
 import statistics
@@ -15,7 +15,7 @@ from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.vscode import EXTENSION, NODE, TASKS, Editor, Window, chromium
 
 Row = tuple[str, str, str]
-"""What, the figure, and what it may be at most."""
+"""Description, figure and maximum."""
 
 TASKS_OPENED = 1000
 ROUNDS = 50
@@ -29,7 +29,7 @@ OBSERVE = """([rows, text]) => {
         observer.disconnect();
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
 }"""
-"""Sets `window.seen` to the moment when a text is on the screen."""
+"""Sets `window.seen` to the time when a text appears on the screen."""
 
 DRAWING = """
     punchlist.base.tree.show(punchlist.list);
@@ -39,8 +39,8 @@ DRAWING = """
     return user + system;"""
 
 
-def opening(window: Window, name: str) -> tuple[float, float, float]:
-    """Milliseconds until VS Code has asked for all rows, until the first is on the screen, and the longest block."""
+def measure_opening(window: Window, name: str) -> tuple[float, float, float]:
+    """Return milliseconds until all rows were requested and until the first is visible, and of the longest block."""
     window.page.evaluate(OBSERVE, [TASKS, name])
     began, drawn, longest = window.js(
         """
@@ -61,8 +61,8 @@ def opening(window: Window, name: str) -> tuple[float, float, float]:
     return drawn - began, window.page.evaluate("window.seen") - began, longest
 
 
-def latency(window: Window, plan: Any, round: int) -> float:
-    """Milliseconds from an agent's answer until its change is on the screen."""
+def measure_latency(window: Window, plan: Any, round: int) -> float:
+    """Return milliseconds from an agent's response until its change is on the screen."""
     window.page.evaluate(OBSERVE, [TASKS, f"Changed {round}"])
     plan.edit("1", title=f"Changed {round}")
     answered = time.time() * 1000
@@ -70,9 +70,8 @@ def latency(window: Window, plan: Any, round: int) -> float:
     return max(0.0, window.page.evaluate("window.seen") - answered)
 
 
-def in_vs_code() -> list[Row]:
-    """Measure in a real VS Code."""
-    found, times = list[tuple[float, float, float]](), list[float]()
+def measure_in_vs_code() -> list[Row]:
+    openings, times = list[tuple[float, float, float]](), list[float]()
     with (
         tempfile.TemporaryDirectory() as directory,
         spawned_daemon(Path(directory) / "daemon") as daemon,
@@ -85,15 +84,15 @@ def in_vs_code() -> list[Row]:
         for number in range(5):
             plan = client.conversation(f"opened-{number}")
             plan.add_many([f"{plan.id} {at}" for at in range(TASKS_OPENED)])
-            found.append(opening(window, plan.id))
+            openings.append(measure_opening(window, plan.id))
         drawing = window.js(DRAWING) / 1000
         plan = client.conversation("opened-4")
         before = window.js("return punchlist.base.tree.drawn")
         for round in range(ROUNDS):
-            times.append(latency(window, plan, round))
-            window.page.wait_for_timeout(250)  # VS Code gathers what comes within 200 ms of a change
+            times.append(measure_latency(window, plan, round))
+            window.page.wait_for_timeout(250)  # VS Code debounces changes by 200 ms
         pushed = (window.js("return punchlist.base.tree.drawn") - before) / ROUNDS
-    drawn, painted, blocked = (statistics.median(one) for one in zip(*found, strict=True))
+    drawn, painted, blocked = (statistics.median(column) for column in zip(*openings, strict=True))
     busy = "longest time that the extension host was busy, including VS Code's own work"
     seen = "from the response to an agent's change to the screen, median"
     return [
@@ -107,12 +106,12 @@ def in_vs_code() -> list[Row]:
 
 
 def measure(*, quick: bool) -> str:
-    rows = in_vs_code()
+    rows = measure_in_vs_code()
     env = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    said = subprocess.run(
+    result = subprocess.run(
         [NODE, "--expose-gc", "test/memory.ts"], cwd=EXTENSION, env=env, capture_output=True, text=True, check=True
     )
-    rows.append(("memory per task of a list of 10,000", f"{int(said.stdout):,} bytes", "1,024 bytes"))
+    rows.append(("memory for each of 10,000 tasks", f"{int(result.stdout):,} bytes", "1,024 bytes"))
     kills = ["--test", "--test-name-pattern=over kills", "test/model.test.ts"]
     subprocess.run([NODE, *kills], cwd=EXTENSION, env={**env, "KILLS": str(KILLS)}, capture_output=True, check=True)
     rows.append((f"lost or repeated changes over {KILLS} kills of the daemon", "0", "0"))

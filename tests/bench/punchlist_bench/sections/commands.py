@@ -1,4 +1,4 @@
-"""What a shell prompt waits for: whole processes."""
+"""Duration of whole `punch` processes."""
 
 import itertools
 import os
@@ -16,20 +16,20 @@ from punchlist_bench.table import Row
 
 PUNCH = Path(sys.executable).parent / "punch"
 RUNS = 6
-FRESH = 500
-"""Tasks to start: more than there are runs, those that are made again because of others included."""
+STARTABLE = 500
+"""Number of tasks to start: more than runs, including repetitions of disturbed samples."""
 
 
 def run(bench: Bench) -> list[Row]:
-    """`punch list` of 50 tasks and other commands beside a bare interpreter; the status file."""
+    """Compare `punch list` of 50 tasks and other commands with a bare interpreter; check the status file."""
     if not PUNCH.exists():
-        return [table.skipped("punch list", f"there is no {PUNCH.name} beside the interpreter: pip install -e .")]
+        return [table.skipped_row("punch list", f"there is no {PUNCH.name} beside the interpreter: pip install -e .")]
     daemon = bench.daemon()
     with Client(daemon.socket) as client:
         client.call("task.add_many", conversation="default", tasks=tasks(50))
-        for name in ("add", "done", "next"):  # lists of their own, so that what `punch list` shows stays as it is
+        for name in ("add", "done", "next"):  # separate lists, so that the output of `punch list` stays the same
             client.call("task.add_many", conversation=name, tasks=tasks(50))
-        client.call("task.add_many", conversation="start", tasks=tasks(FRESH))
+        client.call("task.add_many", conversation="start", tasks=tasks(STARTABLE))
     number = itertools.count(1)
     env = {
         "PATH": os.environ["PATH"],
@@ -54,14 +54,14 @@ def run(bench: Bench) -> list[Row]:
     table.progress("whole processes")
     taken = bench.in_turn(
         {
-            **{name: partial(_many, lambda command=command: command, env) for name, command in commands.items()},
-            "start": partial(_many, lambda: [str(PUNCH), "start", str(next(number)), "-c", "start"], env),
+            **{name: partial(_median_ms, lambda command=command: command, env) for name, command in commands.items()},
+            "start": partial(_median_ms, lambda: [str(PUNCH), "start", str(next(number)), "-c", "start"], env),
         },
         bench.rounds * 2,
     )
     anchor = f"python -c pass {middle(taken['python']):.1f} ms"
     rows = [
-        table.compared(what, f"{middle(taken[name]):.1f} ms", anchor, ratio(taken[name], taken["python"]), target)
+        table.ratio_row(what, f"{middle(taken[name]):.1f} ms", anchor, ratio(taken[name], taken["python"]), target)
         for name, what, target in (
             ("list", "punch list of 50 tasks, whole process", "≤ 1.6 ×"),
             ("status", "punch daemon status --line, whole process", ""),
@@ -78,16 +78,15 @@ def run(bench: Bench) -> list[Row]:
     ]
     with Client(daemon.socket) as client:
         lists = client.call("conversation.list")["conversations"]
-    return [*rows, _status_file(daemon.socket.parent / "status", [one["counts"] for one in lists])]
+    return [*rows, _status_file(daemon.socket.parent / "status", [conversation["counts"] for conversation in lists])]
 
 
-def _many(command: Callable[[], Sequence[str]], env: dict[str, str]) -> float:
-    """The median of some runs, in milliseconds."""
-    return middle([_once(command(), env) for _ in range(RUNS)])
+def _median_ms(command: Callable[[], Sequence[str]], env: dict[str, str]) -> float:
+    return middle([_run_ms(command(), env) for _ in range(RUNS)])
 
 
-def _once(command: Sequence[str], env: dict[str, str]) -> float:
-    """One run, in milliseconds; the spawn is the system's own and costs the same for all."""
+def _run_ms(command: Sequence[str], env: dict[str, str]) -> float:
+    # posix_spawn costs the same for all commands.
     begin = time.perf_counter()
     quiet = [(os.POSIX_SPAWN_OPEN, descriptor, "/dev/null", os.O_RDWR, 0) for descriptor in (0, 1, 2)]
     pid = os.posix_spawn(command[0], list(command), env, file_actions=quiet)
@@ -99,11 +98,11 @@ def _once(command: Sequence[str], env: dict[str, str]) -> float:
 
 
 def _status_file(path: Path, counts: Sequence[dict[str, int]]) -> Row:
-    """The file that prompts read without any process of ours: it must say what all lists together hold."""
-    running = sum(one.get("in_progress", 0) for one in counts)
-    unfinished = sum(one.get(name, 0) for one in counts for name in ("pending", "in_progress", "paused"))
-    wanted = f"{unfinished} open, {running} in progress"
+    """Check that the status file, which prompts read without a process, has the totals of all lists."""
+    running = sum(status.get("in_progress", 0) for status in counts)
+    unfinished = sum(status.get(name, 0) for status in counts for name in ("pending", "in_progress", "paused"))
+    expected = f"{unfinished} open, {running} in progress"
     end = time.monotonic() + 5
-    while (line := path.read_text().strip() if path.exists() else "") != wanted and time.monotonic() < end:
+    while (line := path.read_text().strip() if path.exists() else "") != expected and time.monotonic() < end:
         time.sleep(0.05)
-    return Row("status file read by a shell", line or "absent", "", "", "no process", line == wanted)
+    return Row("status file read by a shell", line or "absent", "", "", "no process", line == expected)

@@ -1,4 +1,4 @@
-"""Durable changes: an answer means that it is on the disk, for us and for the anchors."""
+"""Speed of durable changes: both punchlistd and the anchors respond after an fsync."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ TAIL_TARGETS = {64: "≤ 1.2 ×"}
 
 
 class _Servers:
-    """Ours and the anchors, over the run of the section."""
+    """The daemon and its anchors."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -28,7 +28,7 @@ class _Servers:
         self.full_status = self.full.load_script(FULL_STATUS) if self.full else ""
 
     def full_requests(self, name: str) -> list[str]:
-        """What Redis is asked that does the same work; like ours the statuses lead each task round."""
+        """Return the Redis commands with the daemon's work; statuses cycle as in `statuses`."""
         keys = ("4", "log:{conn}", "list:{conn}", "counts:{conn}", "seq")
         if name == "task.add":
             return [redis("EVALSHA", self.full_add, *keys, TITLE + " {g}", "add-{conn}")]
@@ -38,7 +38,7 @@ class _Servers:
         ]
 
     def fill(self) -> None:
-        """Give each connection a list of fifty tasks, in the daemon and in the Redis that does the same work."""
+        """Create a list of fifty tasks for each connection, in the daemon and in the Redis with the daemon's work."""
         with Client(self.daemon.socket) as client:
             for number in range(64):
                 client.call("task.add_many", conversation=f"status-{number}", tasks=tasks(50))
@@ -48,8 +48,8 @@ class _Servers:
                     for task in range(1, 51):
                         self.full.command("EVALSHA", self.full_add, *keys, f"{TITLE} {task}", f"status-{number}")
 
-    def taken(self, name: str, requests: Sequence[str], field: str, clients: int) -> dict[str, list[Load]]:
-        """Samples of all; `field` is the one that Redis sets."""
+    def sample_all(self, name: str, requests: Sequence[str], field: str, clients: int) -> dict[str, list[Load]]:
+        """Sample all servers; `field` is the hash field that Redis sets."""
         bench, peer = self.bench, self.redis
         samples: dict[str, Callable[[], Load]] = {
             "ours": lambda: bench.load(self.daemon, requests, clients),
@@ -64,10 +64,10 @@ class _Servers:
 
 
 def run(bench: Bench) -> list[Row]:
-    """`task.add` and `task.set_status` beside two of Redis (XADD + HSET in Lua, always) and the C floor.
+    """Compare `task.add` and `task.set_status` with two Redis servers (XADD and HSET, `always`) and the C floor.
 
-    Plain Redis stores bytes that the client made. The other one does the same work as the daemon as far as a script
-    can: it checks, numbers and encodes, but knows no keys, no refusals by state of other tasks, no chain and no pushes.
+    One Redis stores bytes from the client. The other one validates, numbers and encodes like the daemon, as far as a
+    script can, but has no idempotency keys, dependencies between tasks, checksums or pushes.
     """
     servers = _Servers(bench)
     servers.fill()
@@ -79,7 +79,7 @@ def run(bench: Bench) -> list[Row]:
             ("task.set_status", statuses("status-{conn}"), "{task}"),
         ):
             table.progress(f"{name}, {clients} clients")
-            rows.extend(_rows(name, clients, servers.taken(name, requests, field, clients)))
+            rows.extend(_rows(name, clients, servers.sample_all(name, requests, field, clients)))
     return [*rows, _keyed(bench, servers.daemon)]
 
 
@@ -87,24 +87,24 @@ def _rows(name: str, clients: int, taken: dict[str, list[Load]]) -> list[Row]:
     what = f"{name}, {table.clients(clients)}"
     rates = {system: [load.rate for load in loads] for system, loads in taken.items()}
     tails = {system: [load.p99 for load in loads] for system, loads in taken.items()}
-    figures = {system: f"{table.count(middle(each))}/s" for system, each in rates.items()}
-    above_floor = table.compared(
+    figures = {system: f"{table.count(middle(samples))}/s" for system, samples in rates.items()}
+    above_floor = table.ratio_row(
         what, figures["ours"], f"C floor {figures['floor']}", ratio(rates["ours"], rates["floor"]), ""
     )
     if "redis" not in taken:
-        return [table.skipped(what, "no Redis to compare with: apt-get install redis-server"), above_floor]
+        return [table.skipped_row(what, "no Redis to compare with: apt-get install redis-server"), above_floor]
     return [
-        table.compared(
+        table.ratio_row(
             what, figures["ours"], f"Redis {figures['redis']}", ratio(rates["ours"], rates["redis"]), TARGETS[clients]
         ),
-        table.compared(
+        table.ratio_row(
             what,
             figures["ours"],
             f"Redis, same work {figures['full']}",
             ratio(rates["ours"], rates["full"]),
             FULL_TARGETS[clients],
         ),
-        table.compared(
+        table.ratio_row(
             f"{what}, p99",
             table.micros(middle(tails["ours"])),
             f"Redis {table.micros(middle(tails['redis']))}",
@@ -116,7 +116,7 @@ def _rows(name: str, clients: int, taken: dict[str, list[Load]]) -> list[Row]:
 
 
 def _keyed(bench: Bench, daemon: Daemon) -> Row:
-    """What an idempotency key costs, which the client library puts on every mutation."""
+    """Measure the cost of an idempotency key, which the client library adds to every mutation."""
     plain = [call("task.add", conversation="plain-{conn}", title=TITLE + " {g}")]
 
     def keyed() -> Load:
@@ -127,7 +127,7 @@ def _keyed(bench: Bench, daemon: Daemon) -> Row:
 
     taken = bench.in_turn({"keyed": keyed, "plain": lambda: bench.load(daemon, plain, 64)})
     rates = {name: [load.rate for load in loads] for name, loads in taken.items()}
-    return table.compared(
+    return table.ratio_row(
         "task.add with an idempotency key, 64 clients",
         f"{table.count(middle(rates['keyed']))}/s",
         f"without {table.count(middle(rates['plain']))}/s",

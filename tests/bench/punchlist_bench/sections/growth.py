@@ -1,4 +1,4 @@
-"""What grows with the log, the list and the number of conversations, and what must not; last, since it writes."""
+"""Growth with the log, a list, and the number of conversations. Runs last, since it writes to the big log."""
 
 import os
 
@@ -15,15 +15,15 @@ EVENT_BYTES = 130
 
 
 def run(bench: Bench) -> list[Row]:
-    """Bytes on disk, commits over a big log, adds to a long list, and many conversations."""
+    """Measure disk use, commits to a big log, adds to a long list, and many conversations."""
     return [_disk(bench), _commits(bench), _long_list(bench), _conversations(bench)]
 
 
 def _disk(bench: Bench) -> Row:
-    """What the data directory has more than that of an empty log, divided by the events; beside it the wire's bytes.
+    """Measure the disk use of an event, without that of an empty log.
 
-    An event is stored as it goes over the wire, so the target, which is for events of a certain size, is held against
-    what comes on top of them.
+    Events are stored in their wire format. The target is for events of `EVENT_BYTES`, so the figure is the overhead
+    over the wire format plus that size.
     """
     events = bench.big_conversations * EVENTS_EACH
     empty = bench.fresh("empty")
@@ -33,7 +33,7 @@ def _disk(bench: Bench) -> Row:
         table.progress("bytes per event")
         caught = bench.catch_up(daemon, call("event.subscribe", after=0), events)
     wire = caught.bytes / events
-    return table.absolute(
+    return table.value_row(
         f"disk per event of {EVENT_BYTES} bytes, {events:,} events, everything included",
         f"{on_disk - wire + EVENT_BYTES:.0f} bytes",
         on_disk - wire + EVENT_BYTES,
@@ -43,7 +43,7 @@ def _disk(bench: Bench) -> Row:
 
 
 def _commits(bench: Bench) -> Row:
-    """One client's durable change, over a big and over a small log."""
+    """Compare one client's durable changes with a big and with a small log."""
     events = bench.big_conversations * EVENTS_EACH
     table.progress(f"commits over {events:,} events")
     with bench.daemon(bench.big_log) as big, bench.daemon() as small:
@@ -59,7 +59,7 @@ def _commits(bench: Bench) -> Row:
             bench.rounds * 2,
         )
     ours, anchor = ([load.p50 for load in taken[name]] for name in ("big", "small"))
-    return table.compared(
+    return table.ratio_row(
         f"commit over {events:,} events, 1 client, p50",
         table.micros(middle(ours)),
         f"over 1,000 {table.micros(middle(anchor))}",
@@ -69,7 +69,7 @@ def _commits(bench: Bench) -> Row:
 
 
 def _long_list(bench: Bench) -> Row:
-    """`task.add` to lists of 10,000 and of 10, a few to each so that they stay so."""
+    """Compare `task.add` to lists of 10,000 and of 10 tasks, with few adds to each list."""
     table.progress("adding to a long list")
     with bench.daemon() as daemon:
         with Client(daemon.socket) as client:
@@ -89,7 +89,7 @@ def _long_list(bench: Bench) -> Row:
             return bench.load(daemon, [request], count=4 * SHORT_LISTS, slots=SHORT_LISTS).p50
 
         taken = bench.in_turn({"long": lambda: add("long-0"), "short": short}, bench.rounds * 2)
-    return table.compared(
+    return table.ratio_row(
         "task.add to a list of 10,000, 1 client, p50",
         table.micros(middle(taken["long"])),
         f"to one of 10 {table.micros(middle(taken['short']))}",
@@ -99,12 +99,12 @@ def _long_list(bench: Bench) -> Row:
 
 
 def _conversations(bench: Bench) -> Row:
-    """Edits by 64 clients, spread over many conversations or all in one."""
+    """Compare edits by 64 clients in many conversations and in one."""
     many = bench.big_conversations
     table.progress(f"changes in {many:,} conversations")
 
     def request(conversation: str) -> list[str]:
-        # A title that the task has not: an edit that changes nothing is no event.
+        # A new title each time: an edit without a change appends no event.
         return [call("task.edit", conversation=conversation, task="1", title=f"{TITLE} {os.urandom(3).hex()}-{{g}}")]
 
     with bench.daemon() as daemon:
@@ -117,7 +117,7 @@ def _conversations(bench: Bench) -> Row:
             }
         )
     rates = {name: [load.rate for load in loads] for name, loads in taken.items()}
-    return table.compared(
+    return table.ratio_row(
         f"changes in {many:,} conversations, 64 clients",
         f"{table.count(middle(rates['many']))}/s",
         f"in one {table.count(middle(rates['one']))}/s",

@@ -1,4 +1,4 @@
-"""Memory of what is in use, and the silence of an idle daemon."""
+"""Memory of tasks and connections, and wake-ups of an idle daemon."""
 
 import time
 from contextlib import ExitStack
@@ -14,12 +14,12 @@ TASKS_EACH = 1_000
 
 
 def run(bench: Bench) -> list[Row]:
-    """Bytes per live task and per idle connection; wake-ups with a thousand subscribers."""
+    """Measure bytes per loaded task and per idle connection, and wake-ups with a thousand subscribers."""
     return [_live_tasks(bench), *_idle(bench)]
 
 
 def _live_tasks(bench: Bench) -> Row:
-    """Conversations are written, let go by a restart, and taken into use again by a read of one task each."""
+    """Measure the memory of conversations after a restart, loaded by a read of one task each."""
     conversations = 20 if bench.quick else 100
     total = conversations * TASKS_EACH
     table.progress(f"memory of {total:,} tasks")
@@ -36,7 +36,7 @@ def _live_tasks(bench: Bench) -> Row:
         for number in range(1, conversations):
             client.call("task.list", conversation=f"m-{number}")
         listed = (process.resident_bytes(daemon.pid) - before) / (total - TASKS_EACH)
-    return table.absolute(
+    return table.value_row(
         f"memory per live task, {total:,} with titles of {len(TITLE) + 4} characters",
         f"{each:.0f} bytes",
         each,
@@ -67,14 +67,14 @@ def _idle(bench: Bench) -> list[Row]:
         rate = (process.wake_ups(daemon.pid) - woken) / seconds
         busy = (process.cpu_seconds(daemon.pid) - busy) / seconds
     return [
-        table.absolute(
+        table.value_row(
             "memory per idle connection",
             f"{each / 1024:.1f} KiB",
             each / 1024,
             "≤ 16 KiB",
             f"{subscribed / 1024:.1f} subscribed",
         ),
-        table.absolute(
+        table.value_row(
             f"wake-ups while idle with {IDLE:,} subscribers",
             f"{rate:.2f}/s",
             rate,

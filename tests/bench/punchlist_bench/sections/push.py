@@ -1,4 +1,4 @@
-"""From an acknowledged write to its delivery, and how fast the log comes to one who was away."""
+"""Time from an acknowledged write to its delivery, and speed of a catch-up."""
 
 import os
 
@@ -11,11 +11,11 @@ from punchlist_bench.table import Row
 
 SUBSCRIBERS = 1_000
 BACKLOG = [{"title": "x", "description": "x" * 50_000}] * 15
-"""More than a socket holds: who subscribes from before it and never reads is stuck at once."""
+"""More than a socket buffers: a client that subscribes from before it and never reads is stuck immediately."""
 
 
 def run(bench: Bench) -> list[Row]:
-    """Push to 1, to 1,000, and with 1,000 more who do not read; then catching up."""
+    """Measure pushes to 1 and to 1,000 subscribers, with 1,000 stuck ones, and a catch-up."""
     return [*_push(bench), _catch_up(bench)]
 
 
@@ -28,20 +28,20 @@ def _push(bench: Bench) -> list[Row]:
     behind = call("event.subscribe", conversation="push", after=0)
 
     def ours(subscribers: int, stuck: int = 0) -> Push:
-        # A title that no task has had: an edit that changes nothing is no event.
+        # A new title each time: an edit without a change appends no event.
         write = call("task.edit", conversation="push", task="{task}", title=f"{TITLE} {os.urandom(3).hex()}-{{g}}")
         return bench.push(daemon, subscribe, write, subscribers, stuck=stuck, stuck_subscribe=behind)
 
     table.progress("push to one subscriber")
     alone = [push.middle for push in bench.in_turn({"ours": lambda: ours(1)})["ours"]]
     rows = [
-        table.absolute(
+        table.value_row(
             "push to 1 subscriber, response → delivered, p50", table.micros(middle(alone)), middle(alone), "≤ 50 µs"
         )
     ]
     peer = bench.redis(durable=False)
     if peer is None:
-        return [*rows, table.skipped("push to 1,000 subscribers", "no Redis: apt-get install redis-server")]
+        return [*rows, table.skipped_row("push to 1,000 subscribers", "no Redis: apt-get install redis-server")]
     payload = _notification(daemon)
     publish = redis("PUBLISH", "channel", payload)
     table.progress("push to 1,000 subscribers")
@@ -59,12 +59,12 @@ def _push(bench: Bench) -> list[Row]:
         ("stuck", "the same with 1,000 stalled subscribers in addition", "≤ 1.2 ×"),
     ):
         figure = table.micros(middle(last[name]))
-        rows.append(table.compared(what, figure, anchor, ratio(last[name], last["redis"]), target))
+        rows.append(table.ratio_row(what, figure, anchor, ratio(last[name], last["redis"]), target))
     return rows
 
 
 def _notification(daemon: Daemon) -> str:
-    """As many bytes as one of ours."""
+    """Return a notification like the daemon's."""
     with Client(daemon.socket) as client:
         seq = client.call("task.edit", conversation="push", task="1", title=TITLE + " 123")["seq"]
         events = client.call("event.read", conversation="push", after=seq - 1)["events"]
@@ -72,12 +72,12 @@ def _notification(daemon: Daemon) -> str:
 
 
 def _catch_up(bench: Bench) -> Row:
-    """The whole log, from its beginning, to one subscriber."""
+    """Measure how fast one subscriber receives the whole log."""
     events = bench.big_conversations * EVENTS_EACH
     with bench.daemon(bench.big_log) as daemon:
         table.progress(f"catching up with {events:,} events")
         taken = bench.in_turn({"all": lambda: bench.catch_up(daemon, call("event.subscribe", after=0), events)})["all"]
-    rate = middle([each.rate for each in taken])
-    megabytes = middle([each.bytes / each.seconds for each in taken]) / 1e6
+    rate = middle([sample.rate for sample in taken])
+    megabytes = middle([sample.bytes / sample.seconds for sample in taken]) / 1e6
     figure = f"{table.count(rate)} events/s ({megabytes:.0f} MB/s)"
-    return table.absolute(f"catch-up over {events:,} events, one subscriber", figure, rate, "≥ 300,000 events/s")
+    return table.value_row(f"catch-up over {events:,} events, one subscriber", figure, rate, "≥ 300,000 events/s")

@@ -1,4 +1,4 @@
-"""Queries from memory."""
+"""Speed of queries, which are answered from memory."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ ECHO = Path(__file__).parents[1] / "echo.py"
 
 
 def run(bench: Bench) -> list[Row]:
-    """`task.list` of 50 beside LRANGE of as many bytes; `task.get` beside a bare protocol."""
+    """Compare `task.list` of 50 tasks with LRANGE of as many bytes, and `task.get` with a minimal server."""
     daemon = bench.daemon()
     with Client(daemon.socket) as client:
         client.call("task.add_many", conversation="read", tasks=tasks(50))
@@ -26,7 +26,7 @@ def run(bench: Bench) -> list[Row]:
 def _lists(bench: Bench, daemon: Daemon, encoded: list[str]) -> list[Row]:
     peer = bench.redis(durable=False)
     if peer is None:
-        return [table.skipped("task.list of 50", "no Redis to compare with: apt-get install redis-server")]
+        return [table.skipped_row("task.list of 50", "no Redis to compare with: apt-get install redis-server")]
     peer.command("RPUSH", "l50", *encoded)
     request, lrange = [call("task.list", conversation="read")], [redis("LRANGE", "l50", "0", "49")]
     rows: list[Row] = []
@@ -45,7 +45,7 @@ def _lists(bench: Bench, daemon: Daemon, encoded: list[str]) -> list[Row]:
             ours, theirs = ([load.p50 for load in taken[name]] for name in ("ours", "redis"))
             figures = (f"p50 {table.micros(middle(ours))}", f"LRANGE 50 {table.micros(middle(theirs))}")
         rows.append(
-            table.compared(
+            table.ratio_row(
                 f"task.list of 50, {table.clients(clients)}", *figures, ratio(ours, theirs), target or "≤ 1.2 ×"
             )
         )
@@ -66,7 +66,7 @@ def _gets(bench: Bench, daemon: Daemon) -> list[Row]:
         )
         ours, bare = ([load.rate for load in taken[name]] for name in ("ours", "bare"))
         rows.append(
-            table.compared(
+            table.ratio_row(
                 f"task.get, {table.clients(clients)}",
                 f"{table.count(middle(ours))}/s",
                 f"bare protocol {table.count(middle(bare))}/s",

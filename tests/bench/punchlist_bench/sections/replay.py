@@ -1,4 +1,4 @@
-"""Replaying stored events through the real `evolve`."""
+"""Speed of replaying stored events."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ EVENTS = 100_000
 
 
 def run(bench: Bench) -> list[Row]:
-    """Events a second of one core: applying alone, and decoding them from the log's lines as well."""
+    """Measure events a second on one core, with and without decoding the log's lines."""
     table.progress(f"replay of {EVENTS:,} events")
     histories = asyncio.run(_histories(bench.big_log))
     facts = {name: [fact_of(stored) for stored in history] for name, history in histories.items()}
@@ -28,8 +28,8 @@ def run(bench: Bench) -> list[Row]:
 
     def apply() -> float:
         begin = time.process_time()
-        for name, each in facts.items():
-            replay(name, each)
+        for name, history in facts.items():
+            replay(name, history)
         return total / (time.process_time() - begin)
 
     def decode_and_apply() -> float:
@@ -44,13 +44,13 @@ def run(bench: Bench) -> list[Row]:
     taken = bench.in_turn({"apply": apply, "both": decode_and_apply})
     applied, both = middle(taken["apply"]), middle(taken["both"])
     return [
-        table.absolute("replay through evolve, one core", f"{applied:,.0f} events/s", applied, "≥ 250,000 events/s"),
+        table.value_row("replay through evolve, one core", f"{applied:,.0f} events/s", applied, "≥ 250,000 events/s"),
         Row("the same, decoding included", f"{both:,.0f} events/s"),
     ]
 
 
 async def _histories(data: Path) -> dict[str, list[Stored]]:
-    """Whole conversations out of a log, as many as make enough events."""
+    """Read whole conversations of a log with `EVENTS` events in total."""
     log = await SqliteLog.open(str(data / "log.db"))
     histories: dict[str, list[Stored]] = defaultdict(list)
     try:

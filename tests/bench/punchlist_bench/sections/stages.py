@@ -1,4 +1,4 @@
-"""Where the time of a durable change goes: its steps in this process, one by one, beside the whole call."""
+"""Processor time of each step of a durable change, measured in this process, and of the whole call."""
 
 import asyncio
 import sys
@@ -19,10 +19,10 @@ from punchlist_schemas.events import AddedTask, TaskAdded
 from punchlist_schemas.framing import Framer
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.params import Mutation
-from punchlist_testing.calls import typed_params
+from punchlist_testing.calls import parse_params
 from punchlist_testing.memory_log import MemoryLog
 from punchlistd.app.app import Engine
-from punchlistd.domain.commands import Command, Decision
+from punchlistd.domain.commands import Decision
 from punchlistd.domain.decide import decide
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
@@ -43,7 +43,7 @@ SETTINGS = Settings(socket="", data_dir="", index_events=1 << 30, index_delay_s=
 
 
 class _Caller:
-    """Somebody who counts answers; the last one awaited says so."""
+    """A caller that counts responses; `done` is set at the last expected one."""
 
     actor, user, confirm, holder = "anonymous", None, False, None
 
@@ -52,12 +52,12 @@ class _Caller:
         self._expected = 0
 
     def begin(self, expected: int) -> None:
-        """So many answers come."""
+        """Expect this many responses."""
         self._expected = expected
         self.done.clear()
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """As a session makes the bytes."""
+        """Encode the response like a session."""
         assert id is not None and isinstance(outcome, bytes)
         jsonrpc.response(id, outcome)
         self._expected -= 1
@@ -65,19 +65,19 @@ class _Caller:
             self.done.set()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Nothing here takes turns."""
+        """Return a no-op: this caller has no turns."""
         return nullcontext()
 
     def admit(self, outcome: Outcome) -> Outcome:
-        """There is always room."""
+        """Return the outcome unchanged: this caller has no quota."""
         return outcome
 
     def flush(self) -> None:
-        """Nothing to hand on: what the socket costs is measured apart."""
+        """Do nothing: the socket is measured separately."""
 
 
 def run(bench: Bench) -> list[Row]:
-    """The steps of `task.add` and `task.set_status`, each in microseconds of a processor per call."""
+    """Measure the steps of `task.add` and `task.set_status`, in microseconds of processor time per call."""
     echo = bench.serve(sys.executable, ECHO, "{socket}")
     kinds = {
         "task.add": [call("task.add", conversation="add-{conn}", title=TITLE + " {g}")],
@@ -86,8 +86,8 @@ def run(bench: Bench) -> list[Row]:
     rows: list[Row] = []
     for name, requests in kinds.items():
         table.progress(f"the steps of {name}")
-        taken = [asyncio.run(_steps(requests)) for _ in range(bench.rounds)]
-        steps = {step: middle([each[step] for each in taken]) for step in taken[0]}
+        rounds = [asyncio.run(_steps(requests)) for _ in range(bench.rounds)]
+        steps = {step: middle([times[step] for times in rounds]) for step in rounds[0]}
         steps["read and write a socket (the bare protocol, whole call)"] = _processor(bench, echo, GET)
         steps["commit, as its share of a batch"], whole = _daemon(bench, requests)
         rows += [Row(f"{name}: {step}", f"{spent:.1f} µs") for step, spent in steps.items()]
@@ -96,7 +96,7 @@ def run(bench: Bench) -> list[Row]:
 
 
 def _daemon(bench: Bench, requests: Sequence[str]) -> tuple[float, float]:
-    """Of a real daemon, per call: how long commits took, waiting for the disk included, and its processor time."""
+    """Return a daemon's time in commits and its processor time, per call. Commits include waiting for the disk."""
     with bench.daemon() as daemon:
         with Client(daemon.socket) as client:
             for number in range(CLIENTS):
@@ -108,12 +108,12 @@ def _daemon(bench: Bench, requests: Sequence[str]) -> tuple[float, float]:
     return commits["p50_us"] * commits["count"] / status["calls"], spent
 
 
-def _nobody(*_: object) -> None:
-    """Takes the totals."""
+def _ignore_totals(*_: object) -> None:
+    pass
 
 
 def _processor(bench: Bench, server: Server, requests: Sequence[str]) -> float:
-    """Processor time of a server per call."""
+    """Return the processor time of a server per call."""
 
     def sample() -> float:
         begin = process.cpu_seconds(server.pid)
@@ -124,7 +124,7 @@ def _processor(bench: Bench, server: Server, requests: Sequence[str]) -> float:
 
 
 async def _steps(requests: Sequence[str]) -> dict[str, float]:
-    """Each step on its own, over the same calls."""
+    """Return the processor time of each step, run separately over the same calls."""
     frames = [
         (request.replace("{id}", str(round)).replace("{conn}", str(conn)).replace("{g}", str(round))).encode() + b"\n"
         for round in range(ROUNDS)
@@ -133,27 +133,29 @@ async def _steps(requests: Sequence[str]) -> dict[str, float]:
     ]
     spent: dict[str, float] = {}
 
-    def timed(step: str, work: Callable[[], T]) -> T:
+    def time_step(step: str, work: Callable[[], T]) -> T:
         begin = time.process_time()
         result = work()
         spent[step] = (time.process_time() - begin) / CALLS * 1e6
         return result
 
     framer = Framer(1 << 20)
-    cut = timed("framing", lambda: [frame for data in frames for frame in framer.feed(data)])
-    decoded = timed("guard and envelope", lambda: [jsonrpc.decode(frame, SETTINGS.limits) for frame in cut])
-    calls = [each for each in decoded if isinstance(each, jsonrpc.Call)]
-    parsed = timed("params", lambda: [typed_params(METHODS[each.method], each.params) for each in calls])
-    params = [each for each in parsed if isinstance(each, Mutation)]
+    payloads = time_step("framing", lambda: [payload for data in frames for payload in framer.feed(data)])
+    decoded = time_step(
+        "guard and envelope", lambda: [jsonrpc.decode(payload, SETTINGS.limits) for payload in payloads]
+    )
+    calls = [call for call in decoded if isinstance(call, jsonrpc.Call)]
+    parsed = time_step("params", lambda: [parse_params(METHODS[call.method], call.params) for call in calls])
+    params = [mutation for mutation in parsed if isinstance(mutation, Mutation)]
     assert len(params) == CALLS
-    lists = {each.conversation: _list(each.conversation) for each in params}
-    timed(DOMAIN, lambda: _domain(lists, params))
+    lists = {mutation.conversation: _list(mutation.conversation) for mutation in params}
+    time_step(DOMAIN, lambda: _domain(lists, params))
     whole = await _engine(list(zip(calls, params, strict=True)))
     return {**spent, "queue, seal, respond (the engine)": whole - spent[DOMAIN]}
 
 
 def _list(conversation: str) -> State:
-    """Fifty tasks, as the daemon's lists have them."""
+    """Return a list of fifty tasks, like the daemon's lists."""
     state = initial_state(conversation)
     for number in range(1, 51):
         evolve(state, TaskAdded(AddedTask(str(number), TITLE, "pending", "normal")), number, number, 1)
@@ -162,39 +164,34 @@ def _list(conversation: str) -> State:
 
 def _domain(lists: dict[str, State], params: Sequence[Mutation]) -> None:
     caller = _Caller()
-    for seq, each in enumerate(params, 1):
-        state = lists[each.conversation]
-        (decision,) = decide(state, stamped(caller, each))
+    for seq, mutation in enumerate(params, 1):
+        state = lists[mutation.conversation]
+        (decision,) = decide(state, stamp(caller, mutation))
         assert isinstance(decision, Decision), decision
         for event in decision.events:
             evolve(state, event, seq, state.version + 1, seq)
 
 
-def stamped(caller: _Caller, params: Mutation) -> Command:
-    """The call as a command."""
-    return stamp(caller, params)
-
-
 async def _engine(calls: Sequence[tuple[jsonrpc.Call, Mutation]]) -> float:
-    """Processor time per call from the queue to the encoded answer, over a log in memory."""
+    """Return the processor time per call from the queue to the encoded response, with an in-memory log."""
 
     def spawn(work: Coroutine[Any, Any, None]) -> None:
-        beside.start_soon(lambda: work)
+        group.start_soon(lambda: work)
 
     log = MemoryLog(at_once=True)
-    engine = Engine(log, SETTINGS, spawn=spawn, show=_nobody)
+    engine = Engine(log, SETTINGS, spawn=spawn, show=_ignore_totals)
     caller = _Caller()
     spent = 0.0
-    async with anyio.create_task_group() as beside:
-        beside.start_soon(engine.writer.run)
+    async with anyio.create_task_group() as group:
+        group.start_soon(engine.writer.run)
         for name in {params.conversation for _, params in calls}:
             engine.conversations.loaded[name] = LoadedConversation(_list(name), "", 0, 0)
         begin = time.process_time()
         for start in range(0, len(calls), CLIENTS):
             batch = calls[start : start + CLIENTS]
             caller.begin(len(batch))
-            for each, params in batch:
-                engine.writer.submit(Write(caller, each.id, METHODS[each.method], params, stamped(caller, params)))
+            for call, params in batch:
+                engine.writer.submit(Write(caller, call.id, METHODS[call.method], params, stamp(caller, params)))
             await caller.done.wait()
         spent = time.process_time() - begin
         engine.inbox.close()

@@ -1,4 +1,4 @@
-"""Starting over a big log, and the first look into it."""
+"""Time of a start with a big log, and of the first reads."""
 
 import random
 import time
@@ -15,7 +15,7 @@ SEED = 20_240_501
 
 
 def run(bench: Bench) -> list[Row]:
-    """From exec to the first answer; first reads; memory right after."""
+    """Measure the time from exec to the first response, the first reads, and the memory before them."""
     big, empty = bench.big_log, bench.fresh("empty")
     events = bench.big_conversations * EVENTS_EACH
     title = f"{events:,} events in {bench.big_conversations:,} conversations"
@@ -37,26 +37,26 @@ def run(bench: Bench) -> list[Row]:
     usual = middle([middle(reads) for reads in first_reads])
     memory = middle(resident)
     return [
-        table.compared(
+        table.ratio_row(
             f"start over {title}, exec to first response",
             f"{middle(taken['big']) * 1e3:.0f} ms",
             f"empty log {middle(taken['empty']) * 1e3:.0f} ms",
             ratio(taken["big"], taken["empty"]),
             "≤ 1.5 ×",
         ),
-        table.absolute(
+        table.value_row(
             f"first read of a conversation after it, slowest of {LOOKED_AT}",
             f"{slowest:.1f} ms",
             slowest,
             "≤ 10 ms",
             f"median {usual:.2f} ms",
         ),
-        table.absolute("memory after that start", f"{memory / 2**20:.1f} MiB", memory / 2**20, "≤ 60 MiB"),
+        table.value_row("memory after that start", f"{memory / 2**20:.1f} MiB", memory / 2**20, "≤ 60 MiB"),
     ]
 
 
 def _first_reads(socket: Path, conversations: int, resident: list[int], pid: int) -> list[float]:
-    """Milliseconds of the first read of some conversations; notes the memory before them."""
+    """Return the times of the first reads of random conversations, in milliseconds; record the memory before them."""
     times: list[float] = []
     resident.append(process.resident_bytes(pid))
     with Client(socket) as client:

@@ -116,7 +116,7 @@ async def test_endless_reads_delay_a_long_call_briefly(running: Engine, peer: Pe
         log.hold_loads()
         await loads.reached()
     assert "result" in await peer.answer(-1)
-    log.let_go()
+    log.release_all()
     for number in range(6):
         assert (await reader.answer(number))["result"]["conversation"]["version"] == 0
 
@@ -179,7 +179,7 @@ async def test_call_after_a_rejected_append_is_decided_again(running: Engine, pe
     gate.open()
     made = (await peer.answer(2))["result"]
     assert made["version"] == 2 * len(linked()) + 1
-    log.let_go()
+    log.release_all()
     assert [each["title"] for each in (await peer.result("task.list", conversation=C))["tasks"][:2]] == ["x", "t0"]
 
 

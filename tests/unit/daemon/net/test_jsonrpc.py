@@ -13,7 +13,7 @@ from punchlist_schemas.errors import ERRORS, ErrorObject, Rejection
 from punchlist_schemas.jsonrpc import Notice, Reply, decode_message, encode_request
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.results import Limits
-from punchlist_testing.calls import typed_params
+from punchlist_testing.calls import parse_params
 from punchlistd.engine.replies import notification
 from punchlistd.net import jsonrpc
 from punchlistd.net.jsonrpc import Call, Malformed
@@ -104,7 +104,7 @@ def test_no_params_and_empty_params_are_the_same() -> None:
 def test_positional_params_are_rejected() -> None:
     call = jsonrpc.decode(frame(id=1, method="task.get", params=["c", "1"]), LIMITS)
     assert isinstance(call, Call)
-    rejection = typed_params(METHODS["task.get"], call.params)
+    rejection = parse_params(METHODS["task.get"], call.params)
     assert isinstance(rejection, Rejection)
     assert (rejection.kind, rejection.data) == ("invalid_params", {"field": "params", "expected": "object"})
 
@@ -129,9 +129,9 @@ def test_batch_above_the_limit_is_rejected() -> None:
 
 def test_params_are_converted_to_their_type() -> None:
     given = {"conversation": "c", "title": "a", "priority": "high", "metadata": {"x": [1, None]}}
-    parsed = typed_params(METHODS["task.add"], given)
+    parsed = parse_params(METHODS["task.add"], given)
     assert parsed == p.TaskAdd(conversation="c", title="a", priority="high", metadata={"x": [1, None]})
-    assert typed_params(METHODS["daemon.status"], {}) == p.NoParams()
+    assert parse_params(METHODS["daemon.status"], {}) == p.NoParams()
 
 
 def test_unknown_method_suggests_the_nearest() -> None:
@@ -162,7 +162,7 @@ def test_daemon_reads_what_the_client_encodes() -> None:
     call = jsonrpc.decode(encode_request("id", "task.edit", asked), LIMITS)
     assert isinstance(call, Call)
     assert call.id == b'"id"'
-    assert typed_params(METHODS["task.edit"], call.params) == asked
+    assert parse_params(METHODS["task.edit"], call.params) == asked
     assert jsonrpc.decode(encode_request(1, "a", {"b": 2}), LIMITS) == Call(b"1", "a", {"b": 2})
 
 
@@ -218,5 +218,5 @@ values = st.recursive(
 def test_parser_never_raises(data: st.DataObject, method: str) -> None:
     names = st.sampled_from(METHODS[method].params.__struct_fields__ or ("x",)) | st.text(max_size=4)
     params = data.draw(st.dictionaries(names, values, max_size=4) | st.lists(values, max_size=3))
-    parsed = typed_params(METHODS[method], params)
+    parsed = parse_params(METHODS[method], params)
     assert isinstance(parsed, METHODS[method].params | Rejection)

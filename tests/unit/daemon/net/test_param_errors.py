@@ -4,14 +4,14 @@ import pytest
 
 from punchlist_schemas.errors import ERRORS, Rejection
 from punchlist_schemas.methods import METHODS
-from punchlist_testing.calls import typed_params
+from punchlist_testing.calls import parse_params
 from punchlistd.net import param_errors
 
 STATUSES = "one of completed, failed, in_progress, paused, pending"
 
 
 def refusal(method: str, **params: Any) -> Rejection:
-    rejection = typed_params(METHODS[method], params)
+    rejection = parse_params(METHODS[method], params)
     assert isinstance(rejection, Rejection)
     assert rejection.kind == "invalid_params"
     assert {"field", "expected"} <= rejection.data.keys() <= set(ERRORS["invalid_params"].data)
@@ -104,7 +104,7 @@ def test_every_invalid_parameter_is_explained(method: str) -> None:
     base = {name: value for name, value in good.items() if name in fields}
     for name in fields:
         for value in WRONG:
-            parsed = typed_params(METHODS[method], {**base, name: value})
+            parsed = parse_params(METHODS[method], {**base, name: value})
             if isinstance(parsed, Rejection):
                 assert parsed.kind == "invalid_params"
                 assert parsed.data["expected"]

@@ -83,7 +83,7 @@ def test_daemon_out_of_memory_ends_and_keeps_acknowledged_calls(
         link.result("task.add", conversation="c", title="kept")
         link.send("task.add", {"conversation": "c", "title": "lost"})
         assert daemon.wait(15) == 70
-        assert "did not stop within" in daemon.said()
+        assert "did not stop within" in daemon.output()
         daemon.plant = ()
         daemon.start()
         kept = [task["title"] for task in daemon.connect().result("task.list", conversation="c")["tasks"]]

@@ -564,7 +564,7 @@ async def test_variables_configure_a_container(machines: Machines, server: NatsS
 
 
 def test_invalid_variable_ends_the_daemon(tmp_path: Path) -> None:
-    daemon = Machines(tmp_path, measured=True).made("ann", PUNCHLIST_SPACE="lists.example.org")
+    daemon = Machines(tmp_path, measured=True).create("ann", PUNCHLIST_SPACE="lists.example.org")
     with pytest.raises(RuntimeError, match="names no space: write tls://HOST/NAME"):
         daemon.start()
     assert daemon.process is not None and daemon.process.returncode == 78

@@ -19,13 +19,13 @@ from punchlist_apps.chat.worker import Worker
 from punchlist_testing.chat import (
     POINTS,
     SCENARIOS,
-    Deadly,
-    Died,
     Talk,
+    TurnKilled,
+    TurnKiller,
+    mostly_honest,
     prepared,
-    shown_transcript,
-    transcript,
-    with_a_lie,
+    read_documented_transcript,
+    record_transcript,
 )
 from punchlist_testing.daemon import Running
 from punchlist_testing.scripted_model import Script, honest, liar, self_confirming, serving
@@ -100,8 +100,8 @@ async def test_unknown_tool_ends_in_answer(talk: Talk, script: Script) -> None:
 
 
 async def test_documented_session_matches_sdk_formats(talk: Talk, script: Script) -> None:
-    script.profile = with_a_lie
-    assert await transcript(talk) == shown_transcript()
+    script.profile = mostly_honest
+    assert await record_transcript(talk) == read_documented_transcript()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
@@ -113,8 +113,10 @@ async def test_killed_sdk_turn_finishes_once(
         with anyio.fail_after(30):
             turn = await talk.thread.send(scenario.text)
             async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
-                with suppress(Died, BaseExceptionGroup):
-                    await Worker(model, Deadly(point)).answer(Thread(victim, talk.thread.id, talk.thread.list), turn)
+                with suppress(TurnKilled, BaseExceptionGroup):
+                    await Worker(model, TurnKiller(point)).answer(
+                        Thread(victim, talk.thread.id, talk.thread.list), turn
+                    )
             answer = await Worker(model).answer(talk.thread, turn)
         assert (answer["text"], await talk.open()) == (scenario.answer, scenario.after), point
         await talk.check(turn)

@@ -7,10 +7,10 @@ import pytest
 from punchlist import AsyncClient
 from punchlist_apps.chat.models.completions import Completions
 from punchlist_apps.chat.worker import Worker
-from punchlist_bench.figures.evaluate import cases_of, evaluate
+from punchlist_bench.figures.evaluate import evaluate, parse_cases
 from punchlist_testing.scripted_model import liar, serving
 
-CASES = cases_of((Path(__file__).resolve().parents[5] / "examples/chat/cases.jsonl").read_bytes())
+CASES = parse_cases((Path(__file__).resolve().parents[5] / "examples/chat/cases.jsonl").read_bytes())
 
 
 async def test_rules_pass_cases_and_clean_up(client: AsyncClient) -> None:
@@ -28,4 +28,4 @@ async def test_lying_model_fails_but_answers_stay_true(client: AsyncClient) -> N
 
 def test_invalid_case_is_rejected() -> None:
     with pytest.raises(ValueError, match="int"):
-        cases_of(b'{"id": 7}')
+        parse_cases(b'{"id": 7}')

@@ -14,7 +14,7 @@ from punchlist import AsyncClient
 from punchlist.errors import NotFound
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
-from punchlist_testing.chat import POINTS, SCENARIOS, Deadly, Died, Talk, prepared
+from punchlist_testing.chat import POINTS, SCENARIOS, Talk, TurnKilled, TurnKiller, prepared
 from punchlist_testing.daemon import Running
 
 PATIENCE_S = 30
@@ -26,11 +26,11 @@ async def test_killed_turn_changes_and_answers_once(
     daemon: Running, client: AsyncClient, scenario: Any, point: str
 ) -> None:
     talk = await prepared(client, scenario)
-    live = Deadly(point)
+    live = TurnKiller(point)
     with anyio.fail_after(PATIENCE_S):
         turn = await talk.thread.send(scenario.text)
         async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
-            with suppress(Died, BaseExceptionGroup):
+            with suppress(TurnKilled, BaseExceptionGroup):
                 await Worker(live=live).answer(Thread(victim, talk.thread.id, talk.thread.list), turn)
         again = await talk.thread.send(scenario.text, turn=turn)
         answer = await talk.worker.answer(talk.thread, again)
@@ -47,8 +47,8 @@ async def test_crashed_change_of_deleted_task_is_reported(daemon: Running, talk:
     turn = await talk.thread.send("complete task 1")
     with anyio.fail_after(PATIENCE_S):
         async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
-            with suppress(Died, BaseExceptionGroup):
-                await Worker(live=Deadly("tool")).answer(Thread(victim, talk.thread.id, "plan"), turn)
+            with suppress(TurnKilled, BaseExceptionGroup):
+                await Worker(live=TurnKiller("tool")).answer(Thread(victim, talk.thread.id, "plan"), turn)
         await talk.thread.client.conversation("plan").delete("1")
         answer = await Worker().answer(talk.thread, turn)
     assert answer["text"] == "Completed task: milk"
@@ -118,8 +118,8 @@ async def test_stale_turn_makes_no_call(talk: Talk) -> None:
 async def test_stale_turn_reports_only_finished_calls(daemon: Running, talk: Talk) -> None:
     turn = await talk.thread.send("add eggs; flour")
     async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
-        with suppress(Died, BaseExceptionGroup):
-            await Worker(live=Deadly("tool")).answer(Thread(victim, talk.thread.id, "plan"), turn)
+        with suppress(TurnKilled, BaseExceptionGroup):
+            await Worker(live=TurnKiller("tool")).answer(Thread(victim, talk.thread.id, "plan"), turn)
     answer = await Worker(stale_s=-1).answer(talk.thread, turn)
     first, second = answer["text"].splitlines()
     assert first == "Created task: eggs" and second.startswith("That did not work: create_todo_task was not called")

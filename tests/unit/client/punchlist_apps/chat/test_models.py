@@ -13,7 +13,7 @@ from punchlist_apps.chat.models.requests import Limits as Waits
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.usage import Limits, read_usage
 from punchlist_apps.chat.worker import Worker
-from punchlist_testing.chat import Talk, shown_transcript, transcript, with_a_lie
+from punchlist_testing.chat import Talk, mostly_honest, read_documented_transcript, record_transcript
 from punchlist_testing.scripted_model import Profile, Script, honest, liar, results, self_confirming, serving
 
 QUICK = Waits(connect_s=0.5, first_s=0.3, silent_s=0.3)
@@ -378,5 +378,5 @@ async def test_model_turn_times_out(talk: Talk, script: Script) -> None:
 
 
 async def test_documented_session_matches_chat_completions(talk: Talk, script: Script) -> None:
-    script.profile = with_a_lie
-    assert await transcript(talk) == shown_transcript()
+    script.profile = mostly_honest
+    assert await record_transcript(talk) == read_documented_transcript()

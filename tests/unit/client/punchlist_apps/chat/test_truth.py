@@ -14,7 +14,7 @@ from punchlist_apps.chat.models.requests import Limits
 from punchlist_apps.chat.receipts import ToolResult
 from punchlist_apps.chat.thread import Thread
 from punchlist_apps.chat.worker import Worker
-from punchlist_testing.chat import POINTS, Deadly, Died, Talk
+from punchlist_testing.chat import POINTS, Talk, TurnKilled, TurnKiller
 from punchlist_testing.daemon import Running
 from punchlist_testing.scripted_model import results, serving
 from punchlist_testing.unmeasured import mostly_untraced
@@ -84,8 +84,8 @@ async def test_claims_match_log_events(daemon: Running, client: AsyncClient) -> 
                 turn = await thread.send(text)
                 if random.random() < 0.4:
                     async with AsyncClient(socket=daemon.socket, autostart=False, name="victim") as victim:
-                        with suppress(Died, BaseExceptionGroup):
-                            dying = Worker(model, Deadly(random.choice(POINTS)))
+                        with suppress(TurnKilled, BaseExceptionGroup):
+                            dying = Worker(model, TurnKiller(random.choice(POINTS)))
                             await dying.answer(Thread(victim, thread.id, "plan"), turn)
                 await Worker(model).answer(thread, turn)
             await check_turn(Talk(thread, Worker()), turn, f"seed {seed}, turn {number}: {text!r}")

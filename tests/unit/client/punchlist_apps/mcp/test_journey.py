@@ -18,7 +18,7 @@ from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_h
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository, worktree
-from punchlist_testing.work_sessions import CallTool, Told, Worker, judged_all
+from punchlist_testing.work_sessions import CallTool, ToolReply, Worker, check_lists
 
 require_package("mcp")
 mcp: Any = import_module("mcp")
@@ -30,9 +30,9 @@ _RESTARTS = 0.01
 
 
 def tools_of(session: Any, meta: dict[str, Any] | None = None) -> CallTool:
-    async def call_tool(tool: str, arguments: dict[str, Any]) -> Told:
+    async def call_tool(tool: str, arguments: dict[str, Any]) -> ToolReply:
         reply = await session.call_tool(tool, arguments, meta=meta)
-        return Told(reply.content[0].text, reply.structured_content, reply.is_error)
+        return ToolReply(reply.content[0].text, reply.structured_content, reply.is_error)
 
     return call_tool
 
@@ -116,6 +116,6 @@ async def test_each_task_is_done_once_by_its_owner(tmp_path: Path) -> None:
                 for client, workers in zip(clients, web, strict=True):
                     work.start_soon(work_over_http, client, workers, share, random.Random(chance.random()))
         workers = [one for one, _ in local.values()] + [one for more in web for one in more]
-        done = judged_all(daemon.socket, workers, USERS)
+        done = check_lists(daemon.socket, workers, USERS)
         print(f"{share * (len(local) + WEB_SESSIONS)} calls, {done} tasks completed")
         assert done

@@ -12,7 +12,7 @@ import msgspec
 from punchlist import AsyncClient, connect_async
 from punchlist_apps.web import app
 from punchlist_apps.web.access import Access
-from punchlist_testing.web import Answer, Web, answer_of, served
+from punchlist_testing.web import Answer, Web, parse_answer, served
 
 SCOPES: dict[str, tuple[dict[str, Any] | None, str]] = {
     "owner": ({}, "open"),
@@ -320,7 +320,7 @@ async def send(web: Web, verb: str, path: str, data: bytes, token: str | None) -
                     received += await stream.receive()
             except anyio.EndOfStream:
                 pass
-    return answer_of(received)
+    return parse_answer(received)
 
 
 async def test_each_token_can_do_what_its_scope_allows(tmp_path: Path) -> None:

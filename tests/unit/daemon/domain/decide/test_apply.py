@@ -11,7 +11,7 @@ from punchlist_schemas.changes import CALL_PARAMS, CHANGE_PARAMS, CHANGES, ListA
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import ListCleared
 from punchlist_schemas.things import SettingsPatch
-from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, tell
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, strip_stamps
 from punchlistd.domain.decide.apply import RULES, expand_changes
 from punchlistd.domain.responses import respond
 
@@ -80,14 +80,14 @@ def test_each_change_sees_the_changes_before_it(recorder: Recorder) -> None:
 )
 def test_first_impossible_change_rejects_all(recorder: Recorder, refused: dict[str, Any], kind: str) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
-    before, version = tell(recorder.state), recorder.state.version
+    before, version = strip_stamps(recorder.state), recorder.state.version
     answer = recorder.call(
         changes(add("x", ref="x"), edit("1", title="n"), refused, add("z", ref="later"), delete("7"))
     )
     assert isinstance(answer, Rejection)
     assert (answer.kind, answer.data["change"]) == (kind, 2)
     assert answer.message.startswith(f"changes[2] ({refused['method']}): ")
-    assert (tell(recorder.state), recorder.state.version) == (before, version)
+    assert (strip_stamps(recorder.state), recorder.state.version) == (before, version)
 
 
 def test_stale_version_rejects_all_changes(recorder: Recorder) -> None:
@@ -96,10 +96,10 @@ def test_stale_version_rejects_all_changes(recorder: Recorder) -> None:
 
 
 def test_changes_are_undone_as_one_call(recorder: Recorder) -> None:
-    before = tell(recorder.state)
+    before = strip_stamps(recorder.state)
     recorder.do(changes(add("x", before="1"), edit("1", title="n"), move("2", before="1"), delete("3", "1")))
     recorder.do(p.ListUndo(conversation=CONVERSATION))
-    assert tell(recorder.state) == before
+    assert strip_stamps(recorder.state) == before
 
 
 def one_by_one(recorder: Recorder, params: ListApply) -> tuple[Recorder, int | None]:
@@ -129,17 +129,17 @@ def test_changes_equal_single_calls_and_undo_reverts_all(_round: int) -> None:
         if not isinstance(params, ListApply):
             recorder.call(params)
             continue
-        before, (alone, first) = tell(recorder.state), one_by_one(recorder, params)
+        before, (alone, first) = strip_stamps(recorder.state), one_by_one(recorder, params)
         answer = recorder.call(params)
         if isinstance(answer, Rejection):
-            assert (answer.data["change"], tell(recorder.state)) == (first, before)
+            assert (answer.data["change"], strip_stamps(recorder.state)) == (first, before)
             continue
-        assert first is None and tell(recorder.state) == tell(alone.state)
+        assert first is None and strip_stamps(recorder.state) == strip_stamps(alone.state)
         check_invariants(recorder.state)
         if answer.events:
             made += 1
             recorder.do(p.ListUndo(conversation=CONVERSATION, claims=True))
-            assert tell(recorder.state) == before
+            assert strip_stamps(recorder.state) == before
 
 
 def test_several_claims_are_one_call() -> None:

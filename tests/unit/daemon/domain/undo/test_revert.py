@@ -7,7 +7,7 @@ import pytest
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
-from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, tell
+from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, random_call, strip_stamps
 from punchlistd.domain.commands import Decision
 
 C: dict[str, Any] = {"conversation": CONVERSATION}
@@ -22,7 +22,9 @@ def refused(recorder: Recorder, actor: str = "ann", **how: Any) -> dict[str, Any
 def shape(recorder: Recorder) -> list[Any]:
     """Return what people see of a list: no times of changes, versions, claim numbers or time spent."""
     hidden = {"updated_at", "version", "status_changed_at", "fence", "lease_expires_at", "spent_ms"}
-    tasks = [{name: value for name, value in each.items() if name not in hidden} for each in tell(recorder.state)]
+    tasks = [
+        {name: value for name, value in each.items() if name not in hidden} for each in strip_stamps(recorder.state)
+    ]
     for each in tasks:
         each["notes"] = [(note.actor, note.text) for note in each.get("notes", ())]
     return tasks

@@ -117,7 +117,7 @@ async def test_stuck_reader_costs_little_and_later_gets_everything(
             most = max(most, running.unsent(session))
         assert session.paused and most < 100_000
         assert subscriptions(running)[0].position < running.subscriptions.head
-        stuck.read_on()
+        stuck.resume_reading()
         if view == "events":
             assert seqs(await Reader(stuck).upto(62)) == list(range(3, 63))
         else:
@@ -141,7 +141,7 @@ async def test_full_connection_still_gets_all_subscriptions(running: Engine, pee
     for number in range(60):
         await peer.result("task.add", **add("a", description=f"{number} " + "d" * 7_000))
     assert [each.live for each in subscriptions(running)] == [False] * 3
-    stuck.read_on()
+    stuck.resume_reading()
     told: dict[str, list[int]] = {}
     while len(told) < 3 or min(map(len, told.values())) < 61:
         params = (await stuck.push())["params"]

@@ -119,7 +119,7 @@ async def test_long_list_in_pieces_includes_changes_between(
         follower.peer.stop_reading()
         for number in range(1, 50):
             await peer.result("task.set_status", conversation=C, task=str(number), status="in_progress")
-        follower.peer.read_on()
+        follower.peer.resume_reading()
         tasks, version, _ = await listed(peer)
         assert await follower.upto(version) == tasks
         assert max(len(msgspec.json.encode(piece["rows"])) for piece in follower.pieces) < 2_500

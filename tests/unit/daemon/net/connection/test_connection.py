@@ -89,7 +89,7 @@ async def test_many_unread_calls_are_all_answered(running: Engine, peer: Peer) -
         peer.send("task.add", add(f"task {number}"), id=number)
     await until(lambda: running.connections.live and only_session(running).paused)
     assert running.unsent(only_session(running)) < 200_000 and running.log.head < 5_000
-    peer.read_on()
+    peer.resume_reading()
     answers = [await peer.receive() for _ in range(5_000)]
     assert {answer["id"]: answer["result"]["task"]["id"] for answer in answers} == {
         number: str(number + 1) for number in range(5_000)
@@ -105,7 +105,7 @@ async def test_calls_of_a_stuck_reader_are_not_executed(running: Engine, peer: P
     for _ in range(50):
         await asyncio.sleep(0)
     assert running.unsent(only_session(running)) < 300_000
-    peer.read_on()
+    peer.resume_reading()
     assert [(await peer.receive())["id"] for _ in range(500)] == list(range(500))
 
 
@@ -203,7 +203,7 @@ async def test_large_frames_wait_undecoded_for_the_writer(
             await asyncio.sleep(0)
         waiting = [session.protocol for session in running.connections.live if session.protocol.frames]
         assert len(waiting) == 3 and not any(protocol.is_decoded for protocol in waiting)
-        log.let_go()
+        log.release_all()
         for peer in peers:
             assert len((await peer.answer(1))["result"]["tasks"]) == 1_000
 
@@ -240,7 +240,7 @@ async def test_dropped_frame_is_not_decoded(tmp_path: Path) -> None:
         held.add(-64 << 20)
         for _ in range(9):
             await asyncio.sleep(0)
-        log.let_go()
+        log.release_all()
         assert "result" in await peer.receive()
         await peer.closed()
         other = await running.connect()
@@ -262,7 +262,7 @@ async def test_started_batch_keeps_no_decoded_values(tmp_path: Path) -> None:
         await reads.reached()
         assert len(session.protocol.members) == 2, "they wait for the undo"
         session.pause_writing()
-        log.let_go()
+        log.release_all()
         await until(lambda: not session.protocol.members)
         session.resume_writing()
         assert len(await peer.receive()) == 3

@@ -60,7 +60,7 @@ async def test_stuck_connections_share_one_byte_limit(
         assert await filler.result("task.add", conversation=C, title="and changes")
         answers = list[Any]()
         for peer in stuck:
-            peer.read_on()
+            peer.resume_reading()
             got = await peer.receive()
             answers += got if isinstance(got, list) else [got]
         kinds = {answer["error"]["data"]["limit"] for answer in answers if "error" in answer}

@@ -81,7 +81,7 @@ async def test_long_replies_are_built_as_the_peer_reads(running: Engine, ask: st
     peer, session = await asked(running, *[("task.list" if ask == "at_version" else ask, params)] * 40)
     assert 0 < session.unsent_bytes <= 1_000_000, "one answer, whatever was asked"
     await filler.quiet()
-    peer.read_on()
+    peer.resume_reading()
     answers = [await peer.receive() for _ in range(40)]
     assert {answer["id"] for answer in answers} == set(range(40)) and all("result" in answer for answer in answers)
 
@@ -94,7 +94,7 @@ async def test_replies_waiting_for_a_commit_are_limited(running: Engine) -> None
     filtered = ("task.list", {"conversation": C, "status": "pending"})
     peer, session = await asked(running, ("task.add", add("one more")), *[filtered] * 60)
     assert 0 < session.unsent_bytes < REPLY_BYTES + 2_000_000
-    peer.read_on()
+    peer.resume_reading()
     answers = [await peer.receive() for _ in range(61)]
     assert all(answer["result"]["version"] == 12 for answer in answers)
 
@@ -134,7 +134,7 @@ async def test_long_list_is_shared_by_its_subscribers(running: Engine) -> None:
     assert len(waiting) == 5 and len({id(piece) for piece in waiting}) == 1
     assert all(running.unsent(session) <= 2 * JOINED_BYTES for _, session in stuck)
     for peer, _ in stuck:
-        peer.read_on()
+        peer.resume_reading()
         assert len((await peer.receive())["result"]["tasks"]) == 10
         while (pushed := (await peer.push())["params"])["tasks"][0]["title"] != "2":
             assert pushed["conversation"] == C
@@ -147,6 +147,6 @@ async def test_half_closed_connection_gets_the_whole_reply(running: Engine, peer
     peer.send("task.list", {"conversation": C}, id=1)
     peer.writer.write_eof()
     await until(lambda: any(session.paused for session in running.connections.live))
-    peer.read_on()
+    peer.resume_reading()
     assert len((await peer.answer(1))["result"]["tasks"]) == 30
     await peer.closed()

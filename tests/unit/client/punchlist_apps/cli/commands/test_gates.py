@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from punchlist_testing.blocking import eventually
-from punchlist_testing.terminal import half_terminal, spawned
+from punchlist_testing.terminal import run_half_terminal, spawned
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_passed_check_still_needs_approval(gated: Any) -> None:
     assert "waits for a yes" in shown
     outcome = gated("approve", "1")
     assert (outcome.code, "--yes" in outcome.err) == (2, True)
-    unasked = half_terminal("approve", "1", shows=False)
+    unasked = run_half_terminal("approve", "1", shows=False)
     assert (unasked.returncode, "--yes" in unasked.stderr) == (2, True)
     assert gated("approve", "1", "--yes", "--note", "fine").code == 0
     assert (task(gated)["status"], task(gated)["notes"][0]["text"]) == ("completed", "fine")

@@ -16,7 +16,7 @@ from punchlist_testing.daemon import Running
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
 from punchlist_testing.postgres_server import Members, needs_postgres, running_postgres
 from punchlist_testing.shared_lists import PATIENCE_S, Machines
-from punchlist_testing.terminal import half_terminal, terminal
+from punchlist_testing.terminal import run_half_terminal, terminal
 
 Punch = Callable[..., Any]
 
@@ -107,7 +107,7 @@ def test_keeper_removes_invalid_posts(punch: Punch, server: NatsServer) -> None:
         and "--yes" in asked.err
     )
     for words in (("space", "repair", "mended", "plan"), ("leave", "plan"), ("list", "clear", "-c", "plan")):
-        assert "add --yes" in half_terminal(*words, shows=True).stderr
+        assert "add --yes" in run_half_terminal(*words, shows=True).stderr
     for answer, code in (("n", 1), ("y", 0)):
         with terminal("space", "repair", "mended", "plan") as question:
             question.wait_for("Permanently remove 1 of these posts from mended? [y/N]")
