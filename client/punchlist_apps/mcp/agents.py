@@ -114,11 +114,11 @@ class Agents:
         if self._sessions is None:
             return self._random_id
         if self._first is None:
-            host_record = self._sessions.current()
+            host_record = self._sessions.load_current()
             if host_record is not None and host_record.sessions:
                 self._first = host_record.sessions[-1]
             else:
-                self._first = self._sessions.succeed(host, self._place, self._random_id)
+                self._first = self._sessions.continue_agent(host, self._place, self._random_id)
         return self._sessions.find_agent(self._first)
 
     async def _reserve_name(self, name: str) -> str:
