@@ -186,7 +186,7 @@ def test_rejected_undo_asks_again_with_the_reason(emacs: Editor, plan: Any) -> N
     emacs.until('(seq-some (lambda (one) (string-search "removed #2" one)) asked)')
     plan.start("2")
     emacs.eval('(progn (push "yes" answers) (punchlist-undo) nil)')
-    emacs.until('(seq-some (lambda (one) (string-search "agent rests on it" one)) (append asked said))')
+    emacs.until('(seq-some (lambda (one) (string-search "agent depends on it" one)) (append asked said))')
     assert plan.get("2").status == "in_progress"
 
 

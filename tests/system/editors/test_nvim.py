@@ -228,7 +228,7 @@ def test_rejected_undo_asks_again_with_the_reason(nvim: Editor, plan: Any) -> No
     plan.start("2")
     nvim.lua("_G.done('Yes')")
     nvim.until("#_G.asked == 2")
-    assert "agent rests on it" in nvim.lua("return _G.asked[2]")
+    assert "agent depends on it" in nvim.lua("return _G.asked[2]")
 
 
 def test_version_undoes_another_actors_change(nvim: Editor, plan: Any) -> None:

@@ -151,7 +151,7 @@ async def test_left_copy_is_erased_locally_only(machines: Machines, server: Nats
             await bob.conversation("release").join(space)
             await ann.conversation("release").add("more")
             await bob.conversation("release").leave()
-            with pytest.raises(errors.ConfirmationRequired, match="on this machine alone.*other machines keep theirs"):
+            with pytest.raises(errors.ConfirmationRequired, match="on this machine only.*other machines keep the list"):
                 await bob.conversation("release").erase(confirm="f" * 32)
             await erase(bob, "release")
             assert (await bob.conversations()).conversations == ()
