@@ -1,4 +1,4 @@
-"""Conversations: open, configure, attach and detach sessions, delete."""
+"""Conversations: opening, configuring and deleting them, and attaching and detaching sessions."""
 
 from msgspec import UNSET, structs
 
@@ -12,7 +12,7 @@ from punchlistd.domain.state import State
 
 
 def open_(state: State, params: p.ConversationOpen, command: Command) -> Decision:
-    # Opening an existing conversation changes nothing, whatever the params.
+    # Opening an existing conversation changes nothing, whatever its params are.
     if state.exists:
         return NOTHING
     user = command.user or params.user or ""

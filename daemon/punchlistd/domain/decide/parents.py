@@ -1,6 +1,6 @@
 """Parents: a task with unfinished children can't be started, and some parents finish with their last child.
 
-Headings, which importers make from lines above tasks, can never be started.
+Headings, which importers create from lines above tasks, can never be started.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from punchlistd.domain.state import State
 
 
 def finishes_with_children(state: State, task: Task) -> bool:
-    """Return whether the list's settings finish a task with its last child."""
+    """Return whether the list's settings finish this task with its last child."""
     policy = state.settings.complete_parents
     return policy == "auto" or (policy == "headings" and is_heading(task.metadata))
 
@@ -32,7 +32,7 @@ def find_parents_to_finish(state: State) -> list[str]:
 
 
 def find_finishing_parents(state: State, task: Task) -> Iterator[Task]:
-    """Yield the parents that are completed when this unfinished task is, from the nearest up."""
+    """Yield the parents that are completed together with this unfinished task, from the nearest upward."""
     while task.parent is not None:
         above = state.tasks[task.parent]
         waits = above.open_blockers or above.id in state.claims or above.gate is not None
@@ -51,7 +51,7 @@ def check_start(state: State, task: Task) -> Rejection | None:
 
 
 def check_status(state: State, task: Task, to: Status, *, force: bool) -> Rejection | None:
-    """Reject a status that a task's children don't allow."""
+    """Reject a status that the task's children don't allow."""
     if to == "in_progress" and (rejection := check_start(state, task)) is not None:
         return rejection
     if to == "completed" and not force and (children := state.open_children(task.id)):

@@ -72,8 +72,6 @@ class Lease:
         return {name: at for name, at in times.items() if at is not None}
 
     def silent_at(self) -> int | None:
-        """Return the time since which the claim's machine has been silent, in milliseconds since 1970; None below the
-        limit.
-        """
+        """Return when the claim's machine fell silent, in milliseconds since 1970; None up to `SILENT_S` ago."""
         silent_s = time.monotonic() - self.holder.last_seen_at if self.is_remote and self.holder is not None else 0.0
         return now_ms() - int(silent_s * 1000) if silent_s > SILENT_S else None

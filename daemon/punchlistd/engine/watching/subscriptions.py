@@ -548,9 +548,7 @@ def _shows_lists(subscription: Subscription) -> bool:
 
 
 def _blank(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[PublishedEvent]:
-    """Return the events of a commit. Those of erased conversations are emptied, so that the others keep their
-    positions.
-    """
+    """Return a commit's events. Those of erased conversations are emptied, so that the rest keep their positions."""
     return [line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"") for line in lines]
 
 

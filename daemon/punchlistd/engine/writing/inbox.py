@@ -9,8 +9,7 @@ from punchlistd.engine.calls import Arrival, Barrier, Holder, Item, Read, Write
 from punchlistd.engine.replies import SHUTTING_DOWN
 
 EXCLUSIVE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
-"""Calls that need their own transaction, because they read the log or change name resolution.
-"""
+"""Calls that need their own transaction, because they read the log or change name resolution."""
 
 _MAY_BE_EXCLUSIVE = EXCLUSIVE | {type(None)}
 """Types of params for which `is_exclusive` must be called. The params of an `Arrival` are None."""

@@ -16,8 +16,7 @@ from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, StorageFull
 
 BUSY_EVENTS = 256
-"""A planned run is postponed if more events than this have arrived since, because each run delays commits.
-"""
+"""A planned run is postponed if more events than this have arrived since, because each run delays commits."""
 
 EVENTS_EACH = 4
 """Average number of events per unindexed conversation to wait for.
@@ -107,8 +106,7 @@ class Maintenance:
 
     @property
     def is_due(self) -> bool:
-        """Whether `run` should be called now. False until `recover` is done, because recovering in `run` would block
-        the writer.
+        """Whether `run` should be called now. It waits for `recover`, which would block the writer if `run` did it.
 
         For each conversation, a run costs half as much as a change. If changes are spread over thousands of
         conversations, the run waits, within a limit, until each conversation has several.
