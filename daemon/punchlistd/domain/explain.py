@@ -19,10 +19,10 @@ MAX_REASONS = 100
 """Maximum number of reasons in an explanation."""
 
 _MAX_COUNTED = 1_000
-"""Maximum number of reasons that are counted."""
+"""Maximum number of reasons counted."""
 
 _MAX_TEXT = 500
-"""Maximum length of a quoted reason for failure, in characters."""
+"""Maximum length of a quoted failure reason, in characters."""
 
 
 class Explanation(msgspec.Struct, frozen=True):

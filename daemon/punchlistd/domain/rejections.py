@@ -112,7 +112,7 @@ def task_is_heading(task: Task, to: Status) -> Rejection:
 
 
 def task_follows_children(task: Task, to: Status) -> Rejection:
-    """Reject reopening a task that finishes with its children."""
+    """Reject the reopening of a task that finishes with its children."""
     message = (
         f"Task #{task.id} is {task.status} because all tasks below it are finished. Reopen one of those, or add one."
     )

@@ -149,7 +149,7 @@ def _find_next(state: State, task: Task, actor: str) -> Task | None:
 
 
 def _find_unblocked(state: State, events: Sequence[KnownEvent]) -> tuple[str, ...]:
-    """Return the tasks that these events unblocked: dependents of completed tasks, and parents."""
+    """Return the tasks that these events have unblocked: dependents of completed tasks, and parents."""
     tasks = state.tasks
     names: dict[str, None] = {}
     for event in events:

@@ -37,7 +37,7 @@ from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
 from punchlistd.store.port import Side
 
 ANONYMOUS = "anonymous"
-"""The actor of a connection that has not introduced itself."""
+"""The actor of a connection that has not identified itself."""
 
 
 class Holder(Protocol):
@@ -129,15 +129,15 @@ class Stage(IntEnum):
     DECIDED = auto()
     """Decided; waiting for the commit."""
     PARKED = auto()
-    """A claim that found no task; waiting for the commit of the state it was decided on."""
+    """A claim that found no task and waits for the commit of the state on which it was decided."""
     WAITING = auto()
     """A claim waiting for a task or its timeout."""
     REPLAYING = auto()
-    """Its key is in the log; the original response is being rebuilt."""
+    """A repeated call whose original response is being rebuilt from the log."""
     READING_PAST = auto()
     """An undo that is being computed, or recomputed because its list has changed since."""
     POSTING = auto()
-    """Its list is shared; the lane decides and posts it."""
+    """A write to a shared list, which the lane decides and posts."""
     ANSWERED = auto()
     """Answered."""
 
@@ -172,7 +172,7 @@ class Write(msgspec.Struct, eq=False):
         lookback: The history that an undo read before its turn.
         depth: How many calls an undo looks back. With 0 it starts at the stored snapshot; None means all.
         attempts: How many times the undo has been computed.
-        claims: Tasks and fences that a claim got.
+        claims: The tasks and fences that a claim got.
         cancellation: The response to a claim that its caller cancelled before the commit.
     """
 

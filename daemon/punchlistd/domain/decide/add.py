@@ -121,7 +121,7 @@ class Item(msgspec.Struct, frozen=True):
 def resolve_items(
     tasks: Sequence[p.NewTask], names: Sequence[str], known_ids: Container[str], next_task: int = 0
 ) -> Iterator[Item | Rejection]:
-    """Yield the items of a call. Refs win over ids. End with a rejection at the first invalid task.
+    """Yield the items of a call. Refs take precedence over ids. At the first invalid task, yield a rejection and stop.
 
     Args:
         tasks: The tasks in the call.

@@ -57,7 +57,7 @@ def apply(state: State, params: ListApply, command: Command) -> Parts:
 def expand_changes(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection]:
     """Yield the changes as calls, with refs replaced by ids. If a ref and an id are spelled the same, the ref wins.
 
-    End with a rejection at the first change that is invalid.
+    At the first invalid change, yield a rejection and stop.
     """
     refs: dict[str, str] = {}
     number = state.next_task

@@ -1,6 +1,6 @@
-"""Claims: a task belongs to one owner until it is finished, released, or its lease expires.
+"""Claims: a task belongs to one owner until it is finished or released, or until its lease expires.
 
-The engine keeps the leases, because they depend on time. Here a claim lasts until an event ends it.
+The engine keeps the leases, because they depend on time. For the domain, a claim lasts until an event ends it.
 """
 
 from collections import Counter

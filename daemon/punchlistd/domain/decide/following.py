@@ -1,4 +1,4 @@
-"""Follow-ups of decided events: parents finish with their children, a serial list starts its next task.
+"""Follow-ups of decided events: parents finish with their children, and a serial list starts its next task.
 
 The rules decide on the state after the call's events. Their events belong to the same call, so they are committed,
 published and undone together with the call's own events.

@@ -91,7 +91,10 @@ def _assign_ids(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejecti
 
 
 def _update_existing(state: State, item: Item, task: Task, at: int) -> Iterator[KnownEvent]:
-    """Yield the events that update an existing task. The status of a claimed task is left to its owner."""
+    """Yield the events that update an existing task.
+
+    They don't change a claimed task's status, which is left to its owner.
+    """
     request = item.request
     # Pending is the default in a request, so it doesn't change the status.
     if request.status == "pending" or item.name in state.claims:

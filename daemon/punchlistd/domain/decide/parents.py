@@ -18,7 +18,7 @@ def finishes_with_children(state: State, task: Task) -> bool:
 
 
 def should_finish(state: State, name: str) -> bool:
-    """Return whether a task should be finished because all its children are. A claimed one is left to its owner."""
+    """Return whether a task should be finished because all its children are. A claimed parent is left to its owner."""
     policy = state.settings.complete_parents
     applies = (policy != "never" and name in state.ended_headings) or (policy == "auto" and name in state.ended_parents)
     return applies and name not in state.claims
@@ -44,7 +44,7 @@ def find_finishing_parents(state: State, task: Task) -> Iterator[Task]:
 
 
 def check_start(state: State, task: Task) -> Rejection | None:
-    """Reject starting a task that only contains other tasks."""
+    """Reject the start of a task that only contains other tasks."""
     if children := state.open_children(task.id):
         return rejections.task_has_open_children(task, "in_progress", children)
     return rejections.task_is_heading(task, "in_progress") if is_heading(task.metadata) else None

@@ -70,7 +70,7 @@ def _may_block(event: KnownEvent) -> bool:
 
 
 def check_start(state: State, task: Task | None) -> Rejection | None:
-    """Reject starting a task in a serial list while another one is in progress."""
+    """Reject the start of a task in a serial list while another one is in progress."""
     if not is_serial(state):
         return None
     running = [name for name in find_current(state) if task is None or name != task.id]

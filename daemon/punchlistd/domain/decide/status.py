@@ -65,7 +65,7 @@ def check_status(state: State, task: Task, to: Status, *, force: bool = False) -
 def change_status(task: Task, to: Status, summary: str | None, reason: str | None, at: int) -> StatusChanged | None:
     """Return the event that changes a task's status, or None if nothing changes.
 
-    Completing a task with a gate pauses it until the gate is passed, again for each new result.
+    Completing a task with a gate pauses it until the gate is passed. This is repeated for each new result.
 
     Args:
         task: The task.

@@ -130,7 +130,7 @@ def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
 
 
 def _check_resumption(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
-    """Reject putting a task back in progress if the list no longer allows it.
+    """Reject the resumption of a task if the list no longer allows it to be in progress.
 
     The blockers that it had at that time don't count, except for tasks that the undo skipped.
     """

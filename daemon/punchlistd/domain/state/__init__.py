@@ -39,10 +39,10 @@ _MAX_OUTDATED = 1_000
 """Maximum number of outdated entries in a queue of ready tasks, in addition to twice the number of valid ones."""
 
 MAX_RUNNING_SHOWN = 8
-"""Maximum number of tasks in progress that are shown with a conversation."""
+"""Maximum number of tasks in progress shown with a conversation."""
 
 MAX_PATH_SHOWN = 8
-"""Maximum number of parents that are shown with a task."""
+"""Maximum number of parents shown with a task."""
 
 MAX_AGENTS = 256
 """Maximum number of agents that a list remembers. A list outlives any number of sessions."""
@@ -82,10 +82,10 @@ class State:
         exists: Whether the conversation has been opened and not deleted since.
         ranks: Sort keys of the tasks that are not in the order of their ids.
         messages: Log position of each message, by id.
-        passing: Messages that a later one may supersede; None if an older version did not record them.
+        passing: Messages that a later message may supersede; None if an older version did not record them.
         hidden: Messages that are not shown, each with its successor, or "" if it was retracted.
         cleared: Number of tasks that the last clear removed.
-        last_finished: The task whose completion left no open tasks. The list may have been cleared in the same step.
+        last_finished: The task whose completion left no task open. The list may have been cleared in the same step.
         running: Ids of the tasks in progress.
         claims: Claims in force, by task.
         offered: Tasks that are still in progress after their claim ended, and wait for the next claim.
@@ -312,7 +312,7 @@ class State:
         return len(self._ready_reserved.get(owner, ())) if owner else len(self._ready) - self._ready_reserved_count
 
     def first(self, tasks: Iterable[str], count: int) -> list[Task]:
-        """Return the first `count` of these tasks, by urgency and then by list order."""
+        """Return the first `count` of these tasks, sorted by urgency and then by list order."""
         entries = (self._sort_entry(self.tasks[name]) for name in tasks)
         return [self.tasks[name] for _, _, name in nsmallest(count, entries)]
 
@@ -695,7 +695,7 @@ class State:
 
 
 def is_sent_back(task: Task) -> bool:
-    """Return whether a gate's result was rejected: the task is pending, with the reason."""
+    """Return whether a gate rejected the task's result. Such a task is pending and has the reason."""
     return task.status == "pending" and task.gate is not None and bool(task.fail_reason)
 
 

@@ -10,9 +10,9 @@ def find_blocker_cycle(task: str, tasks: Mapping[str, Task], changed: Mapping[st
 
     Each id of the path is blocked by the next one. The path begins and ends with `task`.
 
-    The search alternates between blockers and dependents, so that it costs at most twice the smaller side. Once all
-    dependents are known, the search is limited to them, since only they can be part of a cycle. The known dependents
-    may include some by edges that `changed` removes. These cost time but produce no false cycle.
+    The search alternates between blockers and dependents, so its cost is at most twice that of the smaller side. Once
+    all dependents are known, the search is limited to them, since only they can be part of a cycle. The known
+    dependents may include some by edges that `changed` removes. These cost time but produce no false cycle.
 
     Args:
         task: The task.

@@ -23,8 +23,8 @@ class Member(msgspec.Struct, frozen=True):
     Attributes:
         default: Value in a new task, or NODEFAULT.
         editable: Whether calls can set it. Undo restores it, and `list.replace` updates it.
-        restorable: Whether a new task can have it. A deleted task is restored with it.
-        stored: Whether states and snapshots contain it. Otherwise only responses do.
+        restorable: Whether a new task can have it. If so, a deleted task is restored with it.
+        stored: Whether states and snapshots contain it. If not, only responses do.
     """
 
     name: str

@@ -1,9 +1,9 @@
 """Sort keys: strings that represent places in a list and compare in list order.
 
 The key of a task is derived from its id (`default_key`). If the task was moved, it has a rank made by `between`
-instead. Ranks use the digits 0-9A-Za-z in ASCII order. No rank equals another key after appending zeros, so there is
+instead. Ranks use the digits 0-9A-Za-z in ASCII order. No rank equals another key with zeros appended, so there is
 always room between two keys. Ranks after the same task count up (`b10a1`, `b10a2`, …), and ranks before all tasks count
-down (`Z9`, `Z8`, …), so that keys stay short after a thousand moves to the same end.
+down (`Z9`, `Z8`, …). So keys stay short even after a thousand moves to the same end.
 """
 
 import re

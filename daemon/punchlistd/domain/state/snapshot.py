@@ -72,7 +72,7 @@ _decoder = msgspec.msgpack.Decoder(_Image)
 
 
 def dump_state(state: State) -> bytes:
-    """Return the snapshot of a state. Equal states give equal bytes."""
+    """Return the snapshot of a state. Equal states produce equal bytes."""
     ranks = state.ranks
     last = state.last_finished
     image = _Image(
@@ -103,7 +103,7 @@ def dump_state(state: State) -> bytes:
 
 
 def load_state(conversation: str, data: bytes) -> State:
-    """Return the state from which `dump_state` made these bytes.
+    """Return the state that `dump_state` encoded as these bytes.
 
     Raises:
         msgspec.DecodeError: The bytes are not a snapshot of this version. The state must be rebuilt from the log.

@@ -1,6 +1,6 @@
 """Rules that undo one change: each emits events that reverse the change where no later change has overwritten it.
 
-The rules work on a copy of the state. Every event is applied to the copy as it is emitted, so that the next older
+The rules operate on a copy of the state. Every event is applied to the copy as it is emitted, so that the next older
 change is undone in the resulting list.
 """
 
@@ -57,7 +57,7 @@ class UndoRun:
         events: Events of the undo so far.
         lines: The description shown to the user: a line for each reversed or skipped change.
         skipped: Changes that can't be undone, each with its task id (or ""), version and reason.
-        complete: Whether all of the current call has been undone. A call that is undone in part stays undoable.
+        complete: Whether the current call has been undone completely. A call that is undone in part stays undoable.
         resumed: Tasks that are in progress or completed again, each as it was before the undone change. Later changes
             in the list may not allow that status.
     """
@@ -340,7 +340,7 @@ def rebuild_note(task: str, note: Note) -> NoteAdded:
 
 
 def _undo_claim(run: UndoRun, change: Change) -> None:
-    """Release the claim, unless it has ended or was made again since."""
+    """Release the claim, unless it has ended or been made again since."""
     event, before, now = change.event, change.before, run.find_task(change)
     assert isinstance(event, Claimed)
     if before is None or now is None:

@@ -57,7 +57,7 @@ def build_aim(params: p.ListUndo) -> Aim:
 
 
 class Touch(msgspec.Struct, frozen=True, gc=False):
-    """An event that changed a task or made another task refer to it.
+    """An event that changed a task or added a reference to it from another task.
 
     `first` is the version of the first event of its call.
     """
@@ -198,7 +198,7 @@ class Lookback:
         return next((version for version, first in reversed(self._clears) if first not in self.undone), 0)
 
     def last_touched(self, task: str) -> int:
-        """Return the version at which another actor's call that is in force last touched a task; 0 if none did."""
+        """Return the version at which another actor's call, if still in force, last touched a task; 0 if none did."""
         touch = self._newest_touch(self._touches, task)
         return 0 if touch is None else touch.version
 

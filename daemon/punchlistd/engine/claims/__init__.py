@@ -1,8 +1,8 @@
-"""Claims: which agent has which task and for how long, and which claims wait for a task.
+"""Claims: which agent holds which task and for how long, and which claims wait for a task.
 
-`admit` checks a call against the claims of others before it is decided, and `observe` follows its events afterwards.
-`agents` records who enters and leaves. `on_connection_closed` and `wake` follow closed connections and commits. Calls
-that end or repeat a claim go through `submit`, like all other calls.
+`admit` checks a call against other agents' claims before it is decided, and `observe` processes its events afterwards.
+`agents` records which agents enter and leave. `on_connection_closed` handles closed connections, and `wake` handles
+commits. Calls that end or repeat a claim go through `submit`, like all other calls.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -138,7 +138,7 @@ class Claims:
             self.leases.set_graces(state)
 
     def observe_repeat(self, write: Write, state: State, reply: bytes) -> None:
-        """Attach the tasks that a repeated claim already has to its new connection."""
+        """Attach the tasks that a repeated claim already holds to its new connection."""
         self.leases.rejoin(state, reply, write.caller.holder)
 
     # after the commit

@@ -1,8 +1,8 @@
-"""Agents: connected sessions and people, and those that left recently.
+"""Agents: connected sessions and people, and those that have left recently.
 
-A connection enters each agent that it works for. An agent is present while such a connection is open, and leaves with
-the last one or by `agent.leave`. Actors that only make calls are listed by name. Nothing is stored: after a restart all
-agents enter again.
+A connection enters each agent that it works for. An agent is present while such a connection is open. It leaves when
+the last one closes or with `agent.leave`. Actors that only make calls are listed by their names. Nothing is stored:
+after a restart all agents enter again.
 """
 
 import time
@@ -169,7 +169,7 @@ class Agents:
         for peer in peers:
             key = (peer.user or "", peer.client)
             connected.add(key)
-            # A process that has entered an agent also has connections that only call or watch.
+            # A process that has entered an agent may also have connections that only make calls or watch.
             if peer.client and peer.pid not in entered and key not in agents and user in (None, key[0]):
                 others.setdefault(key, []).append(peer)
         agents |= {key: self._describe_client(key, group) for key, group in others.items()}

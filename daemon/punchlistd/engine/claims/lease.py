@@ -20,9 +20,9 @@ class Lease:
         is_remote: Whether a daemon on another machine keeps the claim.
         session: Whether it belongs to an agent's session.
         left_at: When that session left, in milliseconds since 1970; None while it is present.
-        leave_s: How long the claim lasts after that, in seconds.
+        leave_s: How long the claim lasts after the session has left, in seconds.
         deadline: Monotonic time at which the lease expires, in seconds. Calls of the holder may extend it.
-        reason: The reason recorded when it expires.
+        reason: The reason recorded when the lease expires.
         is_ending: Whether its end has already been requested.
     """
 
@@ -67,7 +67,7 @@ class Lease:
         self.deadline = time.monotonic() + self.lease_s
 
     def departure(self) -> dict[str, int]:
-        """Return when the owner's session left or its machine fell silent; empty while both are present."""
+        """Return the times when the owner's session left and its machine fell silent; empty while both are present."""
         times = {"left_at": self.left_at, "silent_at": self.silent_at()}
         return {name: at for name, at in times.items() if at is not None}
 

@@ -67,11 +67,11 @@ class Leases:
 
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
         self.member: Callable[[str, str], Holder | None] = lambda _keeper, _conversation: None
-        """Returns the daemon on another machine that keeps a list's claims; None if this daemon does."""
+        """Returns the daemon on another machine that keeps a list's claims; None if this daemon keeps them."""
         self.present: Callable[[str, str], bool] = lambda _user, _owner: False
         """Returns whether the owner of a claim in this user's lists is a present agent."""
         self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
-        """Pushes tasks whose display has changed without a new event."""
+        """Pushes tasks whose displayed state has changed without a new event."""
         self._grace_s = grace_s
         self._submit = submit
         self._began = now_ms(), time.monotonic()
@@ -219,7 +219,7 @@ class Leases:
                 self._hold(lease, holder)
 
     def clear(self, conversation: str) -> None:
-        """Drop the leases of a list that was cleared, or a conversation that was deleted."""
+        """Drop the leases of a cleared list or a deleted conversation."""
         for task in list(self.of(conversation)):
             self._drop(conversation, task)
 

@@ -29,14 +29,14 @@ _EDIT = METHODS["task.edit"]
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """When a task's session left, and when the task becomes free, in milliseconds since 1970."""
+    """The times when a task's session left and when the task becomes free, in milliseconds since 1970."""
 
     left_at: int
     free_at: int
 
 
 class _Reserved(msgspec.Struct, frozen=True):
-    """A list's tasks that are reserved for sessions, by session."""
+    """A list's tasks that are reserved for sessions, grouped by session."""
 
     user: str
     grace_ms: int
@@ -60,7 +60,7 @@ class Reservations:
         self._submit = submit
         self._began = now_ms()
         self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
-        """Pushes tasks whose display has changed without a new event."""
+        """Pushes tasks whose displayed state has changed without a new event."""
         self.lists: dict[str, _Reserved] = {}
         """Tasks reserved for sessions, by list."""
         self.loaded: Callable[[], Iterable[State]] = tuple

@@ -1,8 +1,8 @@
 """The queue of claims that wait for a task, first come, first served.
 
 A claim that finds no task is parked. When a commit makes tasks ready, the same number of waiting claims go through the
-writer again, in order of arrival. New claims don't overtake them. A claim that has timed out, was cancelled by its
-caller or ended by a shutdown is never executed afterwards.
+writer again, in order of arrival. New claims don't overtake them. A claim that timed out, was cancelled by its caller
+or was ended by a shutdown is never executed afterwards.
 """
 
 import asyncio
@@ -125,7 +125,7 @@ class WaitingClaims:
     # giving up
 
     def give_up(self, write: Write, answer: Rejection) -> None:
-        """Cancel a claim for its caller. If it is already decided, the writer releases its tasks."""
+        """Cancel a claim on behalf of its caller. If it is already decided, the writer releases its tasks."""
         write.cancellation = answer
         entry = self._by_write.get(write)
         if entry is not None and write.stage is Stage.WAITING:
@@ -142,7 +142,7 @@ class WaitingClaims:
         write.to(Stage.QUEUED)
         write.command = msgspec.structs.replace(write.command, at=now_ms())
         self._submit(write)
-        if write.stage is Stage.ANSWERED:  # rejected, because the daemon is stopping
+        if write.stage is Stage.ANSWERED:  # it was rejected, because the daemon is stopping
             self.forget(write)
 
     def _answer(self, waiter: WaitingClaim, answer: Rejection) -> None:

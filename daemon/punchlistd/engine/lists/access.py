@@ -10,7 +10,7 @@ Four kinds of names resolve to a conversation:
 - An attached session. Each user has a separate namespace of sessions. The same session can be attached to one list of
   each user, and never blocks the name of another user's list.
 - Any spelling of a GUID. If several lists exist whose ids are spellings of the same GUID, each spelling names its own
-  list. A new list gets the spelling of `punchlist_schemas.guid`.
+  list. A new list gets the spelling defined in `punchlist_schemas.guid`.
 - On a bound connection `my:NAME`, and `default` for `my:default`: the user's own list of that name. Its id is
   `of:USER:NAME`, which unbound connections use. No other user can open, attach or find it.
 """
@@ -54,7 +54,7 @@ def own_id(user: str, name: str) -> str:
 
 
 def _is_reserved(user: str | None, id: str) -> bool:
-    """Return True if an id is reserved for another user's own list, even if no such list exists."""
+    """Return True if an id is reserved for another user's own list, even if that doesn't exist."""
     return user is not None and id.startswith(_OF) and not id.startswith(own_id(user, ""))
 
 
@@ -66,7 +66,7 @@ def check_access(user: str | None, name: str, state: State) -> Rejection | None:
 
 
 def may_meet(user: str | None, other: str | None, state: State) -> bool:
-    """Return True if a caller of `user` with access to this list may see that a connection of `other` follows it.
+    """Return True if a caller bound to `user` with access to this list may see that a connection of `other` follows it.
 
     A list that doesn't exist yet has no owner, so a bound caller sees only connections of its own user there.
     """
@@ -91,7 +91,7 @@ def foreign_owner(user: str | None, params: Mutation) -> Rejection | None:
 
 
 class Access:
-    """Resolves the names that callers use to conversations.
+    """Resolves the names that callers use for conversations.
 
     In all methods, `user` is the user that the connection is bound to, or None if it is unbound.
     """

@@ -1,7 +1,7 @@
 """Past states of a conversation, read and replayed in slices so that other calls run in between.
 
-All work on histories shares one lock, so an iteration of the event loop runs at most one slice. Reading a page takes
-the lock too, because commits wait for the same database thread.
+All work on histories shares one lock, so an iteration of the event loop runs at most one slice. Reading a page also
+takes the lock, because commits wait for the same database thread.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ SLICE_BYTES = 32 << 10
 
 PAGE_EVENTS = 512
 PAGE_BYTES = 128 << 10
-"""Limits for one read of the log. A larger group of events is read whole."""
+"""Limits for one read of the log. A larger group of events is still read as a whole."""
 
 EXTRA_CALLS = 4_096
 """Number of calls that an undo reads in addition to the requested ones, because calls without effect are skipped."""
@@ -126,7 +126,7 @@ class History:
 
         Args:
             upto: The position of one of the conversation's events.
-            whole: Whether that event must be in the log already.
+            whole: Whether that event must already be in the log.
 
         Raises:
             Damaged: An event can't be read.
@@ -254,7 +254,7 @@ class History:
             if isinstance(decision, Decision):
                 return decision
             if isinstance(decision, Rejection):
-                # Undo is deterministic and was accepted on this history, so the history must have changed.
+                # Undo is deterministic, and this one was accepted on this history. So the history must have changed.
                 raise Damaged(name, group[0].seq, "what it undid is no longer known")
             depth = deepen(params, depth)
 

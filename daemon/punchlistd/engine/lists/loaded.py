@@ -102,9 +102,9 @@ class LoadedConversation:
             and reads wait.
         is_dropped: Whether it has been unloaded, which makes this object outdated.
         is_unused_name: Whether the conversation doesn't exist and no session has its id.
-        damage: If set, it is read-only, and changes get this rejection.
+        damage: If set, the conversation is read-only, and changes get this rejection.
         cut: If set, the state ends before this damage.
-        keys: Hashes of the idempotency keys used in it; None until they are loaded.
+        keys: Hashes of the idempotency keys used in the conversation; None until they are loaded.
         replies: Fingerprints of recent keyed calls and the replies to them, by key.
         saved_version: Version of the stored snapshot.
         summarized_version: Version of the stored summary.

@@ -277,7 +277,7 @@ class Queries:
         return b'{"events":[%b],"epoch":%b}' % (b",".join(event.wire for event in group), _encode(self.epoch))
 
     async def _messages(self, state: State, page: list[str]) -> list[Message]:
-        """Read the first of these messages: at least one, and up to about `READ_BYTES`."""
+        """Read the first of these messages: at least one, but not much more than `READ_BYTES`."""
         cache: dict[int, tuple[Message, int]] = {}
         messages: list[Message] = []
         size = 0
@@ -345,7 +345,7 @@ class Queries:
         return self._events_result(events, seq)
 
     async def _events(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[bytes], int]:
-        """Return events after a position that the caller may see, and the position to continue from."""
+        """Return the events after a position that the caller may see, and the position from which to continue."""
         head = self._subscriptions.head
         stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
         seq = stored[-1].seq if stored else max(after, head)

@@ -171,9 +171,9 @@ class Search:
         return selected, total
 
     async def forget(self, name: str) -> None:
-        """Remove an erased list's text from the file. The writer waits for this."""
+        """Remove an erased list's text from the file. The writer waits until this returns."""
         async with self._file:
-            if self._index is None:  # not opened yet; the next search rebuilds it
+            if self._index is None:  # the index is not open yet; the next search rebuilds it
                 await anyio.to_thread.run_sync(discard, self._path)
                 return
             with suppress(Again):  # an index that is rebuilt later doesn't contain the list
@@ -187,7 +187,7 @@ class Search:
                 self._index = None
 
     async def _in_thread(self, act: Callable[[SearchIndex], T], index: SearchIndex | None = None) -> T:
-        """Run `act` on the index in a thread. If `index` is given, it must still be the current one.
+        """Run `act` on the index in a thread. If `index` is given, it must still be the current index.
 
         Raises:
             Again: The index was replaced or can't be used. The next use rebuilds it, in memory if there is no space.

@@ -86,7 +86,7 @@ def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConv
         if params.sort is not None:
             tasks.sort(key=_SORTS[params.sort])
         total, page = len(tasks), tasks[params.offset : end]
-    else:  # the cost depends on the page, not on the length of the list
+    else:  # so that the cost depends on the page, not on the length of the list
         total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
     page = page if loaded is None else loaded.add_claim_details(page)
     damaged = b"" if loaded is None else loaded.damaged_member + loaded.shared_member + loaded.name_member
@@ -135,7 +135,7 @@ _SORTS: dict[p.Sort, Callable[[Task], Any]] = {
     "updated": lambda task: -task.updated_at,
     "title": lambda task: task.title.casefold(),
 }
-"""Sort keys. Tasks with equal keys keep the list's own order."""
+"""Sort keys. Tasks with equal keys keep the order of the list."""
 
 
 def _words(task: Task) -> str:

@@ -59,7 +59,7 @@ class Deferrals:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self.check)
 
     def check(self) -> None:
-        """Submit calls for the lists that are due, and restart the timer."""
+        """Submit calls to wake tasks in the lists that are due, and restart the timer."""
         now = self._clock()
         for name, at in list(self.due.items()):
             if at <= now:

@@ -53,7 +53,7 @@ class Sink(Protocol):
 
     @property
     def actor(self) -> str | None:
-        """The name that others see; None if it is hidden from them."""
+        """The name that other connections see; None if it is hidden from them."""
         ...
 
     @property
@@ -178,7 +178,7 @@ class _Group:
 
 
 class _Commit(NamedTuple):
-    """The events of a recent commit, kept in memory for subscribers with a small lag."""
+    """The events of a recent commit, kept in memory for subscribers that lag only a little."""
 
     first: int
     last: int
@@ -262,13 +262,13 @@ class Subscriptions:
         self._show(conversation, conversation, lambda subscription: subscription.view == "presence")
 
     def show_again(self, conversation: str) -> None:
-        """Push a list whose display has changed without a new event."""
+        """Push a list whose displayed state has changed without a new event."""
         self._show(conversation, conversation, _shows_lists)
         if None in self._groups:
             self._spawn(self._show_in_boards(conversation))
 
     def show_tasks(self, conversation: str, tasks: Iterable[str]) -> None:
-        """Push tasks whose display has changed without a new event."""
+        """Push tasks whose displayed state has changed without a new event."""
         if (loaded := self._conversations.loaded.get(conversation)) is not None:
             loaded.forget_listing()
         group = self._groups.get(conversation)
@@ -442,7 +442,7 @@ class Subscriptions:
         return self._push(subscription, wires, self.head)
 
     def _fetch(self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]) -> None:
-        """Run `fetch` in the background, then let the subscription catch up."""
+        """Run `fetch` in the background, and then let the subscription catch up."""
         subscription.to(Phase.FETCHING)
         self._spawn(self._run_fetch(subscription, fetch))
 

@@ -52,7 +52,7 @@ class Rows:
         self._resumes = after is not None
 
     def show(self, tasks: Iterable[str]) -> None:
-        """Add tasks to the next push because their display has changed without a new event."""
+        """Add tasks to the next push, because their displayed state has changed without a new event."""
         self._rest.update(dict.fromkeys(tasks))
 
     def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply, bool]:

@@ -4,9 +4,9 @@ Tokens are kept in the daemon, so they work from any process of the same user, a
 is valid for one call on one target: the named tasks at their versions, or the whole list at its version. Their lifetime
 is measured on the monotonic clock.
 
-A call with `ask` comes from a model, and its token is for a later turn. The daemon can't detect the end of a turn, so
-the process that got the token must wait for a moment. It need not wait if its program sets `answered` after the person
-has answered.
+A call with `ask` comes from a model, and its token can be used only in a later turn. The daemon can't detect the end of
+a turn, so the process that got the token must wait for a moment. It need not wait if its program sets `answered` after
+the person has answered.
 """
 
 import secrets
@@ -126,7 +126,7 @@ class _Question(msgspec.Struct, frozen=True):
         target: The versions of the tasks or the list that the call would change.
         valid_from: Monotonic time from which the process that got the token may use it, in seconds.
         expires_at: Monotonic time at which the token expires, in seconds.
-        space: The space, if the call deletes the list on other machines too.
+        space: The space, if the call also deletes the list on other machines.
     """
 
     user: str | None

@@ -67,7 +67,7 @@ class Replays:
 
             async with self._history.room(name):
                 if isinstance(item.params, ListUndo):
-                    # Undo is deterministic: on the history before the call, it makes the same decision again.
+                    # Undo is deterministic: on the history before the call, it produces the same decision again.
                     undo = await self._history.rebuild_undo(name, item.params, item.command.at, group)
                 else:
                     await self._history.follow(name, take, 0, group[-1].seq)

@@ -81,7 +81,7 @@ class Inbox:
         self.work.give()
 
     def take_more(self, items: list[Item], room: int) -> None:
-        """Move calls from the queue to `items`, up to the next exclusive one or until `items` has `room` of them."""
+        """Move calls from the queue to `items`, up to the next exclusive one or until `items` contains `room` calls."""
         queue = self.queue
         kinds: list[object] = [type(item.params) for item in queue]
         if len(queue) < room and _MAY_BE_EXCLUSIVE.isdisjoint(kinds):  # fast path, almost always taken
@@ -126,7 +126,7 @@ class Inbox:
         return await done
 
     async def wait_until_settled(self) -> None:
-        """Wait until all decided calls are published or rejected. The writer stops deciding until then."""
+        """Wait until all decided calls are published or rejected. The writer decides no calls until then."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.settle_waiters.append(done)
         self.work.give()

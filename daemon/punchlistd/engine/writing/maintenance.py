@@ -1,7 +1,7 @@
 """Background work on the log: indexing, saving summaries and snapshots, and unloading idle conversations.
 
-All its results can be rebuilt from the log. It runs between commits, on the same database connection, when the log has
-grown enough or has been quiet for a moment.
+All results can be rebuilt from the log. The work is done between commits, on the same database connection, when the log
+has grown enough or has been idle for a moment.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ def count_tasks(loaded: LoadedConversation) -> tuple[int, int]:
 
 
 class Maintenance:
-    """Indexes the log and saves snapshots when due; the writer calls it between commits.
+    """Indexes the log and saves snapshots when due. The writer calls it between commits.
 
     Args:
         totals: Started once everything is indexed.
@@ -143,7 +143,7 @@ class Maintenance:
         self._wake()
 
     async def recover(self) -> None:
-        """Load conversations that a killed daemon left unindexed, and survey the rest.
+        """Load the conversations that a killed daemon left unindexed, and survey the rest.
 
         From then on, `run` maintains the index and starts the totals.
         """
@@ -163,7 +163,7 @@ class Maintenance:
         self._surveyed = True
         self._has_unerased = bool(survey.unerased)
         for name in survey.timed:
-            await self._conversations.load(name)  # starts its timers
+            await self._conversations.load(name)  # loading starts its timers
 
     async def erase(self, name: str) -> None:
         """Erase a deleted conversation from the disk. If the disk is full, later runs try again."""
@@ -174,7 +174,7 @@ class Maintenance:
             self._metrics.error(f"storage_full: {name} is deleted but not yet erased")
             self._has_unerased = True
             self.plan()
-        except Damaged as damaged:  # the next start tries again
+        except Damaged as damaged:  # the daemon tries again when it is next started
             self._metrics.error(f"{name} is deleted but not yet erased: {damaged}")
 
     async def refresh(self) -> None:

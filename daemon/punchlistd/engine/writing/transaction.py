@@ -99,7 +99,7 @@ class Transaction:
         parts: Total number of parts of its multi-part calls.
         owed: Bytes of replies to reads that wait for the commit, by connection.
         owed_bytes: Their sum.
-        place: Place in the shared log after the post whose last group is being appended, otherwise None.
+        place: Place in the shared log after a post while that post's last group is being appended, otherwise None.
     """
 
     def __init__(self, head: int) -> None:
@@ -134,7 +134,7 @@ class Transaction:
             decision: For an undo, the decision with the calls that the group undoes.
 
         Returns:
-            All events of the group, follow-ups included.
+            All events of the group, including follow-ups.
         """
         if not events:
             return events
@@ -149,7 +149,7 @@ class Transaction:
             self.head = loaded.seq = self.head + 1
             evolve(state, event, self.head, state.version + 1, at)
         applied = [*events]
-        # Follow-ups depend on the new state: these events may have made the list serial, for example.
+        # Follow-ups depend on the new state. For example, these events may have made the list serial.
         for event in () if params is None else follow_up(state, params, events, loaded.present):
             yield
             self.head = loaded.seq = self.head + 1
@@ -157,7 +157,7 @@ class Transaction:
             applied.append(event)
         if (remaining := len(applied)) > 1:
             self.parts += remaining
-        owner = state.user or owner  # opening sets the owner, deletion clears it
+        owner = state.user or owner  # opening a list sets its owner, and deletion clears it
         call, first = 0, state.version - remaining + 1
         for event in applied:
             if call:
@@ -187,7 +187,7 @@ class Transaction:
 
 
 class Transactor:
-    """Adds calls to a transaction, one after the other."""
+    """Adds calls to a transaction, one after another."""
 
     def __init__(  # noqa: PLR0913 - one collaborator for each aspect of a decision
         self,

@@ -44,7 +44,7 @@ class Undos:
     async def decide(self, item: Write, params: ListUndo, loaded: LoadedConversation) -> bool:
         """Return True if the computed undo is valid, False if the list has changed since.
 
-        All decided calls must be in the log, and no other call may be decided during this one.
+        All decided calls must be in the log, and no other call may be decided while this one runs.
 
         Raises:
             Damaged: An event can't be read.
@@ -58,7 +58,7 @@ class Undos:
     async def _compute(
         self, item: Write, params: ListUndo, loaded: LoadedConversation, *, whole: bool = True
     ) -> Lookback:
-        """Set the call's lookback and decision. An earlier lookback is extended by the newer events."""
+        """Set the call's lookback and decision. An earlier lookback is extended with newer events."""
         history, lookback, decision = self._history, item.lookback, None
         name = loaded.state.conversation
         while decision is None:

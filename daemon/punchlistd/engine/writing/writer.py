@@ -84,7 +84,7 @@ class Writer:
         self._spawn = spawn
         self._forming = Transaction(log.head)
         self._formed = Signal()  # the forming transaction is ready for its commit
-        self._progress = Signal()  # the forming transaction was taken, or everything decided is published
+        self._progress = Signal()  # the forming transaction has been taken, or everything decided is published
         self._deciding: list[Item] = []
         self._committing = False
         self._last_size = 0  # length of the queue when the previous batch was taken
