@@ -1,1 +1,1 @@
-"""From a typed call to its response: stamping, the single writer, and the cursors of subscribers."""
+"""The path from a typed call to its response: stamping, the single writer, and the subscribers' cursors."""

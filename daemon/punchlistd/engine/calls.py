@@ -215,7 +215,7 @@ StateQuery = Callable[[Any, LoadedConversation, int], Outcome]
 
 @final
 class Read(msgspec.Struct, eq=False):
-    """A read of one conversation's state, kept in order with the writes, including posted ones.
+    """A read of one conversation's state, which is ordered with the writes, including posted ones.
 
     It sees the earlier writes of its connection and no later ones.
 

@@ -43,7 +43,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
     Attributes:
         dropped: Ids of the tasks to delete.
-        kept: Ids of unlisted tasks that stay, before the listed ones.
+        kept: Ids of unlisted tasks that stay in the list, placed before the listed ones.
         items: The listed tasks.
     """
 

@@ -89,7 +89,7 @@ def check_start(state: State, task: Task | None) -> Rejection | None:
 
 
 def retry_failed(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
-    """Make tasks that failed while in progress pending again, until their attempts are used up. Keep the reason."""
+    """Return tasks that failed while in progress to pending, until their attempts are used up. Keep the reason."""
     for event in events:
         if not isinstance(event, StatusChanged) or event.to != "failed" or event.from_ != "in_progress":
             continue

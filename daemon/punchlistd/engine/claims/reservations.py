@@ -1,7 +1,7 @@
 """Reservations of sessions: they end when the session has left and its grace period is over.
 
-Claims have leases for this, but reserved tasks don't. So this module keeps the sessions with reserved tasks of each
-list, and a timer for each one that has left. Reservations for people, and for names that never entered, don't end.
+Claims have leases for this, but reserved tasks don't. So this module records each list's sessions with reserved tasks,
+and runs a timer for each session that has left. Reservations for people, and for names that never entered, don't end.
 """
 
 import asyncio

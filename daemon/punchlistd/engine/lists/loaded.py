@@ -1,4 +1,4 @@
-"""A conversation in memory: its state, and caches that make replies cheap."""
+"""A conversation in memory: its state, and caches that make replies cheap to build."""
 
 import time
 from collections.abc import Callable, Set

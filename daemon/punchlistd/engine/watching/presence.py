@@ -16,7 +16,7 @@ from punchlistd.domain.state import State
 from punchlistd.engine.lists.access import may_meet
 
 GATHER_S = 0.05
-"""Debounce of presence pushes, in seconds. After a restart, all clients reconnect together."""
+"""Debounce delay for presence pushes, in seconds. After a restart, all clients reconnect together."""
 
 
 class Peer(Protocol):

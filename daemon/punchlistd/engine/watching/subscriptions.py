@@ -113,7 +113,7 @@ class Subscription:
     Attributes:
         conversation: The conversation it follows; None for all.
         position: Log position up to which everything has been pushed. Not maintained while the subscription is live.
-        individual: Whether it catches up by itself after each commit, because its pushes differ from those of other
+        individual: Whether it catches up separately after each commit, because its pushes differ from those of other
             subscriptions.
         shown: Its view; None for events.
         stale: Conversations whose newest state the view has not pushed yet.

@@ -1,7 +1,7 @@
 """Rate limit for changes, for lists with the setting `rate_limit`.
 
 Each actor of such a list has a token bucket that refills at a constant rate, measured on the monotonic clock. A restart
-fills all buckets. Actors are identified by the names in their calls, so the limit stops a runaway loop but is not a
+refills all buckets. Actors are identified by the names in their calls, so the limit stops a runaway loop but is not a
 security boundary.
 """
 

@@ -1,4 +1,4 @@
-"""Computes undos outside the writer. The result is valid if the list has not changed by the undo's turn."""
+"""Computes undos outside the writer. The result is valid only if the list has not changed before the undo's turn."""
 
 import msgspec
 
