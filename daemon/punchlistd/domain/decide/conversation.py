@@ -22,7 +22,7 @@ def open_(state: State, params: p.ConversationOpen, command: Command) -> Decisio
 
 
 def configure(state: State, params: p.ConversationConfigure, _command: Command) -> Decision | Rejection:
-    """Change the title, settings and metadata. Reject a serial list while several tasks are in progress."""
+    """Change the title, settings and metadata. Reject making the list serial while several tasks are in progress."""
     settings = apply_patch(state.settings, params.settings)
     metadata = _merge(state.metadata, params.metadata or {})
     if settings.execution == "serial" != state.settings.execution and len(state.running) > 1:
