@@ -1,1 +1,4 @@
-"""The pure middle: what may be asked, what then happened, and what is true now. No clock, no ids, no I/O."""
+"""The pure core: which calls are allowed, which events they produce, and the resulting state.
+
+It uses no clock, creates no ids and does no I/O.
+"""

@@ -11,7 +11,10 @@ from punchlist_schemas.params import Mutation
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
-    """A stored event: `seq` is its log position, `version` the conversation's, `at` its time in milliseconds."""
+    """A stored event.
+
+    `seq` is its log position, `version` the conversation's version after it, and `at` its time in milliseconds.
+    """
 
     seq: int
     version: int
@@ -25,8 +28,9 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The events of a command, in order, as one group.
 
     Attributes:
-        undoes: The calls that an undo reverses completely; undos that it reverses are negative. Stored with the group.
-        lines: What an undo reverses, for the user, newest first. A preview has lines, but no events.
+        undoes: The calls that an undo reverses completely, as negative numbers if they are undos themselves. Stored
+            with the group.
+        lines: Description of an undo's effects for the user, newest first. A preview has lines but no events.
         touches: All calls that an undo reverses at least in part. Published with the events.
         reverts_to: The version that the list returns to. Published with the events.
     """
@@ -44,10 +48,10 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         at: Time of the call, in milliseconds.
         user: The user that the connection is bound to.
-        message_id: A fresh id for a message without one.
+        message_id: A new id for a message that has none.
         decided: The decision on an undo, computed from the history beforehand.
         session: For a claim: whether its owner is an agent's session.
-        left: For a claim: the fence of a claim that it may replace, since the owner of that one has left.
+        left: For a claim: the fence of another claim that it may replace because that claim's owner has left.
         is_abandoned: For a claim: whether the session that its task is reserved for has left.
     """
 
@@ -65,11 +69,14 @@ class Command(msgspec.Struct, frozen=True, gc=False):
 NOTHING = Decision()
 
 Parts = Iterable[Decision | Rejection]
-"""The decisions on the parts of a call, made lazily while the state is unchanged. A rejection rejects the call."""
+"""The decisions on the parts of a call, made lazily while the state is unchanged.
+
+One rejection rejects the whole call.
+"""
 
 
 class Wake(Mutation, frozen=True, kw_only=True):
-    """Internal call: makes deferred tasks ready whose time has come at the command's `at`."""
+    """Internal call: makes those deferred tasks ready whose time has come by the command's `at`."""
 
 
 class EndReservations(Mutation, frozen=True, kw_only=True):
@@ -79,10 +86,10 @@ class EndReservations(Mutation, frozen=True, kw_only=True):
 
 
 class EndClaims(Mutation, frozen=True, kw_only=True):
-    """Internal call: ends claims, each given by task and fence.
+    """Internal call: ends claims, each identified by task and fence.
 
-    `reason` is expired, disconnected, restarted or left; or released, if the caller of a claim had gone before its
-    response.
+    `reason` is expired, disconnected, restarted or left. If a claim's caller was gone before the response, it is
+    released.
     """
 
     claims: tuple[tuple[str, int], ...]

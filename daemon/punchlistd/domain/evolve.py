@@ -1,8 +1,8 @@
-"""Applies events to a state. It never rejects an event and never raises; parts that don't apply are ignored.
+"""Applies events to a state. It never rejects an event and never raises. Parts that don't apply are ignored.
 
 An event sets `version` and `updated_at` of the conversation and of the task in its `task` member. Other tasks that
-change with it (`blocks`, `open_blockers`, a deleted task's edges and children) keep theirs. `blocked_by`, `blocks` and
-`open_blockers` are sorted by id.
+change as a result (`blocks`, `open_blockers`, a deleted task's edges and children) keep theirs. `blocked_by`, `blocks`
+and `open_blockers` are sorted by id.
 """
 
 from bisect import bisect_left
@@ -108,7 +108,7 @@ def _on_message_retracted(state: State, event: MessageRetracted, *_: int) -> Non
 # tasks
 
 _MAX_DIGITS = 15
-"""Maximum digits of a number that every JSON reader decodes exactly."""
+"""Maximum number of digits that every JSON reader decodes exactly."""
 
 
 def _on_task_added(state: State, event: TaskAdded, _seq: int, version: int, at: int) -> None:
@@ -134,7 +134,7 @@ def _on_task_added(state: State, event: TaskAdded, _seq: int, version: int, at: 
         status_changed_at=added.status_changed_at or at,
         version=version,
     )
-    # Set rare members separately: Python 3.11 builds a dict for a call with 16 arguments.
+    # Set rare members separately, because Python 3.11 builds a dict for a call with 16 arguments.
     if any(rare := rare_of(added)):
         task = replace(task, **_normalize(dict(zip(RARE, rare, strict=True)), at))
     if added.parent is not None and added.parent in tasks:
@@ -147,7 +147,7 @@ def _on_task_added(state: State, event: TaskAdded, _seq: int, version: int, at: 
 
 
 def _normalize(changes: dict[str, Any], at: int) -> dict[str, Any]:
-    """Remove repeated labels, and deferrals until a time in the past."""
+    """Remove repeated labels, and deferrals to a time in the past."""
     if changes.get("labels"):
         changes["labels"] = tuple(dict.fromkeys(changes["labels"]))
     not_before = changes.get("not_before")
@@ -171,7 +171,7 @@ def _on_task_edited(state: State, event: TaskEdited, _seq: int, version: int, at
     if old is None:
         return
     changes = {name: value for name in EDITABLE if (value := getattr(event, name)) is not UNSET}
-    # Events of older versions contain no days. A new moment replaces the old day as well.
+    # Events from older versions contain no days. A new moment also replaces the old day.
     for moment, day in DAYS:
         if moment in changes:
             changes.setdefault(day, None)

@@ -19,14 +19,14 @@ MAX_REASONS = 100
 """Maximum number of reasons in an explanation."""
 
 _MAX_COUNTED = 1_000
-"""Maximum number of reasons that are counted."""
+"""Maximum number of reasons counted."""
 
 _MAX_TEXT = 500
-"""Maximum length of a quoted reason for failure, in characters."""
+"""Maximum length of a quoted failure reason, in characters."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """The result of `task.explain`, without the ends of leases."""
+    """The result of `task.explain`, without the expiry times of leases."""
 
     ready: bool
     startable: bool
@@ -38,7 +38,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain(state: State, task: Task | None, owner: str = "") -> Explanation:
-    """Explain a task, or the list if it is None, for an owner ("" for any)."""
+    """Explain a task, or the list if the task is None, for an owner ("" for any owner)."""
     names = names_of(owner)
     all_reasons = _explain_list(state, names) if task is None else _explain_task(state, task, names)
     reasons = [reason for _, reason in zip(range(_MAX_COUNTED), all_reasons, strict=False)]
@@ -64,7 +64,7 @@ def _name_task(task: Task) -> TaskName:
 
 
 def _explain_task(state: State, task: Task, names: Sequence[str]) -> Iterator[Reason]:
-    """Yield the reasons of a task, each followed by its own causes. The causes of a blocker are given once."""
+    """Yield the reasons for a task, each followed by its own causes. The causes of a blocker are given only once."""
     if task.status == "pending":
         yield from _explain_queue(state, task.id)
     seen = {task.id}
@@ -81,7 +81,7 @@ def _explain_task(state: State, task: Task, names: Sequence[str]) -> Iterator[Re
 
 
 def _explain_list(state: State, names: Sequence[str]) -> Iterator[Reason]:
-    """Yield what blocks the whole list: the queue, paused and reserved tasks, rejected headings, failures."""
+    """Yield what blocks the whole list: the queue, paused and reserved tasks, rejected headings, and failures."""
     yield from _explain_queue(state, None)
     open_ = [task for task in state.ordered() if task.status not in FINISHED]
     held = [task for task in state.urgent_first(open_) if task.status == "paused"]
@@ -131,7 +131,7 @@ def _find_reasons(state: State, task: Task) -> list[Reason]:
 
 
 def _find_finisher(state: State, task: Task) -> Task:
-    """Return the task to reopen so that a finished one continues: a child that finished it, or the task itself."""
+    """Return the task to reopen so that a finished task continues: the child that finished it, or the task itself."""
     children = [state.tasks[name] for name in state.children(task.id)] if finishes_with_children(state, task) else []
     ends = [child for child in children if child.status == task.status]
     return max(ends, key=lambda child: (child.status_changed_at, state.key(child.id)), default=task)

@@ -1,4 +1,4 @@
-"""The domain's rejections, each with a message that names the next step, and with data."""
+"""The domain's rejections, each with data and a message that names the next step."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,11 +6,11 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import FINISHED, Status, Task
 
 _MAX_SHOWN = 12
-"""Maximum number of ids in a message. The data has more."""
+"""Maximum number of ids in a message. The data contains more."""
 
 
 def task_not_found(task: str, next_id: int = 0) -> Rejection:
-    """Reject an unknown task id. Ids below `next_id` belonged to deleted tasks."""
+    """Reject an unknown task id. An id below `next_id` belonged to a deleted task."""
     if task.isascii() and task.isdecimal() and 0 < int(task[:18]) < next_id and str(int(task)) == task:
         return Rejection("not_found", f"Task #{task} was deleted.", {"what": "task", "id": task, "deleted": True})
     message = f"There is no task {task!r}; list the tasks for their ids."
@@ -22,13 +22,16 @@ def message_not_found(message: str) -> Rejection:
 
 
 def conversation_not_found(conversation: str) -> Rejection:
-    """Reject a conversation that does not exist or belongs to another user. The message must not reveal which."""
+    """Reject a conversation that does not exist or belongs to another user.
+
+    The message must not reveal which is the case.
+    """
     message = f"Conversation {conversation} does not exist; list the conversations for their ids."
     return Rejection("not_found", message, {"what": "conversation", "id": conversation})
 
 
 def ambiguous_name(name: str, ids: Sequence[str]) -> Rejection:
-    """Reject a change that would create a list under the short name of several others."""
+    """Reject a change that would create a list under a short name that several others share."""
     shown = ", ".join(ids[:_MAX_SHOWN]) + (", …" if len(ids) > _MAX_SHOWN else "")
     message = f"{name} is the name of {len(ids)} lists: {shown}; use one of these names."
     return Rejection("not_found", message, {"what": "conversation", "id": name, "names": list(ids)})
@@ -44,7 +47,7 @@ def version_conflict(what: str, expected: int, actual: int) -> Rejection:
 
 
 def dependency_cycle(path: Sequence[str]) -> Rejection:
-    """Reject an edge or a parent that closes the cycle `path`, whose first id is also its last."""
+    """Reject an edge or a parent that closes the cycle `path`. The first id in `path` is also the last."""
     shown = " → ".join(f"#{task}" for task in path[:_MAX_SHOWN]) + (" → …" if len(path) > _MAX_SHOWN else "")
     message = f"This would create the cycle {shown}; drop one of these dependencies or parents."
     if path[0] == path[1]:
@@ -60,7 +63,7 @@ def lease_held(task: Task, owner: str) -> Rejection:
 
 
 def task_reserved(task: Task) -> Rejection:
-    """Reject a claim of a task that another owner may claim, pending or current in a serial list."""
+    """Reject a claim of a task that is reserved for another owner, either pending or current in a serial list."""
     message = (
         f"Task #{task.id} is reserved for {task.owner}; claim another one. "
         "Editing `owner` to null removes the reservation."
@@ -109,7 +112,7 @@ def task_is_heading(task: Task, to: Status) -> Rejection:
 
 
 def task_follows_children(task: Task, to: Status) -> Rejection:
-    """Reject reopening a task that finishes with its children."""
+    """Reject the reopening of a task that finishes with its children."""
     message = (
         f"Task #{task.id} is {task.status} because all tasks below it are finished. Reopen one of those, or add one."
     )

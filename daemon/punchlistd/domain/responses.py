@@ -1,4 +1,7 @@
-"""Builds responses to mutations from the state right after their events, also again later, from the log."""
+"""Builds responses to mutations from the state right after their events.
+
+A response can be rebuilt later from the log.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,7 +46,7 @@ _SHOWS_NEXT = FINISHED | {"paused"}
 
 
 class _Outcome(msgspec.Struct, frozen=True, gc=False):
-    """The outcome of a call: the state right after it, its events, and its log position."""
+    """The outcome of a call: the state right after the call, its events, and its log position."""
 
     state: State
     events: Sequence[KnownEvent]
@@ -66,7 +69,7 @@ def respond(  # noqa: PLR0913 - the parts of an outcome
         params: The call.
         state: The conversation right after the call's events.
         events: The call's events.
-        seq: Log position of the last event or, without events, of the log's head.
+        seq: Log position of the last event or, if there are no events, of the log's head.
         decision: The decision of an undo.
         actor: The recorded caller, for the response to a message.
     """
@@ -91,7 +94,7 @@ def _build_added(params: p.TaskAdd, outcome: _Outcome) -> TaskResult:
 def _build_added_many(params: p.TaskAddMany, outcome: _Outcome) -> TasksResult:
     added = [event.task.id for event in outcome.events if isinstance(event, TaskAdded)]
     names, kept = added, tuple[str, ...]()
-    # The list has an equal of each task by now: one that was kept, or the next one that was added.
+    # By now, the list contains an equal of each task: one that was kept, or the next one that was added.
     if params.keep_equal:
         rest, new = iter(added), set(added)
         equal = equal_tasks(outcome.state, params.tasks)
@@ -146,7 +149,7 @@ def _find_next(state: State, task: Task, actor: str) -> Task | None:
 
 
 def _find_unblocked(state: State, events: Sequence[KnownEvent]) -> tuple[str, ...]:
-    """Return the tasks that these events unblocked: dependents of completed tasks, and parents."""
+    """Return the tasks that these events have unblocked: dependents of completed tasks, and parents."""
     tasks = state.tasks
     names: dict[str, None] = {}
     for event in events:

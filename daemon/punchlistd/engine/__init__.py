@@ -1,1 +1,1 @@
-"""From a typed call to its answer: stamping, the single writer, and the cursors of those who watch."""
+"""The path from a typed call to its response: stamping, the single writer, and the subscribers' cursors."""

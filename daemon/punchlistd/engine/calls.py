@@ -1,4 +1,4 @@
-"""Calls on their way through the writer: caller, parameters, stage and outcome.
+"""Calls in the writer's pipeline: caller, parameters, stage and outcome.
 
 A write is in one stage at a time. `NEXT` is the table of transitions:
 
@@ -12,8 +12,8 @@ A write is in one stage at a time. `NEXT` is the table of transitions:
         └──────────────────────────────▶ ┘
 
 Decided and parked writes become visible with the commit of their transaction. Replaying, reading the past and posting
-start after it too, so that they see every call decided before. A change of a shared list is posted by its lane, and the
-post comes back as an `Arrival` that is already decided.
+also start after that commit, so that they see every call decided before. A change to a shared list is posted by its
+lane, and the post returns as an `Arrival` that is already decided.
 """
 
 import os
@@ -37,7 +37,7 @@ from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces
 from punchlistd.store.port import Side
 
 ANONYMOUS = "anonymous"
-"""The actor of a connection that has not introduced itself."""
+"""The actor of a connection that has not identified itself."""
 
 
 class Holder(Protocol):
@@ -45,7 +45,7 @@ class Holder(Protocol):
 
     @property
     def last_seen_at(self) -> float:
-        """Monotonic time of its last sign of life, in seconds."""
+        """Monotonic time of its last activity, in seconds."""
         ...
 
     @property
@@ -59,7 +59,7 @@ class Holder(Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes that its peer has not read yet."""
+        """Number of bytes that its peer has not read yet."""
         ...
 
 
@@ -76,7 +76,7 @@ class Caller(Protocol):
 
     @property
     def confirm(self) -> bool:
-        """Whether destructive calls are two-step."""
+        """Whether destructive calls need confirmation."""
         ...
 
     @property
@@ -91,16 +91,19 @@ class Caller(Protocol):
     def flush(self) -> None: ...
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Return a context for building a long answer: one at a time, and only after the peer has read the last."""
+        """Return a context manager for building a long response.
+
+        One is built at a time, and only after the peer has read the previous one.
+        """
         ...
 
     def admit(self, outcome: Outcome) -> Outcome:
-        """Return a read's outcome, or a rejection if it is too long for the memory that is left."""
+        """Return a read's outcome, or a rejection if there isn't enough memory left for it."""
         ...
 
 
 class DaemonCaller:
-    """The daemon as the caller of its own calls. It sees all lists and discards answers."""
+    """The daemon as the caller of its own calls. It sees all lists and discards responses."""
 
     actor = "punchlistd"
     user = None
@@ -126,15 +129,15 @@ class Stage(IntEnum):
     DECIDED = auto()
     """Decided; waiting for the commit."""
     PARKED = auto()
-    """A claim that found no task; waiting for the commit of the state it was decided on."""
+    """A claim that found no task and waits for the commit of the state on which it was decided."""
     WAITING = auto()
     """A claim waiting for a task or its timeout."""
     REPLAYING = auto()
-    """Its key is in the log; the first answer is being rebuilt."""
+    """A repeated call whose original response is being rebuilt from the log."""
     READING_PAST = auto()
-    """An undo being computed, again if its list has changed since."""
+    """An undo that is being computed, or recomputed because its list has changed since."""
     POSTING = auto()
-    """Its list is shared; the lane decides and posts it."""
+    """A write to a shared list, which the lane decides and posts."""
     ANSWERED = auto()
     """Answered."""
 
@@ -157,20 +160,20 @@ class Write(msgspec.Struct, eq=False):
     """A call that changes a list.
 
     Attributes:
-        caller: Who sent it and gets the answer.
+        caller: The sender, which gets the response.
         id: Raw JSON of the request id; None for a notification.
         loaded: The conversation it changes, assigned when its turn comes.
         fingerprint: Hash of method and params, if the call has a key. See `idempotency`.
-        legacy_fingerprint: The same under the name that the call gave to the conversation, as in older logs.
-        outcome: Its answer once decided, sent after the commit.
-        key_is_new: Whether the log was searched and does not contain the key.
+        legacy_fingerprint: The same hash, computed with the conversation's name as in the call, as older logs have it.
+        outcome: Its response once decided, sent after the commit.
+        key_is_new: Whether the log has been searched and does not contain the key.
         is_long: Whether it has so many parts that it needs a transaction of its own.
-        times_yielded: How many times calls of other connections went first.
+        times_yielded: How many times it has yielded to calls of other connections.
         lookback: The history that an undo read before its turn.
-        depth: How many calls an undo looks back; 0 means to the stored snapshot, None means all.
-        attempts: How many times the undo was computed.
-        claims: Tasks and fences that a claim got.
-        cancellation: The answer of a claim that its caller gave up before the commit.
+        depth: How many calls an undo looks back. With 0 it starts at the stored snapshot; None means all.
+        attempts: How many times the undo has been computed.
+        claims: The tasks and fences that a claim got.
+        cancellation: The response to a claim that its caller cancelled before the commit.
     """
 
     caller: Caller
@@ -201,26 +204,26 @@ class Write(msgspec.Struct, eq=False):
         self.caller.answer(self.id, outcome)
 
     def refuse(self, rejection: Rejection) -> None:
-        """Answer with a rejection, and send it immediately."""
+        """Respond with a rejection, and send it immediately."""
         self.answer(rejection)
         self.caller.flush()
 
 
 StateQuery = Callable[[Any, LoadedConversation, int], Outcome]
-"""Answers a read from its params, one conversation's present state and the log's head."""
+"""Computes a read's outcome from its params, one conversation's present state and the log's head."""
 
 
 @final
 class Read(msgspec.Struct, eq=False):
-    """A read of one conversation's state, in order with the writes, including posted ones.
+    """A read of one conversation's state, which is ordered with the writes, including posted ones.
 
     It sees the earlier writes of its connection and no later ones.
 
     Attributes:
-        caller: Who sent it and gets the answer.
+        caller: The sender, which gets the response.
         id: Raw JSON of the request id; None for a notification.
-        query: Computes the answer.
-        later: Called instead if too many bytes of answers wait. That answer may show later changes.
+        query: Computes the response.
+        later: Called instead of `query` if too many bytes of responses wait. Its response may show later changes.
         loaded: The conversation it reads, assigned when its turn comes.
         lane: The lane that may hold earlier writes of its connection.
     """
@@ -246,7 +249,7 @@ class Read(msgspec.Struct, eq=False):
 
 @final
 class Barrier(msgspec.Struct, eq=False):
-    """A mark in the queue. `done` resolves once all earlier items are published: to None, or to a rejection."""
+    """A marker in the queue. `done` resolves once all earlier items are published, to None or to a rejection."""
 
     done: Future[Rejection | None]
     params: None = None
@@ -264,7 +267,7 @@ class Step(msgspec.Struct, eq=False):
     """One group of events in a post, or a call that produced none.
 
     Attributes:
-        write: This daemon's call that it answers, if any.
+        write: This daemon's call that the group belongs to, if any.
         refusal: The call's rejection, if any.
         parked: Whether the call is a claim that found no task and waits.
     """
@@ -283,13 +286,13 @@ class Step(msgspec.Struct, eq=False):
 class Arrival(msgspec.Struct, eq=False):
     """The decided groups of a post on a shared list, in order.
 
-    It may have no events, if the present state answers all its calls.
+    It may have no events, if none of its calls changes the present state.
 
     Attributes:
         first: Version of its first event.
-        previous: Place in the shared log before it.
-        place: Place in the shared log after it.
-        arrived: Called once: with None when it is published, otherwise with the reason why not.
+        previous: Place in the shared log before the post.
+        place: Place in the shared log after the post.
+        arrived: Called once: with None when the post is published, otherwise with the reason why it isn't.
         is_long: As in `Write`.
     """
 
@@ -306,7 +309,7 @@ class Arrival(msgspec.Struct, eq=False):
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether it is long or changes how names resolve."""
+        """Whether it is long or changes name resolution."""
         return self.is_long or any(type(event) in _RESOLVING for step in self.steps for event in step.events)
 
     def refuse(self, rejection: Rejection) -> None:
@@ -319,6 +322,6 @@ Item = Write | Read | Barrier | Arrival
 
 
 def stamp(caller: Caller, params: Mutation) -> Command:
-    """Turn a mutation into a command with actor, time and new ids."""
+    """Turn a mutation into a command with an actor, a time and new ids."""
     message = f"m{os.urandom(12).hex()}" if type(params) is MessageAppend and params.message is None else ""
     return Command(params, now_ms(), params.actor or caller.actor, caller.user, message)

@@ -10,7 +10,7 @@ from punchlist_schemas.errors import Rejection
 Ts = TypeVarTuple("Ts")
 
 REPLY_BYTES = 4 << 20
-"""Limit for the replies that wait for one connection, in bytes. Beyond it, further reads wait."""
+"""Limit for the replies that wait for one connection, in bytes. Above it, further reads wait."""
 
 LONG_BYTES = 64 << 10
 """Replies up to this size are never rejected for lack of memory, so that small calls always work."""
@@ -37,7 +37,7 @@ NO_MEMORY = Rejection(
 
 @final
 class Pieces(msgspec.Struct, frozen=True, gc=False):
-    """JSON in several pieces. The first and last are short; the others may be shared by several connections."""
+    """JSON text in several pieces. The first and last are short; the others may be shared by several connections."""
 
     parts: tuple[bytes, ...]
 
@@ -62,7 +62,7 @@ def size_of(outcome: Outcome) -> int:
 def build_reply(build: Callable[[*Ts], Outcome], *args: *Ts) -> Outcome:
     """Return the reply that `build` builds, or a rejection if memory runs out.
 
-    `build` must not change anything. Everywhere else a `MemoryError` ends the daemon, because it may leave a change
+    `build` must not change anything. Everywhere else, a `MemoryError` ends the daemon, because it may leave a change
     half done.
     """
     try:
@@ -72,7 +72,7 @@ def build_reply(build: Callable[[*Ts], Outcome], *args: *Ts) -> Outcome:
 
 
 def notification(method: str, params: bytes) -> bytes:
-    """Encode a notification; `params` is a JSON object."""
+    """Encode a notification. `params` is an encoded JSON object."""
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), params)
 
 

@@ -1,4 +1,4 @@
-"""Decides commands: returns the events of a command, or its rejection, without changing the state."""
+"""Decides commands: returns a command's events or its rejection, without changing the state."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,16 +49,16 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.ConversationDetach: conversation.detach,
     p.ConversationDelete: conversation.delete,
 }
-"""The rule for each mutation. Rules for mutations that may name thousands of tasks decide in parts."""
+"""The rule for each mutation. Rules for mutations that can name thousands of tasks decide in parts."""
 
 OPENS_NOTHING = (p.TaskClaim, p.TurnEnd, EndClaims, EndReservations, Wake)
-"""Calls that don't create a conversation that does not exist."""
+"""Calls that don't create the conversation if it does not exist."""
 
 follow_up = following.follow_up
 
 
 def decide(state: State, command: Command) -> Parts:
-    """Return the decisions on the parts of a command, made lazily. The last one covers the whole command.
+    """Return the decisions on the parts of a command, made lazily. The last decision is for the whole command.
 
     Open a conversation that does not exist, for the connection's user.
     """

@@ -56,7 +56,7 @@ def _place(state: State, params: p.TaskAdd, task: AddedTask) -> TaskAdded | Reje
 
 
 def _add_edges(state: State, kept: Task, blockers: Sequence[str]) -> tuple[DependencyAdded, ...]:
-    """Return the new edges of a kept task: none unless it is pending, or if they would close a cycle."""
+    """Return the new edges of a kept task. It gets none if it isn't pending or if they would close a cycle."""
     new = [other for other in deduplicate(blockers) if other not in kept.blocked_by]
     changed = {kept.id: (*kept.blocked_by, *new)}
     if (
@@ -73,7 +73,7 @@ _rare_of = attrgetter(*_RARE)
 
 
 def build_task(name: str, request: p.TaskAdd | p.NewTask) -> AddedTask:
-    """Return a new task, without parent and edges."""
+    """Return a new task, without its parent and edges."""
     task = AddedTask(
         id=name,
         title=request.title,
@@ -110,7 +110,7 @@ def _check_relations(state: State, name: str, params: p.TaskAdd) -> Rejection | 
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A task of a call that adds several: its id, its params, and its relations with refs resolved."""
+    """A task in a call that adds several: its id, its params, and its relations with refs resolved."""
 
     name: str
     request: p.NewTask
@@ -121,7 +121,7 @@ class Item(msgspec.Struct, frozen=True):
 def resolve_items(
     tasks: Sequence[p.NewTask], names: Sequence[str], known_ids: Container[str], next_task: int = 0
 ) -> Iterator[Item | Rejection]:
-    """Yield the items of a call. Refs win over ids. End with a rejection at the first invalid task.
+    """Yield the items of a call. Refs take precedence over ids. At the first invalid task, yield a rejection and stop.
 
     Args:
         tasks: The tasks in the call.
@@ -162,10 +162,10 @@ def build_item_task(item: Item) -> AddedTask:
 def order_additions(
     state: State, events: Iterable[TaskAdded | TaskMoved], later: list[KnownEvent]
 ) -> Iterator[TaskAdded | TaskMoved]:
-    """Yield events that add tasks, which may refer to each other in any order.
+    """Yield events that add tasks. The tasks may refer to each other in any order.
 
-    An added task keeps references to tasks that exist already. Events for its other edges and parent are appended to
-    `later`, for the caller to apply after all tasks have been added.
+    An added task keeps references to tasks that already exist. Events for its other edges and its parent are appended
+    to `later`. The caller must apply those after all tasks have been added.
     """
     known_ids = set(state.tasks)
     for event in events:

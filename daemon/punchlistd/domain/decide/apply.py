@@ -1,4 +1,4 @@
-"""`list.apply`: several changes in one call, each decided on the list that the previous ones leave."""
+"""`list.apply`: several changes in one call. Each is decided on the list as the previous changes leave it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -25,13 +25,13 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TaskDelete: edit.delete,
     p.TaskNote: notes.note,
 }
-"""The rule for each change, made alone or in a `list.apply`."""
+"""The rule for each kind of change, made alone or in a `list.apply`."""
 
 _ID_MEMBERS = frozenset({"task", "before", "after", "parent"})
 _ID_LIST_MEMBERS = frozenset(
     {"tasks", "blocked_by", "blocks", "add_blocked_by", "remove_blocked_by", "add_blocks", "remove_blocks"}
 )
-"""Members of changes that contain one task id, and members that contain several."""
+"""The members of changes that contain one task id, and those that contain several."""
 
 
 def apply(state: State, params: ListApply, command: Command) -> Parts:
@@ -55,9 +55,9 @@ def apply(state: State, params: ListApply, command: Command) -> Parts:
 
 
 def expand_changes(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection]:
-    """Yield the changes as calls, with refs replaced by ids. A ref wins over an id of the same spelling.
+    """Yield the changes as calls, with refs replaced by ids. If a ref and an id are spelled the same, the ref wins.
 
-    End with a rejection at the first change that is invalid.
+    At the first invalid change, yield a rejection and stop.
     """
     refs: dict[str, str] = {}
     number = state.next_task

@@ -1,6 +1,6 @@
-"""Claims: a task belongs to one owner until it is finished, released, or its lease expires.
+"""Claims: a task belongs to one owner until it is finished or released, or until its lease expires.
 
-The engine keeps the leases, because they depend on time. Here a claim lasts until an event ends it.
+The engine keeps the leases, because they depend on time. For the domain, a claim lasts until an event ends it.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from punchlistd.domain.state import HELD, State
 
 
 def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rejection:
-    """Claim the named task or, without a name, available ones. It is no error if none is available."""
+    """Claim the named task or, without a name, available ones. It is not an error if no task is available."""
     if params.task is None:
         tasks = find_available(state, params.count, caller_names(params))
         return Decision(tuple(_grant(state, task, command, params) for task in tasks))
@@ -34,7 +34,7 @@ def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rej
     if task is None:
         return task_not_found(params.task, state.next_task)
     held = state.claims.get(task.id)
-    # The owner of the claim has left, so this claim may replace it.
+    # The owner of the existing claim has left, so this one may replace it.
     if held is not None and held.fence == command.left:
         return Decision((_release(state, task.id, "left", command.at), _grant(state, task, command, params)))
     return _check_available(state, task, params, is_abandoned=command.is_abandoned) or Decision(
@@ -43,14 +43,14 @@ def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rej
 
 
 def is_decided(state: State, params: p.TaskClaim) -> bool:
-    """Return whether a claim that names its task would be granted now, or permanently rejected."""
+    """Return whether a claim that names its task would now be granted or permanently rejected."""
     task = state.tasks.get(params.task or "")
     rejection = None if task is None else _check_available(state, task, params)
     return rejection is None or not may_succeed_later(rejection)
 
 
 class Supply:
-    """The number of available tasks, while waiting claims take them one after the other."""
+    """The number of available tasks that remain while waiting claims take them one after another."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -61,7 +61,7 @@ class Supply:
         self._counted: set[str] = set()
 
     def take(self, names: Sequence[str], count: int) -> int:
-        """Take at most `count` tasks for a caller of these names, and return how many it got."""
+        """Take at most `count` tasks for a caller with these names, and return how many it got."""
         missing = count
         for name in (*names, ""):
             if self._has_all_ready and name not in self._counted:
@@ -79,12 +79,12 @@ def caller_names(params: p.TaskClaim) -> list[str]:
 
 
 def find_available(state: State, count: int, names: Sequence[str]) -> list[Task]:
-    """Return the tasks that a caller of these names gets next."""
+    """Return the tasks that a caller with these names gets next."""
     if is_serial(state):
         return state.urgent_first(task for task in _find_current(state) if is_for(task, names))[:count]
     if is_stopped(state):
         return []
-    # Tasks whose claim ended come first, since they are in progress already.
+    # Tasks whose claim has ended come first, since they are already in progress.
     offered = _find_offered(state)
     tasks = state.first(offered, count) if offered else []
     return tasks + state.ready_for(names, count - len(tasks)) if len(tasks) < count else tasks
@@ -99,7 +99,7 @@ def _find_current(state: State) -> list[Task]:
 
 
 def _find_offered(state: State) -> list[str]:
-    """Return the tasks in progress that wait for a new owner, without containers."""
+    """Return the tasks in progress that wait for a new owner, except containers."""
     return [name for name in state.offered if not state.is_container(state.tasks[name])]
 
 
@@ -109,7 +109,7 @@ def may_succeed_later(rejection: Rejection) -> bool:
 
 
 def renew(state: State, params: p.TaskRenew, _command: Command) -> Decision | Rejection:
-    """Accept or reject a renewal. It makes no event, since the log records decisions and no heartbeats."""
+    """Accept or reject a renewal. It produces no event, since the log records decisions but not heartbeats."""
     return check_claim(state, params.task, params.owner, params.fence) or NOTHING
 
 
@@ -119,12 +119,12 @@ def release(state: State, params: p.TaskRelease, command: Command) -> Decision |
 
 
 def end_claims(state: State, params: EndClaims, command: Command) -> Decision:
-    """End claims for the engine. Claims that have ended already are skipped."""
+    """End claims for the engine. Claims that have already ended are skipped."""
     return Decision(tuple(_release_claims(state, params, command.at)))
 
 
 def check_claim(state: State, task: str, owner: str | None, fence: int | None) -> Rejection | None:
-    """Reject a call whose owner or fence differs from the claim in force."""
+    """Reject a call whose owner or fence differs from that of the claim in force."""
     current_task = state.tasks.get(task)
     if current_task is None:
         return task_not_found(task, state.next_task)
@@ -185,7 +185,7 @@ def measure_work(task: Task, at: int) -> int:
 
 
 def _release(state: State, task: str, reason: str, at: int) -> Released:
-    # A serial list keeps its current task, and any list keeps a task whose work a restart interrupted.
+    # A serial list keeps its current task in progress. Every list does so for a task whose work a restart interrupted.
     stays = (is_serial(state) and not state.tasks[task].open_blockers) or reason == "restarted"
     owner = state.claims[task].owner
     if stays:

@@ -1,4 +1,4 @@
-"""Conversations: open, configure, attach and detach sessions, delete."""
+"""Conversations: opening, configuring and deleting them, and attaching and detaching sessions."""
 
 from msgspec import UNSET, structs
 
@@ -12,7 +12,7 @@ from punchlistd.domain.state import State
 
 
 def open_(state: State, params: p.ConversationOpen, command: Command) -> Decision:
-    # Opening an existing conversation changes nothing, whatever the params.
+    # Opening an existing conversation changes nothing, whatever its params are.
     if state.exists:
         return NOTHING
     user = command.user or params.user or ""
@@ -22,7 +22,7 @@ def open_(state: State, params: p.ConversationOpen, command: Command) -> Decisio
 
 
 def configure(state: State, params: p.ConversationConfigure, _command: Command) -> Decision | Rejection:
-    """Change title, settings and metadata. Reject a serial list while several tasks are in progress."""
+    """Change the title, settings and metadata. Reject making the list serial while several tasks are in progress."""
     settings = apply_patch(state.settings, params.settings)
     metadata = _merge(state.metadata, params.metadata or {})
     if settings.execution == "serial" != state.settings.execution and len(state.running) > 1:

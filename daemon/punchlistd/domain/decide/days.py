@@ -1,8 +1,8 @@
 """Dates without a time: `due_day` and `not_before_day`, and the moments computed from them.
 
-A moment is stored with each day, for callers that use moments only, for sorting, and to wake deferred tasks. A task is
-due at the end of its day in UTC. A deferral ends when the day starts in the caller's time zone, if the caller sends
-that moment.
+A moment is stored with each day, for callers that use only moments, for sorting, and for waking deferred tasks. A task
+is due at the end of its day in UTC. A deferral ends when the day starts in the caller's time zone if the caller sends
+that moment, otherwise in UTC.
 """
 
 from calendar import monthrange, timegm
@@ -24,7 +24,7 @@ _Request = TypeVar("_Request", p.TaskAdd, p.NewTask)
 
 
 def add_moments(request: _Request) -> _Request | Rejection:
-    """Add the moments of its days to a requested task."""
+    """Add the moments of a requested task's days."""
     if request.due_day is None and request.not_before_day is None:
         return request
     moments = _compute_moments({name: getattr(request, name) for pair in DAYS for name in pair})
@@ -32,7 +32,7 @@ def add_moments(request: _Request) -> _Request | Rejection:
 
 
 def add_edit_moments(params: p.TaskEdit) -> p.TaskEdit | Rejection:
-    """Add the moments of its days to an edit. An edit that clears a day also clears its moment."""
+    """Add the moments of an edit's days. An edit that clears a day also clears its moment."""
     request = {name: value for pair in DAYS for name in pair if (value := getattr(params, name)) is not UNSET}
     if not request:
         return params
@@ -46,7 +46,7 @@ def add_edit_moments(params: p.TaskEdit) -> p.TaskEdit | Rejection:
 
 
 def _compute_moments(request: dict[str, Any]) -> dict[str, Any] | Rejection:
-    """Return the moments of the days in a call, or reject an invalid day."""
+    """Return the moments of a call's days, or reject an invalid day."""
     moments: dict[str, Any] = {}
     for moment, day in DAYS:
         text = request.get(day)

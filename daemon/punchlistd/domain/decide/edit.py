@@ -31,7 +31,7 @@ from punchlistd.domain.state.dependencies import find_blocker_cycle, find_parent
 from punchlistd.domain.state.members import EDITABLE, MEMBERS, add_days
 
 MAX_METADATA_BYTES = 1 << 20
-"""Maximum size of one task's metadata as JSON, all edits together. It has to fit into one frame."""
+"""Maximum size of one task's metadata as JSON after all edits, in bytes. It has to fit into one frame."""
 
 MAX_LABELS = 32
 
@@ -91,12 +91,12 @@ def _check_labels(event: TaskEdited) -> Rejection | None:
 
 
 def wake(state: State, _params: Wake, command: Command) -> Decision:
-    """Make the deferred tasks ready whose time has come."""
+    """Make those deferred tasks ready whose time has come."""
     return Decision(tuple(TaskWoken(task) for task, at in state.deferred.items() if at <= command.at))
 
 
 def diff_metadata(old: Metadata, patch: Metadata | None | UnsetType) -> Metadata | UnsetType:
-    """Return the part of a patch that changes something. None as a patch deletes every key."""
+    """Return the part of a patch that changes something. A patch of None deletes every key."""
     if patch is UNSET:
         return UNSET
     if patch is None:
@@ -108,7 +108,10 @@ def diff_metadata(old: Metadata, patch: Metadata | None | UnsetType) -> Metadata
 
 
 def check_metadata(task: Task, event: TaskEdited) -> Rejection | None:
-    """Reject an edit that makes the metadata larger than `MAX_METADATA_BYTES`. Shrinking it is always allowed."""
+    """Reject an edit that makes the metadata larger than `MAX_METADATA_BYTES`.
+
+    Edits that shrink it are always allowed.
+    """
     if event.metadata is UNSET:
         return None
     size = len(_encode(merge_metadata(task.metadata, event.metadata)))
@@ -155,8 +158,8 @@ def _check_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection 
 def _build_blockers(state: State, task: Task, params: p.TaskEdit, *, is_whole: bool) -> dict[str, list[str]]:
     """Return the blockers of the tasks whose edges the edit changes.
 
-    Without new dependents, a new cycle of blockers leaves the task by one of its new edges: the old ones count only
-    where `is_whole`.
+    If the edit adds no dependents, a new cycle of blockers must go through one of the task's new edges. So its old
+    edges are included only if `is_whole`.
     """
     removed = set(params.remove_blocked_by)
     old = [other for other in task.blocked_by if other not in removed] if is_whole else []
@@ -197,8 +200,8 @@ def delete(state: State, params: p.TaskDelete, _command: Command) -> Decision | 
 
 
 def clears_when_idle(state: State) -> bool:
-    """Return whether a list that clears itself when idle has only finished tasks."""
-    # A list that stops at a failure keeps its tasks until a user has looked at them.
+    """Return whether this list clears itself when idle and has only finished tasks."""
+    # A list that stops at a failure keeps its tasks until a user has reviewed them.
     return state.settings.auto_clear == "idle" and bool(state.tasks) and not state.remaining and not is_stopped(state)
 
 
@@ -207,5 +210,5 @@ def end_turn(state: State, _params: p.TurnEnd, _command: Command) -> Decision:
 
 
 def clear(state: State, params: p.ListClear, _command: Command) -> Decision:
-    # An empty list is cleared, too, if that resets its numbering.
+    # An empty list is also cleared if that resets its numbering.
     return Decision((ListCleared(params.quote),)) if state.next_task > 1 else NOTHING

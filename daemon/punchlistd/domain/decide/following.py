@@ -1,7 +1,7 @@
-"""Follow-ups of decided events: parents finish with their children, a serial list starts its next task.
+"""Follow-ups of decided events: parents finish with their children, and a serial list starts its next task.
 
-These rules decide on the state after the call's events. Their events belong to the same call: they are committed,
-published and undone together with the call's own.
+The rules decide on the state after the call's events. Their events belong to the same call, so they are committed,
+published and undone together with the call's own events.
 """
 
 from collections import deque
@@ -21,10 +21,10 @@ from punchlistd.domain.undo.trace import task_id_of
 def follow_up(
     state: State, params: p.Mutation, events: Sequence[KnownEvent], present: Callable[[State], Set[str]]
 ) -> Iterable[KnownEvent]:
-    """Yield the follow-ups of a call's events. The caller applies each before it takes the next.
+    """Yield the follow-ups of a call's events. The caller must apply each one before it takes the next.
 
-    An undo only has follow-ups that keep parents consistent with their children, and a serial list at one task in
-    progress.
+    An undo has only those follow-ups that keep parents consistent with their children and limit a serial list to one
+    task in progress.
 
     Args:
         state: The state after `events`.
@@ -46,7 +46,7 @@ def follow_up(
 
 
 def _may_reopen(event: KnownEvent) -> bool:
-    """Return whether an event may have put unfinished work below a parent that had finished."""
+    """Return whether an event may have put unfinished work below a finished parent."""
     match event:
         case StatusChanged(from_=before, to=after):
             return before in FINISHED and after not in FINISHED
@@ -63,7 +63,7 @@ def _apply_rules(
 ) -> Iterator[KnownEvent]:
     yield from restore_claims(state, events, present)
     is_undo = isinstance(params, p.ListUndo)
-    # An undo has restored the tasks that its events name, and a revert has restored all of them.
+    # An undo has restored the tasks that its events name, and a revert has restored all tasks.
     restored = set(map(task_id_of, events)) if is_undo else set[str]()
     if not (is_undo and params.to_version is not None):
         yield from _reopen_parents(state, _find_opened(state, events), restored)
@@ -96,7 +96,7 @@ def _finish_parents(state: State) -> Iterator[KnownEvent]:
 
 
 def _find_opened(state: State, events: Sequence[KnownEvent]) -> Iterable[str]:
-    """Return the tasks that these events reopened or moved to another parent."""
+    """Return the tasks that these events have reopened or moved to another parent."""
     opening = [event for event in events if _may_reopen(event)]
     names = dict.fromkeys(map(task_id_of, opening))
     # The children of a deleted task have moved to its parent.

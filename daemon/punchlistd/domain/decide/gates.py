@@ -1,7 +1,7 @@
 """Gates: a task waits for a check or for a person's approval before it counts as completed.
 
-An agent can't approve its own task or change its gate. Callers choose their names, so this restrains agents but is no
-protection against a dishonest caller.
+An agent can't approve its own task or change its gate. Callers choose their names, so this restrains agents but doesn't
+protect against a dishonest caller.
 """
 
 from punchlist_schemas import params as p
@@ -22,7 +22,7 @@ def approve(state: State, params: p.TaskApprove, command: Command) -> Decision |
     task = state.tasks.get(params.task)
     if task is None:
         return task_not_found(params.task, state.next_task)
-    # Approving a completed task again is no error.
+    # Approving a completed task again is not an error.
     if task.status == "completed" and params.accept:
         return NOTHING
     rejection = _check_gate(task, params, command.actor)
@@ -71,7 +71,7 @@ def _check_gate(task: Task, params: p.TaskApprove, actor: str) -> Rejection | No
 
 
 def check_approver(task: Task, actor: str) -> Rejection | None:
-    """Reject an actor that may not approve a task or change its gate."""
+    """Reject a call by an actor that may not approve a task or change its gate."""
     by = task.gate.by if task.gate is not None else ""
     if by and actor != by:
         text = f"Only {by} can approve task #{task.id} or change its gate; you are {actor}."

@@ -32,7 +32,7 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Parts:
         items.append(item)
         yield NOTHING
     path = _find_cycle(state, items)
-    # Edges of tasks that the list has already are optional with `keep_equal`.
+    # With `keep_equal`, edges of tasks that are already in the list are optional.
     if path is not None and params.keep_equal:
         items = [item if item.request.task is None else replace(item, blocked_by=()) for item in items]
         path = _find_cycle(state, items)
@@ -56,7 +56,10 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Parts:
 
 
 def _keep_equal(state: State, tasks: Sequence[p.NewTask]) -> list[p.NewTask]:
-    """Replace each task that equals one of the list by a reference to it. Only a pending one gets new edges."""
+    """Replace each task that equals one in the list with a reference to that task.
+
+    It gets new edges only if it is pending.
+    """
     equal = equal_tasks(state, tasks)
     requests: list[p.NewTask] = []
     for request, name in zip(tasks, equal, strict=True):
@@ -88,9 +91,12 @@ def _assign_ids(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejecti
 
 
 def _update_existing(state: State, item: Item, task: Task, at: int) -> Iterator[KnownEvent]:
-    """Yield the events that update an existing task. The status of a claimed task is left to its owner."""
+    """Yield the events that update an existing task.
+
+    They don't change a claimed task's status, which is left to its owner.
+    """
     request = item.request
-    # Pending is the default of a request, so it changes no status.
+    # Pending is the default in a request, so it doesn't change the status.
     if request.status == "pending" or item.name in state.claims:
         request = replace(request, status=task.status, result_summary="", fail_reason="")
     yield from update_task(task, request, at)

@@ -1,4 +1,4 @@
-"""Messages: append and retract. Message ids are never reused."""
+"""Messages: appending and retracting them. Message ids are never reused."""
 
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection

@@ -1,4 +1,4 @@
-"""Places in the list: sort keys that put a task before or after another."""
+"""Places in the list: sort keys that put a task before or after another task."""
 
 import msgspec
 
@@ -12,14 +12,14 @@ from punchlistd.domain.state.ordering import between, default_key
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A place in the list: its sort key, and the task after it (None at the end)."""
+    """A place in the list: its sort key, and the task that follows it (None at the end)."""
 
     rank: str
     before: str | None
 
 
 def find_spot(state: State, before: str | None, after: str | None, moved: str | None = None) -> Spot | Rejection:
-    """Return the place before or after a neighbour, or at the end without one. Ignore the task `moved`."""
+    """Return the place before or after a neighbor or, without one, at the end. The task `moved` is ignored."""
     ids = state.ids()
     neighbour = before if before is not None else after
     if neighbour is not None and neighbour not in state.tasks:

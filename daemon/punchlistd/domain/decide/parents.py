@@ -1,6 +1,6 @@
 """Parents: a task with unfinished children can't be started, and some parents finish with their last child.
 
-Headings, which importers make from lines above tasks, can never be started.
+Headings, which importers create from lines above tasks, can never be started.
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from punchlistd.domain.state import State
 
 
 def finishes_with_children(state: State, task: Task) -> bool:
-    """Return whether the list's settings finish a task with its last child."""
+    """Return whether the list's settings finish this task with its last child."""
     policy = state.settings.complete_parents
     return policy == "auto" or (policy == "headings" and is_heading(task.metadata))
 
 
 def should_finish(state: State, name: str) -> bool:
-    """Return whether a task should be finished because all its children are. A claimed one is left to its owner."""
+    """Return whether a task should be finished because all its children are. A claimed parent is left to its owner."""
     policy = state.settings.complete_parents
     applies = (policy != "never" and name in state.ended_headings) or (policy == "auto" and name in state.ended_parents)
     return applies and name not in state.claims
@@ -32,7 +32,7 @@ def find_parents_to_finish(state: State) -> list[str]:
 
 
 def find_finishing_parents(state: State, task: Task) -> Iterator[Task]:
-    """Yield the parents that are completed when this unfinished task is, from the nearest up."""
+    """Yield the parents that are completed together with this unfinished task, from the nearest upward."""
     while task.parent is not None:
         above = state.tasks[task.parent]
         waits = above.open_blockers or above.id in state.claims or above.gate is not None
@@ -44,14 +44,14 @@ def find_finishing_parents(state: State, task: Task) -> Iterator[Task]:
 
 
 def check_start(state: State, task: Task) -> Rejection | None:
-    """Reject starting a task that only contains other tasks."""
+    """Reject the start of a task that only contains other tasks."""
     if children := state.open_children(task.id):
         return rejections.task_has_open_children(task, "in_progress", children)
     return rejections.task_is_heading(task, "in_progress") if is_heading(task.metadata) else None
 
 
 def check_status(state: State, task: Task, to: Status, *, force: bool) -> Rejection | None:
-    """Reject a status that a task's children don't allow."""
+    """Reject a status that the task's children don't allow."""
     if to == "in_progress" and (rejection := check_start(state, task)) is not None:
         return rejection
     if to == "completed" and not force and (children := state.open_children(task.id)):

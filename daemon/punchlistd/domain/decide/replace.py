@@ -1,6 +1,7 @@
 """`list.replace`: the smallest set of changes that turns the list into the requested one.
 
-The table of transitions and open blockers don't apply, since a replacement states the result and not the steps.
+The table of transitions and the check for open blockers don't apply, since a replacement specifies the result, not the
+steps.
 """
 
 from collections import defaultdict, deque
@@ -42,7 +43,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
     Attributes:
         dropped: Ids of the tasks to delete.
-        kept: Ids of unlisted tasks that stay, before the listed ones.
+        kept: Ids of unlisted tasks that stay in the list, placed before the listed ones.
         items: The listed tasks.
     """
 
@@ -51,7 +52,7 @@ class _Plan(msgspec.Struct, frozen=True):
     items: list[Item]
 
     def blockers(self, task: Task) -> list[str]:
-        """Return the blockers of an old task that are not dropped."""
+        """Return those blockers of an old task that are not dropped."""
         return [blocker for blocker in task.blocked_by if blocker not in self.dropped]
 
     def parent(self, tasks: Mapping[str, Task], task: Task) -> str | None:
@@ -65,9 +66,9 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 def replace(state: State, params: p.ListReplace, command: Command) -> Parts:
-    """Yield the parts of a replacement. Members of an item at their default don't change an existing task.
+    """Yield the parts of a replacement. Members of an item that have their default value don't change an existing task.
 
-    The status is an exception: it always applies.
+    The status is an exception: it is always applied.
     """
     names = _assign_ids(state, params.tasks)
     if isinstance(names, Rejection):
@@ -120,7 +121,7 @@ def _build_plan(state: State, params: p.ListReplace, names: Iterable[str]) -> _P
 
 
 def _assign_ids(state: State, tasks: Sequence[p.NewTask]) -> list[str] | Rejection:
-    """Return the id of each listed task: the requested one, that of an old task of the same title, or a new one."""
+    """Return the id of each listed task: the requested one, that of an old task with the same title, or a new one."""
     used: set[str] = set()
     for request in tasks:
         if request.task is not None:
@@ -177,7 +178,7 @@ def _check_cycle(state: State, plan: _Plan) -> Rejection | None:
 
 
 def _spell(item: Item | None, name: str, tasks: Mapping[str, Task]) -> str:
-    # The caller doesn't know the id of a new task, but its ref.
+    # The caller doesn't know the id of a new task, only its ref.
     return item.request.ref or name if item is not None and name not in tasks else name
 
 
@@ -208,11 +209,11 @@ def _place_tasks(state: State, plan: _Plan) -> Iterator[TaskAdded | TaskMoved]:
 
 
 _REPLACED_MEMBERS = tuple((name, MEMBERS[name].default) for name in EDITABLE if name != "parent")
-"""Members that a replacement sets, with their defaults. The parent is changed with the other relations."""
+"""Members that a replacement sets, with their defaults. The parent is changed together with the other relations."""
 
 
 def update_task(task: Task, request: p.NewTask, at: int) -> Iterator[KnownEvent]:
-    """Yield the events that bring a task up to date, without its relations."""
+    """Yield the events that bring a task up to date, except its relations."""
     changes: dict[str, Any] = {}
     for name, default in _REPLACED_MEMBERS:
         value = getattr(request, name)
@@ -232,7 +233,7 @@ def update_task(task: Task, request: p.NewTask, at: int) -> Iterator[KnownEvent]
 def _change_relations(
     state: State, plan: _Plan, item: Item, task: Task
 ) -> tuple[Sequence[KnownEvent], Sequence[KnownEvent]]:
-    """Return the events that remove relations, and those that add some.
+    """Return the events that remove relations, and those that add relations.
 
     If all removals come before all additions, no intermediate step closes a cycle.
     """

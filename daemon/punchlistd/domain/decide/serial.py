@@ -19,7 +19,7 @@ from punchlistd.domain.decide.reserving import clear_owner
 from punchlistd.domain.state import State
 
 _STARTERS = (TaskAdded, Deleted, DependencyRemoved, ConversationConfigured, Released, TaskWoken)
-"""Events after which an idle serial list starts its next task, in addition to some changes of status."""
+"""Events after which an idle serial list starts its next task, in addition to some status changes."""
 
 
 def is_serial(state: State) -> bool:
@@ -32,7 +32,7 @@ def is_stopped(state: State) -> bool:
 
 
 def find_current(state: State) -> list[str]:
-    """Return the tasks in progress that keep a serial list from starting another one, without containers."""
+    """Return the tasks in progress, except containers. While there are any, a serial list doesn't start another one."""
     return [name for name in state.running if not state.is_container(state.tasks[name])]
 
 
@@ -46,7 +46,7 @@ def start_next(state: State, events: Iterable[KnownEvent], *, after_any: bool = 
 
 
 def put_back_blocked(state: State, events: Iterable[KnownEvent]) -> Generator[KnownEvent, None, bool]:
-    """Put back the current task if these events block it and no agent has claimed it yet.
+    """Return the current task to pending if these events block it and no agent has claimed it yet.
 
     Returns:
         Whether it was put back.
@@ -70,7 +70,7 @@ def _may_block(event: KnownEvent) -> bool:
 
 
 def check_start(state: State, task: Task | None) -> Rejection | None:
-    """Reject starting a task in a serial list while another one is in progress."""
+    """Reject the start of a task in a serial list while another one is in progress."""
     if not is_serial(state):
         return None
     running = [name for name in find_current(state) if task is None or name != task.id]
@@ -89,7 +89,7 @@ def check_start(state: State, task: Task | None) -> Rejection | None:
 
 
 def retry_failed(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEvent]:
-    """Make tasks that failed during work pending again until their attempts are used up. Keep the reason."""
+    """Return tasks that failed while in progress to pending, until their attempts are used up. Keep the reason."""
     for event in events:
         if not isinstance(event, StatusChanged) or event.to != "failed" or event.from_ != "in_progress":
             continue
@@ -100,7 +100,7 @@ def retry_failed(state: State, events: Iterable[KnownEvent]) -> Iterator[KnownEv
 
 
 def stop_surplus(state: State) -> Iterator[KnownEvent]:
-    """Make all but one of the tasks in progress pending. A replacement or an undo can leave several."""
+    """Make all tasks in progress pending, except one. A replacement or an undo can leave several in progress."""
     if len(state.running) > 1:
         running = sorted(find_current(state), key=lambda name: (name not in state.claims, state.key(name)))
         for name in running[1:]:
@@ -109,7 +109,7 @@ def stop_surplus(state: State) -> Iterator[KnownEvent]:
 
 
 def _allows_start(event: KnownEvent) -> bool:
-    # A serial list stays idle if its task is paused or made pending, unless the task waits for a gate.
+    # A serial list stays idle after its task has been paused or made pending, unless the task waits for a gate.
     if isinstance(event, StatusChanged):
         if event.waits_for is not None:
             return True

@@ -1,4 +1,4 @@
-"""Sessions: a task that is in progress for an agent's session has a claim; without one it is freed."""
+"""Sessions: a task that is in progress for an agent's session must have a claim. Without one, it is freed."""
 
 from collections.abc import Callable, Iterable, Iterator, Set
 
@@ -12,7 +12,7 @@ from punchlistd.domain.state import State
 from punchlistd.domain.undo.trace import task_id_of
 
 _LEASE_MS = 2 * 3_600_000
-"""Lease of a session that has no earlier claim in the list, in milliseconds."""
+"""Lease for a session that has no earlier claim in the list, in milliseconds."""
 
 
 def may_lack_claim(event: KnownEvent) -> bool:
@@ -29,7 +29,10 @@ def may_lack_claim(event: KnownEvent) -> bool:
 
 
 def restore_claims(state: State, events: Iterable[KnownEvent], present: Set[str]) -> Iterator[KnownEvent]:
-    """Claim tasks that these events left in progress for their owners' sessions, or free them if those are absent."""
+    """Claim the tasks that these events left in progress for their owners' sessions.
+
+    Free them if the session is absent.
+    """
     for name in dict.fromkeys(map(task_id_of, filter(may_lack_claim, events))):
         task = state.tasks.get(name)
         if task is None or task.status != "in_progress" or not task.owner or name in state.claims:
@@ -43,7 +46,7 @@ def restore_claims(state: State, events: Iterable[KnownEvent], present: Set[str]
 
 
 def find_unclaimed(state: State, is_session: Callable[[str], bool]) -> dict[str, list[str]]:
-    """Return the tasks, by owner, that are reserved or in progress for a session without a claim."""
+    """Return the tasks without a claim that are reserved for a session or in progress for it, by owner."""
     tasks = {owner: list(tasks) for owner, tasks in state.reserved.items() if is_session(owner)}
     for name in state.running:
         if name not in state.claims and (owner := state.tasks[name].owner) and is_session(owner):
@@ -66,7 +69,7 @@ def end_reservations(state: State, params: EndReservations, command: Command) ->
 
 
 def free_task(state: State, task: Task) -> Iterator[KnownEvent]:
-    """Free a task in progress without a claim. In a serial list it stays the current task."""
+    """Free a task that is in progress without a claim. In a serial list, it stays the current task."""
     if is_serial(state):
         yield TaskEdited(task.id, owner="")
         return

@@ -1,4 +1,4 @@
-"""`task.set_status`: the table of transitions, and the effects of a change of status."""
+"""`task.set_status`: the table of transitions, and the effects of a status change."""
 
 from msgspec import UNSET, UnsetType
 
@@ -22,7 +22,7 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
     "completed": ("pending", "in_progress"),
     "failed": ("pending", "in_progress", "completed"),
 }
-"""The statuses that can follow each status. Repeating the current status is always allowed."""
+"""The statuses that can follow each status. Setting the current status again is always allowed."""
 
 _NEEDS_NO_BLOCKERS = frozenset({"in_progress", "completed"})
 _COUNTS_AS_START = frozenset({"pending", "failed"})
@@ -49,7 +49,7 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
 
 
 def check_status(state: State, task: Task, to: Status, *, force: bool = False) -> Rejection | None:
-    """Reject a status that a task can't get. `force` allows completing it with unfinished children."""
+    """Reject a status that a task can't get. With `force`, it can be completed with unfinished children."""
     if to not in TRANSITIONS[task.status]:
         return _reject_transition(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
@@ -65,13 +65,13 @@ def check_status(state: State, task: Task, to: Status, *, force: bool = False) -
 def change_status(task: Task, to: Status, summary: str | None, reason: str | None, at: int) -> StatusChanged | None:
     """Return the event that changes a task's status, or None if nothing changes.
 
-    Completing a task with a gate pauses it until the gate is passed, again for each new result.
+    Completing a task with a gate pauses it until the gate is passed. This is repeated for each new result.
 
     Args:
         task: The task.
         to: The new status.
         summary: The new result summary, or None.
-        reason: The new reason of a failure, or None.
+        reason: The new reason for a failure, or None.
         at: Time of the change, in milliseconds.
     """
     if to == "completed" != task.status and task.gate is not None and (gate := _first_gate(task.gate)) is not None:
@@ -105,7 +105,7 @@ def needs_yes(gate: Gate) -> bool:
 
 
 def clears_list(state: State, task: Task, to: Status) -> bool:
-    """Return whether the list clears itself once this task and the parents that finish with it have a status."""
+    """Return whether the list clears itself once this task, and the parents that finish with it, get this status."""
     if to != "completed" or task.status in FINISHED or state.settings.auto_clear != "when_done":
         return False
     return state.remaining == 1 + sum(1 for _ in find_finishing_parents(state, task))
@@ -113,13 +113,13 @@ def clears_list(state: State, task: Task, to: Status) -> bool:
 
 def complete_and_clear(state: State, task: Task, event: StatusChanged, at: int) -> tuple[KnownEvent, ...]:
     """Return the events that complete the last task of a list that clears itself."""
-    # The task comes last, because the response shows the task that was completed last before the clear.
+    # The task comes last, because the response shows the last task that was completed before the clear.
     parents = (finish_parent(state, above, at) for above in find_finishing_parents(state, task))
     return (*(change for change in parents if change is not None), event, ListCleared())
 
 
 def finish_parent(state: State, parent: Task, at: int) -> StatusChanged | None:
-    """Return the event that finishes a parent whose children are finished. It fails if a child failed."""
+    """Return the event that finishes a parent whose children are finished. The parent fails if a child failed."""
     failed = state.failed_children(parent.id)
     if not failed:
         return change_status(parent, "completed", None, None, at)

@@ -1,4 +1,4 @@
-"""`list.undo`: reverses calls by new events, and erases nothing."""
+"""`list.undo`: reverses calls with new events, and erases nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 
@@ -19,7 +19,7 @@ from punchlistd.domain.undo.revert import revert
 from punchlistd.domain.undo.trace import Change, task_id_of
 
 NO_CALL = (0,)
-"""Recorded as the undone calls of an undo that reversed no call completely. No event has version 0."""
+"""Recorded as the undone calls if an undo reversed no call completely. No event has version 0."""
 
 
 def undo(state: State, params: p.ListUndo, command: Command) -> Decision | Rejection:
@@ -30,7 +30,7 @@ def undo(state: State, params: p.ListUndo, command: Command) -> Decision | Rejec
 
 
 def call_limit(params: p.ListUndo) -> int | None:
-    """Return how many calls an undo reverses at most, or None for all of them."""
+    """Return the maximum number of calls that an undo reverses, or None for all."""
     if params.call is not None or params.redo:
         return params.count or 1
     return 1 if params.count is None and build_aim(params).of is None else params.count
@@ -39,13 +39,13 @@ def call_limit(params: p.ListUndo) -> int | None:
 def undo_calls(  # noqa: C901, PLR0911, PLR0912 - one loop over calls, with every condition that ends it
     past: Lookback, params: p.ListUndo, at: int
 ) -> Iterator[Decision | Rejection | None]:
-    """Undo the selected calls of a history, newest first, on a copy of its state.
+    """Undo the selected calls of a history, newest first, on a copy of the state.
 
     Skip calls that left nothing to undo.
 
     Yields:
-        A decision for each change, and for each task of a clear, made lazily. The last one is the decision on the whole
-        undo, or None if `past` is too short to contain all selected calls.
+        A decision for each change, and for each task of a clear, made lazily. The last one is the decision for the
+        whole undo, or None if `past` is too short to contain all the selected calls.
     """
     rejection = _check_undo(past, params)
     if rejection is not None:
@@ -94,7 +94,7 @@ def undo_calls(  # noqa: C901, PLR0911, PLR0912 - one loop over calls, with ever
         yield None
         return
     yield from _enforce_rules(run, past.state)
-    # The calls that are left cancel each other out: report that there is nothing to undo.
+    # The remaining calls cancel each other out, so report that there is nothing to undo.
     if len(undone) != count and _is_unchanged(past.state, run):
         yield Decision(lines=tuple(line for line in run.lines if line.startswith(SKIPPED)))
         return
@@ -103,10 +103,11 @@ def undo_calls(  # noqa: C901, PLR0911, PLR0912 - one loop over calls, with ever
 
 
 def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
-    """Change the status of resumed tasks that the list, as it is now, no longer allows.
+    """Change the status of resumed tasks if the list in its current state no longer allows it.
 
-    A completed task is paused if a gate was set since. A task in progress becomes pending if it has new blockers, if
-    another task of a serial list is running or, where it is claimed, if its parent is paused or a new date defers it.
+    A completed task is paused if a gate has been set since. A task in progress becomes pending if it has new blockers,
+    or if another task of a serial list is in progress. A claimed task also becomes pending if its parent is paused or a
+    new date defers it.
     """
     state = run.state
     resumed = [(state.tasks[name], then) for name, then in run.resumed.items() if name in state.tasks]
@@ -129,9 +130,9 @@ def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
 
 
 def _check_resumption(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
-    """Reject putting a task back in progress if the list no longer allows it.
+    """Reject the resumption of a task if the list no longer allows it to be in progress.
 
-    Its blockers of that time don't count, except for tasks that the undo skipped.
+    The blockers that it had at that time don't count, except for tasks that the undo skipped.
     """
     is_claimed, former_blockers = task.id in state.claims, set(then.open_blockers) - skipped
     since = msgspec.structs.replace(
@@ -153,7 +154,7 @@ def _make_pending(run: UndoRun, task: Task, rejection: Rejection) -> None:
 
 
 def _describe_hindrance(rejection: Rejection) -> str:
-    """Return why a task can't be in progress, for a line about an undo."""
+    """Return why a task can't be in progress, for a line in the description of an undo."""
     if running := rejection.data.get("running"):
         return f"#{running} is in progress, and this list runs one task at a time"
     names = ", ".join(f"#{blocker['id']}" for blocker in rejection.data["blockers"])
@@ -211,7 +212,7 @@ def _find_conflict(past: Lookback, first: int, changes: Sequence[Change]) -> Rej
 
 
 def _find_newer_change(past: Lookback, first: int, changes: Sequence[Change]) -> Rejection | None:
-    """Reject a call that can't be undone because of a newer one, so that no older call is undone in its place."""
+    """Reject the undo of a call that a newer one prevents, so that no older call is undone in its place."""
     for change in changes:
         if (touch := past.find_newer_touch(task_id_of(change.event), change.version)) is not None:
             return _reject_conflict(first, touch, task_id_of(change.event))
@@ -219,7 +220,7 @@ def _find_newer_change(past: Lookback, first: int, changes: Sequence[Change]) ->
 
 
 def _find_foundations(past: Lookback, change: Change) -> Iterable[str]:
-    """Return the tasks on which later calls may depend because of a change."""
+    """Return the tasks that later calls may depend on because of this change."""
     event, after = change.event, change.after
     if isinstance(event, TaskAdded):
         yield event.task.id

@@ -1,7 +1,7 @@
 """The current state of one conversation, the result of its events.
 
 A state has one owner at a time. `evolve` changes it in place, so that the cost of an event does not depend on the
-length of the list. Every change of a task goes through `insert`, `put`, `remove` and `place`, which update the order,
+length of the list. Every change to a task goes through `insert`, `put`, `remove` or `place`, which update the order,
 the counters and the queue of ready tasks.
 """
 
@@ -36,26 +36,26 @@ HELD = frozenset({"paused", "failed"})
 
 _URGENCY: dict[Priority, int] = {priority: -weight for weight, priority in enumerate(PRIORITIES)}
 _MAX_OUTDATED = 1_000
-"""Maximum number of outdated entries in a queue of ready tasks, in addition to twice the valid ones."""
+"""Maximum number of outdated entries in a queue of ready tasks, in addition to twice the number of valid ones."""
 
 MAX_RUNNING_SHOWN = 8
-"""Maximum number of tasks in progress that are shown with a conversation."""
+"""Maximum number of tasks in progress shown with a conversation."""
 
 MAX_PATH_SHOWN = 8
-"""Maximum number of parents that are shown with a task."""
+"""Maximum number of parents shown with a task."""
 
 MAX_AGENTS = 256
 """Maximum number of agents that a list remembers. A list outlives any number of sessions."""
 
 MAX_CHANGES = 1_024
-"""Maximum number of changes of tasks that a list remembers, with their log positions."""
+"""Maximum number of task changes that a list remembers, with their log positions."""
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The exclusive right of an owner to work on a task.
 
-    `fence` is the claim's number, `at` the time when it was made (0 if by an older version). See `Claimed` for the
-    other members.
+    `fence` is the claim's number, and `at` is the time when it was made (0 if an older version made it). See `Claimed`
+    for the other members.
     """
 
     owner: str
@@ -79,24 +79,24 @@ class State:
 
     Attributes:
         seq: Log position of the last event.
-        exists: Whether the conversation has been opened and not been deleted.
+        exists: Whether the conversation has been opened and not deleted since.
         ranks: Sort keys of the tasks that are not in the order of their ids.
         messages: Log position of each message, by id.
-        passing: Messages that a later one may supersede; None if an older version did not record them.
+        passing: Messages that a later message may supersede; None if an older version did not record them.
         hidden: Messages that are not shown, each with its successor, or "" if it was retracted.
         cleared: Number of tasks that the last clear removed.
-        last_finished: The task whose completion left no open tasks. The list may have been cleared in the same step.
+        last_finished: The task whose completion left no task open. The list may have been cleared in the same step.
         running: Ids of the tasks in progress.
         claims: Claims in force, by task.
-        offered: Tasks whose claim ended and that wait, still in progress, for the next one.
+        offered: Tasks that are still in progress after their claim ended, and wait for the next claim.
         reserved: Pending tasks, by owner.
-        agents: The last owners that were agents' sessions when they claimed a task, each with its newest claim.
+        agents: The most recent owners that were agents' sessions when they claimed a task, each with its newest claim.
         deferred: Deferred tasks, each with the time when it becomes ready.
         families: The children of each parent.
-        ended_headings: Headings that should be finished, since they have no unfinished child.
-        ended_parents: Other parents that should be finished, since they have no unfinished child.
+        ended_headings: Headings that should be finished, since they have no unfinished children.
+        ended_parents: Other parents that should be finished, since they have no unfinished children.
         changes: Log positions at which tasks were added, changed or removed, oldest first.
-        floor: Log position before which `changes` is incomplete.
+        floor: Log position below which `changes` is incomplete.
     """
 
     __slots__ = (
@@ -154,7 +154,7 @@ class State:
         self.reset()
 
     def reset(self) -> None:
-        """Clear everything but `version` and `seq`, which continue after a deletion."""
+        """Clear everything except `version` and `seq`, which continue after a deletion."""
         self.exists = False
         self.title = ""
         self.user = ""
@@ -172,7 +172,7 @@ class State:
         self.clear()
 
     def clear(self) -> None:
-        """Remove all tasks and number from 1 again."""
+        """Remove all tasks, and restart the numbering from 1."""
         self.next_task = 1
         self.tasks: dict[str, Task] = {}
         self.changes: deque[tuple[int, str]] = deque(maxlen=MAX_CHANGES)
@@ -219,7 +219,7 @@ class State:
         return [tasks[task] for task in self._order]
 
     def ids(self) -> list[str]:
-        """Return the ids in list order. It is the state's own list: don't change or keep it."""
+        """Return the ids in list order. The result is the state's own list: don't change or keep it."""
         return self._order
 
     def counts(self) -> Counts:
@@ -231,7 +231,7 @@ class State:
         return totals["pending"] + totals["in_progress"] + totals["paused"]
 
     def remember_agent(self, claim: Claim) -> None:
-        """Remember a claim's owner as an agent. Above the limit, forget the agent that claimed longest ago."""
+        """Remember a claim's owner as an agent. Above the limit, forget the agent whose last claim is the oldest."""
         self.agents.pop(claim.owner, None)
         self.agents[claim.owner] = claim
         if len(self.agents) > MAX_AGENTS:
@@ -241,18 +241,18 @@ class State:
         return self.ranks.get(task) or default_key(task)
 
     def index(self, task: str, key: str | None = None) -> int:
-        """Return the list index of a task, or the index that it would have with this sort key."""
+        """Return a task's index in the list, or the index that it would have with this sort key."""
         return bisect_left(self._order, (key or self.key(task), task), key=self._sort_key)
 
     def children(self, task: str) -> list[str]:
         return list(self.families.get(task, ()))
 
     def is_container(self, task: Task) -> bool:
-        """Return whether a task only contains others: it has unfinished children, or is a heading."""
+        """Return whether a task only contains other tasks, because it has unfinished children or is a heading."""
         return task.id in self._open_children or is_heading(task.metadata)
 
     def open_count(self, task: str) -> int:
-        """Return the number of unfinished children of a task, without children that it blocks."""
+        """Return the number of unfinished children of a task, except children that it blocks."""
         return self._open_children.get(task, 0)
 
     def open_children(self, task: str) -> list[Task]:
@@ -266,7 +266,7 @@ class State:
         return self._failed_children.get(task, 0)
 
     def path(self, task: Task) -> tuple[TaskName, ...]:
-        """Return the ancestors of a task, topmost first: at most `MAX_PATH_SHOWN` of the nearest, each once."""
+        """Return the nearest ancestors of a task, topmost first: at most `MAX_PATH_SHOWN`, each once."""
         above: dict[str, TaskName] = {}
         parent = task.parent
         while parent is not None and parent not in above and parent != task.id and len(above) < MAX_PATH_SHOWN:
@@ -278,7 +278,7 @@ class State:
     def is_ready(self, task: Task) -> bool:
         """Return whether a task could be started now.
 
-        It has no open blockers or children, and its parent is neither paused nor failed.
+        Such a task has no open blockers or children, and its parent is neither paused nor failed.
         """
         if task.status != "pending" or task.open_blockers or task.not_before is not None:
             return False
@@ -288,16 +288,16 @@ class State:
         return parent is None or parent.status not in HELD
 
     def next_ready(self) -> Task | None:
-        """Return the next ready task, reserved or not: the most urgent one, or the first of those in the list."""
+        """Return the next ready task, reserved or not. It is the first in the list among the most urgent ones."""
         return self._first_ready(None)
 
     def next_for(self, names: Sequence[str]) -> Task | None:
-        """Return the next ready task for a caller of these names. Tasks reserved for them come first."""
+        """Return the next ready task for a caller with these names. Tasks reserved for them come first."""
         reserved = [task for name in names if name in self._ready_reserved and (task := self._first_ready(name))]
         return min(reserved, key=self._sort_entry) if reserved else self._first_ready("")
 
     def ready_for(self, names: Sequence[str], count: int) -> list[Task]:
-        """Return the next `count` ready tasks for a caller of these names, in the order of `next_for`."""
+        """Return the next `count` ready tasks for a caller with these names, in the order of `next_for`."""
         if count == 1:
             open_children = self.next_for(names)
             return [] if open_children is None else [open_children]
@@ -308,11 +308,11 @@ class State:
         return tasks
 
     def reserved_count(self, owner: str) -> int:
-        """Return the number of ready tasks that are reserved for an owner or, for "", that are free."""
+        """Return the number of ready tasks that are reserved for an owner or, if the owner is "", that are free."""
         return len(self._ready_reserved.get(owner, ())) if owner else len(self._ready) - self._ready_reserved_count
 
     def first(self, tasks: Iterable[str], count: int) -> list[Task]:
-        """Return the first `count` of these tasks, by urgency and then by list order."""
+        """Return the first `count` of these tasks, sorted by urgency and then by list order."""
         entries = (self._sort_entry(self.tasks[name]) for name in tasks)
         return [self.tasks[name] for _, _, name in nsmallest(count, entries)]
 
@@ -320,7 +320,7 @@ class State:
         return sorted(tasks, key=self._sort_entry)
 
     def ahead(self, task: Task, names: Sequence[str]) -> int:
-        """Return how many ready tasks a caller of these names gets before this one."""
+        """Return how many ready tasks a caller with these names gets before this one."""
 
         def entry(task: Task) -> tuple[bool, tuple[int, str, str]]:
             return (task.owner not in names, self._sort_entry(task))
@@ -331,7 +331,7 @@ class State:
 
     @property
     def ready(self) -> Set[str]:
-        """The ids of the ready tasks. It is the state's own set: don't change or keep it."""
+        """The ids of the ready tasks. This is the state's own set: don't change or keep it."""
         return self._ready
 
     def conversation_view(self) -> Conversation:
@@ -359,7 +359,7 @@ class State:
         )
 
     def since(self, seq: int) -> tuple[list[str], list[str]] | None:
-        """Return the tasks that changed after a log position, and the removed ones; None if that is not known."""
+        """Return the tasks that changed after a log position, and the removed tasks; None if they are not known."""
         changes = self.changes
         if seq < self.floor or (len(changes) == MAX_CHANGES and seq < changes[0][0]):
             return None
@@ -377,7 +377,7 @@ class State:
     # changing
 
     def insert(self, task: Task, rank: str = "") -> None:
-        """Add a new task at the place of its rank or, without one, of its id."""
+        """Add a new task at the place given by its rank or, if it has none, by its id."""
         name, status = task.id, task.status
         self.tasks[name] = task
         self.changes.append((self.seq, name))
@@ -387,7 +387,7 @@ class State:
         self._totals[status] += 1
         if task.owner and status == "pending":
             self._add_reserved(task)
-        # Fast path: nearly all new tasks are plain pending ones.
+        # Fast path: nearly all new tasks are plain and pending.
         if (
             status == "pending"
             and not task.open_blockers
@@ -411,7 +411,7 @@ class State:
             self._update_ended(name)
 
     def put(self, task: Task, old: Task) -> None:  # noqa: C901 - a line for each index that depends on a member
-        """Replace `old`, the stored task, by `task`."""
+        """Replace the stored task `old` with `task`."""
         name = task.id
         self.tasks[name] = task
         self.changes.append((self.seq, name))
@@ -444,7 +444,7 @@ class State:
             self.update_ready(self.families.get(name, ()))
 
     def link(self, task: Task) -> None:
-        """Replace a task by one that differs only in `blocks`."""
+        """Replace a task with one that differs only in `blocks`."""
         self.tasks[task.id] = task
         self.changes.append((self.seq, task.id))
 
@@ -468,7 +468,7 @@ class State:
         self._leave_parent(task)
 
     def place(self, task: Task, rank: str) -> None:
-        """Give a task another sort key. An empty one restores the default order, by id."""
+        """Give a task another sort key. An empty key restores the default order, by id."""
         name = task.id
         self._remove_from_order(name)
         if rank:
@@ -479,7 +479,7 @@ class State:
         self._enqueue(task)
 
     def load(self, tasks: Iterable[Task], ranks: dict[str, str]) -> None:
-        """Replace all tasks by those of a stored state, given in list order."""
+        """Replace all tasks with those of a stored state, given in list order."""
         self.clear()
         for task in tasks:
             self.tasks[task.id] = task
@@ -499,7 +499,7 @@ class State:
             if task.not_before is not None:
                 self._update_deferred(task)
             self._add_reserved(task)
-        # In a second loop, because a child may come before its parent.
+        # This needs a second loop, because a child may come before its parent.
         for task in self.tasks.values():
             self._update_ready(task)
             self._update_ended(task.id)
@@ -560,7 +560,7 @@ class State:
             self._enqueue(task)
 
     def _remove_ready(self, task: Task) -> None:
-        """Remove a task from the ready ones. It must have the owner with which it was added."""
+        """Remove a task from the ready tasks. It must have the same owner as when it was added."""
         if task.id not in self._ready:
             return
         self._ready.discard(task.id)
@@ -586,7 +586,7 @@ class State:
         return (_URGENCY[task.priority], self.key(task.id), task.id)
 
     def _first_ready(self, owner: str | None) -> Task | None:
-        """Return the first ready task that is reserved for an owner. "" selects free tasks, None all tasks.
+        """Return the first ready task that is reserved for an owner. The owner "" selects free tasks, None all tasks.
 
         A queue is built when it is first needed. Its outdated entries are dropped when they reach the front.
         """
@@ -620,8 +620,8 @@ class State:
     # children
 
     def _counter_of(self, task: Task) -> dict[str, int] | None:
-        """Return the counter in which a task counts for its parent: unfinished or failed children, or None."""
-        # A child that its own parent blocks doesn't count, or the two would wait for each other.
+        """Return the counter of its parent in which a task counts: unfinished children, failed children, or None."""
+        # A child that is blocked by its own parent doesn't count. Otherwise the two would wait for each other.
         if task.status == "completed" or task.parent in task.open_blockers:
             return None
         return self._failed_children if task.status == "failed" else self._open_children
@@ -655,8 +655,8 @@ class State:
     ) -> None:
         """Move a child of a task from one counter to another.
 
-        The parent is updated only if a counter leaves or reaches 0, or with `crosses`, which says that the child is
-        the parent's first or was its last.
+        The parent is updated only if a counter leaves or reaches 0, or if `crosses` is set. `crosses` means that the
+        child is the parent's first or was its last.
         """
         if was is not None:
             was[parent] -= 1
@@ -671,7 +671,7 @@ class State:
             self._update_ended(parent)
 
     def _update_ended(self, name: str) -> None:
-        """Update whether a task should finish because its children have."""
+        """Update whether a task should finish because its children have finished."""
         task = self.tasks[name]
         heading = is_heading(task.metadata)
         # Fast path: nearly all tasks are neither a heading nor a parent.
@@ -679,7 +679,7 @@ class State:
             self.ended_parents.pop(name, None)
             self.ended_headings.pop(name, None)
             return
-        # A rejected task is left out: without another change below it, its result would be the same.
+        # A rejected task is left out, because its result would be the same without another change below it.
         is_ended = (
             name not in self._open_children
             and (task.status not in FINISHED or (task.status == "failed" and name not in self._failed_children))
@@ -695,7 +695,7 @@ class State:
 
 
 def is_sent_back(task: Task) -> bool:
-    """Return whether a gate's result was rejected: the task is pending, with the reason."""
+    """Return whether a gate rejected the task's result. Such a task is pending and has the reason."""
     return task.status == "pending" and task.gate is not None and bool(task.fail_reason)
 
 

@@ -1,4 +1,7 @@
-"""Finds cycles of tasks that wait for each other. A task waits for its blockers, a parent also for its children."""
+"""Finds cycles of tasks that wait for each other.
+
+A task waits for its blockers, and a parent also waits for its children.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,8 +19,8 @@ def find_waiting_cycle(
     Args:
         state: The list.
         task: A task whose blockers or parent change.
-        changed: New blockers of tasks, in place of the stored ones.
-        moved: New parents of tasks, in place of the stored ones.
+        changed: New blockers of tasks, which replace the stored ones.
+        moved: New parents of tasks, which replace the stored ones.
     """
     tasks = state.tasks
     if not state.families and not any(moved.values()):

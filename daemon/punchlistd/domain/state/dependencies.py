@@ -1,4 +1,4 @@
-"""Finds cycles of blockers and of parents, without recursion, since chains can be of any length."""
+"""Finds cycles of blockers and of parents. It doesn't use recursion, since chains can be of any length."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -10,14 +10,14 @@ def find_blocker_cycle(task: str, tasks: Mapping[str, Task], changed: Mapping[st
 
     Each id of the path is blocked by the next one. The path begins and ends with `task`.
 
-    The search alternates between blockers and dependents, so that it costs at most twice the smaller side. Once all
-    dependents are known, only they can be part of a cycle. They may include dependents by edges that `changed`
-    removes, which costs time but finds no false cycle.
+    The search alternates between blockers and dependents, so its cost is at most twice that of the smaller side. Once
+    all dependents are known, the search is limited to them, since only they can be part of a cycle. The known
+    dependents may include some by edges that `changed` removes. These cost time but produce no false cycle.
 
     Args:
         task: The task.
         tasks: The list's tasks, with their stored blockers.
-        changed: New blockers of tasks, in place of the stored ones.
+        changed: New blockers of tasks, which replace the stored ones.
     """
     came_from: dict[str, str] = {}
     stack = [task]
@@ -63,7 +63,7 @@ def find_cycle_through(task: str, waits_for: Callable[[str], Iterable[str]]) -> 
 def combine_waits(
     blockers: Callable[[str], Iterable[str]], children: Callable[[str], Iterable[str]]
 ) -> Callable[[str], Iterable[str]]:
-    """Return a function that yields the tasks a task waits for: its blockers, and children that don't wait for it."""
+    """Return a function that yields what a task waits for: its blockers, and children that don't wait for it."""
 
     def waits_for(task: str) -> Iterable[str]:
         yield from blockers(task)

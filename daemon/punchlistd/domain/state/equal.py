@@ -1,7 +1,8 @@
-"""Matches tasks of a call with equal open tasks of the list: same parent, same normalized title (`title_key`).
+"""Matches tasks in a call with equal open tasks in the list: same parent, same normalized title (`title_key`).
 
-Each task of the list matches at most one task of a call, the oldest first. So two equal tasks of one call stay two
-tasks, and a plan that is sent twice matches as a whole. The same lookup after the call finds the kept and added tasks.
+Each task in the list matches at most one task in a call, and the oldest is matched first. So two equal tasks in one
+call remain two tasks, and a plan that is sent twice matches as a whole. The same lookup after the call finds both kept
+and added tasks.
 """
 
 from collections import defaultdict
@@ -20,7 +21,7 @@ def equal_task(state: State, params: TaskAdd) -> Task | None:
 
 
 def equal_tasks(state: State, requests: Sequence[NewTask]) -> list[str]:
-    """Return, for each task of a call, the id of the task that equals it or that it names; empty for a new one."""
+    """Return, for each task in a call, the id of the task that equals it or that it names; empty for a new task."""
     keys = [title_key(request.title) for request in requests]
     wanted_keys = {key for key, request in zip(keys, requests, strict=True) if request.task is None}
     named_ids = {request.task for request in requests}
@@ -46,7 +47,10 @@ def equal_tasks(state: State, requests: Sequence[NewTask]) -> list[str]:
 
 
 def _depths(parents: Sequence[int | None]) -> list[int]:
-    """Return the depth of each task below its topmost ancestor. Cycles, rejected later, have meaningless depths."""
+    """Return the depth of each task below its topmost ancestor.
+
+    Depths in cycles, which are rejected later, are meaningless.
+    """
     depths: list[int | None] = [None] * len(parents)
     for start in range(len(parents)):
         chain: list[int] = []

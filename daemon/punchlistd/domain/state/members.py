@@ -1,8 +1,8 @@
 """Table of a task's members, used by add, edit, replace, `evolve`, undo and snapshots.
 
-The table is derived from the structs of the schemas that have the member. A new member is a line in each of `Task`,
-`AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`, with a false default, and needs no code in the domain.
-In `Task` it must come last, because a snapshot stores the members in that order.
+The table is derived from the schema structs that have the member. To add a member, add a line with a falsy default to
+each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`. This needs no code in the domain. In
+`Task`, the member must come last, because a snapshot stores the members in that order.
 """
 
 from collections.abc import Iterable
@@ -23,8 +23,8 @@ class Member(msgspec.Struct, frozen=True):
     Attributes:
         default: Value in a new task, or NODEFAULT.
         editable: Whether calls can set it. Undo restores it, and `list.replace` updates it.
-        restorable: Whether a new task can have it. A deleted task is restored with it.
-        stored: Whether states and snapshots contain it. Otherwise only responses do.
+        restorable: Whether a new task can have it. If so, a deleted task is restored with it.
+        stored: Whether states and snapshots contain it. If not, only responses do.
     """
 
     name: str
@@ -53,10 +53,10 @@ MEMBERS: dict[str, Member] = {
 """The table, in the order of `Task`."""
 
 EDITABLE = tuple(row.name for row in MEMBERS.values() if row.editable and row.name != "metadata")
-"""Members that an edit replaces. Metadata is not among them, since an edit merges its keys."""
+"""Members that an edit replaces. Metadata is not included, since an edit merges its keys."""
 
 DAYS = (("due", "due_day"), ("not_before", "not_before_day"))
-"""Pairs of a moment and its day, a date without a time. They change together."""
+"""Pairs of a moment and its day, which is a date without a time. The two change together."""
 
 RESTORABLE = tuple(row.name for row in MEMBERS.values() if row.restorable)
 STORED = tuple(row.name for row in MEMBERS.values() if row.stored)
@@ -69,7 +69,7 @@ rare_of = attrgetter(*RARE)
 
 
 def add_days(task: Task, changes: dict[str, Any], request: Any) -> None:
-    """Add the requested days to a task's changes. A moment that changes without a day clears its day."""
+    """Add the requested days to a task's changes. A moment that changes without its day clears the day."""
     for moment, day in DAYS:
         value = getattr(request, day) or None
         if moment in changes and (value is not None or getattr(task, day) is not None):
@@ -77,7 +77,7 @@ def add_days(task: Task, changes: dict[str, Any], request: Any) -> None:
 
 
 def describe_members(members: Iterable[str]) -> str:
-    """Return the members' names for users. A day and its moment are one date."""
+    """Return the members' names for users. A day and its moment count as one date."""
     return ", ".join(dict.fromkeys(_WORDS.get(name, name.replace("_", " ")) for name in members))
 
 

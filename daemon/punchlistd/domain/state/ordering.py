@@ -1,9 +1,9 @@
-"""Sort keys: places in a list as strings that compare in list order.
+"""Sort keys: strings that represent places in a list and compare in list order.
 
-The key of a task is derived from its id (`default_key`), unless it was moved: then it has a rank made by `between`.
-Ranks use the digits 0-9A-Za-z in ASCII order. No rank equals another key after appending zeros, so there is always room
-between two keys. Ranks after the same task count up (`b10a1`, `b10a2`, …), and ranks before all tasks count down (`Z9`,
-`Z8`, …), so that keys stay short after a thousand moves to the same end.
+The key of a task is derived from its id (`default_key`). If the task was moved, it has a rank made by `between`
+instead. Ranks use the digits 0-9A-Za-z in ASCII order. No rank equals another key with zeros appended, so there is
+always room between two keys. Ranks after the same task count up (`b10a1`, `b10a2`, …), and ranks before all tasks count
+down (`Z9`, `Z8`, …). So keys stay short even after a thousand moves to the same end.
 """
 
 import re
@@ -26,7 +26,7 @@ def default_key(task: str) -> str:
 def between(low: str, high: str) -> str:
     """Return a key after `low` and before `high`. An empty key means no neighbor.
 
-    Return a key after `low` if the two are out of order.
+    If the two are out of order, return a key after `low`.
     """
     guess = _before(high) if high and not low else _after(low)
     if low < guess and (not high or guess < high):
@@ -57,7 +57,7 @@ def _before(high: str) -> str:
 
 
 def _midpoint(low: str, high: str) -> str:
-    """Return the shortest key in the middle that ends in a letter."""
+    """Return the shortest key near the middle that ends in a letter."""
     key = ""
     position = 0
     while True:

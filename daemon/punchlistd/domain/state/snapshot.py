@@ -1,8 +1,8 @@
-"""Snapshots: states as bytes, so that the cost of opening a conversation does not depend on its history.
+"""Snapshots: states encoded as bytes, so that the cost of opening a conversation does not depend on its history.
 
-Rows are arrays, with another array for the members that were added later. A new member may be appended with a default;
-none may be moved or removed. Rows are decoded without wire validation, because stored values must stay readable when
-the limits of calls change.
+Rows are arrays, with a nested array for the members that were added later. A new member can be appended with a default,
+but no member can be moved or removed. Rows are decoded without wire validation, because stored values must stay
+readable when the limits of calls change.
 """
 
 from operator import attrgetter
@@ -16,7 +16,7 @@ from punchlistd.domain.state import Claim, State
 from punchlistd.domain.state.members import MEMBERS, STORED, rare_of
 
 _FIRST = STORED[: STORED.index("version") + 1]
-"""Members in each row. Later members are in an array at the end, which is None for most tasks."""
+"""Members in each row. Later members are in an array at the end of the row, which is None for most tasks."""
 _LATER = STORED[len(_FIRST) :]
 
 _TYPES = get_type_hints(Task)
@@ -72,7 +72,7 @@ _decoder = msgspec.msgpack.Decoder(_Image)
 
 
 def dump_state(state: State) -> bytes:
-    """Return the snapshot of a state. Equal states give equal bytes."""
+    """Return the snapshot of a state. Equal states produce equal bytes."""
     ranks = state.ranks
     last = state.last_finished
     image = _Image(
@@ -103,10 +103,10 @@ def dump_state(state: State) -> bytes:
 
 
 def load_state(conversation: str, data: bytes) -> State:
-    """Return the state from which `dump_state` made these bytes.
+    """Return the state that `dump_state` encoded as these bytes.
 
     Raises:
-        msgspec.DecodeError: The bytes are not a snapshot of this version. Rebuild the state from the log.
+        msgspec.DecodeError: The bytes are not a snapshot of this version. The state must be rebuilt from the log.
     """
     image = _decoder.decode(data)
     state = State(conversation)
@@ -141,7 +141,7 @@ def load_state(conversation: str, data: bytes) -> State:
 
 
 _NO_METADATA: Metadata = {}
-"""Shared by all tasks without metadata. A task's metadata is never changed in place."""
+"""Shared by all tasks without metadata, since a task's metadata is never changed in place."""
 
 _first_of, _later_of = attrgetter(*_FIRST), attrgetter(*_LATER)
 
@@ -151,7 +151,7 @@ def _build_row(task: Task) -> _Row:
 
 
 def _build_task(row: _Row) -> Task:
-    # Equal times share one integer object, as in a state that was never stored.
+    # Equal times share one integer object, as they do in a state that was never stored.
     created_at = row.created_at
     task = Task(
         id=row.id,

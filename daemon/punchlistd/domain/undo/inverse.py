@@ -1,7 +1,7 @@
-"""Rules that undo one change: each emits events that reverse it, as far as no later change has overwritten it.
+"""Rules that undo one change: each emits events that reverse the change where no later change has overwritten it.
 
-The rules work on a copy of the state. Every event is applied to the copy as it is emitted, so that the next older
-change is undone in the list that this one leaves.
+The rules operate on a copy of the state. Every event is applied to the copy as it is emitted, so that the next older
+change is undone in the resulting list.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -38,10 +38,10 @@ from punchlistd.domain.state.ordering import between, default_key
 from punchlistd.domain.undo.trace import Change, RemovedTask
 
 SKIPPED = "skipped"
-"""First word of a line about a change that was not undone."""
+"""First word of a line that describes a change that was not undone."""
 
 _MAX_QUOTE = 80
-"""Maximum length of a lost text in a preview, in characters."""
+"""Maximum length of lost text quoted in a preview, in characters."""
 
 _MINUTES_PER_HOUR = 60
 
@@ -50,16 +50,16 @@ class UndoRun:
     """The progress of one undo, which reverses changes from the newest to the oldest.
 
     Attributes:
-        last_touched: Returns the version at which a call that stays last touched a task. Later work of others keeps a
-            task from being removed.
-        last_restored: Returns the version at which a task, by id and creation time, was last restored. An older
-            change does not restore a task that was removed after that.
+        last_touched: Returns the version at which a call that isn't undone last touched a task. Later work by others
+            prevents the removal of a task.
+        last_restored: Returns the version at which a task, given by id and creation time, was last restored. If the
+            task was removed again after that, undoing an older change does not restore it.
         events: Events of the undo so far.
-        lines: What the user is shown, a line for each reversed or skipped change.
-        skipped: Changes that can't be undone: task id (or ""), version, reason.
-        complete: Whether all of the current call has been undone. A call that is undone in part stays undoable.
-        resumed: Tasks that are in progress or completed again, as they were before the undone change. Later changes
-            around them may not allow that status.
+        lines: The description shown to the user: a line for each reversed or skipped change.
+        skipped: Changes that can't be undone, each with its task id (or ""), version and reason.
+        complete: Whether the current call has been undone completely. A call that is undone in part stays undoable.
+        resumed: Tasks that are in progress or completed again, each as it was before the undone change. Later changes
+            in the list may not allow that status.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class UndoRun:
         self._begin, self._resumed_in_call, self._deferred_releases = len(self.events), set(), {}
 
     def end_call(self) -> None:
-        """Release the claims that were deferred, and update the blockers that each resumed task had before the call."""
+        """Make the deferred releases of claims, and update the recorded blockers of each resumed task."""
         for name, (held, attempts) in self._deferred_releases.items():
             if self.state.claims.get(name) is held:
                 self.apply(
@@ -137,7 +137,7 @@ class UndoRun:
         self.complete = False
 
     def mark_partial(self) -> None:
-        """Record that a part of the call was not undone, without a line about it."""
+        """Record that a part of the call was not undone, without adding a line about it."""
         self.complete = False
 
     def resume(self, then: Task, claim: Claim | None) -> None:
@@ -148,14 +148,14 @@ class UndoRun:
         self.restore_claim(then.id, claim)
 
     def defer_release(self, before: Task, held: Claim) -> None:
-        """Release a claim at the end of the call, unless undoing an older change of the call ends it."""
+        """Release a claim at the end of the call, unless the undo of an older change in the call ends it first."""
         self._deferred_releases[before.id] = held, before.attempts
 
     def restore_claim(self, task: str, claim: Claim | None) -> None:
-        """Claim a task in progress for its former owner again, with the lease of the former claim.
+        """Claim a task in progress again for its former owner, with the lease of the former claim.
 
-        Without a claim its owner could not continue it, and it would never expire. The new claim depends on its lease
-        alone (`keep`), because the connection of the former claim may be closed.
+        Without a claim, the owner could not continue the task, and it would never expire. The new claim depends on its
+        lease alone (`keep`), because the connection of the former claim may be closed.
         """
         now = self.state.tasks.get(task)
         if claim is None or now is None or task in self.state.claims:
@@ -164,11 +164,11 @@ class UndoRun:
             self.apply(Claimed(task, claim.owner, claim.lease_ms, keep=True, session=claim.session))
 
     def can_restore(self, change: Change, task: Task) -> bool:
-        """Return whether undoing a removal brings the task back: it is missing, and was not restored since."""
+        """Return whether undoing a removal brings the task back: it is missing, and has not been restored since."""
         return task.id not in self.state.tasks and self.last_restored(task.id, task.created_at) < change.version
 
     def find_task(self, change: Change) -> Task | None:
-        """Return the current form of the changed task, or None if it is gone or its id belongs to another task."""
+        """Return the changed task as it is now, or None if it is gone or its id belongs to another task."""
         then = change.after or change.before
         now = None if then is None else self.state.tasks.get(then.id)
         return now if now is not None and then is not None and now.created_at == then.created_at else None
@@ -229,13 +229,13 @@ def _undo_edit(run: UndoRun, change: Change) -> None:
 def _restore_members(run: UndoRun, now: Task, changes: dict[str, Any], claim: Claim | None) -> None:
     run.apply(TaskEdited(now.id, **changes))
     run.add_line(f"{name_of(now)}: {describe_members(changes)} restored")
-    # A revert takes the owner first, so that its undo gives it back last.
+    # A revert changes the owner first, so undoing the revert restores the owner last, and the claim with it.
     if "owner" in changes:
         run.restore_claim(now.id, claim)
 
 
 def _can_restore(state: State, task: Task, member: str, old: Any) -> bool:
-    """Return whether a member can have its old value without breaking a claim or closing a cycle of parents."""
+    """Return whether a member can get its old value back without breaking a claim or closing a cycle of parents."""
     if member == "owner":
         held = state.claims.get(task.id)
         return held is None or held.owner == old
@@ -243,7 +243,7 @@ def _can_restore(state: State, task: Task, member: str, old: Any) -> bool:
 
 
 def _find_members(run: UndoRun, event: Any, before: Task, after: Task, now: Task) -> tuple[dict[str, Any], list[str]]:
-    """Return the members to restore, and the names of those that changed since."""
+    """Return the members to restore, and the names of those that have changed since."""
     changes: dict[str, Any] = {}
     conflicts: list[str] = []
     for member in EDITABLE:
@@ -270,7 +270,7 @@ def _can_be_parent(state: State, task: Task, parent: str | None) -> bool:
 
 
 def _find_metadata(before: Metadata, after: Metadata, now: Metadata) -> tuple[Metadata, list[str]]:
-    """Return the patch that restores the changed keys, and the keys that changed again since."""
+    """Return the patch that restores the changed keys, and the keys that have changed again since."""
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     patch = {key: before.get(key) for key in changed if now.get(key) == after.get(key)}
     return patch, [key for key in changed if now.get(key) not in (before.get(key), after.get(key))]
@@ -293,9 +293,9 @@ def _undo_move(run: UndoRun, change: Change) -> None:
 
 
 def find_place(state: State, task: str, rank: str) -> tuple[str, str | None]:
-    """Return the place that a sort key gives a task: the key, and the task after it.
+    """Return the place that a sort key gives a task: the key, and the task that follows.
 
-    If another task has the key by now, the place is right after that task, and the key is a new one.
+    If another task has the key by now, the place is right after that task, with a new key.
     """
     key = rank or default_key(task)
     ids = state.ids()
@@ -340,7 +340,7 @@ def rebuild_note(task: str, note: Note) -> NoteAdded:
 
 
 def _undo_claim(run: UndoRun, change: Change) -> None:
-    """Release the claim, unless it has ended or was made again since."""
+    """Release the claim, unless it has ended or been made again since."""
     event, before, now = change.event, change.before, run.find_task(change)
     assert isinstance(event, Claimed)
     if before is None or now is None:
@@ -415,7 +415,7 @@ def _undo_status(run: UndoRun, change: Change) -> None:
 
 
 def _describe_loss(before: Task, now: Task) -> str:
-    """Return what the undo loses of the current task: its result, its reason, the time worked on it."""
+    """Return the parts of the current task that the undo loses: its result, its reason, and the time worked on it."""
     lost = [
         f"{name} {text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1] + '…'!r}"
         for name, text, old in (
@@ -484,7 +484,7 @@ def _undo_deletion(run: UndoRun, change: Change) -> None:
 
 
 def _undo_clear(run: UndoRun, change: Change) -> Iterator[Decision]:
-    """Restore all tasks, then their relations. A task whose id is in use again is skipped, relations included."""
+    """Restore all tasks, then their relations. A task whose id is in use again is skipped, including its relations."""
     restored = {removed.task.id: removed for removed in change.removed if run.can_restore(change, removed.task)}
     for removed in restored.values():
         run.apply(_build_task_added(run.state, removed, restored))
@@ -521,7 +521,7 @@ def _build_task_added(state: State, removed: RemovedTask, among: Container[str])
 
 
 def _restore_children(run: UndoRun, removed: RemovedTask, left_at: str | None) -> None:
-    """Put the children back below a restored task, if they are still where its removal left them."""
+    """Move the children back below a restored task if they are still where its removal left them."""
     for name in removed.children:
         child = run.state.tasks.get(name)
         if child is not None and child.parent == left_at and _can_be_parent(run.state, child, removed.task.id):

@@ -1,6 +1,6 @@
 """Replays a list's history for an undo, and keeps only what the undo needs.
 
-Of the calls that can be undone, the newest are kept with all their changes. Of other calls only conflicts are kept:
+The newest calls that can be undone are kept with all their changes. For other calls, only possible conflicts are kept:
 which tasks they touched, and which clears are in force.
 """
 
@@ -27,7 +27,7 @@ class Aim(msgspec.Struct, frozen=True):
     """The calls that an undo selects.
 
     Attributes:
-        of: Select calls of these actors only; None selects any actor's.
+        of: Select only calls of these actors; None selects calls of all actors.
         call: Select the call that made this version.
         redo: Select undos instead of other calls.
         to_version: Select no calls; restore the state right after this version.
@@ -42,22 +42,22 @@ class Aim(msgspec.Struct, frozen=True):
 
     @property
     def latest_start(self) -> int | None:
-        """The highest version of a state from which the replay can start; None allows any."""
+        """The highest version of a state from which the replay can start; None allows any version."""
         return self.to_version if self.call is None else self.call - 1
 
 
 def build_aim(params: p.ListUndo) -> Aim:
-    """Return the aim of an undo. A call or version that is named can be of any actor."""
+    """Return the aim of an undo. A named call or version can be any actor's."""
     if params.call is not None or params.to_version is not None:
         return Aim(None, params.call, to_version=params.to_version, claims=params.claims)
-    # Calls from before `of` existed select by `actor`.
+    # Calls recorded before `of` existed select by `actor`.
     of = params.actor if params.of is None else params.of
     actors = None if of is None else frozenset((of, *params.also))
     return Aim(actors, redo=params.redo, claims=params.claims)
 
 
 class Touch(msgspec.Struct, frozen=True, gc=False):
-    """An event that changed a task or made another task refer to it.
+    """An event that changed a task or added a reference to it from another task.
 
     `first` is the version of the first event of its call.
     """
@@ -76,16 +76,16 @@ class Lookback:
         conversation: The conversation's id.
         aim: The calls to select.
         depth: Maximum number of selected calls to keep; None keeps all.
-        state: State to start from. Earlier calls are then not known.
+        state: State to start from. If it is given, earlier calls are not known.
         seq: Log position of `state`.
 
     Attributes:
         state: The state after the last event.
         seq: The log position of the last event.
         calls: The changes of each selected call, oldest first.
-        undone: The calls that were undone.
+        undone: The calls that have been undone.
         undos: The undos among `calls`.
-        erased_at: The version of the newest erasure, 0 if there is none.
+        erased_at: The version of the newest erasure; 0 if there is none.
         then: The state right after the version to revert to; None while no later event has been read.
         is_cut: Whether older calls were left out.
     """
@@ -103,7 +103,7 @@ class Lookback:
         self.is_cut = state is not None
         self._aim = aim
         self.depth = depth
-        self._clears: list[tuple[int, int]] = []  # its version, and that of its call's first event
+        self._clears: list[tuple[int, int]] = []  # the clear's version, and that of its call's first event
         self._touches: dict[str, list[Touch]] = {}
         self._claims: dict[str, int] = {}
         self._references: dict[str, list[Touch]] = {}
@@ -120,8 +120,8 @@ class Lookback:
         Args:
             fact: The event.
             begins: Whether it is the first event of its call.
-            undoes: For the first event of an undo, the calls that it undid. An undo that it undid, as a redo does, is
-                negative, and makes this an ordinary call.
+            undoes: For the first event of an undo, the calls that it undid. If one of these is itself an undo, as in a
+                redo, its number is negative, and this undo counts as an ordinary call.
         """
         if begins:
             self._begin(fact, undoes)
@@ -145,7 +145,8 @@ class Lookback:
         self._first, self._actor = fact.version, fact.actor
         self._is_undo = bool(undoes) and min(undoes) >= 0
         self._is_redo = bool(undoes) and not self._is_undo
-        # An undo that only reverses calls after the selected one leaves the list as that call did: no conflict.
+        # An undo that reverses only calls after the selected one leaves the list as that call left it, so there is no
+        # conflict.
         self._is_cancelled = self._is_undo and self._aim.call is not None and min(undoes) > self._aim.call
         for version in map(abs, undoes):
             self.undone.add(version)
@@ -153,7 +154,7 @@ class Lookback:
                 self.calls.pop(version, None)
         if self._is_undo:
             self.undos.add(fact.version)
-        # A later call contains the selected version, or is closer to it.
+        # This call contains the selected version, or is closer to it than earlier ones.
         if self._aim.call is not None and fact.version <= self._aim.call:
             self.calls.clear()
 
@@ -179,7 +180,7 @@ class Lookback:
                 self._references.setdefault(task, []).append(touch)
 
     def _forget_history(self, version: int) -> None:
-        """Drop what was recorded before an erasure, which can't be undone."""
+        """Drop all records from before an erasure, which can't be undone."""
         self.erased_at = version
         self.calls, self.is_cut = {}, False
         self._clears, self._touches, self._references, self._restorations = [], {}, {}, {}
@@ -197,7 +198,7 @@ class Lookback:
         return next((version for version, first in reversed(self._clears) if first not in self.undone), 0)
 
     def last_touched(self, task: str) -> int:
-        """Return the version at which another actor's call that is in force last touched a task; 0 if none did."""
+        """Return the version at which another actor's call, if still in force, last touched a task; 0 if none did."""
         touch = self._newest_touch(self._touches, task)
         return 0 if touch is None else touch.version
 
@@ -206,7 +207,7 @@ class Lookback:
         return self._claims.get(task, 0)
 
     def find_newer_touch(self, task: str, after: int) -> Touch | None:
-        """Return the newest touch of a task by a call in force after a version, references to the task included."""
+        """Return the newest touch of a task, including references to it, by a call in force after a version."""
         newest_of_each = (self._newest_touch(touches, task) for touches in (self._touches, self._references))
         newest = max(filter(None, newest_of_each), key=lambda touch: touch.version, default=None)
         return newest if newest is not None and newest.version > after else None
@@ -215,7 +216,7 @@ class Lookback:
         return next((touch for touch in reversed(touches.get(task, ())) if touch.first not in self.undone), None)
 
     def last_restored(self, task: str, created_at: int) -> int:
-        """Return the version at which the task of this id and creation time was last restored; 0 if it never was."""
+        """Return the version at which the task with this id and creation time was last restored; 0 if it never was."""
         return self._restorations.get((task, created_at), 0)
 
 

@@ -1,4 +1,4 @@
-"""Revert: events that restore a list to an earlier version, whichever actors changed it since."""
+"""Revert: events that restore a list to an earlier version, no matter which actors have changed it since."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ from punchlistd.domain.undo.inverse import UndoRun, find_place, name_of, rebuild
 
 
 def revert(run: UndoRun, then: State) -> Iterator[Decision]:
-    """Change the run's state to `then`, a part for each task. Claims that have ended since are made again."""
+    """Change the run's state to `then`, in one part for each task. Claims that have ended since are made again."""
     for task in list(run.state.ordered()):
         if not _is_same(then.tasks.get(task.id), task):
             run.apply(Deleted(task.id))
@@ -56,7 +56,7 @@ def _is_same(then: Task | None, now: Task) -> bool:
 
 
 def _end_claim(run: UndoRun, task: str, then: Claim | None) -> None:
-    """Release a claim of another owner. It would stay in force when the task's former owner is restored."""
+    """Release a claim of another owner. Otherwise it would stay in force when the task's former owner is restored."""
     held = run.state.claims.get(task)
     if held is not None and (then is None or then.owner != held.owner):
         run.apply(Released(task=task, owner=held.owner, reason="released"))

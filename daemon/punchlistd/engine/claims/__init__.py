@@ -1,8 +1,8 @@
-"""Claims: which agent has which task and for how long, and which claims wait for one.
+"""Claims: which agent holds which task and for how long, and which claims wait for a task.
 
-`admit` checks a call against the claims of others before it is decided, and `observe` follows its events afterwards.
-`agents` records who enters and leaves. `on_connection_closed` and `wake` follow closed connections and commits. Calls
-that end or repeat a claim go through `submit`, like all other calls.
+`admit` checks a call against other agents' claims before it is decided, and `observe` processes its events afterwards.
+`agents` records which agents enter and leave. `on_connection_closed` handles closed connections, and `wake` handles
+commits. Calls that end or repeat a claim go through `submit`, like all other calls.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -35,7 +35,7 @@ from punchlistd.engine.claims.reservations import Reservations
 from punchlistd.engine.claims.waiting import WaitingClaims
 
 CLAIMS = frozenset({TaskClaim, EndClaims})
-"""Calls that start or end claims. They are checked by `admit` even if nothing is claimed."""
+"""Calls that start or end claims. `admit` checks them even if no task is claimed."""
 
 _TOUCH = (Claimed, Released, StatusChanged, Deleted)
 _END = (ListCleared, ConversationDeleted)
@@ -59,7 +59,7 @@ class Claims:
     # before and after a decision
 
     def admit(self, write: Write, state: State) -> Decision | Rejection | None:
-        """Return the answer of a call that others' claims or waiting claims forbid; None if it may be decided."""
+        """Return the outcome of a call that other claims or earlier waiting claims prevent, else None."""
         params, holder = write.params, write.caller.holder
         if type(params) is EndClaims:
             write.command = msgspec.structs.replace(write.command, params=self.leases.select_due(params))
@@ -84,7 +84,7 @@ class Claims:
     def _check_change(
         self, state: State, params: ListApply, command: Command, holder: Holder | None
     ) -> Rejection | None:
-        """Reject a batch at the first change that finishes a task held by another.
+        """Reject a batch at the first change that finishes a task held by another agent.
 
         A task that an earlier change in the batch pauses or reopens is no longer held.
         """
@@ -138,13 +138,16 @@ class Claims:
             self.leases.set_graces(state)
 
     def observe_repeat(self, write: Write, state: State, reply: bytes) -> None:
-        """Attach the tasks that a repeated claim already has to its new connection."""
+        """Attach the tasks that a repeated claim already holds to its new connection."""
         self.leases.rejoin(state, reply, write.caller.holder)
 
     # after the commit
 
     def on_published(self, write: Write) -> None:
-        """Let a parked claim wait after its commit. Release the tasks of one that was given up since its decision."""
+        """Start the wait of a parked claim after its commit.
+
+        If the claim was cancelled since its decision, release its tasks.
+        """
         if write.stage is Stage.PARKED:
             self.waiting.start_waiting(write)
         elif write.cancellation is not None and write.claims and write.loaded is not None:
@@ -152,7 +155,7 @@ class Claims:
             write.outcome = write.cancellation
 
     def wake(self, states: Iterable[State]) -> None:
-        """Retry waiting claims that may succeed on the published states."""
+        """Retry waiting claims that may succeed now that these states are published."""
         for state in states:
             self.waiting.wake(state)
 
@@ -191,7 +194,7 @@ class Claims:
     # answers
 
     def by_agent(self, user: str | None) -> dict[str, list[Lease]]:
-        """Return the leases of each agent with its sub-agents, in a user's lists (None: in all)."""
+        """Return the leases of each agent and its sub-agents, in a user's lists (None: in all lists)."""
         leases: dict[str, list[Lease]] = {}
         for lease in self.leases:
             for name in names_of(lease.owner) if user in (None, lease.user) else ():
@@ -199,15 +202,15 @@ class Claims:
         return leases
 
     def explain(self, state: State, rejection: Rejection) -> Rejection:
-        """Add the holder of the task and the end of the lease to a rejection, if there is a holder."""
+        """Add the holder of the task and the expiry of the lease to a rejection, if there is a holder."""
         return self.leases.explain(state, rejection)
 
     def present(self, state: State) -> Set[str]:
-        """Return the names of the present agents of the list's user and of no user."""
+        """Return the names of the present agents that belong to the list's user or to no user."""
         return self.agents.names(state.user)
 
     def add_details(self, state: State, tasks: list[Task]) -> list[Task]:
-        """Add fences, machines, lease ends and departures to tasks; the state doesn't contain them."""
+        """Add fences, machines, expiry times and departures to tasks; the state doesn't contain them."""
         leases = self.leases.of(state.conversation)
         return [self._add_details(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
 

@@ -1,8 +1,8 @@
-"""Agents: connected sessions and people, and those that left recently.
+"""Agents: connected sessions and people, and those that have left recently.
 
-A connection enters the agents that it works for. An agent is present while such a connection is open, and leaves with
-the last one or by `agent.leave`. Actors that only make calls are listed by name. Nothing is stored: after a restart all
-agents enter again.
+A connection enters each agent that it works for. An agent is present while such a connection is open. It leaves when
+the last one closes or with `agent.leave`. Actors that only make calls are listed by their names. Nothing is stored:
+after a restart all agents enter again.
 """
 
 import time
@@ -18,13 +18,13 @@ from punchlist_schemas.things import Agent, names_of
 from punchlistd.clock import now_ms
 
 MAX_PRESENT = 4_096
-"""Upper limit for the agents that are present together."""
+"""Maximum number of agents present at the same time."""
 
 MAX_LEFT = 256
-"""Upper limit for remembered names of agents that have left."""
+"""Maximum number of remembered names of agents that have left."""
 
 LATELY_MS = 12 * 3_600_000
-"""How long an agent that has left is listed, in milliseconds."""
+"""How long an agent is listed after it has left, in milliseconds."""
 
 
 class Peer(Protocol):
@@ -46,7 +46,7 @@ class Peer(Protocol):
 
 
 _Key = tuple[str, str]
-"""A user, "" for connections that are bound to none, and a name."""
+"""A user ("" for connections that are not bound to one) and a name."""
 
 
 class Agents:
@@ -54,7 +54,7 @@ class Agents:
 
     Args:
         left: Called with the name of an agent that has left.
-        back: Called with the name of an agent that has entered, and its process.
+        back: Called with the name and the process id of an agent that has entered.
     """
 
     def __init__(self, left: Callable[[str], None], back: Callable[[str, int], None]) -> None:
@@ -123,7 +123,7 @@ class Agents:
             self._left.popitem(last=False)
 
     def record_call(self, user: str | None, actor: str, conversation: str) -> None:
-        """Record an actor's last call: with its agent, or as an actor that entered no agent."""
+        """Record an actor's last call, for its agent or, if it has not entered one, under the actor's own name."""
         now = now_ms()
         for name in names_of(actor):
             for key in ((user or "", name), ("", name)):
@@ -147,20 +147,20 @@ class Agents:
         return self._names[user]
 
     def has_entered(self, user: str, owner: str) -> bool:
-        """Return whether an owner is a known agent, present or recently left, or one of its sub-agents."""
+        """Return whether an owner is an agent that is present or has recently left, or one of its sub-agents."""
         return self.is_present(user, owner) or self.left_at(user, owner) is not None
 
     def left_at(self, user: str, owner: str) -> int | None:
-        """Return when an owner's agent left, in milliseconds; None if it has not, or never entered."""
+        """Return when an owner's agent left, in milliseconds; None if it has not left or never entered."""
         keys = [key for name in names_of(owner) for key in ((user, name), ("", name))]
         return next((agent.left_at for key in keys if (agent := self._left.get(key)) is not None and agent.pid), None)
 
     def listed(self, user: str | None, peers: Iterable[Peer]) -> Iterator[Agent]:
-        """Yield the connected agents by arrival, then those that left, the latest first, as far as a user may see them.
+        """Yield the agents visible to a user: connected ones by arrival, then those that have left, latest first.
 
         Args:
             user: The user that the caller is bound to.
-            peers: The connections to be listed by their names alone, if they entered no agent.
+            peers: The connections to list by client name if they have not entered an agent.
         """
         agents = {key: agent for key, agent in self._present.items() if user in (None, key[0])}
         entered = {peer.pid for peer in self._of_peer}
@@ -169,7 +169,7 @@ class Agents:
         for peer in peers:
             key = (peer.user or "", peer.client)
             connected.add(key)
-            # A process that has entered an agent also has connections that only call or watch.
+            # A process that has entered an agent may also have connections that only make calls or watch.
             if peer.client and peer.pid not in entered and key not in agents and user in (None, key[0]):
                 others.setdefault(key, []).append(peer)
         agents |= {key: self._describe_client(key, group) for key, group in others.items()}

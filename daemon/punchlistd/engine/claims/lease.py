@@ -7,23 +7,23 @@ from punchlistd.domain.state import Claim, State
 from punchlistd.engine.calls import Holder
 
 SILENT_S = 30.0
-"""Silence of another machine after which the owners of its claims count as gone, in seconds."""
+"""How long another machine may be silent before the owners of its claims count as gone, in seconds."""
 
 
 class Lease:
     """The time limit of one claim.
 
     Attributes:
-        holder: The open connection that made or renewed the claim, or the daemon of a remote claim. Its calls prolong
-            the claim unless `keep` is set.
-        keep: Whether only the time counts, whatever happens to the connection.
+        holder: The open connection that made or renewed the claim or, for a remote claim, the daemon that keeps it. Its
+            calls extend the claim unless `keep` is set.
+        keep: Whether the claim depends on time alone, and not on the connection.
         is_remote: Whether a daemon on another machine keeps the claim.
         session: Whether it belongs to an agent's session.
         left_at: When that session left, in milliseconds since 1970; None while it is present.
-        leave_s: How long the claim lasts after that, in seconds.
-        deadline: Monotonic time of its end, in seconds. Calls of the holder may extend it.
-        reason: The reason recorded when it expires.
-        is_ending: Whether its end was already requested.
+        leave_s: How long the claim lasts after the session has left, in seconds.
+        deadline: Monotonic time at which the lease expires, in seconds. Calls of the holder may extend it.
+        reason: The reason recorded when the lease expires.
+        is_ending: Whether its end has already been requested.
     """
 
     def __init__(self, state: State, task: str, claim: Claim, deadline: float) -> None:
@@ -44,17 +44,17 @@ class Lease:
         self.is_ending = False
 
     def ends_at(self) -> float:
-        """Return when it expires without a further call of its holder, in seconds of the monotonic clock."""
+        """Return the monotonic time at which it expires if its holder makes no further call, in seconds."""
         if self.holder is None or self.keep:
             return self.deadline
         return max(self.deadline, self.holder.last_seen_at + self.lease_s)
 
     def expires_at(self) -> int:
-        """Return when it expires by the wall clock, in milliseconds since 1970."""
+        """Return the wall-clock time at which it expires, in milliseconds since 1970."""
         return now_ms() + int((self.ends_at() - time.monotonic()) * 1000)
 
     def leave(self, at: int, since: float) -> None:
-        """Limit the lease to the session's grace, counted from `since` on the monotonic clock."""
+        """Limit the lease to the session's grace period, counted from `since` on the monotonic clock."""
         self.left_at = at
         self.reason = "left"
         self.deadline = min(self.deadline, since + self.leave_s)
@@ -67,11 +67,11 @@ class Lease:
         self.deadline = time.monotonic() + self.lease_s
 
     def departure(self) -> dict[str, int]:
-        """Return when the owner's session left or its machine fell silent; empty while both are present."""
+        """Return the times when the owner's session left and its machine fell silent; empty while both are present."""
         times = {"left_at": self.left_at, "silent_at": self.silent_at()}
         return {name: at for name, at in times.items() if at is not None}
 
     def silent_at(self) -> int | None:
-        """Return since when the claim's machine has been silent, in milliseconds since 1970; None below the limit."""
+        """Return when the claim's machine fell silent, in milliseconds since 1970; None up to `SILENT_S` ago."""
         silent_s = time.monotonic() - self.holder.last_seen_at if self.is_remote and self.holder is not None else 0.0
         return now_ms() - int(silent_s * 1000) if silent_s > SILENT_S else None

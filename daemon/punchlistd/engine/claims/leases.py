@@ -1,13 +1,13 @@
 """Leases of all claims: monotonic deadlines in memory, with one timer for all.
 
-The log has an event for the start and the end of a claim, but none for signs of life. Any call of a connection renews
-its claims. After the connection closes, and after a restart of the daemon, they last for a short grace period. A claim
-with `keep` needs no connection: only its time counts, across restarts by the wall clock. If its agent had entered, it
-belongs to the agent's session: once the agent has left, and after a restart, it lasts for the list's `leave_grace`,
-unless the agent comes back.
+The log has events for the start and the end of a claim, but none for renewals. Any call on a connection renews its
+claims. After the connection closes, and after a restart of the daemon, they last for a short grace period. A claim with
+`keep` needs no connection. It lasts until its time is up, which is measured by the wall clock across restarts. If its
+agent had entered, the claim belongs to the agent's session. It then lasts for the list's `leave_grace` once the agent
+has left, and after a restart, unless the agent comes back.
 
-A call that completes or fails a task must come from the claim's holder. `Leases.check` decides this for a call
-without a fence, because a late owner would otherwise finish the work of the next one.
+A call that completes or fails a task must come from the claim's holder. `Leases.check` enforces this for calls without
+a fence, because a late owner could otherwise finish the next owner's work.
 """
 
 import asyncio
@@ -29,24 +29,26 @@ from punchlistd.engine.claims.agents import belongs_to
 from punchlistd.engine.claims.lease import Lease
 
 _SLACK = 1_000
-"""Stale entries allowed in the timer's queue in addition to twice the valid ones."""
+"""Number of stale entries allowed in the timer's queue, in addition to twice the number of valid ones."""
 
 _READ_S = 0.01
 """Time to read buffered input before a claim expires, in seconds."""
 
 _STANDSTILL_S = 0.5
-"""Lateness of the timer, in seconds, that means that the process or the machine stood still. The holders may have stood
-still too, so claims that expired in that time get the grace period."""
+"""If the timer is later than this, in seconds, the process or the machine was suspended.
+
+The holders may have been suspended too, so claims that expired in that time get the grace period.
+"""
 
 MEMBER_SLACK_S = 1.5
-"""Seconds by which other machines extend a remote claim, because signs of life are delayed and some are lost."""
+"""Seconds by which other machines extend a remote claim, because heartbeats are delayed and some are lost."""
 
 _RELEASE = METHODS["task.release"]
 _OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
 
 
 class _Fences(msgspec.Struct):
-    """The fences in an answer to a claim."""
+    """The fences in the response to a claim."""
 
     fence: int | None = None
     fences: tuple[int, ...] = ()
@@ -65,11 +67,11 @@ class Leases:
 
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
         self.member: Callable[[str, str], Holder | None] = lambda _keeper, _conversation: None
-        """Returns the daemon on another machine that keeps a list's claims; None if this daemon does."""
+        """Returns the daemon on another machine that keeps a list's claims; None if this daemon keeps them."""
         self.present: Callable[[str, str], bool] = lambda _user, _owner: False
         """Returns whether the owner of a claim in this user's lists is a present agent."""
         self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
-        """Pushes tasks whose display has changed without a new event."""
+        """Pushes tasks whose displayed state has changed without a new event."""
         self._grace_s = grace_s
         self._submit = submit
         self._began = now_ms(), time.monotonic()
@@ -97,7 +99,10 @@ class Leases:
     # start and renewal
 
     def adopt(self, state: State) -> None:
-        """Start leases for the claims of a loaded list: kept ones get the rest of their time, others the grace."""
+        """Start leases for the claims of a loaded list.
+
+        Kept claims get the rest of their time, others the grace period.
+        """
         name = state.conversation
         for task in list(self.of(name)):
             if task not in state.claims:
@@ -140,11 +145,14 @@ class Leases:
     # sessions
 
     def agent_left(self, agent: str) -> None:
-        """Limit the claims of an agent's session and its sub-agents to their lists' grace."""
+        """Limit the claims of an agent's session and its sub-agents to the `leave_grace` of their lists."""
         self._show_again([lease for lease in self._of_agent(agent) if self._check_session(lease)])
 
     def agent_back(self, agent: str, pid: int) -> None:
-        """Restore the full lease of an agent's claims, and tie claims that its process made before entering to it."""
+        """Restore the full leases of an agent's claims.
+
+        Claims that its process made before entering become the agent's too.
+        """
         for lease in self:
             is_its = lease.holder is not None and lease.holder.pid == pid and belongs_to(lease.owner, agent)
             lease.session = lease.session or (is_its and lease.keep)
@@ -155,12 +163,12 @@ class Leases:
         self._show_again(leases)
 
     def set_graces(self, state: State) -> None:
-        """Apply the list's settings: sessions that leave from now on get the new grace."""
+        """Apply the list's settings. Sessions that leave from now on get the new grace period."""
         for lease in self.of(state.conversation).values():
             lease.leave_s = state.settings.leave_grace
 
     def left_fence(self, state: State, params: TaskClaim) -> int | None:
-        """Return the fence of the claim that this claim may replace because its owner has left."""
+        """Return the fence of the claim that this new claim may replace because the previous owner has left."""
         lease = self.of(state.conversation).get(params.task or "")
         return lease.fence if lease is not None and lease.owner != params.owner and lease.departure() else None
 
@@ -175,7 +183,7 @@ class Leases:
         return True
 
     def _resume(self, lease: Lease, claimed_at: int) -> None:
-        """Restore the time of a kept claim of an earlier daemon."""
+        """Restore the remaining time of a kept claim from an earlier daemon."""
         now = time.monotonic()
         if not lease.session or self.present(lease.user, lease.owner):
             past_s = 0.0 if lease.session or not claimed_at else (now_ms() - claimed_at) / 1000
@@ -186,7 +194,7 @@ class Leases:
         lease.leave(began_ms, max(began, now + self._grace_s - lease.leave_s))
 
     def _show_again(self, leases: Iterable[Lease]) -> None:
-        """Show the tasks of these leases again, in the next turn of the loop: replies come before pushes."""
+        """Push these leases' tasks again, in the next iteration of the event loop so that replies come first."""
         tasks: dict[str, list[str]] = {}
         for lease in leases:
             tasks.setdefault(lease.conversation, []).append(lease.task)
@@ -197,13 +205,13 @@ class Leases:
         return self.member(claim.keeper, conversation) if claim.keeper else None
 
     def _hold_remotely(self, lease: Lease, member: Holder) -> None:
-        """Let a remote claim last as long as its daemon gives signs of life."""
+        """Keep a remote claim for as long as its daemon sends heartbeats."""
         lease.keep, lease.is_remote = False, True
         lease.lease_s += MEMBER_SLACK_S
         self._hold(lease, member)
 
     def rejoin(self, state: State, reply: bytes, holder: Holder | None) -> None:
-        """Attach the leases of a repeated claim to the connection that repeats it."""
+        """Attach the leases of a repeated claim to the connection that repeated it."""
         result = msgspec.json.decode(reply, type=_Fences)
         fences = {result.fence, *result.fences}
         for lease in self.of(state.conversation).values():
@@ -211,12 +219,12 @@ class Leases:
                 self._hold(lease, holder)
 
     def clear(self, conversation: str) -> None:
-        """Drop the leases of a list that was cleared, or a conversation that was deleted."""
+        """Drop the leases of a cleared list or a deleted conversation."""
         for task in list(self.of(conversation)):
             self._drop(conversation, task)
 
     def on_connection_closed(self, holder: Holder) -> None:
-        """Let the leases of a closed connection last for the grace."""
+        """Limit the leases of a closed connection to the grace period."""
         grace = time.monotonic() + self._grace_s
         for lease in self._of_holder.pop(holder, ()):
             self._orphan(lease, grace)
@@ -255,9 +263,9 @@ class Leases:
     def check(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
         """Return the rejection of a call without a fence if another agent holds the task, else None.
 
-        A claim that is bound to its connection may be renewed, released and finished by this connection only. A kept
-        claim may be finished by its owner: by a call with the owner as actor, or without an actor on the connection
-        that made the claim.
+        A claim that is bound to a connection can be renewed, released or finished only by that connection. A kept claim
+        can be finished only by its owner: by a call with the owner as actor, or by a call without an actor on the
+        connection that made the claim.
         """
         if not isinstance(params, _OF_HOLDERS):
             return None
@@ -271,7 +279,7 @@ class Leases:
             return None
         is_holder = lease.holder is not None and lease.holder is holder
         if lease.keep:
-            # A renewal and a release name their owner, which the domain compares.
+            # A renewal or a release names the owner, which the domain checks.
             is_allowed = not finishes or command.actor == lease.owner or (is_holder and params.actor is None)
         else:
             is_allowed = is_holder or lease.holder is None
@@ -279,7 +287,7 @@ class Leases:
         return None if is_allowed else self.explain(state, lease_held(state.tasks[params.task], lease.owner + where))
 
     def explain(self, state: State, rejection: Rejection) -> Rejection:
-        """Add the owner and the end of the lease to a rejection about a held task."""
+        """Add the owner and the expiry of the lease to a rejection about a held task."""
         if rejection.kind != "lease_held":
             return rejection
         lease = self.of(state.conversation).get(rejection.data["task"])
@@ -305,7 +313,7 @@ class Leases:
         self._submit(Write(DaemonCaller(), None, _RELEASE, params, command))
 
     def select_due(self, params: EndClaims) -> EndClaims:
-        """Return the claims to end, without those renewed since the request, by a call or a sign of life."""
+        """Return the claims to end, without those that a call or a heartbeat has renewed since the request."""
         held, now = self.of(params.conversation), time.monotonic()
         due: list[tuple[str, int]] = []
         for task, fence in params.claims:
@@ -355,12 +363,12 @@ class Leases:
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._on_timer)
 
     def _on_timer(self) -> None:
-        # uvloop runs timers before it reads. Let it read signs of life that are already in the sockets.
+        # uvloop runs timers before it reads. Let it read calls and heartbeats that are already in the sockets.
         self._rings_at = time.monotonic() + _READ_S
         self._timer = asyncio.get_running_loop().call_later(_READ_S, self._expire, self._queue[0][0])
 
     def _expire(self, due: float) -> None:
-        """End the claims that have expired; `due` is when the first of them did."""
+        """End the claims that have expired; `due` is the time at which the first of them expired."""
         self._timer = None
         now = time.monotonic()
         stood_still = now - due > _STANDSTILL_S
@@ -375,7 +383,7 @@ class Leases:
                 self._serial += 1
                 heappush(self._queue, (ends, self._serial, lease))
                 continue
-            lease.is_ending = True  # it may be queued more than once
+            lease.is_ending = True  # the lease may be queued more than once
             ended.setdefault((lease.conversation, lease.reason), []).append((lease.task, lease.fence))
         for (conversation, reason), claims in ended.items():
             self.end(conversation, claims, reason)
@@ -388,5 +396,5 @@ class Leases:
 
 
 def _machine(state: State, lease: Lease) -> str:
-    """Return the machine of a remote claim as the end of a message."""
+    """Return the end of a message, which names the machine of a remote claim."""
     return f" on {state.claims[lease.task].machine}"

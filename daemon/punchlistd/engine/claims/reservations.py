@@ -1,7 +1,7 @@
-"""Reservations of sessions: they end when the session has left and its grace is over.
+"""Reservations of sessions: they end when the session has left and its grace period is over.
 
-Claims have leases for this; reserved tasks have none. So this module keeps the sessions with reserved tasks of each
-list, and a timer for each one that has left. Reservations for people, and for names that never entered, don't end.
+Claims have leases for this, but reserved tasks don't. So this module records each list's sessions with reserved tasks,
+and runs a timer for each session that has left. Reservations for people, and for names that never entered, don't end.
 """
 
 import asyncio
@@ -20,20 +20,23 @@ from punchlistd.engine.calls import DaemonCaller, Write
 from punchlistd.engine.claims.agents import Agents, belongs_to
 
 AGAIN_S = 60.0
-"""Pause before the end of a reservation is requested again, in seconds. A full disk may have rejected it."""
+"""Pause before the end of a reservation is requested again, in seconds.
+
+The first request may have failed because the disk was full.
+"""
 
 _EDIT = METHODS["task.edit"]
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """When a task's session left, and when the task becomes free, in milliseconds since 1970."""
+    """The times when a task's session left and when the task becomes free, in milliseconds since 1970."""
 
     left_at: int
     free_at: int
 
 
 class _Reserved(msgspec.Struct, frozen=True):
-    """A list's tasks that are reserved for sessions, by session."""
+    """A list's tasks that are reserved for sessions, grouped by session."""
 
     user: str
     grace_ms: int
@@ -41,12 +44,12 @@ class _Reserved(msgspec.Struct, frozen=True):
 
 
 class Reservations:
-    """Sessions with reserved tasks, and the timers that end their reservations.
+    """The sessions with reserved tasks, and the timers that end their reservations.
 
     Args:
         agents: The known agents.
-        is_elsewhere: Returns whether another machine keeps the claims of this keeper in a list.
-        submit: Takes the calls that end reservations.
+        is_elsewhere: Returns whether this keeper of a list's claims is another machine.
+        submit: Queues the calls that end reservations.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class Reservations:
         self._submit = submit
         self._began = now_ms()
         self.show: Callable[[str, list[str]], None] = lambda _conversation, _tasks: None
-        """Pushes tasks whose display has changed without a new event."""
+        """Pushes tasks whose displayed state has changed without a new event."""
         self.lists: dict[str, _Reserved] = {}
         """Tasks reserved for sessions, by list."""
         self.loaded: Callable[[], Iterable[State]] = tuple
@@ -82,7 +85,7 @@ class Reservations:
                 self._start(name, reserved, owner)
 
     def on_agent_changed(self, agent: str) -> None:
-        """Restart the timers of an agent that has entered or left, and show its tasks again."""
+        """Restart the timers of an agent that has entered or left, and push its tasks again."""
         for state in self.loaded():
             # Its tasks may have been reserved before it first entered.
             if any(belongs_to(owner, agent) for owner in state.reserved):
@@ -97,7 +100,7 @@ class Reservations:
                 asyncio.get_running_loop().call_soon(self.show, name, tasks)
 
     def departure(self, state: State, task: Task) -> Departure | None:
-        """Return the departure of the session that owns an unclaimed task; None if it is present or not a session."""
+        """Return the departure of an unclaimed task's owner; None if the owner is present or not a session."""
         if not task.owner or task.id in state.claims or task.status not in ("pending", "in_progress"):
             return None
         if not self._is_session(state, task.owner) or self._agents.is_present(state.user, task.owner):
@@ -120,7 +123,7 @@ class Reservations:
         return self._agents.left_at(user, owner) or self._began
 
     def _start(self, conversation: str, reserved: _Reserved, owner: str) -> None:
-        """Start the timer of a session unless it is present."""
+        """Start a session's timer, unless the session is present."""
         if not self._agents.is_present(reserved.user, owner):
             free_at = self._left_at(reserved.user, owner) + reserved.grace_ms
             self._set_timer(max(free_at - now_ms(), 0) / 1000, conversation, owner)

@@ -1,8 +1,8 @@
-"""Queue of claims that wait for a task, first come, first served.
+"""The queue of claims that wait for a task, first come, first served.
 
 A claim that finds no task is parked. When a commit makes tasks ready, the same number of waiting claims go through the
-writer again, in their order of arrival. New claims don't overtake them. A claim that has timed out, was cancelled by
-its caller or ended by a shutdown is never executed afterwards.
+writer again, in order of arrival. New claims don't overtake them. A claim that timed out, was cancelled by its caller
+or was ended by a shutdown is never executed afterwards.
 """
 
 import asyncio
@@ -50,12 +50,12 @@ class WaitingClaims:
     # between decision and commit
 
     def check_given_up(self, write: Write) -> Rejection | None:
-        """Return the answer of a claim that its caller gave up, else None."""
+        """Return the rejection for a claim that its caller has cancelled, else None."""
         holder = write.caller.holder
         return write.cancellation or (CANCELLED if holder is not None and holder.is_gone else None)
 
     def must_yield(self, state: State, write: Write, params: TaskClaim) -> bool:
-        """Return True if earlier waiting claims get everything that is available now."""
+        """Return True if earlier waiting claims get all tasks that are available now."""
         waiting = self._waiting.get(state.conversation)
         if not waiting or params.task is not None:
             return False
@@ -69,7 +69,7 @@ class WaitingClaims:
         return not supply.take(claim.caller_names(params), 1)
 
     def should_wait(self, write: Write, params: TaskClaim) -> bool:
-        """Return True if a claim that found no task should wait, and has time left."""
+        """Return True if a claim that found no task should wait and has time left."""
         entry = self._by_write.get(write)
         return not entry[1].is_timed_out if entry is not None else params.wait_ms > 0
 
@@ -84,7 +84,10 @@ class WaitingClaims:
             waiter.timer = loop.call_later(params.wait_ms / 1000, self._on_timeout, write)
 
     def start_waiting(self, write: Write) -> None:
-        """Let a parked claim wait, now that its transaction is published; answer or retry it if its time is over."""
+        """Start the wait of a parked claim, now that its transaction is published.
+
+        If its time is up, answer or retry it.
+        """
         write.to(Stage.WAITING)
         waiter = self._by_write[write][1]
         if write.cancellation is not None:
@@ -93,7 +96,7 @@ class WaitingClaims:
             self._requeue(waiter)
 
     def wake(self, state: State) -> None:
-        """Resubmit the claims that may succeed after what was published."""
+        """Resubmit the claims that may succeed now that this state is published."""
         waiting = self._waiting.get(state.conversation)
         if not waiting:
             return
@@ -122,7 +125,7 @@ class WaitingClaims:
     # giving up
 
     def give_up(self, write: Write, answer: Rejection) -> None:
-        """Cancel a claim for its caller. If it is already decided, the writer releases its tasks."""
+        """Cancel a claim on behalf of its caller. If it is already decided, the writer releases its tasks."""
         write.cancellation = answer
         entry = self._by_write.get(write)
         if entry is not None and write.stage is Stage.WAITING:
@@ -139,7 +142,7 @@ class WaitingClaims:
         write.to(Stage.QUEUED)
         write.command = msgspec.structs.replace(write.command, at=now_ms())
         self._submit(write)
-        if write.stage is Stage.ANSWERED:  # rejected, because the daemon is stopping
+        if write.stage is Stage.ANSWERED:  # it was rejected, because the daemon is stopping
             self.forget(write)
 
     def _answer(self, waiter: WaitingClaim, answer: Rejection) -> None:

@@ -1,15 +1,16 @@
-"""Name resolution and access: the only place where a name becomes a conversation and a user's scope is checked.
+"""Name resolution and access: the only place where names are resolved to conversations and a user's scope is checked.
 
-A connection that `daemon.hello` bound to a user sees that user's conversations only. For it, the conversations of
-others don't exist: they give the same error, after the same lookups. An unbound connection is trusted and sees all.
+A connection that `daemon.hello` bound to a user sees only that user's conversations. For it, the conversations of
+others don't exist: calls that name them get the same error, after the same lookups. An unbound connection is trusted
+and sees all.
 
 Four kinds of names resolve to a conversation:
 
 - Its id. All users share one namespace of ids, so a user can't open an id that another user has taken.
-- An attached session. Each user has a namespace of sessions: the same session may be attached to a list of each user,
-  and never blocks the name of another user's list.
-- Any spelling of a GUID. If lists with several spellings exist, each has its own. A new list gets the spelling of
-  `punchlist_schemas.guid`.
+- An attached session. Each user has a separate namespace of sessions. The same session can be attached to one list of
+  each user, and never blocks the name of another user's list.
+- Any spelling of a GUID. If several lists exist whose ids are spellings of the same GUID, each spelling names its own
+  list. A new list gets the spelling defined in `punchlist_schemas.guid`.
 - On a bound connection `my:NAME`, and `default` for `my:default`: the user's own list of that name. Its id is
   `of:USER:NAME`, which unbound connections use. No other user can open, attach or find it.
 """
@@ -31,21 +32,21 @@ from punchlistd.store.port import EventLog, Stored, side_of
 from punchlistd.store.record import is_tombstone
 
 OWN = "my:"
-"""Prefix by which a bound connection names its user's own lists."""
+"""Prefix with which a bound connection names its user's own lists."""
 
 _OF = "of:"
 _DEFAULT = "default"
 _ID_LENGTH = 128
 _MAX_SPELLINGS = 4_096
-"""Upper limit for cached spellings."""
+"""Maximum number of cached spellings."""
 
 _PLAIN = re.compile(r"(?!x-)[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 
 
 def own_id(user: str, name: str) -> str:
-    """Return the id of a user's own list. It is unique for user and name.
+    """Return the id of a user's own list. It is unique for each pair of user and name.
 
-    It contains the name of a user if that is short and plain, otherwise its hash (`x-…`).
+    It contains the user's name if that is short and plain, otherwise a hash of the name (`x-…`).
     """
     is_plain = _PLAIN.fullmatch(user) is not None
     part = user if is_plain else f"x-{blake2b(user.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
@@ -53,21 +54,21 @@ def own_id(user: str, name: str) -> str:
 
 
 def _is_reserved(user: str | None, id: str) -> bool:
-    """Return True if an id is reserved for another user's own list, even if no such list exists."""
+    """Return True if an id is reserved for another user's own list, even if that doesn't exist."""
     return user is not None and id.startswith(_OF) and not id.startswith(own_id(user, ""))
 
 
 def check_access(user: str | None, name: str, state: State) -> Rejection | None:
-    """Return the rejection if this name belongs to another user, else None."""
+    """Return the rejection if the conversation with this name belongs to another user, else None."""
     if user is None or not state.exists or state.user == user:
         return None
     return conversation_not_found(name)
 
 
 def may_meet(user: str | None, other: str | None, state: State) -> bool:
-    """Return True if a caller of `user` with access to this list may see that a connection of `other` follows it.
+    """Return True if a caller bound to `user` with access to this list may see that a connection of `other` follows it.
 
-    The owner of a list that doesn't exist yet is open, so a user sees only the user's own connections there.
+    A list that doesn't exist yet has no owner, so a bound caller sees only connections of its own user there.
     """
     return other in (None, state.user) if state.exists else user in (None, other)
 
@@ -90,7 +91,7 @@ def foreign_owner(user: str | None, params: Mutation) -> Rejection | None:
 
 
 class Access:
-    """Resolves the names that callers use to conversations.
+    """Resolves the names that callers use for conversations.
 
     In all methods, `user` is the user that the connection is bound to, or None if it is unbound.
     """
@@ -105,7 +106,7 @@ class Access:
     # names to conversations
 
     def find(self, user: str | None, name: str) -> LoadedConversation | None:
-        """Resolve a name without waiting, or return None. Another user's conversation is never returned."""
+        """Resolve a name without waiting, or return None. Never returns another user's conversation."""
         if user is None and not self.short_names.is_filled and stem_of(name):
             return None
         own = None if user is None else self._own(user, name)
@@ -125,9 +126,9 @@ class Access:
         return loaded if loaded is not None and loaded.is_unused_name and not loaded.state.exists else None
 
     def _prefer_short_name(self, name: str, loaded: LoadedConversation) -> LoadedConversation | None:
-        """Return the list with this short name, or else a user's list with this id; None if that needs waiting.
+        """Return the list with this short name, or else a user's list with this id; None if the lookup has to wait.
 
-        A user could otherwise take over a short name that the person's commands use.
+        Otherwise a user could take over a short name that commands of the person at this machine use.
         """
         if not self.short_names.is_filled:
             return None
@@ -189,7 +190,7 @@ class Access:
         return loaded
 
     async def _load_of(self, user: str, name: str) -> LoadedConversation | Rejection:
-        # Look up the owner before loading: the time to load another user's list would reveal that it exists.
+        # Look up the owner before loading. Otherwise the time to load another user's list would reveal that it exists.
         await self._conversations.recover()
         owner = await self._find_owner(name)
         if owner != user and (attached := await self._load_attached(user, name)) is not None:
@@ -200,7 +201,7 @@ class Access:
         return check_access(user, name, loaded.state) or loaded
 
     async def _load_own(self, user: str, name: str, own: tuple[str, str]) -> LoadedConversation | Rejection:
-        """Load a user's own list, or else the one that the user opened under the bare name before own lists existed."""
+        """Load a user's own list, or else the user's list with the bare name, from before own lists existed."""
         id, bare = own
         if len(id) > _ID_LENGTH or not bare:
             room = _ID_LENGTH - len(own_id(user, ""))
@@ -215,7 +216,7 @@ class Access:
         return check_access(user, name, loaded.state) or loaded
 
     async def durable(self, user: str | None, name: str) -> LoadedConversation | Rejection:
-        """Load a conversation whose state is in the log. It stays so until the caller awaits."""
+        """Load a conversation and wait until its state is in the log. This remains true until the caller awaits."""
         while not isinstance(loaded := await self.load(user, name), Rejection) and loaded.dirty:
             await self._conversations.wait_until_settled()
         return loaded
@@ -228,11 +229,11 @@ class Access:
         return own_id(user, bare), bare
 
     def is_own(self, user: str | None, name: str) -> bool:
-        """Return True if this names a list of the user's own, even if it doesn't exist yet."""
+        """Return True if this is the name of one of the user's own lists, even if that doesn't exist yet."""
         return self._own(user, name) is not None
 
     async def _find_owner(self, id: str) -> str | None:
-        """Return the owner of a conversation, "" if it has none; None if the conversation doesn't exist."""
+        """Return the owner of a conversation: "" if it has no owner, None if the conversation doesn't exist."""
         loaded = self._conversations.loaded.get(id)
         if loaded is not None and loaded.damage is None:
             return loaded.state.user if loaded.state.exists else None
@@ -241,7 +242,7 @@ class Access:
     # sessions
 
     async def _load_attached(self, user: str | None, session: str) -> LoadedConversation | None:
-        """Load the conversation that a session is attached to, by way of the index."""
+        """Load the conversation that a session is attached to, using the index."""
         await self._conversations.recover()
         for id in await self._conversations.use_index(lambda: self._log.resolve(session)):
             if user is None or await self._find_owner(id) == user:
@@ -250,7 +251,10 @@ class Access:
         return None if target is None else await self._conversations.load(target)
 
     def holders(self, user: str | None, session: str, target: LoadedConversation) -> list[LoadedConversation]:
-        """Return the conversations that a session leaves when it is attached to `target`; all of them are loaded."""
+        """Return the conversations that a session leaves when it is attached to `target`.
+
+        All of them must be loaded.
+        """
         owner = target.state.user if target.state.exists else user or ""
         owners = tuple(candidate for candidate in (owner, "") if user in (None, candidate))
         ids = self._sessions.targets(session, owners)
@@ -296,7 +300,7 @@ class Access:
         return names
 
     async def visible(self, user: str | None, stored: list[Stored]) -> list[Stored]:
-        """Return the events that a user may see: those of the user's conversations, and their erasure."""
+        """Return the events that a user may see: those of the user's conversations, and tombstones of erased ones."""
         if user is None or not stored:
             return stored
         names = await self.names(user)

@@ -32,10 +32,10 @@ from punchlistd.store.port import Damaged, EventLog, Gap, side_of
 T = TypeVar("T")
 
 SNAPSHOT_EVENTS = 64
-"""Minimum number of events between two snapshots. A list with more tasks needs as many events as tasks."""
+"""Minimum number of events between two snapshots. For a list with more tasks, the minimum is its number of tasks."""
 
 NEVER = -1
-"""Saved version of a conversation that was never saved."""
+"""Saved version of a conversation that has never been saved."""
 
 
 class Conversations:
@@ -44,8 +44,8 @@ class Conversations:
     Args:
         history: Replays loaded events, in slices.
         wait_until_settled: Waits until no state is ahead of the log.
-        loaded: Callbacks for each state that was loaded.
-        add_claim_details: Adds fences, lease ends and departures to tasks.
+        loaded: Callbacks for each loaded state.
+        add_claim_details: Adds fences, expiry times and departures to tasks.
         present: Returns the names of the agents that are present.
     """
 
@@ -73,7 +73,7 @@ class Conversations:
         self.short_names = ShortNames()
         self._loading: dict[str, anyio.Event] = {}
         self._indexing = anyio.Lock()
-        """Held while the index changes. Its holder must wait for nothing but the log."""
+        """Held while the index changes. The holder must not wait for anything but the log."""
         self._recovered = False
 
     def find(self, id: str) -> LoadedConversation | None:
@@ -83,7 +83,7 @@ class Conversations:
         return loaded
 
     async def load(self, id: str) -> LoadedConversation:
-        """Return a conversation, loaded if necessary. One that was never opened is empty."""
+        """Return a conversation, loading it if necessary. A conversation that was never opened is empty."""
         while (loaded := self.find(id)) is None:
             running = self._loading.get(id)
             if running is not None:
@@ -98,7 +98,10 @@ class Conversations:
         return loaded
 
     async def durable(self, id: str) -> LoadedConversation:
-        """Return a conversation whose state is in the log. It stays so until the caller awaits."""
+        """Return a conversation after waiting until its state is in the log.
+
+        This remains true until the caller awaits.
+        """
         while (loaded := await self.load(id)).dirty:
             await self.wait_until_settled()
         return loaded
@@ -106,8 +109,8 @@ class Conversations:
     async def recover(self) -> None:
         """Load the conversations that a killed daemon left unindexed. Later calls do nothing.
 
-        Call it before any query of the index: until then the index lacks lists, owners and sessions, and still has
-        deleted lists.
+        Call it before any query of the index. Until then, lists, owners and sessions are missing from the index, and
+        deleted lists are still in it.
         """
         if self._recovered:
             return
@@ -146,13 +149,13 @@ class Conversations:
             return await operation()
 
     async def _load_unindexed(self) -> None:
-        """Load the unindexed conversations, so that none is indexed without its summary."""
+        """Load the unindexed conversations, so that none of them is indexed without its summary."""
         for name in list(self._log.unindexed_conversations()):
             if name not in self.loaded:
                 self._add(name, await self._read(name))
 
     def follow(self, loaded: LoadedConversation) -> None:
-        """Call the `loaded` callbacks, for a new conversation or after a change that they requested was not made."""
+        """Call the `loaded` callbacks, for a new conversation or again if a change that they requested was not made."""
         for follow in self._followers:
             follow(loaded.state)
 
@@ -197,7 +200,7 @@ class Conversations:
         return base if side is None or not side.position else Place(side.position, side.chain)
 
     async def _salvage(self, name: str, damaged: Damaged) -> LoadedConversation:
-        """Load a damaged conversation read-only, up to the damage."""
+        """Load a damaged conversation up to the damage, read-only."""
         loaded = LoadedConversation(initial_state(name), "", 0, 0)
         loaded.damage = damage_of(damaged)
         loaded.cut = Damage(damaged.seq, damaged.reason)
@@ -218,7 +221,7 @@ class Conversations:
         return rejection
 
     def drop(self, name: str) -> None:
-        """Unload a conversation whose state can't be trusted; its next use reads the log."""
+        """Unload a conversation whose state can't be trusted. Its next use reads the log."""
         self._history.forget(name)
         if (loaded := self.loaded.pop(name, None)) is not None:
             loaded.is_dropped = True
@@ -230,18 +233,18 @@ class Conversations:
             self.drop(id)
 
     def find_unsaved(self) -> list[LoadedConversation]:
-        """Return the conversations whose present summary is not stored yet."""
+        """Return the conversations whose current summary is not stored yet."""
         return [
             loaded
             for loaded in self.loaded.values()
             if loaded.summarized_version != loaded.state.version
             and not loaded.dirty
-            # Keep the summary of the whole list rather than replace it by one of the readable part.
+            # Keep the summary of the whole list rather than replace it with one of the readable part.
             and (loaded.damage is None or loaded.summarized_version == NEVER)
         ]
 
     def unload_idle(self, idle_s: float) -> None:
-        """Unload conversations that were not used for `idle_s` seconds and are saved."""
+        """Unload saved conversations that have not been used for `idle_s` seconds."""
         now = time.monotonic()
         for name, loaded in list(self.loaded.items()):
             if loaded.in_use or loaded.dirty or loaded.state.claims:
@@ -254,7 +257,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def damage_of(damaged: Damaged) -> Rejection:
-    """Return the rejection for a damaged conversation or, without a name, a damaged log."""
+    """Return the rejection for a damaged conversation or, if the damage names none, for a damaged log."""
     name, seq = damaged.conversation, damaged.seq
     if not name:
         return Rejection(
@@ -272,7 +275,7 @@ def damage_of(damaged: Damaged) -> Rejection:
 
 
 def gap_of(gap: Gap) -> Rejection:
-    """Return the rejection for a reader of the whole log, if its next events can't be read."""
+    """Return the rejection for a reader of the whole log whose next events can't be read."""
     return Rejection(
         "gap",
         f"The events between {gap.after} and {gap.first} are damaged or missing. Continue after "

@@ -1,7 +1,7 @@
 """Past states of a conversation, read and replayed in slices so that other calls run in between.
 
-All work on histories shares one lock: an iteration of the event loop runs at most one slice. Reading a page takes the
-lock too, because commits wait for the same database thread.
+All work on histories shares one lock, so an iteration of the event loop runs at most one slice. Reading a page also
+takes the lock, because commits wait for the same database thread.
 """
 
 import asyncio
@@ -25,32 +25,32 @@ from punchlistd.slices import SLICE_EVENTS, T, in_slices
 from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 SLICE_BYTES = 32 << 10
-"""Size limit for a slice. The event that exceeds it is its last."""
+"""Size limit for a slice, in bytes. The event that exceeds it is the last of its slice."""
 
 PAGE_EVENTS = 512
 PAGE_BYTES = 128 << 10
-"""Limits for one read of the log. A larger group of events is read whole."""
+"""Limits for one read of the log. A larger group of events is still read as a whole."""
 
 EXTRA_CALLS = 4_096
-"""Calls that an undo reads in addition to the requested number, because calls without effect are skipped."""
+"""Number of calls that an undo reads in addition to the requested ones, because calls without effect are skipped."""
 
 DEPTH_FACTOR = 16
-"""Factor by which an undo looks further back if that was not enough."""
+"""Factor by which an undo increases its lookback if it was too short."""
 
 SNAPSHOT_BYTES = 1 << 20
-"""A snapshot up to this size is decoded in one slice. Of a larger one, the events are replayed instead."""
+"""A snapshot up to this size is decoded in one slice. If it is larger, the events are replayed instead."""
 
 BASE_EVENTS = 1_024
-"""An undo over more events than this caches the state before the last of them for the next undo."""
+"""An undo that reads more events than this caches the state before the last `BASE_EVENTS` of them for the next undo."""
 
 BASE_TASKS = 2_000
 """States with more tasks are not cached."""
 
 MAX_PASTS = 4
-"""Upper limit for past states computed at the same time. Each is as large as its list."""
+"""Maximum number of past states computed at the same time. Each is as large as its list."""
 
 PASTS_KEPT = 2
-"""Upper limit for conversations with a cached past state."""
+"""Maximum number of conversations with a cached past state."""
 
 
 _recorded = msgspec.json.Decoder(Recorded)
@@ -85,7 +85,7 @@ class History:
 
     @asynccontextmanager
     async def room(self, name: str) -> AsyncGenerator[None]:
-        """Wait for room for another past state, and until no other state of this conversation is being computed.
+        """Wait until another past state may be computed, and no other state of this conversation is being computed.
 
         A second request for the same state then finds it in the cache.
         """
@@ -98,7 +98,7 @@ class History:
     # slices
 
     async def each(self, events: Iterable[Stored], take: Callable[[Stored], bool]) -> bool:
-        """Pass each event to `take`, in slices, until it returns False. Return True if it never did.
+        """Pass each event to `take`, in slices, until `take` returns False. Return True if it never does.
 
         Events that fit into one slice are passed without a pause.
         """
@@ -110,7 +110,8 @@ class History:
             async with self._turn:
                 if not all(map(take, part)):
                     return False
-                await asyncio.sleep(0)  # with the lock: one slice in each iteration of the event loop
+                # Keep the lock, so that each iteration of the event loop runs one slice.
+                await asyncio.sleep(0)
             part, following = following, _slice(source)
         return True
 
@@ -121,11 +122,11 @@ class History:
     async def follow(
         self, name: str, take: Callable[[Stored], bool], after: int, upto: int, *, whole: bool = True
     ) -> None:
-        """Pass a conversation's events from `after` (exclusive) to `upto` to `take`, until that returns False.
+        """Pass a conversation's events from `after` (exclusive) to `upto` to `take`, until `take` returns False.
 
         Args:
-            upto: The position of an event of the conversation.
-            whole: Whether that event must be in the log already.
+            upto: The position of one of the conversation's events.
+            whole: Whether that event must already be in the log.
 
         Raises:
             Damaged: An event can't be read.
@@ -146,7 +147,7 @@ class History:
     async def at(self, name: str, version: int, upto: int, show: Callable[[State, int], T]) -> T:
         """Return the result of `show` for the state at a version.
 
-        Replay starts from the nearest earlier state: the cached one or the stored snapshot.
+        Replay starts from the nearest earlier state, which is the cached one or the stored snapshot.
 
         Args:
             name: The conversation's own id.
@@ -181,7 +182,7 @@ class History:
         try:
             saved = await self._log.load(name)
         except Damaged:
-            # The version may lie before the damage.
+            # The version may be from before the damage.
             return Past(initial_state(name), 0)
         if saved.state is None or saved.version > version or len(saved.state) > SNAPSHOT_BYTES:
             return Past(initial_state(name), 0)
@@ -189,11 +190,11 @@ class History:
 
     @property
     def kept(self) -> list[str]:
-        """Return the conversations of which a past state is cached."""
+        """Return the conversations with a cached past state."""
         return list(self._pasts)
 
     def forget(self, name: str) -> None:
-        """Drop the cached past of a conversation that was erased or is no longer in use."""
+        """Drop the cached past states of a conversation that was erased or is no longer in use."""
         self._erasures += 1
         self._pasts.pop(name, None)
         self._bases.pop(name, None)
@@ -201,7 +202,10 @@ class History:
     # lookbacks of undos
 
     async def begin_lookback(self, name: str, params: ListUndo, depth: int | None) -> Lookback:
-        """Return an undo's lookback before its events are read. With depth 0 it starts at a cached or stored state."""
+        """Return the lookback of an undo, with no events read yet.
+
+        With depth 0 it starts at a cached or stored state.
+        """
         target = build_aim(params)
         latest = MAX_INTEGER if target.latest_start is None else target.latest_start
         if depth == 0:
@@ -215,7 +219,7 @@ class History:
         return Lookback(name, target, depth or depth_of(params))
 
     async def read_past(self, past: Lookback, upto: int, *, before: int = MAX_INTEGER, whole: bool = True) -> None:
-        """Extend a lookback by the events up to a position (see `follow`) and before another.
+        """Extend a lookback by the events up to position `upto` (see `follow`) and before position `before`.
 
         Raises:
             Damaged: An event can't be read.
@@ -250,7 +254,7 @@ class History:
             if isinstance(decision, Decision):
                 return decision
             if isinstance(decision, Rejection):
-                # Undo is deterministic and was accepted on this history, so the history must have changed.
+                # Undo is deterministic, and this one was accepted on this history. So the history must have changed.
                 raise Damaged(name, group[0].seq, "what it undid is no longer known")
             depth = deepen(params, depth)
 

@@ -1,4 +1,4 @@
-"""A conversation in memory: its state, and caches that make answers cheap."""
+"""A conversation in memory: its state, and caches that make replies cheap to build."""
 
 import time
 from collections.abc import Callable, Set
@@ -17,27 +17,30 @@ from punchlistd.engine.replies import LONG_BYTES, Pieces, Reply
 from punchlistd.store.port import Snapshot, Stored
 
 REPLIES_KEPT = 128
-"""Upper limit for cached answers of keyed calls in each conversation."""
+"""Maximum number of cached replies to keyed calls in each conversation."""
 
 LISTED_S = 5.0
-"""How long an encoded list is reused while tasks are claimed, because leases are renewed without an event."""
+"""How long an encoded list is reused while tasks are claimed.
+
+It is limited because leases are renewed without an event.
+"""
 
 LISTED_BYTES = 4 << 20
-"""Limit for the encoded lists of all conversations together. One larger list is kept anyway."""
+"""Limit for the encoded lists of all conversations together, in bytes. A single larger list is kept anyway."""
 
 _NO_LISTING = (-1, 0, b"")
 
 Present = Callable[[State], Set[str]]
-"""Returns the names of the agents that are present for a list."""
+"""Returns the names of the agents present for a list."""
 
 
 def no_agents(_state: State) -> Set[str]:
-    """Return no names, for a list without known agents."""
+    """Return no names."""
     return frozenset()
 
 
 AddClaimDetails = Callable[[State, list[Task]], list[Task]]
-"""Adds fences, lease ends and departures to tasks, which the state doesn't contain."""
+"""Adds fences, expiry times and departures to tasks; the state doesn't contain them."""
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -48,11 +51,11 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 class Audience(NamedTuple):
-    """The machines that lose a shared list if it is deleted here.
+    """The machines that lose a shared list if it is deleted on this one.
 
     Attributes:
         space: The space.
-        machines: Other machines that were seen with the list recently.
+        machines: Other machines that recently had the list.
         here: Whether only this machine deletes its copy, because it has left the list.
     """
 
@@ -68,7 +71,7 @@ class Lane(Protocol):
     def base(self) -> Place: ...
 
     def placed(self, place: Place) -> Place:
-        """Return the present equivalent of a stored place. It changes when lost posts are put back."""
+        """Return the current equivalent of a stored place. It differs if lost posts have been put back since."""
         ...
 
     @property
@@ -82,7 +85,10 @@ class Lane(Protocol):
         ...
 
     async def barrier(self) -> Rejection | None:
-        """Wait until all earlier calls are answered or wait for a task. Return the reason if that fails, else None."""
+        """Wait until every earlier call is answered or is a claim that waits.
+
+        Return the reason if that fails, else None.
+        """
         ...
 
 
@@ -92,17 +98,17 @@ class LoadedConversation:
     Attributes:
         check: Head of its hash chain.
         seq: Log position of its last event.
-        dirty: Number of unpublished transactions that touched it. Unless it is 0, the state may be ahead of the log,
+        dirty: Number of unpublished transactions that changed it. Unless this is 0, the state may be ahead of the log,
             and reads wait.
-        is_dropped: Whether it was unloaded, so that the object is outdated.
+        is_dropped: Whether it has been unloaded, which makes this object outdated.
         is_unused_name: Whether the conversation doesn't exist and no session has its id.
-        damage: If set, it is read-only, and changes get this rejection.
+        damage: If set, the conversation is read-only, and changes get this rejection.
         cut: If set, the state ends before this damage.
-        keys: Hashes of the idempotency keys used in it; None until they are loaded.
-        replies: Fingerprints and answers of recent keyed calls, by key.
+        keys: Hashes of the idempotency keys used in the conversation; None until they are loaded.
+        replies: Fingerprints of recent keyed calls and the replies to them, by key.
         saved_version: Version of the stored snapshot.
         summarized_version: Version of the stored summary.
-        counted: Unfinished tasks and tasks in progress, as included in the totals.
+        counted: Numbers of unfinished tasks and of tasks in progress that the totals include.
         lane: Its write path, if it is shared.
         place: Its place in the shared log.
     """
@@ -165,25 +171,28 @@ class LoadedConversation:
         return True
 
     def remember(self, key: str, call: str, reply: bytes) -> None:
-        """Cache the answer of a keyed call, and drop the oldest above the limit."""
+        """Cache the reply to a keyed call, and drop the oldest above the limit."""
         self.replies[key] = (call, reply)
         if len(self.replies) > REPLIES_KEPT:
             del self.replies[next(iter(self.replies))]
 
     @property
     def has_all_keys(self) -> bool:
-        """Whether `keys` is complete. A session from another list may repeat a key that it used there."""
+        """Whether `keys` is complete.
+
+        It isn't if a session came from another list, where it may have used the same key.
+        """
         return self.keys is not None and not self.state.origins
 
     def forget_replies(self) -> None:
-        """Forget all keys and answers of an erased conversation."""
+        """Forget all keys and replies of an erased conversation."""
         self.replies.clear()
         self.keys = set()
 
     def encode_listing(self) -> bytes:
         """Encode all tasks in order, their counts and any damage as members of a JSON object.
 
-        The result is cached for the version, and while tasks are claimed only for `LISTED_S`.
+        The result is cached for the version or, while tasks are claimed, for at most `LISTED_S`.
         """
         state = self.state
         moment = int(time.monotonic() / LISTED_S) if state.running or state.reserved else 0
@@ -197,12 +206,12 @@ class LoadedConversation:
         return listing
 
     def reject_missing(self, rejection: Rejection) -> Rejection:
-        """Return `rejection`, or the damage of a list that is cut, because the missing thing may be after the cut."""
+        """Return `rejection` or, if the list is cut, its damage, because the missing item may be after the cut."""
         return rejection if self.cut is None or self.damage is None else self.damage
 
     @property
     def damaged_member(self) -> bytes:
-        """Damage of an incomplete list as a further member of a JSON object, for every answer about it."""
+        """Damage of an incomplete list as an additional member of a JSON object, for every response about the list."""
         return b"" if self.cut is None else b',"damaged":' + _encode(self.cut)
 
     @property
@@ -212,13 +221,13 @@ class LoadedConversation:
 
     @property
     def name_member(self) -> bytes:
-        """The short name as a further member of a JSON object."""
+        """The short name as an additional member of a JSON object."""
         name = self.short_name
         return b',"name":' + _encode(name) if name else b""
 
     @property
     def shared_member(self) -> bytes:
-        """Replication state as a further member of a JSON object, if newest changes may be missing."""
+        """Replication state as an additional member of a JSON object, if the newest changes may be missing."""
         shared = None if self.lane is None else self.lane.shared
         return b"" if shared is None else b',"shared":' + _encode(shared)
 
@@ -232,13 +241,13 @@ class LoadedConversation:
         return msgspec.structs.replace(conversation, damaged=self.cut, shared=self.shared, running=running)
 
     def add_departures(self, running: tuple[Running, ...]) -> tuple[Running, ...]:
-        """Add departures of owners to tasks in progress, and when the tasks become free."""
+        """Add the owners' departures to tasks in progress, and the times when the tasks become free."""
         tasks = [task for entry in running if (task := self.state.tasks.get(entry.id)) is not None]
         departures = {task.id: departure_of(task) for task in self.add_claim_details(tasks)}
         return tuple(msgspec.structs.replace(entry, **departures.get(entry.id, {})) for entry in running)
 
     def build_list_reply(self, head: bytes, newer: bytes) -> Reply:
-        """Return a JSON object with the whole list between other members. A long list is not copied."""
+        """Return a JSON object with the whole list between other members, without copying a long list."""
         listing, newer = self.encode_listing(), self.shared_member + self.name_member + newer
         return Pieces((head, listing, newer)) if len(listing) > LONG_BYTES else b"%b%b%b" % (head, listing, newer)
 
@@ -247,13 +256,13 @@ class LoadedConversation:
         self._listing = _NO_LISTING
 
     def add_claim_details(self, tasks: list[Task]) -> list[Task]:
-        """Add fences, lease ends and departures to tasks for an answer."""
+        """Add fences, expiry times and departures to tasks for a response."""
         if self.claim_details is None or not (self.state.running or self.state.reserved):
             return tasks
         return self.claim_details(self.state, tasks)
 
     def build_snapshot(self, full: bool) -> Snapshot:
-        """Return a snapshot for the store: with the state if `full`, otherwise only the summary for lists of lists."""
+        """Return a snapshot for the store: with the state if `full`, otherwise only with the summary."""
         state = self.state
         counts = state.counts()
         return Snapshot(
@@ -285,10 +294,10 @@ class HasListing(Protocol):
 
 
 class Listings:
-    """Limits the memory of encoded lists.
+    """Limits the memory that encoded lists use.
 
     Args:
-        limit: Upper limit for all of them together, in bytes.
+        limit: Upper limit for all encoded lists together, in bytes.
     """
 
     def __init__(self, limit: int = LISTED_BYTES) -> None:
@@ -297,7 +306,7 @@ class Listings:
         self._size = 0
 
     def add(self, owner: HasListing, size: int) -> None:
-        """Add a new encoding, and drop the oldest others above the limit."""
+        """Add a new encoding, and drop the oldest other ones while the total exceeds the limit."""
         self.drop(owner)
         self._sizes[owner] = size
         self._size += size

@@ -1,4 +1,4 @@
-"""Sessions attached to the conversations that were loaded."""
+"""The sessions attached to loaded conversations."""
 
 
 class Sessions:
@@ -10,7 +10,7 @@ class Sessions:
     def target(self, user: str | None, session: str) -> str | None:
         """Return the conversation of a user that a session is attached to.
 
-        For `user` None it is the one that belongs to no user, or else the newest of any user.
+        If `user` is None, this is the conversation that belongs to no user, or else the newest of any user.
         """
         by_owner = self._targets.get(session)
         if not by_owner:
@@ -30,7 +30,7 @@ class Sessions:
         """Record a new attachment."""
         by_owner = self._targets.setdefault(session, {})
         by_owner.pop(owner, None)
-        by_owner[owner] = id  # last, as the newest
+        by_owner[owner] = id  # moves it to the end, as the newest
 
     def detach(self, id: str, session: str | None = None) -> None:
         """Detach a session (None: all) from a conversation."""

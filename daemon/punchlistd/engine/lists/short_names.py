@@ -9,7 +9,7 @@ from punchlist_schemas.repository import stem_of
 
 
 class ShortNames:
-    """The short names of all repositories' lists. Empty until `fill` is called with the names of all lists."""
+    """The short names of all repositories' lists. It is empty until `fill` is called with the names of all lists."""
 
     def __init__(self) -> None:
         self.is_filled = False
@@ -42,12 +42,12 @@ class ShortNames:
         return next(iter(ids)) if len(ids) == 1 and name not in self._names else None
 
     def sharing(self, name: str) -> list[str]:
-        """Return the lists that share a short name, sorted; empty if it is unique or a list's own name."""
+        """Return the lists that share a short name, sorted; empty if the name is unique or is itself a list's id."""
         ids = self._by_stem.get(name, ())
         return sorted(ids) if len(ids) > 1 and name not in self._names else []
 
     def of(self, id: str) -> str:
-        """Return the short name of a list, which need not exist yet; "" if it has none."""
+        """Return the short name of a list, or "" if it has none. The list need not exist yet."""
         stem = stem_of(id)
         is_only = self.is_filled and stem not in self._names and self._by_stem.get(stem, set()) <= {id}
         return stem if is_only else ""

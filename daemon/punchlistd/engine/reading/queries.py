@@ -1,6 +1,6 @@
-"""Reads that need durable state, several conversations or the log.
+"""Reads that need durable state, several conversations, or the log.
 
-`state_queries` has the reads that need the state of one conversation only.
+Reads that need only the state of one conversation are in `state_queries`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -34,10 +34,10 @@ READ_BYTES = 512 << 10
 """Approximate size limit for the events of one `event.read` and the messages of one `message.list`, in bytes."""
 
 READ_MESSAGES = 16
-"""Number of messages read from the log together."""
+"""Number of messages read from the log at a time."""
 
 FILTER_PAGE = 64
-"""Number of messages filtered by role together."""
+"""Number of messages filtered by role at a time."""
 
 
 class _Named(msgspec.Struct):
@@ -78,14 +78,17 @@ class Queries:
         self.resolve = Resolver(access, data_dir).answer
 
     def now(self, caller: Caller, read: StateQuery, params: Any) -> Outcome | None:
-        """Return the answer if it needs no waiting, else None."""
+        """Return the outcome if it is available without waiting, else None."""
         loaded = self._access.find(caller.user, params.conversation)
         if loaded is None or loaded.dirty:
             return None
         return build_reply(read, params, loaded, self._subscriptions.head)
 
     async def durable(self, caller: Caller, name: str) -> LoadedConversation | Rejection:
-        """Resolve a name to a conversation whose state is in the log. It stays so until the caller awaits."""
+        """Resolve a name to a conversation, and wait until its state is in the log.
+
+        This remains true until the caller awaits.
+        """
         return await self._access.durable(caller.user, name)
 
     def list_claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
@@ -104,12 +107,15 @@ class Queries:
         )
 
     async def from_state(self, caller: Caller, read: StateQuery, params: Any) -> Outcome:
-        """Answer a read, once its state is loaded and durable."""
+        """Answer a read once its state is loaded and durable."""
         loaded = await self._access.durable(caller.user, params.conversation)
         return loaded if isinstance(loaded, Rejection) else build_reply(read, params, loaded, self._subscriptions.head)
 
     async def reaches(self, caller: Caller, name: str, version: int) -> Rejection | None:
-        """Wait up to `REACHED_S` until a conversation has a version. Return the rejection if it has not, else None."""
+        """Wait up to `REACHED_S` until a conversation reaches a version.
+
+        Return the rejection if it doesn't, else None.
+        """
         loaded: LoadedConversation | Rejection = await self._access.durable(caller.user, name)
         with anyio.move_on_after(REACHED_S):
             while not isinstance(loaded, Rejection) and loaded.state.version < version:
@@ -126,7 +132,7 @@ class Queries:
         return Rejection("version_conflict", text, {"expected": version, "actual": loaded.state.version})
 
     async def reject_damage(self, answer: Awaitable[Outcome]) -> Outcome:
-        """Await an answer, and return the rejection if the log that it needs is damaged."""
+        """Await an outcome, and return the rejection if the part of the log that it needs is damaged."""
         try:
             return await answer
         except Damaged as damaged:
@@ -152,7 +158,7 @@ class Queries:
         return b'{"tasks":[],%b%b' % (encode_row_members(loaded, rows, gone, reset=reset), end)
 
     async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
-        """task.list of an older version, or of what changed since a position."""
+        """task.list of an older version, or of the changes since a position."""
         if params.since is not None:
             return await self._list_since(caller, params, params.since)
         loaded = await self._access.durable(caller.user, params.conversation)
@@ -200,7 +206,7 @@ class Queries:
         return {id: name for id in ids if (name := self._access.short_names.of(id))}
 
     def _add_departures(self, row: bytes) -> bytes:
-        """Add departures of owners to an indexed conversation."""
+        """Add the owners' departures to an indexed conversation."""
         loaded = self._conversations.loaded.get(_name_in(row))
         if loaded is None or not loaded.state.claims:
             return row
@@ -238,7 +244,7 @@ class Queries:
         return build_reply(_encode, result)
 
     async def _of_roles(self, state: State, ids: list[str], params: p.MessageList) -> tuple[list[Message], bool]:
-        """Return the first messages of these roles, and whether more may follow."""
+        """Return the first messages with one of these roles, and whether more may follow."""
         matches: list[Message] = []
         size = 0
         while ids and size < READ_BYTES:
@@ -271,7 +277,7 @@ class Queries:
         return b'{"events":[%b],"epoch":%b}' % (b",".join(event.wire for event in group), _encode(self.epoch))
 
     async def _messages(self, state: State, page: list[str]) -> list[Message]:
-        """Read the first of these messages: at least one, and up to about `READ_BYTES`."""
+        """Read the first of these messages: at least one, but not much more than `READ_BYTES`."""
         cache: dict[int, tuple[Message, int]] = {}
         messages: list[Message] = []
         size = 0
@@ -281,7 +287,7 @@ class Queries:
                 near = {state.messages[other] for other in page[at : at + READ_MESSAGES]}
                 cache = await self._read_messages(state.conversation, near)
                 if seq not in cache:
-                    # In descending order, older messages may have filled the page of the log.
+                    # In descending order, older messages may have filled the page read from the log.
                     cache |= await self._read_messages(state.conversation, {seq})
             by = state.hidden.get(id)
             message = cache[seq][0]
@@ -294,7 +300,7 @@ class Queries:
         return messages
 
     async def _read_messages(self, name: str, positions: set[int]) -> dict[int, tuple[Message, int]]:
-        """Read the messages at these positions, with their sizes, as far as they fit into one page."""
+        """Read as many of the messages at these positions as fit into one page, with their sizes."""
         first, last = min(positions), max(positions)
         page = await self._log.read(first - 1, 1 + last - first, conversation=name, max_bytes=READ_BYTES)
         messages: dict[int, tuple[Message, int]] = {}
@@ -318,7 +324,7 @@ class Queries:
     async def position(
         self, caller: Caller, name: str | None, after: int | None, epoch: str | None
     ) -> str | None | Rejection:
-        """Check a reader's position, and return its conversation's id (None: all) or the rejection."""
+        """Check a reader's position, and return the id of its conversation (None: all) or the rejection."""
         if epoch is not None and epoch != self.epoch:
             text = "The position belongs to another log; read the list again and continue from its seq."
             return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
@@ -339,7 +345,7 @@ class Queries:
         return self._events_result(events, seq)
 
     async def _events(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[bytes], int]:
-        """Return events after a position that the caller may see, and the position to continue from."""
+        """Return the events after a position that the caller may see, and the position from which to continue."""
         head = self._subscriptions.head
         stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
         seq = stored[-1].seq if stored else max(after, head)
@@ -351,16 +357,17 @@ class Queries:
         with anyio.move_on_after(params.timeout_ms / 1000):
             while not isinstance(name, Rejection):
                 if after < self._subscriptions.head:
-                    # Shielded: a position that advances without its events being returned would lose them.
+                    # Shielded from cancellation: if the position advanced without its events being returned, they would
+                    # be lost.
                     async with caller.turn():
                         with anyio.CancelScope(shield=True):
                             events, after = await self._events(caller, name, after, params.limit)
                 if events:
                     break
-                if after < self._subscriptions.head:  # the caller may see nothing on this page; try the next
+                if after < self._subscriptions.head:  # the caller may not see any event of this page; try the next one
                     continue
                 await self._subscriptions.change(name, caller.user, after)
-                # Check again: the list may have been deleted, and opened by another user.
+                # Check again: the list may have been deleted and then opened by another user.
                 name = await self.position(caller, params.conversation, after, params.epoch)
         return name if isinstance(name, Rejection) else self._events_result(events, after)
 

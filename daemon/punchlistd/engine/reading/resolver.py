@@ -1,4 +1,4 @@
-"""Resolves a directory to its list, for clients that don't do it themselves, such as editors."""
+"""Resolves a directory to its list, for clients that don't do so themselves, such as editors."""
 
 import anyio
 import msgspec
@@ -12,11 +12,11 @@ from punchlistd.engine.calls import Caller
 from punchlistd.engine.lists.access import OWN, Access
 
 READERS = 4
-"""Upper limit for threads that read directories, so that a hanging file system can't block all threads."""
+"""Maximum number of threads that read directories, so that a hanging file system can't block all threads."""
 
 
 class Resolver:
-    """Answers `conversation.resolve` by the same rules as clients.
+    """Answers `conversation.resolve` by the same rules that clients use.
 
     Args:
         data_dir: The data directory, which records which project may use which list.
@@ -28,7 +28,7 @@ class Resolver:
         self._readers = anyio.CapacityLimiter(READERS)
 
     async def answer(self, caller: Caller, params: p.ConversationResolve) -> bytes | Rejection:
-        """Return the list of a directory. For a bound caller it is the user's own list of that name."""
+        """Return the list of a directory. For a bound caller, this is the user's own list of that name."""
         try:
             directory = await anyio.to_thread.run_sync(find_list, params.path, limiter=self._readers)
         except DirectoryError as error:
@@ -57,7 +57,7 @@ class Resolver:
 
 
 def _text(path: str) -> str:
-    """Return a path as text for JSON, with escapes for bytes that are not UTF-8."""
+    """Return a path as text for JSON, with bytes that are not UTF-8 escaped."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

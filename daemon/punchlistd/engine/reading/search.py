@@ -1,7 +1,7 @@
 """Text search in one list, or in all lists that the caller may see.
 
-The full-text index is updated by searches only: each one first indexes the lists that have changed. Matches are looked
-up in the lists themselves, so a stale index never returns deleted tasks or tasks of other users.
+The full-text index is updated only by searches: each search first indexes the lists that have changed. Matches are
+looked up in the lists themselves, so a stale index never returns deleted tasks or tasks of other users.
 """
 
 import logging
@@ -34,7 +34,7 @@ T = TypeVar("T")
 _PAGE = 1_000
 _TRIES = 3
 _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
-"""Errors of a file that can't be written: no space or no permission."""
+"""SQLite errors for a file that can't be written: no space or no permission."""
 
 
 class _Summary(msgspec.Struct):
@@ -73,16 +73,16 @@ class Search:
         self._index: SearchIndex | None = None
         self._has_room = True
         self._turn = anyio.Lock()
-        """Serializes searches. Its holder may wait for the writer, so the writer must never wait for it."""
+        """Serializes searches. The holder may wait for the writer, so the writer must never wait for this lock."""
         self._file = anyio.Lock(fast_acquire=True)
-        """Serializes threads that use the index. Its holder must wait for nothing else."""
+        """Serializes the threads that use the index. The holder must not wait for anything else."""
 
     def stay_in_memory(self) -> None:
         """Keep the index in memory, for a read-only daemon."""
         self._path = ":memory:"
 
     async def answer(self, caller: Caller, params: TaskSearch) -> Outcome:
-        """Return the matches, best first. Of a damaged list, only the part before the damage is searched."""
+        """Return the matches, best first. In a damaged list, only the part before the damage is searched."""
         async with self._turn:
             for _ in range(_TRIES):
                 with suppress(Again):
@@ -126,7 +126,7 @@ class Search:
     async def _update_index(
         self, index: SearchIndex, indexed: dict[str, tuple[int, int]], versions: dict[str, int], user: str | None
     ) -> list[str]:
-        """Index changes of these lists, given their indexed versions and positions. Return the damaged lists."""
+        """Index the changes to these lists, given their indexed versions and positions. Return the damaged lists."""
         damaged: list[str] = []
         for name, version in versions.items():
             loaded = self._conversations.loaded.get(name)
@@ -145,7 +145,7 @@ class Search:
     async def _index_list(self, index: SearchIndex, user: str | None, name: str, since: int | None) -> None:
         while not isinstance(loaded := await self._access.durable(user, name), Rejection):
             async with self._file:
-                # The list may have been deleted during the wait for the lock. Don't index its text then.
+                # The list may have been deleted while waiting for the lock. If so, don't index its text.
                 if not loaded.dirty:
                     await anyio.to_thread.run_sync(self._run, _build_update(loaded, since), index)
                     return
@@ -153,7 +153,7 @@ class Search:
     async def _select(
         self, caller: Caller, params: TaskSearch, matches: Iterable[Match]
     ) -> tuple[list[tuple[Match, LoadedConversation, Task]], int]:
-        """Return the first existing and visible matches with the requested status, and the number of all of them."""
+        """Return the first matches that exist, are visible and have the requested status, and their total number."""
         statuses = (params.status,) if isinstance(params.status, str) else params.status
         lists: dict[str, LoadedConversation | Rejection] = {}
         selected: list[tuple[Match, LoadedConversation, Task]] = []
@@ -171,23 +171,23 @@ class Search:
         return selected, total
 
     async def forget(self, name: str) -> None:
-        """Remove the text of an erased list from the file. The writer waits for this."""
+        """Remove an erased list's text from the file. The writer waits until this returns."""
         async with self._file:
-            if self._index is None:  # not opened yet; the next search rebuilds it
+            if self._index is None:  # the index is not open yet; the next search rebuilds it
                 await anyio.to_thread.run_sync(discard, self._path)
                 return
-            with suppress(Again):  # a new index doesn't contain the list
+            with suppress(Again):  # an index that is rebuilt later doesn't contain the list
                 await anyio.to_thread.run_sync(self._run, _build_removal(name), None)
 
     async def close(self) -> None:
-        """Close the index and keep its file for the next daemon."""
+        """Close the index, and keep its file for the next daemon."""
         async with self._file:
             if self._index is not None:
                 await anyio.to_thread.run_sync(self._index.close)
                 self._index = None
 
     async def _in_thread(self, act: Callable[[SearchIndex], T], index: SearchIndex | None = None) -> T:
-        """Run `act` on the index in a thread. If `index` is given, it must still be the current one.
+        """Run `act` on the index in a thread. If `index` is given, it must still be the current index.
 
         Raises:
             Again: The index was replaced or can't be used. The next use rebuilds it, in memory if there is no space.
@@ -213,18 +213,18 @@ class Search:
 
     @property
     def _identity(self) -> str:
-        """Identifier of the log's file. It differs for a backup that was restored in its place."""
+        """Identifier of the log's file. It changes if a backup is restored in its place."""
         return (
             f"{self._log.epoch}:{os.stat(self._log_path).st_ino}" if os.path.exists(self._log_path) else self._log.epoch
         )
 
 
 class Again(Exception):
-    """The index is being rebuilt, and the search has to restart."""
+    """The index is being rebuilt, and the search has to start again."""
 
 
 def _build_update(loaded: LoadedConversation, since: int | None) -> Callable[[SearchIndex], None]:
-    """Return the update of the index for a list that is indexed up to `since`."""
+    """Return the index update for a list that is indexed up to `since`."""
     state = loaded.state
     changes = None if since is None else state.since(since)
     changed, gone = (list(state.tasks), None) if changes is None else changes

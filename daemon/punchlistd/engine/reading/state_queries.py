@@ -17,7 +17,7 @@ from punchlistd.engine.lists.loaded import LoadedConversation
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
 
 LIST_END = b',"version":%d,"seq":%d,"total":%d}'
-"""The last members of a list: its version, the log's head, and the number of tasks."""
+"""The last members of a listing: the list's version, the log's head, and the number of tasks."""
 
 _LEASE_MEMBERS = ("lease_expires_at", "left_at", "silent_at", "machine")
 
@@ -76,7 +76,7 @@ def list_tasks(params: p.TaskList, loaded: LoadedConversation, head: int) -> Out
 
 
 def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConversation | None = None) -> Outcome:
-    """Return the selected tasks of a state; `loaded` is given if it is the present state."""
+    """Return the selected tasks of a state. `loaded` is set if it is the present state."""
     filters = [(matches, value) for name, matches in _FILTERS.items() if (value := getattr(params, name)) is not None]
     if params.due_before is not None or params.due_by is not None:
         filters.append((_is_due, (params.due_before, params.due_by)))
@@ -86,7 +86,7 @@ def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConv
         if params.sort is not None:
             tasks.sort(key=_SORTS[params.sort])
         total, page = len(tasks), tasks[params.offset : end]
-    else:  # the cost depends on the page, not on the length of the list
+    else:  # so that the cost depends on the page, not on the length of the list
         total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
     page = page if loaded is None else loaded.add_claim_details(page)
     damaged = b"" if loaded is None else loaded.damaged_member + loaded.shared_member + loaded.name_member
@@ -114,13 +114,13 @@ _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
     "waits_for": lambda task, value, _state: task.waits_for == value,
     "text": lambda task, value, _state: value.casefold() in _words(task),
 }
-"""For each filter in the params: whether a task matches its value."""
+"""For each filter in the params, a test of whether a task matches the filter's value."""
 
 
 def _is_due(task: Task, limits: tuple[int | None, str | None], _state: State) -> bool:
     """Return whether a task is due before a moment.
 
-    A task that is due on a day is compared with the day, if one is given.
+    If a day is given, a task that is due on a day is compared with it.
     """
     before, by = limits
     if task.due_day is not None and by is not None:
@@ -135,7 +135,7 @@ _SORTS: dict[p.Sort, Callable[[Task], Any]] = {
     "updated": lambda task: -task.updated_at,
     "title": lambda task: task.title.casefold(),
 }
-"""Sort keys. Tasks with equal keys keep the list's own order."""
+"""Sort keys. Tasks with equal keys keep the order of the list."""
 
 
 def _words(task: Task) -> str:

@@ -1,8 +1,8 @@
-"""Wakes deferred tasks at their time, by the wall clock and one timer for all lists.
+"""Wakes deferred tasks when their time comes, using the wall clock and one timer for all lists.
 
-The wall clock may be set while the timer runs, and the timer stands still while the machine sleeps. So the clock is
-checked at least once a minute. If it was set back, deferred tasks wait until their time comes again, but tasks that are
-ready stay so, because waking a task is an event.
+The wall clock may be changed while the timer runs, and the timer stops while the machine sleeps. So the clock is
+checked at least once a minute. If it was set back, deferred tasks wait until their time comes again. Tasks that are
+already ready stay ready, because waking a task is an event.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from punchlistd.domain.state import State
 from punchlistd.engine.calls import DaemonCaller, Write
 
 CHECK_S = 60.0
-"""Longest time between checks of the clock while a task is deferred, in seconds."""
+"""Maximum time between checks of the clock while a task is deferred, in seconds."""
 
 _EDIT = METHODS["task.edit"]
 
@@ -37,7 +37,10 @@ class Deferrals:
         self._closed = False
 
     def follow(self, state: State) -> None:
-        """Update the time of a list that was loaded, or changed while it has or had deferred tasks."""
+        """Update a list's wake-up time.
+
+        Call after loading the list, and after each change if it has or had deferred tasks.
+        """
         name, at = state.conversation, state.wakes_at
         if self.due.get(name) == at:
             return
@@ -56,7 +59,7 @@ class Deferrals:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self.check)
 
     def check(self) -> None:
-        """Submit calls for the lists that are due, and restart the timer."""
+        """Submit calls to wake tasks in the lists that are due, and restart the timer."""
         now = self._clock()
         for name, at in list(self.due.items()):
             if at <= now:
@@ -64,7 +67,8 @@ class Deferrals:
                 self._submit(Write(DaemonCaller(), None, _EDIT, params, Command(params, now, DaemonCaller.actor)))
         self._timer = None
         if self.due and not self._closed:
-            # Due lists have their call in flight. If that fails, they stay in `due` for the next check.
+            # The calls for lists that are due are in flight. If a call fails, its list stays in `due` for the next
+            # check.
             later = [at for at in self.due.values() if at > now]
             wait_s = min((min(later) - now) / 1000, CHECK_S) if later else CHECK_S
             self._timer = asyncio.get_running_loop().call_later(wait_s, self.check)

@@ -1,9 +1,9 @@
-"""Clears finished lists with `auto_clear` `idle` after a while without changes.
+"""Clears finished lists that have `auto_clear` set to `idle`, after a time without changes.
 
-Each such list has a timer on the monotonic clock, from its last change or the daemon's start. An agent that finished
-the list and is still connected may be in the middle of its turn, so the list waits for the end of the turn or the
-connection, or for `AGENTS_S`. The call that clears a list expects its version, so an earlier change wins. An undo
-doesn't start the timer, because a user who undoes a clearing wants to see the list.
+Each such list has a timer on the monotonic clock, which starts at the last change or when the daemon starts. An agent
+that finished the list and is still connected may be in the middle of its turn. So the list is cleared only when the
+turn or the connection ends, or after `AGENTS_S`. The call that clears a list expects the list's version, so a change
+made in the meantime wins. An undo doesn't start the timer, because a user who undoes a clearing wants to see the list.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from punchlistd.domain.state import State
 from punchlistd.engine.calls import DaemonCaller, Holder, Write
 
 AGENTS_S = 600.0
-"""Upper limit for the time that a finished list waits for connected agents after its last change, in seconds."""
+"""Maximum time that a finished list waits for connected agents after its last change, in seconds."""
 
 _TURN_END = METHODS["turn.end"]
 
@@ -27,7 +27,7 @@ class Idle:
     """The finished lists that will be cleared.
 
     Args:
-        after_s: Time from the last change to the clearing, in seconds.
+        after_s: Time from the last change until the list is cleared, in seconds.
         submit: Queues the calls that clear lists.
         agents_s: See `AGENTS_S`.
     """
@@ -65,7 +65,7 @@ class Idle:
         self._timers[name] = timer
 
     def _on_timer(self, name: str, version: int, until: float) -> None:
-        """Clear a list, or wait again while an agent that worked on it is connected."""
+        """Clear a list, or wait again if an agent that worked on it is still connected."""
         agent = self._agents.get(name)
         if agent is None or agent.is_gone or asyncio.get_running_loop().time() >= until:
             self._clear(name, version)

@@ -1,1 +1,1 @@
-"""Those who follow a list, and what each of them is shown."""
+"""The subscribers to lists, and the content pushed to each of them."""

@@ -1,7 +1,7 @@
 """Presence: which connections have a subscription to each conversation.
 
-Subscriptions are recorded for every connection. Names are collected only for a request or a watcher, and the encoded
-result is shared by all who may see the same names.
+Subscriptions are recorded for every connection. Names are collected only for a request or a watcher. The encoded result
+is shared by all callers that may see the same names.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from punchlistd.domain.state import State
 from punchlistd.engine.lists.access import may_meet
 
 GATHER_S = 0.05
-"""Debounce of presence pushes, in seconds. After a restart, all clients reconnect together."""
+"""Debounce delay for presence pushes, in seconds. After a restart, all clients reconnect together."""
 
 
 class Peer(Protocol):
@@ -45,7 +45,7 @@ class _Roster:
 
     Attributes:
         watchers: Number of subscriptions to its presence.
-        encoded: Cached names: of an existing list by its owner, otherwise by the user of the caller.
+        encoded: Cached names. The key is the owner if the list exists, otherwise the caller's user.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Presence:
     """The subscriptions to all conversations.
 
     Args:
-        on_change: Called with a watched conversation whose presence has changed.
+        on_change: Called with the id of a watched conversation whose presence has changed.
     """
 
     def __init__(self, on_change: Callable[[str], None]) -> None:
@@ -86,13 +86,13 @@ class Presence:
             del self._rosters[name]
 
     def rename(self, followers: Iterable[Follower]) -> None:
-        """Update the conversations of these subscriptions, whose connection has a new name."""
+        """Update the conversations of these subscriptions after their connection got a new name."""
         for name in {follower.conversation for follower in followers}:
             if name is not None and (roster := self._rosters.get(name)) is not None:
                 self._note(name, roster)
 
     def present(self, user: str | None, state: State) -> bytes:
-        """Encode the actors at a conversation that a caller of this user may see, in order of arrival."""
+        """Encode the actors present in a conversation that a caller of this user may see, in order of arrival."""
         roster = self._rosters.get(state.conversation)
         if roster is None:
             return b"[]"
@@ -115,7 +115,7 @@ class Presence:
 
 
 def _list_present(followers: Iterable[Follower], user: str | None, state: State) -> list[Present]:
-    """Return each actor once, with its number of connections and the start of its oldest subscription."""
+    """Return each actor once, with the number of its connections and the start of its oldest subscription."""
     starts: dict[Peer, int] = {}
     for follower in followers:
         if may_meet(user, follower.sink.user, state):

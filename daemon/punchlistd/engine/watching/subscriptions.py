@@ -1,14 +1,14 @@
 """Subscriptions: each subscriber is a cursor over the log, without a queue.
 
 A live subscriber gets the events of each commit when it is published, encoded once for all subscribers. If its
-connection applies backpressure, it falls behind and costs nothing until the connection accepts bytes again. Then it
-catches up in pieces of whole calls, from recent commits in memory or from the log, until it is live again. Nothing here
-waits for a subscriber, and no subscriber waits for another. `NEXT` is the table of transitions:
+connection applies backpressure, the subscriber falls behind and costs nothing until the connection accepts bytes again.
+Then it catches up in pieces of whole calls, from recent commits in memory or from the log, until it is live again. No
+code in this module waits for a subscriber, and no subscriber waits for another. `NEXT` is the table of transitions:
 
     ─▶ BEHIND ◀──▶ LIVE ──────▶ OVER
          │ ▲                     ▲
          ▼ │                     │
-       FETCHING ─────────────────┘   (BEHIND ends, too)
+       FETCHING ─────────────────┘   (BEHIND can also end)
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class Sink(Protocol):
 
     @property
     def actor(self) -> str | None:
-        """The name that others see; None if it is hidden from them."""
+        """The name that other connections see; None if it is hidden from them."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class Sink(Protocol):
 
     @property
     def push_framed(self) -> Callable[[bytes], Any]:
-        """Sends a framed notification; called only while the connection is not paused."""
+        """Sends a framed notification. Called only while the connection is not paused."""
         ...
 
     def framed(self, payload: bytes) -> bytes:
@@ -76,12 +76,12 @@ class Sink(Protocol):
         ...
 
     def ended(self, id: str, payload: bytes) -> None:
-        """Remove a subscription, and send the notification of its end."""
+        """Remove a subscription, and send a notification that it has ended."""
         ...
 
     @property
     def framing(self) -> str:
-        """The kind of framing. Connections with equal kinds can share framed bytes."""
+        """The kind of framing. Connections with the same kind can share framed bytes."""
         ...
 
 
@@ -89,11 +89,11 @@ class Phase(IntEnum):
     """Lifecycle phase of a subscription."""
 
     BEHIND = auto()
-    """Behind the log's head; catches up when its connection accepts bytes."""
+    """Behind the log's head. It catches up when its connection accepts bytes."""
     FETCHING = auto()
     """Waiting for a piece of the log."""
     LIVE = auto()
-    """At the log's head; gets each commit when it is published."""
+    """At the log's head. It gets each commit when that is published."""
     OVER = auto()
     """Ended."""
 
@@ -112,10 +112,11 @@ class Subscription:
 
     Attributes:
         conversation: The conversation it follows; None for all.
-        position: Log position up to which everything was pushed. Not maintained while it is live.
-        individual: Whether it catches up after each commit, because its pushes differ from those of others.
+        position: Log position up to which everything has been pushed. Not maintained while the subscription is live.
+        individual: Whether it catches up separately after each commit, because its pushes differ from those of other
+            subscriptions.
         shown: Its view; None for events.
-        stale: Conversations whose newest state the view has still to push.
+        stale: Conversations whose newest state the view has not pushed yet.
         known: Log position up to which `stale` is complete.
         since: When it started, in milliseconds since 1970.
     """
@@ -167,7 +168,8 @@ class _Group:
     """The subscriptions to one conversation, or to all.
 
     Attributes:
-        live: Live subscriptions that get the events of each commit, by id and framing. Those in a set share the bytes.
+        live: Live subscriptions that get the events of each commit, grouped by id and framing. A group shares the same
+            bytes.
     """
 
     def __init__(self) -> None:
@@ -176,7 +178,7 @@ class _Group:
 
 
 class _Commit(NamedTuple):
-    """The events of a recent commit, kept in memory for subscribers with a small lag."""
+    """The events of a recent commit, kept in memory for subscribers that lag only a little."""
 
     first: int
     last: int
@@ -242,7 +244,7 @@ class Subscriptions:
     # subscribers
 
     def add(self, subscription: Subscription) -> None:
-        """Register a subscription. Call `catch_up` once its answer is buffered, so that pushes come after it."""
+        """Register a subscription. Call `catch_up` once the response is buffered, so that pushes come after it."""
         if subscription.individual:
             self._group(subscription).individual[subscription] = None
         self.presence.come(subscription)
@@ -260,13 +262,13 @@ class Subscriptions:
         self._show(conversation, conversation, lambda subscription: subscription.view == "presence")
 
     def show_again(self, conversation: str) -> None:
-        """Push a list whose display has changed without a new event."""
+        """Push a list whose displayed state has changed without a new event."""
         self._show(conversation, conversation, _shows_lists)
         if None in self._groups:
             self._spawn(self._show_in_boards(conversation))
 
     def show_tasks(self, conversation: str, tasks: Iterable[str]) -> None:
-        """Push tasks whose display has changed without a new event."""
+        """Push tasks whose displayed state has changed without a new event."""
         if (loaded := self._conversations.loaded.get(conversation)) is not None:
             loaded.forget_listing()
         group = self._groups.get(conversation)
@@ -290,7 +292,7 @@ class Subscriptions:
             )
 
     def _show(self, conversation: str, followed: str | None, is_target: Callable[[Subscription], bool]) -> None:
-        """Push a conversation to the target subscriptions among those that follow `followed` (None: all)."""
+        """Push a conversation to those subscriptions to `followed` (None: to all conversations) that are targets."""
         group = self._groups.get(followed)
         for subscription in [] if group is None else list(group.individual):
             if is_target(subscription):
@@ -309,7 +311,7 @@ class Subscriptions:
     def pause(self, subscription: Subscription) -> None:
         """Stop pushing to a subscription whose connection applies backpressure, until it catches up."""
         if self._delivering:
-            # It still gets the push of the present commit.
+            # It still gets the push for the current commit.
             self._pausing.append(subscription)
         else:
             self._fall_behind(subscription, self.head)
@@ -324,7 +326,7 @@ class Subscriptions:
             live.setdefault((subscription.id, sink.framing), {})[subscription] = sink.push_framed
 
     def _fall_behind(self, subscription: Subscription, position: int) -> None:
-        """Stop pushing to a live subscription until it catches up from a position."""
+        """Stop pushing to a live subscription until it catches up from `position`."""
         if not subscription.live:
             return
         subscription.to(Phase.BEHIND)
@@ -336,10 +338,11 @@ class Subscriptions:
                 del live[key]
 
     async def change(self, conversation: str | None, user: str | None, after: int) -> None:
-        """Wait for an event after position `after`, in one conversation or (None) in all.
+        """Wait for an event after position `after`, in one conversation or in all (None).
 
-        In all conversations, only events that the user may see count. For one, the caller must check access again and
-        read the events: the conversation may belong to another user now, or end in damage.
+        When waiting for all conversations, only events that the user may see count. When waiting for one, the caller
+        must check access again and read the events, because the conversation may now belong to another user or be
+        damaged.
         """
         once = _Once(user if conversation is None else None)
         subscription = Subscription("", once, "events", conversation, after)
@@ -354,9 +357,9 @@ class Subscriptions:
     # pushes
 
     def publish(self, lines: Sequence[PublishedEvent], head: int, erased: Collection[str] = ()) -> None:
-        """Push one commit, whose last event has position `head`, to its subscribers.
+        """Push one commit to its subscribers; `head` is the position of its last event.
 
-        Earlier events of conversations that it `erased` are not pushed any more.
+        Earlier events of the conversations that it `erased` are no longer pushed.
         """
         before, self.head = self.head, head
         if erased:
@@ -416,7 +419,7 @@ class Subscriptions:
                 self._fetch(subscription, self._from_log)
 
     def catch_up_stale(self) -> None:
-        """Let subscriptions catch up that waited for a list whose changes were rolled back."""
+        """Let subscriptions catch up if they waited for a list whose changes were rolled back."""
         for group in self._groups.values():
             for subscription in group.individual:
                 if subscription.stale:
@@ -439,7 +442,7 @@ class Subscriptions:
         return self._push(subscription, wires, self.head)
 
     def _fetch(self, subscription: Subscription, fetch: Callable[[Subscription], Coroutine[Any, Any, None]]) -> None:
-        """Run `fetch` in the background, then let the subscription catch up."""
+        """Run `fetch` in the background, and then let the subscription catch up."""
         subscription.to(Phase.FETCHING)
         self._spawn(self._run_fetch(subscription, fetch))
 
@@ -473,9 +476,9 @@ class Subscriptions:
         self._push(subscription, wires, seq)
 
     async def _read(self, subscription: Subscription, after: int) -> tuple[list[Stored], int, set[int]]:
-        """Read the next events of the log. Return them, the position to continue from, and the visible positions.
+        """Read the next events from the log. Return them, the position to continue from, and the visible positions.
 
-        Events that are durable but not published yet are left out. They would otherwise be pushed twice.
+        Events that are durable but not published yet are left out. Otherwise they would be pushed twice.
         """
         name, head = subscription.conversation, self.head
         stored = await self._log.read(after, 1 << 30, conversation=name, max_bytes=1 << 18)
@@ -484,7 +487,7 @@ class Subscriptions:
         return stored, stored[-1].seq if stored else head, {event.seq for event in visible}
 
     def _end(self, subscription: Subscription, rejection: Rejection, position: int) -> None:
-        """End a subscription with the reason and the position to continue from."""
+        """End a subscription, and send the reason and the position to continue from."""
         if subscription.phase is not Phase.OVER:
             self.remove(subscription)
             error = msgspec.to_builtins(error_object(rejection))
@@ -527,7 +530,7 @@ class Subscriptions:
         subscription.known = max(seq, subscription.known)
 
     async def _take_turn(self, _subscription: Subscription) -> None:
-        """Wait, so that other work runs between large pushes: one in each iteration of the event loop."""
+        """Let other work run between large pushes, so that each iteration of the event loop sends one."""
         async with self._turn:
             await asyncio.sleep(0)
 
@@ -540,17 +543,17 @@ _wire = attrgetter("wire")
 
 
 def _shows_lists(subscription: Subscription) -> bool:
-    """Return True if a subscription shows tasks or lists, not events or presence."""
+    """Return True if a subscription shows tasks or lists rather than events or presence."""
     return subscription.view in ("list", "rows", "board")
 
 
 def _blank(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[PublishedEvent]:
-    """Return the events of a commit with those of erased conversations emptied. The others keep their positions."""
+    """Return a commit's events. Those of erased conversations are emptied, so that the rest keep their positions."""
     return [line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"") for line in lines]
 
 
 def _may_see(subscription: Subscription, user: str) -> bool:
-    """Return True if the subscriber may see conversations of this user."""
+    """Return True if the subscriber may see this user's conversations."""
     return subscription.sink.user in (None, user)
 
 

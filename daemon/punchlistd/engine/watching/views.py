@@ -1,9 +1,9 @@
-"""Views of a subscription: how a changed conversation is pushed.
+"""Views of subscriptions: how a changed conversation is pushed.
 
 A view pushes the newest state and skips states in between, so it needs no queue. `rows` keeps a position and the ids
-that did not fit into the last push, `presence` its last push, the others nothing. `push` takes the subscription's `id`,
-and in `position` the position up to which the subscriber has every conversation. Subscribers at the same position get
-equal notifications except for the id, so `cache` shares them within one delivery.
+that did not fit into the last push, and `presence` keeps its last push. The other views keep nothing. The arguments of
+`push` include the subscription's `id` and the `position` up to which the subscriber has every conversation. Subscribers
+at the same position get notifications that differ only in the id, so `cache` shares them within one delivery.
 """
 
 from collections.abc import Hashable, Iterable
@@ -52,16 +52,16 @@ class Rows:
         self._resumes = after is not None
 
     def show(self, tasks: Iterable[str]) -> None:
-        """Add tasks whose display has changed without a new event to the next push."""
+        """Add tasks to the next push, because their displayed state has changed without a new event."""
         self._rest.update(dict.fromkeys(tasks))
 
     def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply, bool]:
         """Return the notification, and whether more has to follow.
 
-        Until the last piece, its position stays where it was, so that a subscriber that resumes there misses nothing.
+        Its position doesn't advance until the last piece, so that a subscriber that resumes from it misses nothing.
         """
         if self._resumes:
-            # Departures and returns of owners are not in the log, so show all claimed tasks again.
+            # Departures and returns of owners are not in the log, so push all claimed tasks again.
             self._resumes = False
             self.show(loaded.state.claims)
         key = None if self._rest else (Rows, loaded.state.conversation, self._seen, self._piece)
@@ -146,7 +146,7 @@ def _begin_params(id: str) -> bytes:
 
 
 def find_changes(loaded: LoadedConversation, since: int) -> tuple[bool, list[str], list[str]]:
-    """Return whether the subscriber needs the whole list, the ids of the tasks to send, and the ids of deleted ones."""
+    """Return whether the subscriber needs the whole list, the ids of tasks to send, and the ids of deleted tasks."""
     delta = loaded.state.since(since)
     return (True, loaded.state.ids(), []) if delta is None else (False, *delta)
 
@@ -158,7 +158,7 @@ def encode_rows(loaded: LoadedConversation, ids: list[str]) -> list[bytes]:
 
 
 def encode_row_members(loaded: LoadedConversation, rows: list[bytes], gone: list[str], *, reset: bool) -> bytes:
-    """Encode a change of the list as members of a JSON object."""
+    """Encode a change to the list as members of a JSON object."""
     return b'"rows":[%b]%b%b,"counts":%b%b%b' % (
         b",".join(rows),
         b',"gone":' + _encode(gone) if gone else b"",

@@ -1,1 +1,1 @@
-"""Changes: from the queue to the commit, the answer and the push."""
+"""Changes: from the queue to the commit, the response and the push."""

@@ -1,11 +1,12 @@
-"""Two-step calls: the first call returns a confirmation token, and the same call with the token is executed once.
+"""Calls that need confirmation: the first call returns a token, and the same call with the token is executed once.
 
-Tokens are kept in the daemon, so they work from any process of the same user, and a restart voids them all. Each is
-valid for one call on one target: the named tasks at their versions, or the whole list at its version. They expire by
-the monotonic clock.
+Tokens are kept in the daemon, so they work from any process of the same user, and a restart invalidates them all. Each
+is valid for one call on one target: the named tasks at their versions, or the whole list at its version. Their lifetime
+is measured on the monotonic clock.
 
-A call with `ask` comes from a model, and its token is for a later turn. The daemon doesn't see turns end, so the
-process that got the token must wait for a moment, unless its program sets `answered` after the person has answered.
+A call with `ask` comes from a model, and its token can be used only in a later turn. The daemon can't detect the end of
+a turn, so the process that got the token must wait for a moment. It need not wait if its program sets `answered` after
+the person has answered.
 """
 
 import secrets
@@ -25,19 +26,19 @@ from punchlistd.engine.calls import Caller
 from punchlistd.engine.lists.loaded import Audience
 
 MAX_QUESTIONS = 64
-"""Upper limit for the open questions of a user. The oldest is dropped."""
+"""Maximum number of open questions of a user. Above it, the oldest is dropped."""
 
 _HERE = ", on this machine only: the space and other machines keep the list"
 
 _MAX_MACHINES = 8
-"""Upper limit for the machines named in a question."""
+"""Maximum number of machines named in a question."""
 
 _MAX_TASKS = 5
-"""Upper limit for the tasks named in a question."""
+"""Maximum number of tasks named in a question."""
 
 
 def _describe_audience(audience: Audience) -> str:
-    """Return the end of a deletion's question: the machines that also lose the list."""
+    """Return the end of the question about a deletion, which names the machines that also lose the list."""
     if audience.here:
         return _HERE
     names = audience.machines
@@ -109,23 +110,23 @@ _SUMMARIES: dict[type[p.Mutation], Callable[[Any, State], str]] = {
 }
 
 DESTRUCTIVE = (p.ConversationDelete, p.TaskDelete, p.ListClear, ListApply)
-"""Calls that are two-step on connections with `confirm`, `ListApply` only if it deletes tasks."""
+"""Calls that need confirmation on connections with `confirm`. `ListApply` needs it only if it deletes tasks."""
 
 ALWAYS = (p.ConversationDelete,)
-"""Calls that are two-step on every connection."""
+"""Calls that need confirmation on every connection."""
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """A call that waits for its confirmation.
+    """A call that waits for confirmation.
 
     Attributes:
-        user: The user of the asking connection.
-        process: The process that got the token, 0 if unknown.
+        user: The user of the connection that made the call.
+        process: The process that got the token; 0 if unknown.
         call: The call as canonical JSON.
-        target: The versions that the call would change.
-        valid_from: Monotonic time from which the asking process may use the token, in seconds.
+        target: The versions of the tasks or the list that the call would change.
+        valid_from: Monotonic time from which the process that got the token may use it, in seconds.
         expires_at: Monotonic time at which the token expires, in seconds.
-        space: The space, if the call deletes the list on other machines too.
+        space: The space, if the call also deletes the list on other machines.
     """
 
     user: str | None
@@ -145,7 +146,7 @@ class Confirmer:
 
     Args:
         valid_s: Lifetime of a token, in seconds.
-        later_s: How long the process that got a model's token has to wait before using it, in seconds.
+        later_s: How long the process that got the token for a model's call must wait before using it, in seconds.
     """
 
     def __init__(self, valid_s: float, later_s: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -163,11 +164,11 @@ class Confirmer:
         now_ms: int,
         audience: Audience | None = None,
     ) -> Rejection | None:
-        """Return None if the call may be executed, else the rejection with a token.
+        """Return None if the call may be executed, else a rejection with a token.
 
         Args:
             state: The list that the call would change.
-            now_ms: Wall-clock time in milliseconds. It only labels the token's expiry.
+            now_ms: Wall-clock time in milliseconds, used only to report when the token expires.
             audience: The other machines with the list, if it is shared.
         """
         if not isinstance(params, p.Confirmable) or not _is_two_step(params, caller.confirm):
@@ -219,7 +220,7 @@ class Confirmer:
             del self._questions[token]
 
     def get(self, user: str | None, token: str, now_ms: int) -> ConfirmationResult | Rejection:
-        """Return what a token would do. Another user's token is rejected as unknown."""
+        """Return the call that a token confirms. Another user's token is rejected as unknown."""
         question, now = self._questions.get(token), self._clock()
         if question is None or user not in (None, question.user) or now >= question.expires_at:
             message = "Unknown token: it was used, has expired, or the daemon has restarted. Ask again."
@@ -235,7 +236,7 @@ class Confirmer:
 
 
 def _is_two_step(params: p.Confirmable, two_step: bool) -> bool:
-    """Return True if the call has to be confirmed. The person's own words in `quote` confirm a model's call."""
+    """Return True if the call has to be confirmed. A model's call is confirmed by the person's own words in `quote`."""
     if isinstance(params, ALWAYS):
         return True
     if two_step and isinstance(params, DESTRUCTIVE) and (not isinstance(params, ListApply) or _find_deletions(params)):
@@ -248,7 +249,7 @@ def _process_of(caller: Caller) -> int:
 
 
 def _encode_call(params: p.Confirmable, state: State) -> bytes:
-    """Encode a call so that equal calls compare equal, under whatever name they address the conversation."""
+    """Encode a call so that equal calls compare equal, whichever name they use for the conversation."""
     bare = msgspec.structs.replace(
         params, conversation=state.conversation, key=None, confirm=None, ask=False, answered=False, actor=None
     )
@@ -256,7 +257,7 @@ def _encode_call(params: p.Confirmable, state: State) -> bytes:
 
 
 def _target_versions(params: p.Confirmable, state: State) -> tuple[object, ...]:
-    """Return the versions of what a call would change: of its tasks or else of the list."""
+    """Return the versions of the tasks that a call would change or, if it names none, the version of the list."""
     if isinstance(params, p.TaskDelete | p.TaskEdit):
         ids = _task_ids(params) if isinstance(params, p.TaskDelete) else (params.task,)
         return tuple((id, state.tasks[id].version) for id in ids if id in state.tasks)

@@ -1,4 +1,4 @@
-"""Idempotency keys: fingerprints of calls, and first answers rebuilt from the log."""
+"""Idempotency keys: fingerprints of calls, and original responses rebuilt from the log."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -20,7 +20,7 @@ from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 
 def fingerprint(method: str, params: Mutation) -> str:
-    """Return a hash of a call's method and params, without key and confirmation."""
+    """Return a hash of a call's method and its params, without the key and the confirmation token."""
     bare = msgspec.structs.replace(params, key=None)
     if getattr(bare, "confirm", None) is not None:
         bare = msgspec.structs.replace(bare, confirm=None)
@@ -33,7 +33,7 @@ def key_conflict(key: str) -> Rejection:
 
 
 class Replays:
-    """Rebuilds the first answers of repeated calls."""
+    """Rebuilds the original responses to repeated calls."""
 
     def __init__(self, log: EventLog, conversations: Conversations, access: Access, history: History) -> None:
         self._log = log
@@ -42,11 +42,11 @@ class Replays:
         self._history = history
 
     async def rebuild(self, item: Write) -> bytes | Rejection | None:
-        """Return the first answer to the call's key, or None if the key is not in the log."""
+        """Return the original response for the call's key, or None if the key is not in the log."""
         key = item.params.key
         assert key is not None, "only keyed calls are repeated"
         try:
-            # By id: the session may have left the list, and its name leads to another one now.
+            # Load by id: the session may have left the list, so that its name now resolves to another one.
             target = item.params.conversation if item.loaded is None else item.loaded.state.conversation
             loaded = await self._access.load(item.caller.user, target)
             if isinstance(loaded, Rejection):
@@ -67,7 +67,7 @@ class Replays:
 
             async with self._history.room(name):
                 if isinstance(item.params, ListUndo):
-                    # Undo is deterministic: on the history before the call it gives the same decision again.
+                    # Undo is deterministic: on the history before the call, it produces the same decision again.
                     undo = await self._history.rebuild_undo(name, item.params, item.command.at, group)
                 else:
                     await self._history.follow(name, take, 0, group[-1].seq)

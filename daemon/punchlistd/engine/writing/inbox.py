@@ -1,4 +1,4 @@
-"""The writer's queue, and the ways to wait for its calls."""
+"""The writer's queue, and ways to wait for the calls in it."""
 
 import asyncio
 from collections import deque
@@ -9,13 +9,13 @@ from punchlistd.engine.calls import Arrival, Barrier, Holder, Item, Read, Write
 from punchlistd.engine.replies import SHUTTING_DOWN
 
 EXCLUSIVE = frozenset({ListUndo, ConversationAttach, ConversationDetach, ConversationDelete})
-"""Calls with a transaction of their own: they read the log or change how names resolve, not only one state."""
+"""Calls that need their own transaction, because they read the log or change name resolution."""
 
 _MAY_BE_EXCLUSIVE = EXCLUSIVE | {type(None)}
-"""Types of params for which `is_exclusive` has to be asked; an `Arrival` has none."""
+"""Types of params for which `is_exclusive` must be called. The params of an `Arrival` are None."""
 
 MAX_YIELDS = 2
-"""How many times other calls go before an exclusive one."""
+"""How many times an exclusive call yields to other calls."""
 
 
 def is_exclusive(item: Item) -> bool:
@@ -25,9 +25,9 @@ def is_exclusive(item: Item) -> bool:
 
 
 class Signal:
-    """Wakes waiting tasks. A signal given before it is taken is not lost; given twice, it counts once.
+    """Wakes waiting tasks. A signal given before a task waits is not lost, but several such signals count as one.
 
-    It is cheaper than a new event for each wait.
+    It is cheaper than creating an event for each wait.
     """
 
     __slots__ = ("_given", "_waiters")
@@ -47,7 +47,7 @@ class Signal:
                 waiter.set_result(None)
 
     async def take(self) -> None:
-        """Wait for the signal, unless it was given since it was last taken."""
+        """Wait for the signal, unless it has been given since it was last taken."""
         if self._given:
             self._given = False
             return
@@ -60,9 +60,9 @@ class Inbox:
     """The calls that wait for the writer.
 
     Attributes:
-        queue: The calls in their order of arrival.
-        work: Given when the writer has something to do: a call, a settle waiter, or the end.
-        settle_waiters: Futures of the tasks that wait until no state is ahead of the log.
+        queue: The calls in order of arrival.
+        work: Given when the writer has work: a call, a settle waiter, or the shutdown.
+        settle_waiters: Futures of tasks that wait until no state is ahead of the log.
         closing: Whether new calls are rejected.
     """
 
@@ -73,7 +73,7 @@ class Inbox:
         self.closing = False
 
     def submit(self, item: Item) -> None:
-        """Queue a call; its caller is answered after the commit, or immediately if the daemon is stopping."""
+        """Queue a call. Its caller is answered after the commit, or immediately if the daemon is stopping."""
         if self.closing:
             item.refuse(SHUTTING_DOWN)
             return
@@ -81,20 +81,20 @@ class Inbox:
         self.work.give()
 
     def take_more(self, items: list[Item], room: int) -> None:
-        """Move calls from the queue to `items`, up to the next exclusive one or until `items` has `room` of them."""
+        """Move calls from the queue to `items`, up to the next exclusive one or until `items` contains `room` calls."""
         queue = self.queue
         kinds: list[object] = [type(item.params) for item in queue]
-        if len(queue) < room and _MAY_BE_EXCLUSIVE.isdisjoint(kinds):  # fast path, nearly always
+        if len(queue) < room and _MAY_BE_EXCLUSIVE.isdisjoint(kinds):  # fast path, almost always taken
             items += queue
             queue.clear()
         while queue and len(items) < room and not is_exclusive(queue[0]):
             items.append(queue.popleft())
 
     def yield_to_others(self) -> None:
-        """Move exclusive calls, and later calls of their connections, behind the calls of other connections.
+        """Move exclusive calls, and later calls of their connections, after the calls of other connections.
 
-        An exclusive call may take long. The calls of one connection keep their order. The second time, only reads go
-        first, and there is no third, because other calls could keep arriving forever.
+        An exclusive call may take long. The calls of one connection keep their order. When a call yields for the second
+        time, only reads go first. It doesn't yield a third time, because other calls could keep arriving forever.
         """
         head = self.queue[0]
         if type(head) is not Write or head.times_yielded >= MAX_YIELDS:
@@ -103,10 +103,10 @@ class Inbox:
         head.times_yielded += 1
         first, later, holders = list[Item](), list[Item](), set[Holder | str | None]()
         for item in self.queue:
-            if type(item) is Barrier:  # must stay after every call that was before it
+            if type(item) is Barrier:  # must stay after every call that preceded it
                 is_later = bool(later)
             else:
-                # The posts of a list keep their order too.
+                # A list's posts keep their order too.
                 holder = item.conversation if type(item) is Arrival else item.caller.holder
                 is_later = (
                     is_exclusive(item)
@@ -120,13 +120,13 @@ class Inbox:
         self.queue += (*first, *later)
 
     async def barrier(self) -> Rejection | None:
-        """Wait until everything submitted earlier is published. Return the reason if that never happens, else None."""
+        """Wait until everything submitted earlier is published. Return the reason if that can't happen, else None."""
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
         self.submit(Barrier(done))
         return await done
 
     async def wait_until_settled(self) -> None:
-        """Wait until all decided calls are published or rejected. The writer stops deciding until then."""
+        """Wait until all decided calls are published or rejected. The writer decides no calls until then."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.settle_waiters.append(done)
         self.work.give()

@@ -1,7 +1,7 @@
-"""Background work on the log: indexing, saving summaries and snapshots, unloading idle conversations.
+"""Background work on the log: indexing, saving summaries and snapshots, and unloading idle conversations.
 
-All its results can be rebuilt from the log. It runs between commits, on the same database connection, when the log has
-grown enough or has been quiet for a moment.
+All results can be rebuilt from the log. The work is done between commits, on the same database connection, when the log
+has grown enough or has been idle for a moment.
 """
 
 import asyncio
@@ -16,17 +16,20 @@ from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, StorageFull
 
 BUSY_EVENTS = 256
-"""A planned run is postponed if more events than this came since, because each run delays the commits."""
+"""A planned run is postponed if more events than this have arrived since, because each run delays commits."""
 
 EVENTS_EACH = 4
-"""Events per unindexed conversation to wait for. Also the factor of `index_events` at which the wait ends."""
+"""Average number of events per unindexed conversation to wait for.
+
+The wait ends anyway at this many times `index_events`.
+"""
 
 
 class Totals:
     """Counts of unfinished tasks and of tasks in progress in all lists that belong to no user.
 
-    A shell prompt shows them to the person at this machine. Lists with a user belong to the users of a program instead.
-    Nothing is reported until the log has been indexed after the start.
+    A shell prompt shows them to the person at this machine. Lists with a user are left out, because they belong to the
+    users of a program. Nothing is reported until the log has been indexed after the daemon's start.
 
     Args:
         on_change: Called with (unfinished, in progress) when the totals are first known and when they change.
@@ -39,7 +42,7 @@ class Totals:
         self._in_progress = 0
 
     def start(self, stored: tuple[int, int], conversations: Iterable[LoadedConversation]) -> None:
-        """Set the totals from the store's (open, in progress), which include the present state of all conversations."""
+        """Set the totals from the store's (open, in progress), which must cover the present state of all lists."""
         self.is_started = True
         self._unfinished, self._in_progress = sum(stored), stored[1]
         for loaded in conversations:
@@ -60,17 +63,17 @@ class Totals:
 
 
 def count_tasks(loaded: LoadedConversation) -> tuple[int, int]:
-    """Count a conversation's unfinished tasks and those in progress; (0, 0) if it belongs to a user."""
+    """Count a conversation's unfinished tasks and its tasks in progress; (0, 0) if it belongs to a user."""
     return (0, 0) if loaded.state.user else (loaded.state.remaining, len(loaded.state.running))
 
 
 class Maintenance:
-    """Indexes the log and saves snapshots when due; the writer calls it between commits.
+    """Indexes the log and saves snapshots when due. The writer calls it between commits.
 
     Args:
         totals: Started once everything is indexed.
         wake: Wakes the writer, which calls `run` between two commits.
-        forget: Removes a deleted list from other indexes of its text.
+        forget: Removes a deleted list's text from other indexes.
     """
 
     def __init__(  # noqa: PLR0913 - its work and its reports
@@ -103,10 +106,10 @@ class Maintenance:
 
     @property
     def is_due(self) -> bool:
-        """Whether `run` should be called now. It waits for `recover`, which would block the writer.
+        """Whether `run` should be called now. It waits for `recover`, which would block the writer if `run` did it.
 
         For each conversation, a run costs half as much as a change. If changes are spread over thousands of
-        conversations, it waits until there are several for each, within a limit.
+        conversations, the run waits, within a limit, until each conversation has several.
         """
         if self._is_requested or not self._recovered:
             return self._is_requested and self._recovered
@@ -140,9 +143,9 @@ class Maintenance:
         self._wake()
 
     async def recover(self) -> None:
-        """Load conversations that a killed daemon left unindexed, and survey the rest.
+        """Load the conversations that a killed daemon left unindexed, and survey the rest.
 
-        After that, `run` maintains the index and starts the totals.
+        From then on, `run` maintains the index and starts the totals.
         """
         async with self._recovering:
             if self._recovered:
@@ -160,10 +163,10 @@ class Maintenance:
         self._surveyed = True
         self._has_unerased = bool(survey.unerased)
         for name in survey.timed:
-            await self._conversations.load(name)  # starts its timers
+            await self._conversations.load(name)  # loading starts its timers
 
     async def erase(self, name: str) -> None:
-        """Erase a deleted conversation from the disk. If the disk is full, try again with later runs."""
+        """Erase a deleted conversation from the disk. If the disk is full, later runs try again."""
         await self._forget(name)
         try:
             await self._conversations.use_index(lambda: self._log.erase(name))
@@ -171,11 +174,11 @@ class Maintenance:
             self._metrics.error(f"storage_full: {name} is deleted but not yet erased")
             self._has_unerased = True
             self.plan()
-        except Damaged as damaged:  # the next start tries again
+        except Damaged as damaged:  # the daemon tries again when it is next started
             self._metrics.error(f"{name} is deleted but not yet erased: {damaged}")
 
     async def refresh(self) -> None:
-        """Index everything that was acknowledged."""
+        """Index everything that has been acknowledged."""
         await self.recover()
         if self._conversations.find_unsaved() or self._log.unindexed:
             done = asyncio.get_running_loop().create_future()

@@ -1,7 +1,8 @@
 """Rate limit for changes, for lists with the setting `rate_limit`.
 
-Each actor of such a list has a token bucket that refills evenly, by the monotonic clock. A restart fills all buckets.
-Actors are identified by the names in their calls, so the limit stops a runaway loop but is not a security boundary.
+Each actor of such a list has a token bucket that refills at a constant rate, measured on the monotonic clock. A restart
+refills all buckets. Actors are identified by the names in their calls, so the limit stops a runaway loop but is not a
+security boundary.
 """
 
 import time
@@ -14,12 +15,12 @@ from punchlistd.domain.commands import EndClaims, EndReservations, Wake
 from punchlistd.domain.state import State
 
 FREE = (p.TaskRenew, p.TaskRelease, p.TurnEnd, p.ConversationConfigure)
-"""Calls that don't count: they keep or release an actor's own claims, or change the limit."""
+"""Calls that don't count, because they keep or release an actor's own claims or change the limit."""
 
 INTERNAL = (EndClaims, EndReservations, Wake)
 
 MAX_BUCKETS = 1_024
-"""Upper limit for the buckets in memory. The least recently used one is dropped."""
+"""Maximum number of buckets in memory. Above it, the least recently used one is dropped."""
 
 MINUTE_S = 60.0
 

@@ -1,7 +1,7 @@
 """Turns calls into transactions, the units of group commit.
 
 The conversations that the calls need are loaded first. Then the calls are decided in order, each against the state left
-by the previous one. Until the transaction is in the log, its conversations are dirty, and reads out of turn wait.
+by the previous one. Until the transaction is in the log, its conversations are dirty, and reads outside the queue wait.
 """
 
 import logging
@@ -56,19 +56,22 @@ from punchlistd.store.record import key_hash, seal
 logger = logging.getLogger(__name__)
 
 MAX_PARTS = 512
-"""Upper limit for the parts in a transaction. A call with more is decided in slices, as a transaction of its own."""
+"""Maximum number of parts in a transaction. A call with more is decided in slices, in a transaction of its own."""
 
 Steps = Generator[None, None, None]
-"""Work that yields after each part."""
+"""A generator that does its work in parts and yields after each one."""
 
 MAX_OWED_BYTES = 4 * REPLY_BYTES
-"""Limit for answers to reads that wait for the same commit. Further reads are answered after it."""
+"""Upper limit for replies to reads held back until the same commit, in bytes.
+
+Further reads are answered after the commit.
+"""
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """An event as stored and pushed.
 
-    `event` is last because tombstones are recognized by the end of the line. It is always set, but msgspec requires a
+    `event` is last, because tombstones are recognized by the end of the line. It is always set, but msgspec requires a
     default after the optional fields.
     """
 
@@ -94,9 +97,9 @@ class Transaction:
         sessions: Attachments that change with the commit.
         deleted: Conversations to erase after the commit.
         parts: Total number of parts of its multi-part calls.
-        owed: Bytes of answers to reads that wait for the commit, by connection.
+        owed: Bytes of replies to reads that wait for the commit, by connection.
         owed_bytes: Their sum.
-        place: Place in the shared log after the post whose last group is being appended, otherwise None.
+        place: Place in the shared log after a post while that post's last group is being appended, otherwise None.
     """
 
     def __init__(self, head: int) -> None:
@@ -128,10 +131,10 @@ class Transaction:
         Args:
             side: Metadata to store with the group.
             params: The call that produced the events. If given, its follow-up events are appended too.
-            decision: Which calls the group undoes.
+            decision: For an undo, the decision with the calls that the group undoes.
 
         Returns:
-            All events of the group, follow-ups included.
+            All events of the group, including follow-ups.
         """
         if not events:
             return events
@@ -146,7 +149,7 @@ class Transaction:
             self.head = loaded.seq = self.head + 1
             evolve(state, event, self.head, state.version + 1, at)
         applied = [*events]
-        # Follow-ups depend on the new state: these events may have made the list serial, for example.
+        # Follow-ups depend on the new state. For example, these events may have made the list serial.
         for event in () if params is None else follow_up(state, params, events, loaded.present):
             yield
             self.head = loaded.seq = self.head + 1
@@ -154,7 +157,7 @@ class Transaction:
             applied.append(event)
         if (remaining := len(applied)) > 1:
             self.parts += remaining
-        owner = state.user or owner  # opening sets the owner, deletion clears it
+        owner = state.user or owner  # opening a list sets its owner, and deletion clears it
         call, first = 0, state.version - remaining + 1
         for event in applied:
             if call:
@@ -184,7 +187,7 @@ class Transaction:
 
 
 class Transactor:
-    """Adds calls to a transaction, one after the other."""
+    """Adds calls to a transaction, one after another."""
 
     def __init__(  # noqa: PLR0913 - one collaborator for each aspect of a decision
         self,
@@ -208,7 +211,7 @@ class Transactor:
         self._undos = undos
         self._rates = Rates()
 
-    # Before the turn: load what deciding needs, because deciding doesn't wait.
+    # Before a call's turn: load all that the decision needs, because deciding doesn't wait.
 
     def prepare(self, items: Sequence[Item]) -> list[Item]:
         """Assign loaded conversations to calls, and return the calls that need `load`."""
@@ -241,19 +244,19 @@ class Transactor:
                         item.loaded = await self._find_keyed_list(item, params.key, item.loaded)
                     if type(params) is ListUndo and item.loaded.damage is None:
                         if not await self._undos.decide(item, params, item.loaded):
-                            item.loaded = None  # `decide` sends it back to READING_PAST
+                            item.loaded = None  # so that `decide` sends the call back to READING_PAST
                     elif type(params) is ConversationAttach:
                         await self._access.load(user, params.session)
             except Damaged as damaged:
                 item.loaded, item.outcome = None, self._conversations.record_damage(damaged)
 
     async def _find_keyed_list(self, item: Write, key: str, loaded: LoadedConversation) -> LoadedConversation:
-        """Return the list in which a call's key was used: `loaded`, or a list that the session has left since."""
+        """Return the list in which a call's key was used: `loaded`, or a list that the session has since left."""
         if loaded.has_all_keys:
             return loaded
         session, hashed = item.params.conversation, key_hash(key)
         candidates, seen = [loaded], {loaded.state.conversation}
-        for candidate in candidates:  # grows during the loop
+        for candidate in candidates:  # the list grows during the loop
             name = candidate.state.conversation
             if candidate.keys is None:
                 candidate.keys = set(await self._log.keys(name))
@@ -302,7 +305,7 @@ class Transactor:
         """Decide a call without changing the state. Return None if it is a claim that has to wait."""
         state, params = loaded.state, item.params
         if self._log.damaged and state.conversation in self._log.damaged:
-            # A reader of the log found damage: stop changes to the loaded conversation too.
+            # A reader of the log found damage. Reject changes to the loaded conversation too.
             self._conversations.record_damage(self._log.damaged[state.conversation])
         decision: Decision | Rejection | None = loaded.damage
         if decision is None and not state.exists and item.caller.user is None:
@@ -319,12 +322,12 @@ class Transactor:
                 if type(decision) is Rejection:
                     decision = self._claims.explain(state, decision)
                 elif type(params) in _CONFIRMABLE:
-                    # Last, so that no one is asked to confirm a call that is then rejected.
+                    # Check this last, so that no person is asked to confirm a call that is then rejected.
                     lane, check = loaded.lane, self._confirmer.check
                     audience = None if lane is None else lane.audience
                     question = check(item.method.name, params, state, item.caller, item.command.at, audience)
                     decision = question or decision
-            except MemoryError:  # claims and tokens may be recorded in part: let the daemon exit
+            except MemoryError:  # claims and tokens may be only partly recorded: let the daemon exit
                 raise
             except Exception:
                 decision = _log_fault(item)
@@ -335,11 +338,11 @@ class Transactor:
         """Set a read's outcome if it can be answered now.
 
         Returns:
-            Whether the outcome may be sent immediately, because the state that it shows is in the log.
+            Whether the outcome may be sent immediately, because the state that it is based on is in the log.
         """
         loaded, user = item.loaded, item.caller.user
         if loaded is not None and user is not None:
-            # Check access again, as for a write.
+            # Check access again, as for writes.
             item.outcome = check_access(user, item.params.conversation, loaded.state)
         lane = None if loaded is None else loaded.lane
         if lane is not None and item.lane is not lane:
@@ -359,7 +362,7 @@ class Transactor:
             return
         last = next((step for step in reversed(arrival.steps) if step.events), None)
         if last is not None and state.version < arrival.first - 1:
-            # Only a tombstone skips versions: the events before it are erased.
+            # Only a tombstone skips versions, because the events before it are erased.
             state.version = arrival.first - 1
         for step in arrival.steps:
             write, had_claims = step.write, bool(state.claims)
@@ -386,7 +389,7 @@ class Transactor:
         loaded.place = arrival.place
 
     def _answer_read(self, item: Read, loaded: LoadedConversation, transaction: Transaction) -> bool:
-        """Answer a read from the state, unless too many bytes already wait for its connection or for the commit."""
+        """Answer a read from the state, unless too many bytes already wait for its connection or the commit."""
         holder, owed = item.caller.holder, transaction.owed
         if holder is not None and owed.get(holder, 0) + holder.unsent_bytes >= REPLY_BYTES:
             return False
@@ -402,16 +405,16 @@ class Transactor:
         return not loaded.dirty
 
     def _mask_not_found(self, item: Write | Read, loaded: LoadedConversation, outcome: Outcome) -> Outcome:
-        """Return the outcome, with one error for everything missing in a list that doesn't exist.
+        """Return the outcome, with the same error for every item not found in a list that doesn't exist.
 
-        A user could otherwise tell an unused name from the name of another user's list.
+        Otherwise a user could tell an unused name from the name of another user's list.
         """
         user, name = item.caller.user, item.params.conversation
         is_missing = type(outcome) is Rejection and outcome.kind == "not_found" and not loaded.state.exists
         return conversation_not_found(name) if is_missing and user and not self._access.is_own(user, name) else outcome
 
     def _handle_key(self, item: Write, key: str, loaded: LoadedConversation) -> bool:
-        """Return True if the call's key was used before, and set the call's outcome or send it to REPLAYING."""
+        """Return True if the call's key was used before. If so, set the call's outcome or send it to REPLAYING."""
         item.fingerprint = item.legacy_fingerprint = fingerprint(item.method.name, item.params)
         if item.params.conversation != (id := loaded.state.conversation):
             item.fingerprint = fingerprint(item.method.name, msgspec.structs.replace(item.params, conversation=id))
@@ -434,7 +437,7 @@ class Transactor:
         return ambiguous_name(state.conversation, names) if names else None
 
     def _check_preconditions(self, item: Write, loaded: LoadedConversation) -> Decision | Rejection | None:
-        """Return the outcome of a call that a claim, a name or a rate limit stops, else None."""
+        """Return the outcome of a call that a claim, a name or a rate limit prevents, else None."""
         state, params = loaded.state, item.params
         decision = self._claims.admit(item, state)
         if decision is None and type(params) is ConversationAttach:
@@ -446,7 +449,7 @@ class Transactor:
     def _check_session(self, item: Write, params: ConversationAttach) -> Rejection | None:
         """Reject a session id that is also the name of a list.
 
-        Only the user's own names count: rejecting the names of others would reveal them.
+        Only names that the user may see are checked, because a rejection would reveal another user's names.
         """
         user, session = item.caller.user, params.session
         named = self._access.find(user, session)
@@ -462,7 +465,7 @@ class Transactor:
         return Rejection("invalid_params", message, {"field": "session"})
 
     def _check_move(self, item: Write, params: ConversationAttach, target: LoadedConversation) -> Rejection | None:
-        """Reject a move from or to a shared list: two lists would have to change in one post."""
+        """Reject a move from or to a shared list, because two lists would have to change in one post."""
         name, shared = target.state.conversation, self._conversations.lanes
         if not shared:
             return None
@@ -476,7 +479,7 @@ class Transactor:
         return None
 
     def _record(self, item: Write, decision: Decision, loaded: LoadedConversation, transaction: Transaction) -> Steps:
-        """Append the events of a decision, and set the call's outcome."""
+        """Append a decision's events, and set the call's outcome."""
         params, events, key = item.params, decision.events, item.params.key
         if type(params) is ConversationAttach:
             former = yield from self._detach(params.session, loaded, item.command, transaction)
@@ -539,10 +542,11 @@ class Transactor:
     def _detach(
         self, session: str, target: LoadedConversation, command: Command, transaction: Transaction
     ) -> Generator[None, None, str | None]:
-        """Detach a session from every list but `target`, with an event in each of those lists.
+        """Detach a session from every list except `target`, with an event in each of them.
 
         Returns:
-            The list that it leaves, if `target` has the same owner. Other owners must not learn its name.
+            The list that the session leaves, if that has the same owner as `target`. Other owners must not learn its
+            name.
         """
         owner = target.state.user if target.state.exists else command.user or ""
         former: str | None = None
@@ -555,10 +559,10 @@ class Transactor:
 _NO_SIDE = Side()
 _NO_PARAMS = Mutation(conversation="")
 OVERTAKEN = Rejection("version_conflict", "Another post came first.")
-"""A post was decided on another position than the local replica's. Internal: no client sees it."""
+"""The post was decided at a position other than the local replica's. Internal: no client sees this rejection."""
 
 _NEEDS_MORE = frozenset({ListUndo, ConversationAttach})
-"""Calls that need more than one conversation's state: its history, or the session's current list."""
+"""Calls that need more than one conversation's state: also its history, or the session's current list."""
 
 _LIST_MEMBERS = (
     "blocks",
@@ -570,7 +574,7 @@ _LIST_MEMBERS = (
     "notes",
     "tasks",
 )
-"""Members of a change that can produce one event for each entry."""
+"""Members of a change that can produce an event for each of their entries."""
 
 
 def _count_list_members(change: Any) -> int:
@@ -594,7 +598,10 @@ PARTS: dict[type, Callable[[Any, State], int]] = {
     EndReservations: lambda _, state: 2 * (sum(map(len, state.reserved.values())) + len(state.running)),
     Wake: lambda _, state: len(state.deferred),
 }
-"""Counts a call's parts: its entries, and the tasks it has to scan. Calls not listed here have none."""
+"""Functions that count a call's parts: its entries, and the tasks it has to scan.
+
+Calls not listed here have no parts.
+"""
 
 _CHECKED_FIRST = CLAIMS | {ConversationAttach}
 """Calls that always go through `_check_preconditions`."""
@@ -615,7 +622,7 @@ def _add_lease_times(answer: Written, loaded: LoadedConversation) -> Written:
 
 
 def _log_fault(item: Write | Read) -> Rejection:
-    """Log the current exception and return the outcome of this call. Other calls are not affected."""
+    """Log the current exception, and return the outcome of this call. Other calls are not affected."""
     logger.exception("%s failed", item.method.name)
     return INTERNAL_ERROR
 

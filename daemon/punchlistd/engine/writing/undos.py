@@ -1,4 +1,4 @@
-"""Computes undos outside the writer. The result is valid if the list has not changed when the undo's turn comes."""
+"""Computes undos outside the writer. The result is valid only if the list has not changed before the undo's turn."""
 
 import msgspec
 
@@ -13,7 +13,10 @@ from punchlistd.engine.lists.loaded import LoadedConversation
 from punchlistd.store.port import Damaged
 
 MAX_ATTEMPTS = 8
-"""How many times an undo is computed outside the writer. If its list always changes, the writer waits for it."""
+"""How many times an undo is computed outside the writer.
+
+If the list keeps changing, the writer waits for the last attempt.
+"""
 
 
 class Undos:
@@ -25,7 +28,7 @@ class Undos:
         self._history = history
 
     async def read_past(self, item: Write) -> None:
-        """Compute an undo of the list's present state, while the writer works on."""
+        """Compute an undo for the list's present state, while the writer continues."""
         params = item.params
         assert type(params) is ListUndo, "nothing else looks back"
         item.attempts += 1
@@ -35,13 +38,13 @@ class Undos:
                 async with self._history.room(loaded.state.conversation):
                     await self._compute(item, params, loaded, whole=False)
         except Damaged as damaged:
-            # The writer answers the undo with the recorded damage.
+            # The writer rejects the undo because of the recorded damage.
             self._conversations.record_damage(damaged)
 
     async def decide(self, item: Write, params: ListUndo, loaded: LoadedConversation) -> bool:
         """Return True if the computed undo is valid, False if the list has changed since.
 
-        All decided calls must be in the log, and no other call may be decided during this one.
+        All decided calls must be in the log, and no other call may be decided while this one runs.
 
         Raises:
             Damaged: An event can't be read.
@@ -55,7 +58,7 @@ class Undos:
     async def _compute(
         self, item: Write, params: ListUndo, loaded: LoadedConversation, *, whole: bool = True
     ) -> Lookback:
-        """Set the call's lookback and decision. An earlier lookback is extended by the newer events."""
+        """Set the call's lookback and decision. An earlier lookback is extended with newer events."""
         history, lookback, decision = self._history, item.lookback, None
         name = loaded.state.conversation
         while decision is None:

@@ -1,13 +1,13 @@
 """The single writer: decides calls, commits their events in batches, then answers and publishes.
 
 Writing is a pipeline of two steps. The first decides calls and adds their events to the forming transaction, while the
-second commits the previous transaction. Once that is durable, the next commit starts, and the durable one is published
-while the disk works. Calls that arrive during a commit share the next one. If the disk is quick, the log commits
-without waiting, and both steps are done in one go.
+second commits the previous transaction. Once that is durable, the next commit starts, and the durable transaction is
+published while the disk works. Calls that arrive during a commit share the next one. If the disk is fast, the log
+commits without waiting, and both steps run together.
 
-States run ahead of the log: a conversation is dirty until every transaction that touches it is published. Dirty states
-are read in turn only. A failed append drops everything decided since. All its calls get the error, also the rejected
-ones, because their rejection may rest on events that were never written.
+States run ahead of the log: a conversation is dirty until every transaction that touches it is published. Only reads in
+the queue see dirty states. A failed append drops its transaction and everything decided after it. All their calls get
+the error, including rejected ones, because the rejections may be based on events that were never written.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from punchlistd.slices import in_slices
 from punchlistd.store.port import Damaged, EventLog, StorageFailed, StorageFull
 
 LAST_WORDS_S = 0.1
-"""How long a writer whose log failed still rejects incoming calls, in seconds."""
+"""How long the writer continues to reject incoming calls after its log has failed, in seconds."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -46,7 +46,7 @@ class Writer:
     """Decides and commits mutations.
 
     Args:
-        batch_calls: Upper limit for the calls in one group commit.
+        batch_calls: Maximum number of calls in one group commit.
         spawn: Starts a background task that lives as long as the daemon.
     """
 
@@ -84,13 +84,13 @@ class Writer:
         self._spawn = spawn
         self._forming = Transaction(log.head)
         self._formed = Signal()  # the forming transaction is ready for its commit
-        self._progress = Signal()  # the forming transaction was taken, or everything decided is published
+        self._progress = Signal()  # the forming transaction has been taken, or everything decided is published
         self._deciding: list[Item] = []
         self._committing = False
-        self._last_size = 0  # length of the queue when the last batch was taken
+        self._last_size = 0  # length of the queue when the previous batch was taken
 
     def submit(self, item: Write) -> None:
-        """Queue a call; its caller is answered after the commit. An undo is queued once its history was read."""
+        """Queue a call. Its caller is answered after the commit. An undo is queued once its history has been read."""
         if type(item.params) is ListUndo and not self._inbox.closing:
             item.to(Stage.READING_PAST)
             self._spawn(self._read_past(item))
@@ -98,11 +98,11 @@ class Writer:
             self._inbox.submit(item)
 
     async def run(self) -> None:
-        """Work until the inbox is closed and all its calls are answered.
+        """Run until the inbox is closed and all its calls are answered.
 
         Raises:
-            StorageFailed: In a group. The outcome of a write is unknown, and all waiting calls are answered with that.
-                The daemon must stop.
+            StorageFailed: In an exception group. The outcome of a write is unknown, which is the response to all
+                waiting calls. The daemon must stop.
         """
         try:
             async with anyio.create_task_group() as steps:
@@ -114,7 +114,7 @@ class Writer:
             self._metrics.error(f"outcome_unknown: {failures.exceptions[0]}")
             self._refuse((*self._forming.items, *self._deciding, *self._inbox.queue), OUTCOME_UNKNOWN)
             with anyio.CancelScope(shield=True):
-                # The closed inbox rejects the calls that are still arriving, so that their callers retry.
+                # The closed inbox rejects calls that still arrive, so that their callers retry.
                 await anyio.sleep(LAST_WORDS_S)
             raise
 
@@ -140,10 +140,11 @@ class Writer:
         await self._maintenance.run(everything=True)
 
     async def _decide_batch(self) -> None:
-        """Decide the calls up to the next exclusive one, and commit them if that is quick."""
+        """Decide the calls up to the next exclusive one, and commit them here if that is fast."""
         queue = self._inbox.queue
         if len(queue) < self._last_size:
-            # Callers that were answered together call again together: let the loop collect their calls for one commit.
+            # Callers that were answered together often call again together. Let the loop collect their calls for one
+            # commit.
             await asyncio.sleep(0)
         self._last_size = len(queue)
         exclusive = is_exclusive(queue[0])
@@ -168,7 +169,7 @@ class Writer:
                 continue
             steps = self._transactor.decide(item, forming)
             if exclusive:
-                await in_slices(steps)  # nothing else is decided or committed during the pauses
+                await in_slices(steps)  # no other call is decided or committed during the pauses
             else:
                 for _ in steps:
                     pass
@@ -186,7 +187,10 @@ class Writer:
             await self._drain()
 
     def _admit(self, item: Item, forming: Transaction, exclusive: bool) -> bool:
-        """Return True if a call fits into the transaction, and count its parts. Mark a call that is too long alone."""
+        """Return True if a call fits into the transaction, and count its parts.
+
+        Mark a call that doesn't fit into any as long.
+        """
         if forming.parts >= MAX_PARTS:
             return False
         if type(item) is Barrier or (loaded := item.loaded) is None:
@@ -248,7 +252,7 @@ class Writer:
         """Make a transaction durable, and publish the previous one while the disk works.
 
         Returns:
-            The transaction, for publication. None if nothing was written and everything decided was rolled back.
+            The transaction, for publication. None if nothing was written and everything decided has been rolled back.
         """
         try:
             if batch.entries:
@@ -286,7 +290,7 @@ class Writer:
     # After the commit
 
     def _publish(self, batch: Transaction | None) -> None:
-        """Make a durable transaction visible: answers first, then pushes."""
+        """Make a durable transaction visible: send responses first, then pushes."""
         if batch is None:
             return
         for loaded in batch.touched.values():
@@ -296,14 +300,14 @@ class Writer:
         self._access.follow(batch.deleted, batch.sessions, batch.touched.values())
         claimed = self._answer(batch.items)
         if len(self._claims.waiting):
-            # New tasks may satisfy waiting claims, and a cancelled claim lets the next one move up.
+            # New tasks may satisfy waiting claims, and a cancelled claim makes room for the next one.
             self._claims.wake([*[loaded.state for loaded in batch.touched.values()], *claimed])
         if batch.published:
             self._maintenance.follow(batch.touched.values())
             self._subscriptions.publish(batch.published, batch.head, batch.deleted)
 
     def _answer(self, items: Iterable[Item]) -> list[State]:
-        """Answer decided calls and dispatch the others. Return the states in which tasks were claimed."""
+        """Answer decided calls, and dispatch the others. Return the states in which tasks were claimed."""
         callers: dict[Caller, None] = {}
         claimed: list[State] = []
         for item in items:
@@ -325,7 +329,7 @@ class Writer:
         return claimed
 
     def _dispatch(self, item: Write | Read) -> None:
-        """Pass a call that the writer doesn't answer to its next stage."""
+        """Pass on a call that the writer doesn't answer, by its stage."""
         if type(item) is Read:
             if item.lane is None:
                 item.later()
@@ -339,7 +343,7 @@ class Writer:
             self._spawn(self._read_past(item))
 
     def _answer_arrival(self, arrival: Arrival, callers: dict[Caller, None]) -> list[State]:
-        """Answer the calls in a post. Return the states in which they claimed tasks."""
+        """Answer the calls in a post, and return the states in which they claimed tasks."""
         claimed: list[State] = []
         for step in () if arrival.refusal is not None else arrival.steps:
             write = step.write
@@ -358,7 +362,7 @@ class Writer:
     # Background tasks
 
     async def _read_past(self, item: Write) -> None:
-        """Compute what an undo reverses, then queue it. If its list has changed by its turn, it returns here."""
+        """Compute an undo, then queue it. If its list has changed by its turn, the undo is computed again."""
         try:
             await self._undos.read_past(item)
         except StorageFailed:  # a write failed, and the daemon is stopping
