@@ -1,8 +1,8 @@
 """A chat assistant: an agent of the OpenAI Agents SDK with the tools of `punch agent mcp --http`.
 
-A turn is fetch, append, run, persist, respond. The log stores the messages of user and assistant, which never change
-and have their own ids, independent of the SDK's. The daemon isolates users: `--users FILE` lists the users that a token
-may name.
+A turn has five steps: fetch, append, run, persist, respond. The log stores the messages of user and assistant, which
+never change and have their own ids, independent of the SDK's. The daemon isolates users: `--users FILE` lists the users
+that a token may name.
 
     punch agent mcp --http --dialect todo-v1 --users users.json
     MCP_TOKEN=… OPENAI_BASE_URL=… OPENAI_API_KEY=… python agent_over_mcp.py MODEL USER THREAD "show me my tasks"

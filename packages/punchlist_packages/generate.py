@@ -60,7 +60,7 @@ SETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("to-dos of many users", "todo-v1", ()),
     ("to-dos of one user", "todo", ()),
 )
-"""Sets of tools that programs are written for: what for, the dialect, and which tools of it (none: all)."""
+"""Subsets of tools that programs use: their purpose, the dialect, and the tools of the dialect (empty: all)."""
 
 _ONLY = """## Subsets of tools
 
