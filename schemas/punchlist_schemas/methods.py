@@ -1,4 +1,4 @@
-"""The method table, from which the server, both clients, the documents and `punch daemon call` are driven."""
+"""The method table, which drives the server, both clients, the documentation and `punch daemon call`."""
 
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ PROTOCOL = 1
 """Version of the wire contract."""
 
 Kind = Literal["read", "write", "session"]
-"""`write` goes through the writer, `read` answers from durable state, `session` concerns the connection itself."""
+"""`write` goes through the writer, `read` returns durable state, and `session` concerns the connection itself."""
 
 
 class Method(msgspec.Struct, frozen=True):
@@ -127,4 +127,4 @@ NOTIFICATIONS: dict[str, type[Any]] = {
     "presence": r.PresencePush,
     "end": r.EndPush,
 }
-"""Method name → params of each notification that the daemon sends."""
+"""Name → params of each notification that the daemon sends."""

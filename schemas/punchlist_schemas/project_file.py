@@ -31,7 +31,7 @@ def exists(path: str) -> bool:
     """Return whether a project file exists at this path.
 
     Raises:
-        DirectoryError: It is not a regular file of this user.
+        DirectoryError: The file is not a regular file of this user.
     """
     try:
         status = os.lstat(path)
@@ -89,7 +89,7 @@ def read_small_file(path: str) -> bytes:
 
 
 def check_owner(path: str, status: os.stat_result) -> None:
-    """Reject a file of another user. Root's files are accepted, because root can do anything anyway.
+    """Reject a file that belongs to another user. Root's files are accepted, because root can access everything anyway.
 
     Raises:
         DirectoryError: It belongs to another user.
@@ -105,7 +105,7 @@ def _check_file(path: str, status: os.stat_result) -> None:
 
 
 def _parse_simple(text: str) -> "str | None":
-    """Return the name in a file as `punch init` writes it, without importing a TOML parser."""
+    """Return the name in a file written by `punch init`, without importing a TOML parser."""
     lines = [line.strip() for line in text.split("\n") if line.strip() and not line.startswith("#")]
     if len(lines) != 1:
         return None
