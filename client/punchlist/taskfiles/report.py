@@ -51,7 +51,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Report:
-    """The problems of a running mirror: the latest of each file and kind. Calls `log` with each new one."""
+    """The problems reported by a running mirror: the latest for each file and kind. Calls `log` with each new one."""
 
     def __init__(self, data_dir: str, log: Callable[[Problem], None]) -> None:
         self._log = log
@@ -88,7 +88,7 @@ class Report:
 
 
 def status(data_dir: str) -> Status | None:
-    """Return the mirror's latest status without problems solved since; None if no mirror has run."""
+    """Return the mirror's latest status, without problems solved since then; None if no mirror has run."""
     latest = _read(os.path.join(data_dir, STATUS_NAME))
     if latest is None or not latest.problems:
         return latest
