@@ -1,6 +1,6 @@
 """Generates the completion scripts for bash, zsh and fish from the declarations of the commands.
 
-Shells request task ids and names of lists, agents and people with `punch complete` at each TAB. This takes little
+At each TAB, shells request task ids and names of lists, agents and people with `punch complete`. This takes little
 longer than starting Python.
 """
 

@@ -51,7 +51,7 @@ class DaemonStopped(DaemonUnavailable):
 
 
 class WrongDataDirectory(DaemonUnavailable):
-    """The daemon on the socket uses another data directory than this process requested.
+    """The daemon on the socket uses a different data directory than this process requested.
 
     It was started with other settings, or in a sandbox with its own files. The message says what to set.
     """

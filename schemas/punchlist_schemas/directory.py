@@ -1,7 +1,7 @@
-"""Maps a directory to its list, by a project file or by the git repository. All processes use this rule.
+"""Maps a directory to its list, by a project file or by the git repository. All processes use these rules.
 
-1. The nearest project file, from the directory up to the top of its work tree. A linked worktree without one uses the
-   main work tree's.
+1. The nearest project file, from the directory up to the top of its work tree. A linked worktree without a project file
+uses the one in the main work tree.
 2. A project file above the repository.
 3. The repository's own list.
 

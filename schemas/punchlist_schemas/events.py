@@ -1,7 +1,7 @@
 """Events, as stored in the log and as pushed.
 
-Rules of evolution: new members get a default, meanings never change, and tags are explicit strings, not derived from
-Python paths. An unknown type decodes to `UnknownEvent` and is kept unchanged.
+Rules for changes to this format: new members get a default, meanings never change, and tags are explicit strings, not
+derived from Python paths. An unknown type decodes to `UnknownEvent` and is kept unchanged.
 """
 
 from typing import Any
@@ -133,7 +133,7 @@ class NoteRemoved(Event, frozen=True, tag="NoteRemoved"):
 
 
 class TaskWoken(Event, frozen=True, tag="TaskWoken"):
-    """The time until which a task was deferred has passed."""
+    """A task's deferral has ended."""
 
     task: str
 
@@ -244,7 +244,7 @@ class EventLost(Event, frozen=True, tag="EventLost"):
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
-    """An event of an unknown type: kept and returned unchanged, without effect."""
+    """An event of an unknown type. It is kept and returned unchanged, and has no effect."""
 
     raw: msgspec.Raw
 

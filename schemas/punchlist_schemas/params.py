@@ -56,7 +56,7 @@ Sort = Literal["due", "priority", "created", "updated", "title"]
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """Base of all parameters: passed by name, unknown names rejected."""
+    """Base of all parameters. They are passed by name, and unknown names are rejected."""
 
 
 class Mutation(Params, frozen=True, kw_only=True):
@@ -225,7 +225,7 @@ class ConversationResolve(Params, frozen=True, kw_only=True):
 
 
 class ConversationConfigure(Mutation, frozen=True, kw_only=True):
-    """Changes title, settings or metadata. `metadata` is merged; null deletes a key of it."""
+    """Changes title, settings or metadata. `metadata` is merged; null deletes a key."""
 
     title: ShortText | None = None
     settings: SettingsPatch | None = None
@@ -263,7 +263,7 @@ class WrittenNote(Params, frozen=True, kw_only=True):
 
 
 class NewTask(Params, frozen=True, kw_only=True):
-    """A task to add. `ref` is a temporary name for `blocked_by`, `parent` and links of the other tasks.
+    """A task to add. `ref` is a temporary name for use in `blocked_by`, `parent` and links of the other tasks.
 
     With `task`, the task with this id is updated instead: members with their default value stay unchanged, `blocked_by`
     and `notes` are added to the existing ones, and a status other than `pending` is set. Each note is text, or an
@@ -465,7 +465,7 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
 
 
 class TaskApprove(Mutation, frozen=True, kw_only=True):
-    """Passes or rejects a task at its gate: the task is completed, or pending again.
+    """Approves or rejects a task at its gate. The task becomes completed, or pending again.
 
     `waits_for` is the requirement that the call decides. With `accept: false`, the task becomes pending, and `text` is
     the reason. If the task is accepted, `text` becomes a note. With `version`, the call is rejected unless the task
@@ -480,7 +480,7 @@ class TaskApprove(Mutation, frozen=True, kw_only=True):
 
 
 class TaskNote(Mutation, frozen=True, kw_only=True):
-    """Adds a note to a task. Notes can't be edited. A task holds at most 200, with 256 Ki characters in total."""
+    """Adds a note to a task. Notes can't be edited. A task can have at most 200, with 256 Ki characters in total."""
 
     task: TaskId
     text: NoteText
@@ -543,7 +543,7 @@ class TaskRelease(Mutation, frozen=True, kw_only=True):
 class ListReplace(Confirmable, frozen=True, kw_only=True):
     """Replaces the tasks of the list. An existing task named by `task`, or with the same title, is kept and updated.
 
-    Other unfinished tasks stay, before these, unless `keep_unfinished` is false.
+    Other unfinished tasks are kept and precede these, unless `keep_unfinished` is false.
     """
 
     tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(max_length=10_000)]
@@ -630,7 +630,7 @@ class MessageList(Params, frozen=True, kw_only=True):
 
 
 class EventRead(Params, frozen=True, kw_only=True):
-    """Returns events after position `after`. With `epoch`, a position of another log is rejected."""
+    """Returns events after position `after`. With `epoch`, a position in another log is rejected."""
 
     after: Position
     conversation: ConversationId | None = None

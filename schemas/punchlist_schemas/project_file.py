@@ -77,8 +77,8 @@ def read_small_file(path: str) -> bytes:
     """Return the first `MAX_BYTES` of a regular file of this user.
 
     Raises:
-        OSError: It can't be read.
-        DirectoryError: It is not a regular file, or belongs to another user.
+        OSError: The file can't be read.
+        DirectoryError: The file is not a regular file, or belongs to another user.
     """
     descriptor = os.open(path, _OPEN)
     try:
@@ -92,7 +92,7 @@ def check_owner(path: str, status: os.stat_result) -> None:
     """Reject a file that belongs to another user. Root's files are accepted, because root can access everything anyway.
 
     Raises:
-        DirectoryError: It belongs to another user.
+        DirectoryError: The file belongs to another user.
     """
     if status.st_uid not in (os.getuid(), 0):
         raise DirectoryError(f"{path} belongs to another user (uid {status.st_uid}), who can't choose your list")

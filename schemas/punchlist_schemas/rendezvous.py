@@ -1,6 +1,6 @@
-"""Paths of the socket and the data directory, as functions of the environment and options.
+"""Paths of the socket and the data directory, determined by the environment and options.
 
-The working directory has no influence. Imports little, because shell prompts load this module.
+They don't depend on the working directory. Imports little, because shell prompts load this module.
 """
 
 import os

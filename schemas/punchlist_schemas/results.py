@@ -35,7 +35,7 @@ class Limits(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class FileIdentity(Result, frozen=True, kw_only=True):
-    """Identity of a file on this machine, whatever its path: device and inode numbers as decimal strings."""
+    """Identity of a file on this machine, regardless of its path: device and inode numbers as decimal strings."""
 
     device: str
     inode: str
@@ -510,7 +510,7 @@ class BoardPush(Result, frozen=True, kw_only=True):
 class PresencePush(Result, frozen=True, kw_only=True):
     """The `presence` notification: the current subscribers of the conversation, in order of arrival.
 
-    The first one follows the response. Changes within 50 ms are reported together.
+    The first push follows the response. Changes within 50 ms are reported together.
     """
 
     subscription: str

@@ -61,7 +61,7 @@ class ListShare(ConversationParams, frozen=True, kw_only=True):
 
 
 class ListJoin(ConversationParams, frozen=True, kw_only=True):
-    """Follows a list of a space, with its whole history. Repeating the call resumes an interrupted one."""
+    """Follows a list in a space, with its whole history. Repeating the call resumes an interrupted one."""
 
     space: SpaceName
 
@@ -69,7 +69,8 @@ class ListJoin(ConversationParams, frozen=True, kw_only=True):
 class ListLeave(ConversationParams, frozen=True, kw_only=True):
     """Stops following a shared list: its copy here stays, read-only. Other machines are not affected.
 
-    `keep_as` also creates a list of that name with its history. Deleting a list after leaving it erases the copy here.
+    `keep_as` also creates a list with that name and this history. Deleting a list after leaving it erases the copy
+    here.
     """
 
     keep_as: ConversationId | None = None

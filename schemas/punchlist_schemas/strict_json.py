@@ -147,7 +147,7 @@ def parse_in_slices(frame: bytes, max_depth: int, levels: int = _LEVELS) -> Gene
 
 
 def check_numbers(value: Any) -> None:
-    """Reject numbers that the encoder would silently replace by null.
+    """Reject numbers that the encoder would silently replace with null.
 
     Raises:
         Refused: `parse_error`: The value contains NaN or an infinite number.

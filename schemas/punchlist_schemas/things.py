@@ -1,6 +1,6 @@
 """The objects of the contract: tasks, conversations and their settings.
 
-Times are milliseconds since 1970 UTC. Members with their default value are omitted from the JSON.
+Times are in milliseconds since 1970 UTC. Members with their default value are omitted from the JSON.
 """
 
 from typing import Annotated, Any, Literal, get_args
@@ -19,7 +19,7 @@ is_heading = vocabulary.is_heading
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 MAX_INTEGER = 2**53
-"""Largest magnitude of an integer on the wire: every JSON reader stores it exactly (RFC 8259 §6)."""
+"""Largest absolute value of an integer on the wire. Every JSON reader stores it exactly (RFC 8259 §6)."""
 
 TITLE_PATTERN = r"^(?=\s*\S)[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?![\s\S])"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(?![\s\S])"
@@ -138,7 +138,7 @@ class Note(Thing, frozen=True, kw_only=True):
 
 
 class Gate(Thing, frozen=True):
-    """Requirement for completing a task: a check that passes, then a person's yes; or one of the two.
+    """Requirement for completing a task: a check that passes and then a person's approval, or only one of these.
 
     `check` names the check. The list never contains the command of the check, which is passed to `punch gate CHECK --
     COMMAND`. With `by`, only this actor can approve; otherwise any actor except the task's owner can.
@@ -299,11 +299,11 @@ class Reason(Thing, frozen=True, kw_only=True):
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
     `child`: `by` is an unfinished child of `of`. `heading`: `of` is a heading, which only groups other tasks.
     `deferred`: `of` is not ready before `not_before`, or before the day `not_before_day`. `reserved`: `of` is pending
-    and has an `owner`, who alone can get it. `check` and `yes`: `of` was completed and waits for this requirement of
-    its `gate`. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`,
-    `attempts`, `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at`, `silent_at` and
-    `machine` are those of `by`. A reason with greater `depth` explains the one before it. With `again`, the causes of
-    `by` were already listed.
+    and has an `owner`, and only that owner can get it. `check` and `yes`: `of` was completed and waits for this
+    requirement of its `gate`. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`,
+    `owner`, `attempts`, `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at`, `silent_at`
+    and `machine` are those of `by`. A reason with greater `depth` explains the one before it. With `again`, the causes
+    of `by` were already listed.
     """
 
     kind: ReasonKind
@@ -400,8 +400,9 @@ class Conversation(Thing, frozen=True, kw_only=True):
     """A list without its tasks. `version` counts its events from 1 without gaps.
 
     `running` contains up to 8 of its tasks in progress, longest first; `wakes_at` is when the next deferred task
-    becomes ready. `waiting` counts the paused tasks that wait for a person's yes. `metadata` is free for clients to
-    use. With `damaged`, the values are those before the damage; with `shared`, the newest changes may be missing here.
+    becomes ready. `waiting` counts the paused tasks that wait for a person's approval. `metadata` is free for clients
+    to use. With `damaged`, the values are those before the damage; with `shared`, the newest changes may be missing
+    here.
     """
 
     conversation: ConversationId
@@ -429,7 +430,7 @@ TALK = frozenset({"user", "assistant"})
 class Message(Thing, frozen=True, kw_only=True):
     """One appended message. `message` is its stable id, `seq` its position in the log.
 
-    `supersedes` is the message that this one replaces, `superseded_by` the one that replaces it.
+    `supersedes` is the message that this one replaces, and `superseded_by` the one that replaces this one.
     """
 
     message: MessageId

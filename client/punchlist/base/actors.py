@@ -39,7 +39,7 @@ def chats_about(list_id: str, chats: "Iterable[Mapping[str, Any]]") -> list[str]
 
     Args:
         list_id: The list.
-        chats: Chats in the JSON form of `conversation.list`. Those of other users are skipped.
+        chats: Chats in the JSON form of `conversation.list`. Chats of other users are skipped.
     """
     own = (chat for chat in chats if chat.get("metadata", {}).get("list") == list_id and not chat.get("user"))
     return [chat_actor(chat["conversation"]) for chat in own]

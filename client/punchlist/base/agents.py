@@ -1,6 +1,6 @@
 """Text about connected agents and people, for all applications.
 
-Works on the plain JSON values of `agent.list`. Light enough for a shell prompt.
+Works on the plain JSON values of `agent.list`. Imports little, because shell prompts load this module.
 """
 
 import os

@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 EXAMPLES = "2026-12-24, 'tomorrow 17:00', friday, 'next week', 3d or eom"
-"""Examples of dates, for errors."""
+"""Examples of dates, for error messages."""
 
 UNITS_MS = {
     **{"ms": 1, "w": 604_800_000, "week": 604_800_000},

@@ -1,6 +1,6 @@
 """Text about tasks whose owner has left: its session has ended, or its machine sends no heartbeats.
 
-Light enough for a shell prompt.
+Imports little, because shell prompts load this module.
 """
 
 from time import localtime, strftime, time
@@ -26,7 +26,7 @@ def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
     """Describe the owner's departure, such as `left 20 min ago, free at 23:10`. Return "" if the owner is present.
 
     Args:
-        task: JSON form of a task, or of the reason or error about one.
+        task: JSON form of a task, or of a reason or error about a task.
         now: Milliseconds since 1970 UTC. With 0, only times of day are used, for text that must not change over time.
     """
     left, silent, until = task.get("left_at"), task.get("silent_at"), task.get("lease_expires_at")

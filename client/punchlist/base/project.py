@@ -3,7 +3,7 @@
 The order is: the argument or option (an attached session's id stands for its list), the library's scope,
 PUNCHLIST_CONVERSATION, and then the directory's list according to its project file or git repository
 (`punchlist_schemas.directory`). If none of these names a list, the command line uses `default`, and agents use no list.
-The clients of the library never look at directories. Light enough for a shell prompt.
+The clients of the library never look at directories. Imports little, because shell prompts load this module.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Sanitizes text for display: escapes unsafe characters, clips long text, joins lines.
 
-Imports nothing, so that it is light enough for a shell prompt. `punchlist_packages.words` generates the tables for the
-web page and the editors from these constants.
+Imports nothing, because shell prompts load this module. `punchlist_packages.words` generates the tables for the web
+page and the editors from these constants.
 """
 
 _BYTE = 0x100

@@ -1,6 +1,6 @@
 """Trees of tasks: tree order, and the path to a task.
 
-Works on the plain JSON values of the wire. Light enough for a shell prompt.
+Works on the plain JSON values sent on the wire. Imports little, because shell prompts load this module.
 """
 
 from typing import TYPE_CHECKING

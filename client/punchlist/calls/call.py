@@ -1,7 +1,7 @@
 """The calls about the daemon, declared once. Each method builds a `Call`, which both clients can run.
 
-`clients.methods.CallMethod` turns each method into one of the clients, with the same signature and docstring. A test
-compares the parameters with the structs of `punchlist_schemas.params`.
+`clients.methods.CallMethod` turns each method into a method of the clients with the same signature and docstring. A
+test compares the parameters with the structs of `punchlist_schemas.params`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -72,7 +72,7 @@ def itself(result: R) -> R:
 
 
 def ids_of(ids: Iterable[str]) -> tuple[str, ...]:
-    """Return ids as a tuple. A string is one id, not one for each character."""
+    """Return ids as a tuple. A string is a single id, not one id for each character."""
     return (ids,) if isinstance(ids, str) else tuple(ids)
 
 
@@ -169,7 +169,7 @@ class ClientCalls:
         return Call("space.remove", SpaceParams(space=space), attrgetter("removed"))
 
     def shutdown(self, *, if_idle: bool = False) -> Call[bool]:
-        """Stop the daemon after it has finished accepted calls. Returns whether it stops.
+        """Stop the daemon after it has finished accepted calls. Returns whether the daemon stops.
 
         Args:
             if_idle: Stop only if no other client is connected and no claim is in force.

@@ -1,7 +1,7 @@
 """The position of a subscription and the items it delivers. No I/O.
 
 A cursor survives reconnects: it requests the items after the last delivered one, drops duplicates, and rejects
-positions of another log.
+positions in another log.
 """
 
 from abc import ABC, abstractmethod
@@ -286,9 +286,9 @@ class Cursor(Generic[T]):
     """The position of one subscription, across reconnects.
 
     Args:
-        conversation: Its conversation; None for all.
+        conversation: Its conversation; None for all conversations.
         view: The kind of items to deliver.
-        after: Position to start after; None for now.
+        after: Position to start after; None to start now.
         epoch: Epoch of the log that `after` belongs to.
     """
 

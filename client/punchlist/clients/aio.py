@@ -77,7 +77,7 @@ class AsyncClient(ClientMethods, Awaited):
         return AsyncConversation(self, scope.resolve(name), actor)
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "AsyncWatch[Change]":
-        """Watch the changes of all lists, from now on or after position `after`."""
+        """Watch changes to all lists, from now on or after position `after`."""
         return self.follow(Cursor(None, EventsView(), after, epoch))
 
     async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:

@@ -79,7 +79,7 @@ class Client(ClientMethods, Blocking):
         return Conversation(self, self._async.conversation(name, actor=actor))
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "Watch[Change]":
-        """Watch the changes of all lists, from now on or after position `after`."""
+        """Watch changes to all lists, from now on or after position `after`."""
         return Watch(self._async.watch(after=after, epoch=epoch))
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
@@ -106,7 +106,7 @@ class Client(ClientMethods, Blocking):
         return Watch(self._async.follow(cursor))
 
     def close(self) -> None:
-        """Close the connection and end all watches. Calls in other threads end with `ConnectionLost`.
+        """Close the connection and end all watches. Calls in other threads fail with `ConnectionLost`.
 
         The next call connects again.
         """
@@ -268,7 +268,7 @@ class Watch(Generic[T]):
 class Work:
     """Tasks claimed one after another, for a `for` loop in a `with` block; see `Conversation.work`.
 
-    The claim is renewed in the background while this thread works. A forked child holds no claim.
+    The claim is renewed in the background while this thread works. A forked child holds no claims.
     """
 
     def __init__(self, async_work: AsyncWork) -> None:

@@ -47,7 +47,7 @@ _SETTLED = frozenset({"completed", "failed", "paused"})
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """Parameters of the claims of one worker.
+    """Parameters of a worker's claims.
 
     Attributes:
         owner: Name of the worker.

@@ -120,7 +120,7 @@ class Wire:
 
         Raises:
             ProtocolError: The daemon speaks another version of the protocol.
-            WrongDataDirectory: The daemon uses another data directory than this client requires.
+            WrongDataDirectory: The daemon uses a different data directory than this client requires.
         """
         hello = result_of(reply, HelloResult)
         if hello.protocol != PROTOCOL:

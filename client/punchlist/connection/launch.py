@@ -70,7 +70,7 @@ class Target:
             suspended. None for programs that wait until the daemon continues.
         note: Prints that the daemon has not replied yet. If None, calls give up instead, unless the daemon is only just
             starting.
-        until: Deadline of all calls (`time.monotonic`).
+        until: Deadline for all calls (`time.monotonic`).
     """
 
     check_after_s: "float | None" = None
@@ -292,7 +292,7 @@ class Target:
             self._starting = None
             try:
                 if report.lost_race:
-                    if not self._names_socket:  # the file at the default path may be left from a killed daemon
+                    if not self._names_socket:  # the file at the default path may be left over from a killed daemon
                         self._socket = self._find_other_socket() or self._socket
                     return self._connect_to_winner(min(deadline, time.monotonic() + _WINNER_S))
                 if report.ready:

@@ -133,7 +133,7 @@ def origin_in(value: Mapping[str, Any]) -> Origin | None:
 
 
 def text_in(value: Mapping[str, Any], member: str) -> str:
-    """Return a text member; empty if it is null or missing.
+    """Return a member that contains text; "" if it is null or missing.
 
     Raises:
         Unreadable: The member is not a string, or contains a lone surrogate.

@@ -1,4 +1,4 @@
-"""Problems of mirror files, stored in a status file for `punch doctor` and the tools."""
+"""Problems with mirror files, stored in a status file for `punch doctor` and the tools."""
 
 import os
 import time
@@ -21,8 +21,8 @@ class Problem(msgspec.Struct, frozen=True):
     """A problem that needs a person's attention.
 
     Attributes:
-        kind: `corrupt` (invalid format), `foreign` (of another list or log, or of a deleted list), `conflict`, `kept`
-            (tasks missing in a file that may never have contained them), or `trouble` (a disk error).
+        kind: `corrupt` (invalid format), `foreign` (from another list or log, or from a deleted list), `conflict`,
+            `kept` (tasks missing in a file that may never have contained them), or `trouble` (a disk error).
         at: Time in milliseconds since 1970 UTC.
         copy: File with the conflicting contents, if any.
     """

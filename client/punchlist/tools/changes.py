@@ -200,7 +200,7 @@ def read_events(context: ToolContext, after: int) -> Call[EventsResult]:
 def search_back(
     context: ToolContext, head: int, match: Callable[[Recorded], T | None]
 ) -> Generator[Call[Any], Any, T | None]:
-    """Return the value of `match` for the newest event up to `head` for which it isn't None.
+    """Return the value of `match` for the newest event, up to `head`, for which that isn't None.
 
     Reads backward in windows that double in size, at most `_MAX_LOOKBACK` positions. Returns None if the log can't be
     read.

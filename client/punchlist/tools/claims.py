@@ -274,7 +274,7 @@ def renew_claims(context: ToolContext) -> Generator[Call[Any], Any, None]:
         running: TaskList = yield context.calls.list(status="in_progress", owner=context.actor)
         for task in running:
             if task.fence is not None:
-                with suppress(LeaseHeld, LeaseLost, NotFound):  # The claim has ended since.
+                with suppress(LeaseHeld, LeaseLost, NotFound):  # The claim has ended in the meantime.
                     yield context.calls.renew(task.id, context.actor, lease_ms=LEASE_MS, fence=task.fence)
 
 
@@ -298,7 +298,7 @@ def find_own_tasks(context: ToolContext) -> Generator[Call[Any], Any, list[Task]
 
 
 def find_current_tasks(context: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
-    """Return the tasks that this agent works on, without those that have open children."""
+    """Return the tasks that this agent works on, except those that have open children."""
     own = yield from find_own_tasks(context)
     current: list[Task] = []
     for task in own:

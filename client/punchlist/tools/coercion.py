@@ -70,7 +70,7 @@ def _explain_conversion(text: str) -> Problem:
 
 
 def find_user(tool: Tool, arguments: object) -> str | None:
-    """Return the `user_id` in a call's arguments; None if the tool takes none, or the arguments are invalid."""
+    """Return the `user_id` in a call's arguments; None if the tool doesn't take it, or the arguments are invalid."""
     try:
         return getattr(parse_arguments(tool.arguments, arguments), "user_id", None)
     except Problem:

@@ -1,4 +1,4 @@
-"""Replies of `tasks` in `native`: the list as a tree, changes by others, or details of some tasks."""
+"""Replies of the tool `tasks` in `native`: the list as a tree, changes by others, or details of some tasks."""
 
 from collections.abc import Sequence
 from typing import Any

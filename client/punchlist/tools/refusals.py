@@ -15,7 +15,7 @@ _MAX_MESSAGE = 1_000
 """Maximum length of a message, in characters."""
 
 _MAX_NAMES = 10
-"""Maximum number of tasks or lists that a message names."""
+"""Maximum number of tasks or lists named in a message."""
 
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "task": ("taskId", "task_id", "id", "taskIds"),

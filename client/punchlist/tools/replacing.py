@@ -71,7 +71,7 @@ def replace(
             else:
                 result = yield from call_with_consent(context, call, "", confirm=confirm)
         except VersionConflict:
-            continue  # Another session may have taken a task, so look at the list again.
+            continue  # Another session may have claimed a task, so read the list again.
         names = {task.id: f"#{task.id} {clip(one_line(task.title), _MAX_TITLE)}" for task in others}
         kept = {id: f"{name} {_explain_kept(workers.get(id, ''), reserved.get(id, ''))}" for id, name in names.items()}
         return Replaced(old, result, kept)

@@ -22,7 +22,9 @@ _END_S = 5.0
 """Longest wait for a killed process to exit, in seconds."""
 
 STEP_S = 45.0
-"""Upper limit for one step, in seconds. Must exceed the client's timeout of 30 s, whose error explains more."""
+"""Upper limit for one step, in seconds. Must exceed the client's timeout of 30 s, because the client's error explains
+more.
+"""
 
 
 class DemoFailed(Exception):
@@ -30,7 +32,7 @@ class DemoFailed(Exception):
 
 
 class Home:
-    """A temporary directory with the socket and the data of a private daemon. Use it in a `with`."""
+    """A temporary directory with the socket and the data of a private daemon. Use it in a `with` block."""
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix="punchlist-demo-")

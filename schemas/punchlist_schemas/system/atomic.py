@@ -26,7 +26,7 @@ def atomic_write(
 
     Raises:
         FileExistsError: The file exists, and `replace` is False.
-        OSError: It can't be written; its filename is `path`. An existing file is unchanged.
+        OSError: The file can't be written. The error's `filename` is `path`. An existing file is unchanged.
     """
     directory, name = os.path.split(path)
     temporary = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(3).hex()}")
@@ -84,7 +84,7 @@ def rename_new(temporary: str, path: str) -> None:
     """Rename a file without replacing another one.
 
     Raises:
-        FileExistsError: The name is taken; nothing was changed.
+        FileExistsError: The name is already in use; nothing was changed.
     """
     try:
         os.link(temporary, path)

@@ -68,12 +68,12 @@ def data_home(home: str) -> str:
 
 
 def flush(file: int) -> None:
-    """Flush a file, with its metadata, to the disk."""
+    """Flush a file, with its metadata, to disk."""
     os.fsync(file)
 
 
 def flush_data(file: int) -> None:
-    """Flush a file's bytes to the disk."""
+    """Flush a file's bytes to disk."""
     os.fdatasync(file)
 
 
@@ -115,7 +115,7 @@ def find_file_system(path: str, table: str = _MOUNTS) -> str:
     for fields in mounts:
         point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
         inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):  # a later mount on the same point hides an earlier one
+        if inside and len(point) >= len(best):  # a later mount on the same mount point hides an earlier one
             best, kind = point, fields[fields.index("-") + 1]
     return kind
 

@@ -24,7 +24,7 @@ _XUCRED_BYTES = 76
 
 _F_FULLFSYNC = 51
 _OPEN_MAX = 10_240
-"""Maximum soft limit of descriptors if the hard limit is infinite (setrlimit(2))."""
+"""Maximum soft limit on descriptors if the hard limit is infinite (setrlimit(2))."""
 
 _STATFS_BYTES = 2168
 _STATFS_TYPE = slice(72, 88)
@@ -83,7 +83,7 @@ def data_home(home: str) -> str:
 
 
 def flush(file: int) -> None:
-    """Flush a file to the disk. fsync() alone leaves it in the disk's cache."""
+    """Flush a file to disk. fsync() alone leaves it in the disk's cache."""
     import fcntl
 
     try:

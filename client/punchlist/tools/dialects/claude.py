@@ -237,7 +237,8 @@ def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     members |= {} if args.metadata is None else {"metadata": args.metadata}
     edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
     if not (members or edges or args.status):
-        # Some models send empty text for each omitted member. Only if no other member is empty, clear these two.
+        # Some models send empty text for each omitted member. So clear members only if all empty ones are among these
+        # two.
         empty = {name for name in _MEMBERS if getattr(args, name) == ""}
         members = dict.fromkeys(empty, "") if empty <= {"active_form", "owner"} else {}
     if not (members or edges or args.status):
@@ -247,7 +248,7 @@ def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     own = {"title": "subject", "active_form": "activeForm"}
     progress = _Progress(pending=[] if args.status == "deleted" else [own.get(name, name) for name in members])
     try:
-        if args.status == "deleted":  # wins over every other member
+        if args.status == "deleted":  # overrides every other member
             yield context.calls.delete(args.task_id, confirm=args.confirm or None)
             data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
             return Reply(text=f"Task #{args.task_id} deleted", data=data)
@@ -341,7 +342,7 @@ def _write(context: ToolContext, args: TodoWrite) -> Steps:
     started = {todo.title for todo in todos if todo.status == "in_progress"}
     for task in new:
         if task.title in started and task.status == "in_progress" and not (task.owner or context.is_nameless):
-            with suppress(Problem, RequestRefused):  # Others work on it, which the reply shows.
+            with suppress(Problem, RequestRefused):  # Others work on this task, and the reply shows that.
                 yield from claims.take(context, task.id)
     parts: list[str] = []
     for label, tasks in (("Old", old), ("New", new)):

@@ -210,7 +210,7 @@ def _add(context: ToolContext, args: AddTask) -> Steps:
     try:
         result = yield from _add_or_keep(context, args, title, members)
     except (IllegalTransition, Blocked):
-        members.pop("status", None)  # Another task has started since.
+        members.pop("status", None)  # Another task has started since then.
         result = yield from _add_or_keep(context, args, title, members)
     data: dict[str, Any] = {"success": True, "taskId": result.task.id}
     if result.kept:
@@ -303,7 +303,7 @@ def _finish(
         try:
             return (yield context.calls.set_status(task.id, status, **texts, expect_version=running.version))
         except VersionConflict:
-            continue  # The list has changed since, perhaps this task.
+            continue  # The list has changed since then, and perhaps this task too.
     return (yield context.calls.set_status(task_id, status, **texts))
 
 
