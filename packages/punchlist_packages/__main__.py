@@ -40,7 +40,7 @@ def main() -> None:
     if shutil.which("dpkg-deb"):
         debian.make(dist / package, work / "deb", site, machine, stamp, epoch)
     else:
-        print(f"{package} is not made: there is no dpkg-deb here")
+        print(f"{package} was not built: dpkg-deb is not installed")
     for made in sorted(dist.iterdir()):
         print(f"{made.stat().st_size / 1e6:6.1f} MB  dist/{made.name}")
 

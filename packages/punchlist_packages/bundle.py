@@ -51,4 +51,4 @@ def unpack(wheel: Path, site: Path) -> None:
             if not rest or "/" in data:
                 archive.extract(name, site)
             elif rest.startswith(("purelib/", "platlib/")):
-                raise ValueError(f"{wheel.name} has modules in {name}, which nothing here puts in their place")
+                raise ValueError(f"{wheel.name} has modules in {name}, which this script can't install")

@@ -31,11 +31,11 @@ Section: utils
 Priority: optional
 Description: task lists for AI agents and the people who work with them
  A daemon for each user keeps tasks in an append-only log and pushes every
- change to whoever watches: the command punch, a full screen, a web page, and
+ change to its clients: the command punch, a full screen, a web page, and
  tools for agents over the Model Context Protocol.
  .
  The Python packages that it needs are inside, in /usr/lib/punchlist; their
- licences lie beside them.
+ licenses are next to them.
 """
 
 # A failure is ignored: modules that are not compiled only start more slowly.
@@ -123,7 +123,7 @@ def _shared(root: Path, site: Path, stamped: str, epoch: int) -> None:
     (root / "usr/share/man/man1/punchlist.1.gz").symlink_to("punch.1.gz")
     _compressed(root / "usr/share/doc/punchlist/changelog.gz", (ROOT / "CHANGELOG.md").read_text("utf-8"))
     licence = (ROOT / "LICENSE").read_text("utf-8")
-    others = "The Python packages in /usr/lib/punchlist have licences of their own: *.dist-info/licenses there.\n"
+    others = "The Python packages in /usr/lib/punchlist have their own licenses: *.dist-info/licenses there.\n"
     _write(root / "usr/share/doc/punchlist/copyright", f"{licence}\n{others}")
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():

@@ -505,7 +505,7 @@ class TaskDelete(Confirmable, frozen=True, kw_only=True):
 class TaskClaim(Mutation, frozen=True, kw_only=True):
     """Claims a task for one owner: `task`, or up to `count` of the next ready ones.
 
-    A pending task that has an owner is reserved: only this owner gets it, before all unreserved tasks. An owner matches
+    A pending task that has an owner is reserved: only this owner gets it, before all other tasks. An owner matches
     by its own name, its session's or its host's (`claude-code/7f3c1a`, `claude-code`), or by a name in `also`.
 
     The claim lasts for `lease_ms` after the last call on this connection, or the last renewal. If the connection

@@ -89,7 +89,7 @@ Day = Annotated[
     str,
     msgspec.Meta(
         pattern=r"^(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\s\S])",
-        description="A day of the calendar without a time, such as 2026-12-24",
+        description="A calendar day without a time, such as 2026-12-24",
     ),
 ]
 Label = Annotated[

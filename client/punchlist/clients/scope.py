@@ -45,8 +45,8 @@ _SEND = opmap["SEND"]
 _CACHE = opmap.get("CACHE", 0)
 
 _THREAD = (
-    " This thread has no scope: `threading` and executors don't copy the context. Run its function by "
-    "`contextvars.copy_context().run`, or start it by `asyncio.to_thread`."
+    " This thread has no scope: `threading` and executors don't copy the context. Run its function with "
+    "`contextvars.copy_context().run`, or start it with `asyncio.to_thread`."
 )
 
 
