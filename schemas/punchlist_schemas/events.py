@@ -206,7 +206,7 @@ class Claimed(Event, frozen=True, tag="Claimed"):
 class Released(Event, frozen=True, kw_only=True, tag="Released"):
     """A claim ended without a result; `reason` is expired, disconnected, released, restarted or left.
 
-    The task goes to status `to`.
+    The task's status becomes `to`.
     """
 
     task: str

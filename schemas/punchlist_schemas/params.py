@@ -566,7 +566,7 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
     other calls. `to_version` restores the list as it was right after that version, regardless of which actors changed
     it since.
 
-    With `whole` the undo is rejected (`undo_conflict`) if a newer call depends on it. Without `whole` such changes
+    With `whole`, the undo is rejected (`undo_conflict`) if a newer call depends on it. Without `whole`, such changes
     stay, and `undone` reports them. With `claims`, claims and releases are undone too; otherwise they are skipped.
     `also` names further actors whose calls are undone like those of `of`, such as the same person's chats.
     """

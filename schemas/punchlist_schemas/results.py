@@ -309,7 +309,7 @@ class TaskListResult(Result, frozen=True, kw_only=True):
 
     `name` is the list's short name, omitted if it equals the id.
 
-    `total` is the number of matches before `offset` and `limit`. With `damaged` the list is incomplete; with `shared`
+    `total` is the number of matches before `offset` and `limit`. With `damaged`, the list is incomplete; with `shared`,
     its newest changes may be missing here. With `since`, `tasks` is empty, and `rows` and `gone` contain the changes;
     with `reset`, they contain the whole list.
     """
@@ -430,7 +430,7 @@ class EventFindResult(Result, frozen=True, kw_only=True):
 class SubscribeResult(Result, frozen=True, kw_only=True):
     """A subscription and the position after which it starts; with view `list`, the list at that position.
 
-    With `damaged` the list is incomplete; with `shared` its newest changes may be missing here.
+    With `damaged`, the list is incomplete; with `shared`, its newest changes may be missing here.
     """
 
     subscription: str
@@ -459,7 +459,7 @@ class EventsPush(Result, frozen=True, kw_only=True):
 class ListPush(Result, frozen=True, kw_only=True):
     """The `list` notification: the latest state of the list. Intermediate states may have been skipped.
 
-    With `damaged` the list is incomplete; with `shared` its newest changes may be missing here. If only `shared` has
+    With `damaged`, the list is incomplete; with `shared`, its newest changes may be missing here. If only `shared` has
     changed, `version` and `seq` are those of the previous push.
     """
 
@@ -476,9 +476,9 @@ class ListPush(Result, frozen=True, kw_only=True):
 class RowsPush(Result, frozen=True, kw_only=True):
     """The `rows` notification: the tasks changed since the previous one, and the ids of those `gone`.
 
-    With `reset`, discard all earlier rows. With `more`, the rest follows immediately: wait for it before showing
-    anything. Resume after `seq`. With `damaged` the list is incomplete; with `shared` its newest changes may be missing
-    here. If only `shared` has changed, `rows` is empty and `seq` stays the same.
+    With `reset`, discard all earlier rows. With `more`, the rest follows immediately. Wait for it before showing
+    anything. Resume after `seq`. With `damaged`, the list is incomplete; with `shared`, its newest changes may be
+    missing here. If only `shared` has changed, `rows` is empty and `seq` stays the same.
     """
 
     subscription: str

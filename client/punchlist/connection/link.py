@@ -198,7 +198,7 @@ class Link(asyncio.Protocol):
 
 
 async def dial(profile: Profile) -> socket.socket:
-    """Run `Target.dial` in a thread. If this is cancelled first, the new connection is closed."""
+    """Run `Target.dial` in a thread. If the call is cancelled first, the new connection is closed."""
     # A daemon thread, so that the interpreter can exit while the thread is connecting.
     loop = asyncio.get_running_loop()
     connection: asyncio.Future[socket.socket] = loop.create_future()

@@ -124,7 +124,7 @@ class ToolContext(msgspec.Struct, frozen=True):
         log: The epoch of the daemon's log, for positions and fences; empty if the daemon does not respond.
         is_nameless: Whether several agents share this name, so that it can't own a claim.
         answered: Whether the user has answered the question that the call's token belongs to.
-        person: Name that the person who uses the tools, as in a chat, has on the command line; empty for an agent.
+        person: Command-line name of the person who uses the tools, as in a chat; empty for an agent.
     """
 
     calls: ConversationCalls

@@ -30,7 +30,7 @@ class News(NamedTuple):
 
     Attributes:
         lines: Lines to append to the reply.
-        changed: The reported changes, by task. The reply marks them on the tasks that it shows itself.
+        changed: The reported changes, by task. The reply marks them on the tasks that it shows.
     """
 
     lines: list[str] = []
@@ -47,7 +47,7 @@ def report_changes(
     Args:
         last: Position up to which changes were reported to the agent; None if it has not looked yet.
         room: Maximum length of the lines, in characters.
-        shown: Tasks that the reply shows itself.
+        shown: Tasks that the reply itself shows.
     """
     if last is None:
         tasks: TaskList = yield context.calls.list(limit=1)
@@ -130,7 +130,7 @@ def report_open_tasks(
     """Return a line with the tasks that others and sub-agents have in progress.
 
     Args:
-        planned: Tasks that the reply shows itself.
+        planned: Tasks that the reply itself shows.
         is_first: Whether the agent has not looked at the list yet. If so, the line contains all open tasks.
     """
     tasks: TaskList = yield context.calls.list(

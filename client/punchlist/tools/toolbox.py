@@ -47,8 +47,8 @@ class ToolCaller(NamedTuple):
         agent: Name of a sub-agent of this actor. The arguments of a call may name another one.
         is_nameless: Whether several agents share the actor. Such a caller claims nothing unless it names a sub-agent.
         answered: Whether the user has answered the question that the call's token belongs to.
-        person: Name that the person who uses the tools, as in a chat, has on the command line; empty for an agent. The
-            tools may change the tasks that this person works on.
+        person: Command-line name of the person who uses the tools, as in a chat; empty for an agent. The tools may
+            change the tasks that this person works on.
     """
 
     conversation: str | None = None
