@@ -1,7 +1,7 @@
-"""Writes the completion scripts for bash, zsh and fish from what the commands declare.
+"""Generates the completion scripts for bash, zsh and fish from the declarations of the commands.
 
-Shells request task ids and names of lists, agents and people with `punch complete` at each TAB. It takes little more
-than the start of Python.
+At each TAB, shells request task ids and names of lists, agents and people with `punch complete`. This takes little
+longer than starting Python.
 """
 
 import argparse
@@ -55,7 +55,8 @@ BOTH_PROGRAMS = {
     "fish": "\ncomplete -c punchlist -w punch\n",
 }
 MENDED = {
-    # What stands before the subcommand is cut from `words` further down, and names the list.
+    # The words before the subcommand name the list. They are saved here, because they are removed from `words` further
+    # down.
     "_shtab_punch() {\n": '_shtab_punch() {\n  local -a punch_words; punch_words=("${(@)words[2,CURRENT-1]}")\n',
     # "(*):" is one argument, after which nothing is offered; "*:" is any number of them.
     '"(*)::': '"*:',
@@ -63,7 +64,7 @@ MENDED = {
     "#compdef punch\n": "#compdef punch punchlist\n",
     "compdef _shtab_punch -N punch\n": "compdef _shtab_punch -N punch punchlist\n",
 }
-"""What shtab writes for zsh → what zsh needs."""
+"""Output of shtab for zsh → its replacement."""
 COMPLETE: dict[str, Any] = {
     "file": shtab.FILE,
     **{
@@ -112,7 +113,7 @@ def _declare(to: argparse.ArgumentParser, arguments: tuple[Argument, ...]) -> No
     for argument in arguments:
         options = dict(argument.options)
         if argument.complete == "method":
-            # shtab doesn't escape a dollar for fish, which then reads none of the script.
+            # shtab doesn't escape dollar signs for fish, which then rejects the whole script.
             options["choices"] = tuple(name for name in METHODS if "$" not in name)
         if argument.complete == "setting":
             options["choices"] = tuple(f"{one.name}={value}" for one in SETTINGS for value in (one.values or ("",)))
@@ -131,7 +132,7 @@ def script(shell: str) -> str:
 
 
 def main() -> None:
-    """Write the scripts to the folder that the argument names (default: this one)."""
+    """Write the scripts to the folder named by the argument (default: the folder of this file)."""
     folder = Path(*sys.argv[1:2] or [HERE])
     for shell, name in FILES.items():
         (path := folder / name).parent.mkdir(parents=True, exist_ok=True)

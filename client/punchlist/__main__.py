@@ -1,4 +1,4 @@
-"""`python -m punchlist`: the command line without its installed script."""
+"""`python -m punchlist`: runs the command line without its installed script."""
 
 import sys
 

@@ -22,7 +22,7 @@ The class hierarchy:
 There is one subclass of `RequestRefused` for each kind in `punchlist_schemas.errors.ERRORS`. Its annotations are the
 members of the error's data. Each becomes an attribute, None if the daemon did not send it.
 
-This module imports nothing heavy, since every command of the command line loads it.
+This module imports nothing heavy, because every command of the command line loads it.
 """
 
 from typing import Any, ClassVar
@@ -36,7 +36,7 @@ class DaemonUnavailable(PunchlistError):
     """No daemon answers, and none could be started.
 
     Attributes:
-        temporary: Whether a later retry may succeed without any change by the user.
+        temporary: Whether a later retry may succeed even if the user changes nothing.
         exit_code: Exit code of the daemon, if one was started and ended immediately.
     """
 
@@ -51,7 +51,7 @@ class DaemonStopped(DaemonUnavailable):
 
 
 class WrongDataDirectory(DaemonUnavailable):
-    """The daemon on the socket uses another data directory than this process requested.
+    """The daemon on the socket uses a different data directory than this process requested.
 
     It was started with other settings, or in a sandbox with its own files. The message says what to set.
     """
@@ -80,7 +80,7 @@ class NoConversation(PunchlistError):
 class MisplacedScope(PunchlistError):
     """A scope would not cover its block.
 
-    It was opened by a generator or in another thread, or closed in another task or thread than it was opened in.
+    It was opened by a generator or in another thread, or closed in a different task or thread than it was opened in.
     """
 
 
@@ -89,7 +89,7 @@ class ProtocolError(PunchlistError):
 
 
 class RequestRefused(PunchlistError):
-    """The daemon rejected a call. There is a subclass for each kind of error.
+    """The daemon rejected a call. Each kind of error has a subclass.
 
     Attributes:
         kind: Stable name of the error, a key of the error table.
@@ -99,7 +99,7 @@ class RequestRefused(PunchlistError):
     """
 
     kinds: "ClassVar[dict[str, type[RequestRefused]]]" = {}
-    """Subclass of each kind in the error table."""
+    """The subclass for each kind in the error table."""
 
     def __init_subclass__(cls, *, kind: str) -> None:
         super().__init_subclass__()
@@ -153,7 +153,7 @@ class InvalidParams(RequestRefused, kind="invalid_params"):
 
     Attributes:
         field: The parameter.
-        expected: What is valid there.
+        expected: What is valid for it.
         nearest: The most similar parameter name, if `field` is unknown.
     """
 
@@ -172,7 +172,7 @@ class NotFound(RequestRefused, kind="not_found"):
     Attributes:
         what: What was not found, such as `task` or `conversation`.
         id: The id that was passed.
-        names: Lists that share this short name, so that it is ambiguous.
+        names: Lists that share this short name, if it is ambiguous.
     """
 
     what: str
@@ -181,7 +181,7 @@ class NotFound(RequestRefused, kind="not_found"):
 
 
 class VersionConflict(RequestRefused, kind="version_conflict"):
-    """`expect_version` did not match because the list has changed, or `min_version` did not arrive in time."""
+    """`expect_version` did not match because the list has changed, or `min_version` was not reached in time."""
 
     expected: int
     actual: int
@@ -230,7 +230,7 @@ class DependencyCycle(RequestRefused, kind="dependency_cycle"):
 
 
 class LeaseHeld(RequestRefused, kind="lease_held"):
-    """Another owner has claimed the task, or it is reserved for one.
+    """Another owner has claimed the task, or it is reserved for another owner.
 
     Attributes:
         expires_at: End of the claim, in milliseconds since 1970 UTC.
@@ -244,7 +244,7 @@ class LeaseHeld(RequestRefused, kind="lease_held"):
 
 
 class LeaseLost(RequestRefused, kind="lease_lost"):
-    """The claim the call refers to has ended.
+    """The claim that the call refers to has ended.
 
     Attributes:
         fence: Number of that claim.
@@ -267,7 +267,7 @@ class LimitExceeded(RequestRefused, kind="limit_exceeded"):
 
     Attributes:
         limit: Name of the limit.
-        value: Value of the call.
+        value: Value in the call.
         maximum: Largest accepted value.
     """
 
@@ -280,7 +280,7 @@ class RateLimited(RequestRefused, kind="rate_limited"):
     """The actor exceeds the list's rate limit.
 
     Attributes:
-        maximum: Changes an actor may make per minute.
+        maximum: Number of changes that an actor may make per minute.
         retry_after_ms: Milliseconds until the next change is accepted.
     """
 
@@ -310,7 +310,7 @@ class Diverged(RequestRefused, kind="diverged"):
 
 
 class UpgradeNeeded(RequestRefused, kind="upgrade_needed"):
-    """A later version of punchlist has written to the shared list. It is read-only for this version."""
+    """A later version of punchlist has written to the shared list. The list is read-only for this version."""
 
     conversation: str
     space: str
@@ -321,10 +321,10 @@ class StorageFull(RequestRefused, kind="storage_full"):
 
 
 class OutcomeUnknown(RequestRefused, kind="outcome_unknown"):
-    """The write failed and may have been made anyway. Repeat the call with the same key to find out.
+    """The write failed, but the change may have been made anyway. Repeat the call with the same key to find out.
 
     Attributes:
-        space: Space of the shared list, if it was the space that did not answer.
+        space: Space of the shared list, if it was the space that did not respond.
     """
 
     space: str
@@ -334,7 +334,7 @@ class Forbidden(RequestRefused, kind="forbidden"):
     """The call is outside the connection's user scope, or only another user or machine may make it.
 
     Attributes:
-        what: What denies it, such as `user`, `gate` or `space`.
+        what: What the rejection is based on, such as `user`, `gate` or `space`.
     """
 
     what: str
@@ -345,12 +345,12 @@ class ShuttingDown(RequestRefused, kind="shutting_down"):
 
 
 class UndoConflict(RequestRefused, kind="undo_conflict"):
-    """The undo was requested as a whole and can be made only in part.
+    """`whole` was requested, and the calls can be undone only in part.
 
     Attributes:
         call: Version of the call to undo.
         newer: Version of a newer call that depends on it; None if no newer call does.
-        actor: Actor of the newer call; None without one.
+        actor: Actor of the newer call; None if no newer call depends on it.
         task: The task concerned.
     """
 

@@ -1,14 +1,14 @@
 """A chat assistant: an agent of the OpenAI Agents SDK with the tools of `punch agent mcp --http`.
 
-A turn is fetch, append, run, persist, respond. The log stores the messages of user and assistant, which never change
-and have their own ids, independent of the SDK's. The daemon isolates users: `--users FILE` lists the users that a token
-may name.
+A turn has five steps: fetch, append, run, persist, respond. The log stores the messages of user and assistant, which
+never change and have their own ids, independent of the SDK's. The daemon isolates users: `--users FILE` lists the users
+that a token may name.
 
     punch agent mcp --http --dialect todo-v1 --users users.json
     MCP_TOKEN=… OPENAI_BASE_URL=… OPENAI_API_KEY=… python agent_over_mcp.py MODEL USER THREAD "show me my tasks"
 
-Prefer `punch chat` unless you need your own agent. Here the model's statements about tasks are not checked, and the
-model itself passes on the question before a deletion.
+Prefer `punch chat` unless you need your own agent. In this example, the model's statements about tasks are not checked,
+and the model itself asks the user before a deletion.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ async def answer(model: str, user: str, thread: str, text: str) -> str:
         model: Name of the model; the SDK reads its address from the environment.
         user: Owner of the tasks.
         thread: Conversation that stores the messages, created by the first one.
-        text: Message of the user.
+        text: The user's message.
     """
     # Otherwise the SDK exports the messages whenever the environment has an OpenAI key.
     set_tracing_disabled(True)

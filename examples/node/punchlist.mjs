@@ -1,4 +1,4 @@
-// A client of the punchlist daemon for Node 18 or newer, without packages. docs/protocol.md explains each step, and
+// A client of the punchlist daemon for Node 18 or newer, without dependencies. docs/protocol.md explains each step, and
 // punchlist.d.mts has the types.
 
 import { randomUUID } from 'node:crypto'

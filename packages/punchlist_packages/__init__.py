@@ -1,1 +1,1 @@
-"""Makes what people install: wheel, sdist, a single file, a Debian package. `make dist` runs it."""
+"""Builds what users install: a wheel, an sdist, a single file and a Debian package. `make dist` runs it."""

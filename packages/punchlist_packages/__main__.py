@@ -1,4 +1,4 @@
-"""`make dist`: everything that people install, in dist/."""
+"""`make dist`: builds everything that users install, in dist/."""
 
 import argparse
 import hashlib
@@ -16,7 +16,7 @@ from punchlist_packages import bundle, debian
 from punchlist_packages.hatch_build import ROOT, stamped
 
 _FALLBACK_EPOCH = 1_577_836_800
-"""The time of the files where no commit tells one: 2020."""
+"""Modification time of the files if git has no commit to take it from: the start of 2020."""
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     if shutil.which("dpkg-deb"):
         debian.make(dist / package, work / "deb", site, machine, stamp, epoch)
     else:
-        print(f"{package} is not made: there is no dpkg-deb here")
+        print(f"{package} was not built: dpkg-deb is not installed")
     for made in sorted(dist.iterdir()):
         print(f"{made.stat().st_size / 1e6:6.1f} MB  dist/{made.name}")
 
@@ -64,7 +64,7 @@ def single_file(target: Path, site: Path, machine: str, stamp: str) -> None:
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    # A date of its own, the same each time: the same sources make the same file.
+    # A fixed date, so that the same sources always produce the same file.
     archive.writestr(zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED, 9)
 
 

@@ -1,7 +1,7 @@
-"""punchlist and everything that it needs in one directory, which serves several versions of Python.
+"""Puts punchlist and its dependencies into one directory that works with several versions of Python.
 
-Compiled modules have the Python they are for in their names (`_core.cpython-311-x86_64-linux-gnu.so`), so those of all
-versions lie beside each other.
+The file name of a compiled module contains its Python version (`_core.cpython-311-x86_64-linux-gnu.so`), so the modules
+for all versions fit into the same directory.
 """
 
 import subprocess
@@ -14,14 +14,14 @@ from punchlist_packages.hatch_build import ROOT
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 GLIBC = "2.28"
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Machine as Linux calls it → as Debian does."""
+"""Linux's name of an architecture → Debian's."""
 
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 _REQUIREMENTS = ("--requirement", "requirements/dist.txt", "--constraint", "requirements/dev.txt")
 
 
 def make(site: Path, own_wheel: Path, machine: str, wheels: Path) -> None:
-    """Fill the directory `site` for a machine, from wheels that are fetched into `wheels`."""
+    """Fill the directory `site` for an architecture, from wheels downloaded into `wheels`."""
     wheels.mkdir(parents=True, exist_ok=True)
     for stale in wheels.iterdir():
         stale.unlink()
@@ -41,11 +41,14 @@ def make(site: Path, own_wheel: Path, machine: str, wheels: Path) -> None:
 
 
 def unpack(wheel: Path, site: Path) -> None:
-    """Unpack the modules of a wheel. What it has for other places is left out; ours has all it needs in its package."""
+    """Unpack the modules of a wheel.
+
+    Files that it installs elsewhere are skipped; this project's wheel keeps everything it needs in its packages.
+    """
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             data, _, rest = name.partition(".data/")
             if not rest or "/" in data:
                 archive.extract(name, site)
             elif rest.startswith(("purelib/", "platlib/")):
-                raise ValueError(f"{wheel.name} has modules in {name}, which nothing here puts in their place")
+                raise ValueError(f"{wheel.name} has modules in {name}, which this script can't install")

@@ -1,4 +1,7 @@
-"""The Debian package: punchlist with all it needs in /usr/lib/punchlist. Debian 12 has no msgspec and an old anyio."""
+"""Builds the Debian package: punchlist with all its dependencies in /usr/lib/punchlist.
+
+Debian's own packages can't be used: Debian 12 has no msgspec, and its anyio is too old.
+"""
 
 import gzip
 import hashlib
@@ -28,14 +31,14 @@ Section: utils
 Priority: optional
 Description: task lists for AI agents and the people who work with them
  A daemon for each user keeps tasks in an append-only log and pushes every
- change to whoever watches: the command punch, a full screen, a web page, and
+ change to its clients: the command punch, a full screen, a web page, and
  tools for agents over the Model Context Protocol.
  .
  The Python packages that it needs are inside, in /usr/lib/punchlist; their
- licences lie beside them.
+ licenses are next to them.
 """
 
-# What is not compiled is slower to start, nothing more.
+# A failure is ignored: modules that are not compiled only start more slowly.
 _POSTINST = """\
 #!/bin/sh
 set -e
@@ -51,7 +54,7 @@ find /{library} -name __pycache__ -type d -prune -exec rm -rf {{}} +
 
 
 def version(public: str) -> str:
-    """A version as Debian orders it: a pre-release comes before its release."""
+    """Return the version in the form that Debian sorts correctly, with a pre-release before its release."""
     return re.sub(r"(?<=\d)(a|b|rc|\.dev)(?=\d)", lambda found: "~" + found[1].lstrip("."), public)
 
 
@@ -91,7 +94,10 @@ def make(target: Path, root: Path, site: Path, machine: str, stamped: str, epoch
 
 
 def _environment(root: Path) -> None:
-    """A virtual environment over the system's Python, of whatever version it is: `sys.executable` has punchlistd."""
+    """Add a virtual environment over the system's Python.
+
+    It works with any supported version, and its `sys.executable` can import punchlistd.
+    """
     home = root / PRIVATE
     _write(home / "pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
     (home / "bin").mkdir()
@@ -105,7 +111,7 @@ def _environment(root: Path) -> None:
 def _shared(root: Path, site: Path, stamped: str, epoch: int) -> None:
     _write(root / "usr/share/doc/punchlist/README.md", (ROOT / "README.md").read_text("utf-8"))
     for script, place in COMPLETIONS.items():
-        # Debian's zsh looks elsewhere than zsh itself.
+        # Debian's zsh looks in another directory than the upstream zsh.
         target = root / "usr/share" / place.replace("site-functions", "vendor-completions")
         _write(target, (site / SHIPPED / "completions" / script).read_text("utf-8"))
     (root / "usr/share/bash-completion/completions/punchlist").symlink_to("punch")
@@ -117,7 +123,7 @@ def _shared(root: Path, site: Path, stamped: str, epoch: int) -> None:
     (root / "usr/share/man/man1/punchlist.1.gz").symlink_to("punch.1.gz")
     _compressed(root / "usr/share/doc/punchlist/changelog.gz", (ROOT / "CHANGELOG.md").read_text("utf-8"))
     licence = (ROOT / "LICENSE").read_text("utf-8")
-    others = "The Python packages in /usr/lib/punchlist have licences of their own: *.dist-info/licenses there.\n"
+    others = "The Python packages in /usr/lib/punchlist have their own licenses: *.dist-info/licenses there.\n"
     _write(root / "usr/share/doc/punchlist/copyright", f"{licence}\n{others}")
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():

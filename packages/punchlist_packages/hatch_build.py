@@ -1,7 +1,7 @@
-"""The part of a build that hatchling runs: the version, and the files of a wheel that git doesn't hold.
+"""Build hook for hatchling: adds the version, and the files of a wheel that aren't in git.
 
-A wheel and an sdist state the version with its commit in `__version__` of the packages. A checkout states the version
-in its files, which is also the fallback without a tag or git.
+In a wheel and an sdist, `__version__` of the packages contains the commit too. In a checkout it is only the version,
+which is also the fallback if there is no tag or no git.
 """
 
 import os
@@ -24,7 +24,7 @@ COMPLETIONS = {
     "zsh/_punch": "zsh/site-functions/_punch",
     "fish/punch.fish": "fish/vendor_completions.d/punch.fish",
 }
-"""Completion script → where its shell looks for it, below `share`."""
+"""Completion script → the path, below `share`, where its shell looks for it."""
 
 _LINE = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 _DESCRIBED = re.compile(
@@ -33,10 +33,11 @@ _DESCRIBED = re.compile(
 
 
 def stamped(root: Path = ROOT) -> str:
-    """Version and commit of a tree: `0.2.0+g58f14210`, `0.2.0.post3+g…` three commits behind the tag v0.2.0.
+    """Return the version and commit of a tree, such as `0.2.0+g58f14210`.
 
-    `.changed` at its end says that files differ from the commit. Without a tag it begins with what the files state; in
-    an unpacked sdist it is what they state.
+    Three commits after the tag v0.2.0, the result is `0.2.0.post3+g…`. The suffix `.changed` means that files differ
+    from the commit. Without a tag, the version number is taken from the source files. In an unpacked sdist, the result
+    is exactly the version in those files.
     """
     found = _LINE.search((root / STATED[0]).read_text("utf-8"))
     if found is None:
@@ -51,12 +52,12 @@ def stamped(root: Path = ROOT) -> str:
 
 
 def version() -> str:
-    """The part of it that an index of packages takes."""
+    """Return the public part of the stamped version, the only part that a package index accepts."""
     return stamped().partition("+")[0]
 
 
 def _describe(root: Path) -> str:
-    # An unpacked sdist may lie in somebody else's repository, whose commit would be a wrong one.
+    # An unpacked sdist may be inside another repository, whose commit would be the wrong one.
     if not (root / ".git").exists():
         return ""
     words = ("describe", "--tags", "--match", "v[0-9]*", "--long", "--always", "--abbrev=8", "--dirty=.changed")
@@ -74,15 +75,15 @@ class BuildHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Make the files; an editable installation reads the checkout's own."""
-        # pip builds a checkout before it reads which Python that requires.
+        """Add the files, except to an editable installation, which uses those of the checkout."""
+        # pip builds a checkout before it checks the required Python version.
         if sys.version_info < (3, 11):  # noqa: UP036
             sys.exit(f"punchlist requires Python 3.11 or newer, and this is {platform.python_version()}")
         if version == "editable":
             return
         root = Path(self.root)
         stated = stamped(root)
-        # Removed with this object, also after an error.
+        # Removed with this object, even after an error.
         self._folder = tempfile.TemporaryDirectory(prefix="punchlist-build-")
         folder = Path(self._folder.name)
         included: dict[str, str] = build_data["force_include"]
@@ -107,9 +108,9 @@ def is_current(package: Path) -> bool:
 
 
 def _write_completions(root: Path, folder: Path) -> None:
-    # In a process of its own: the Python that builds may have another punchlist. It gets the whole path of this one,
-    # where an isolated build finds what [build-system] requires. Without -S, pip's sitecustomize would remove from it
-    # what an editable punchlist has put there.
+    # In a separate process, because the Python that runs the build may have another punchlist installed. The process
+    # gets the complete module path of this one, because an isolated build finds the packages of [build-system] there.
+    # Without -S, pip's sitecustomize would remove the entries that an editable punchlist has added.
     path = [str(root / "client"), str(root / "schemas"), *filter(None, sys.path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     command = [sys.executable, "-S", str(root / "completions/generate.py"), str(folder)]
@@ -117,5 +118,5 @@ def _write_completions(root: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    # VS Code's packages take three numbers and nothing else.
+    # Versions of VS Code packages must consist of exactly three numbers.
     print(".".join(re.findall(r"\d+", version())[:3]))

@@ -1,9 +1,9 @@
-"""`__main__` of the single file: unpacks it once for this Python, then runs punch from there.
+"""`__main__` of the single file: unpacks it once for this Python, then runs the unpacked punch.
 
-Compiled modules can't be imported from an archive. What is unpacked has the form of a virtual environment, so that
-`sys.executable` is a Python that has punchlistd: the daemon, units and hosts' settings are started from it. (shiv would
-tell that by PYTHONPATH, which every command of `punch run` would inherit.) It imports little, since it runs each time,
-and an old Python must be able to say that it is too old.
+Compiled modules can't be imported from an archive. The unpacked files form a virtual environment, so that
+`sys.executable` can import punchlistd. The daemon, the systemd units and the hosts' settings all start programs with
+it. (shiv would set PYTHONPATH instead, which every command of `punch run` would inherit.) This module imports little,
+because it runs at each start, and it must run on an old Python to report that the version is too old.
 """
 
 import binascii
@@ -20,7 +20,7 @@ exec "$(dirname "$(readlink -f "$0")")/python" -P -m punchlist "$@"
 
 
 def main() -> None:
-    """Run punch, or punchlistd if the file is called so."""
+    """Run punch, or punchlistd if that is the name of the file."""
     archive = os.path.abspath(sys.path[0])
     stamp, carried = zipimport.zipimporter(archive).get_data("about").decode().splitlines()
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
@@ -41,7 +41,10 @@ def main() -> None:
 
 
 def _unpack(archive: str, home: str, base: str, carried: str) -> None:
-    """Unpack into a directory beside it and rename that: nobody sees half of it, and two may do it at once."""
+    """Unpack into a temporary directory and rename it.
+
+    So no process sees an incomplete one, and two processes can unpack at once.
+    """
     import shutil
     import tempfile
     import zipfile

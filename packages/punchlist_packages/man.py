@@ -1,7 +1,7 @@
-r"""Manual pages from the parsers that also print `--help`, so that the two can't differ.
+r"""Generates manual pages from the parsers that also print `--help`, so that the two can't differ.
 
-argparse-manpage knows one parser with subparsers: a parser of its own for each command becomes a page whose heading is
-broken (`.TH PUNCH ADD`), without the NAME line that apropos reads, with all examples below COMMENTS.
+argparse-manpage expects one parser with subparsers. A separate parser for each command produces a page with a broken
+heading (`.TH PUNCH ADD`), without the NAME line that apropos reads, and with all examples under COMMENTS.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from punchlistd.__main__ import parser as of_daemon
 
 
 def pages(version: str) -> dict[str, str]:
-    """Name of the page → its source."""
+    """Return the source of each page by name."""
     parsers = {"punch": build_main_parser(), "punchlistd": of_daemon()}
     parsers |= {f"punch-{group}": build_group_parser(group) for group in GROUPS}
     parsers |= {f"punch-{name.replace(' ', '-')}": build_command_parser(entry) for name, entry in COMMANDS.items()}
@@ -56,7 +56,7 @@ def _called(action: argparse.Action) -> str:
 
 
 def _block(text: str, heading: str) -> Iterator[str]:
-    """`title:` with indented lines, or `title: words`, as a section."""
+    """Format a block as a section: `title:` with indented lines, or `title: text`."""
     title, _, body = text.partition(":")
     if not body.strip():
         return
@@ -70,6 +70,6 @@ def _block(text: str, heading: str) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """Text of ours as roff that shows the same: no backslash, dash, or dot at the start of a line means anything."""
+    """Escape text for roff, so that backslashes, dashes, and dots at the start of a line have no special meaning."""
     quoted = text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq").replace("…", "...")
     return re.sub(r"^(?=[.'])", r"\\&", quoted, flags=re.MULTILINE)

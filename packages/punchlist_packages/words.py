@@ -1,4 +1,4 @@
-"""Generates files that the page and the editors share with the Python sources: words, signs, keys, character tables.
+"""Generates files that the page and the editors share with the Python sources: words, glyphs, keys, character tables.
 
 `make fmt` runs it; with `--check` it only compares the files.
 """
@@ -19,7 +19,7 @@ Ranges = list[tuple[int, int]]
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = ROOT / "client/punchlist_apps/keys.toml"
-"""The key map of all faces."""
+"""The key map of all interfaces."""
 
 _STEERING = (
     *((0x00, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x600, 0x605), (0x61C, 0x61C), (0x6DD, 0x6DD), (0x70F, 0x70F)),
@@ -27,7 +27,9 @@ _STEERING = (
     *((0xFEFF, 0xFEFF), (0xFFF0, 0xFFFB), (0x110BD, 0x110BD), (0x110CD, 0x110CD), (0x13430, 0x1343F)),
     *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0x10FFFF)),
 )
-"""Controls, formats, surrogates, private use, line separators: classes in Python and JavaScript, but not in editors."""
+"""Control, format, surrogate, private-use and line-separator characters. Python and JavaScript have classes for them,
+but the editors don't.
+"""
 
 _DOCS = {
     "UNSAFE": "Control, bidirectional, private and invisible characters.",
@@ -51,7 +53,7 @@ def key_groups() -> list[dict[str, Any]]:
 
 
 def files() -> dict[str, str]:
-    """Return the path of each file in the checkout and what it has to be."""
+    """Return the path in the checkout and the expected content of each file."""
     spaces, joiners = (
         _joined((ord(char), ord(char)) for char in SPACES),
         _joined((ord(one), ord(one)) for one in JOINERS),
@@ -65,7 +67,7 @@ def files() -> dict[str, str]:
         "LATIN": _joined((code, code) for code in range(0x100) if chr(code).isalnum()),
     }
     values = {"GLYPHS": UNICODE_GLYPHS, "STATUSES": STATUSES, "PRIORITIES": PRIORITIES, "KEYS": key_groups()}
-    # JavaScript knows what steers by \p{C}, and spaces and letters by \p{Zs} and \p{L}.
+    # JavaScript has \p{C} for control characters, and \p{Zs} and \p{L} for spaces and letters.
     classes = {"IGNORABLE": _joined(IGNORABLE), **{name: tables[name] for name in ("MARKS", "JOINERS", "SELECTORS")}}
     shared = {"MAX_MARKS": MAX_MARKS, **{name: _class(r"\u{%x}", table) for name, table in classes.items()}}
     return {
@@ -77,7 +79,7 @@ def files() -> dict[str, str]:
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return the ranges in order, with those that touch made one."""
+    """Return the ranges in order, with adjacent ones merged."""
     joined: Ranges = []
     for low, high in sorted(ranges):
         if joined and low <= joined[-1][1] + 1:
@@ -88,7 +90,7 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def _class(form: str, ranges: Ranges) -> str:
-    """Return ranges as they stand between the brackets of a regular expression."""
+    """Return ranges in the form used between the brackets of a regular expression."""
     return "".join(form % low + (f"-{form % high}" if high > low else "") for low, high in ranges)
 
 
@@ -119,7 +121,7 @@ def _emacs(tables: dict[str, Ranges]) -> str:
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> None:
-    """Write the files, or compare them."""
+    """Write the files, or with `--check` only compare them."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true")
     is_check = parser.parse_args(arguments).check

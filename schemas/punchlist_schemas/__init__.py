@@ -1,1 +1,1 @@
-"""The contract between daemon and clients: framing, envelopes, methods, events, errors and the socket's place."""
+"""The contract between daemon and clients: framing, envelopes, methods, events, errors and the path of the socket."""

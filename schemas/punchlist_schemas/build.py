@@ -1,4 +1,4 @@
-"""Build stamps, by which a client and a daemon find out whether they run the same code."""
+"""Build stamps, which let a client and a daemon detect whether they run the same code."""
 
 import binascii
 import os
@@ -10,10 +10,10 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def build_stamp(version: str) -> str:
-    """Return the version and a digest of the daemon's sources: `0.2.0+1f0c8a2b`; only the version without sources.
+    """Return the version and a digest of the daemon's sources: `0.2.0+1f0c8a2b`. Without sources, return the version.
 
-    The digest covers names and lengths of files, which takes about a millisecond. It misses edits that keep every
-    file's length. Two installations of the same files have the same stamp.
+    The digest covers only the names and lengths of the files, which takes about a millisecond. It misses edits that
+    leave every file's length unchanged. Two installations of the same files have the same stamp.
     """
     digest = 0
     for package in _PACKAGES:
@@ -40,6 +40,6 @@ def is_same_code(build: str, other: str) -> bool:
     """
     version, _, rest = build.partition("+")
     digest = rest.rpartition("+")[2]
-    is_digest = len(digest) == _DIGITS and set(digest) <= _HEXADECIMAL  # a commit begins with a g
+    is_digest = len(digest) == _DIGITS and set(digest) <= _HEXADECIMAL  # a commit begins with "g"
     other_version, _, other_rest = other.partition("+")
     return build == other or (is_digest and version == other_version and digest == other_rest.rpartition("+")[2])

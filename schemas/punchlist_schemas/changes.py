@@ -1,7 +1,7 @@
-"""`list.apply`: several changes of one list in a call, all or none.
+"""`list.apply`: several changes to one list in a single call, all or none.
 
-A change has a `method` and the parameters of that method, except those of the whole call. Its structs are derived from
-those of the methods.
+A change has a `method` and the parameters of that method, except those that belong to the whole call. The structs of
+changes are derived from those of the methods.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ CHANGE_PARAMS: dict[str, type[p.Mutation]] = {
 """Methods that can be used as a change → their params."""
 
 CALL_PARAMS = frozenset((*p.Confirmable.__struct_fields__, "keep_equal"))
-"""Names of params that a change does not have: those of the whole call, and `keep_equal`."""
+"""Names of params that a change does not have: those that belong to the whole call, and `keep_equal`."""
 
 _DOC = "One of the changes of `list.apply`, with the parameters of `{}`."
 _DOC_OF_ADD = _DOC + " `ref` is a temporary name for the task, usable as its id in later changes of the call."
@@ -75,8 +75,8 @@ else:
 class ListApply(p.Confirmable, frozen=True, kw_only=True):
     """Applies all `changes` in order, or none. Each applies to the result of the previous one. Claims need a `task`.
 
-    The error of a rejected call has in `change` the index, from 0, of the first change that failed. The log and undo
-    treat all changes as one call. On a connection that asks for confirmation, the call is two-step if it deletes tasks.
+    In the error of a rejected call, `change` is the index, from 0, of the first change that failed. The log and undo
+    treat all changes as one call. On a connection with `confirm`, the call needs confirmation if it deletes tasks.
     """
 
     changes: Annotated[tuple[TaskChange, ...], msgspec.Meta(min_length=1, max_length=10_000)]

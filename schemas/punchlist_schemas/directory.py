@@ -1,12 +1,12 @@
-"""Maps a directory to its list, by a project file or by the git repository. All processes use this rule.
+"""Maps a directory to its list, by a project file or by the git repository. All processes use these rules.
 
-1. The nearest project file, from the directory up to the top of its work tree. A linked worktree without one uses the
-   main work tree's.
+1. The nearest project file, from the directory up to the top of its work tree. A linked worktree without a project file
+uses the one in the main work tree.
 2. A project file above the repository.
 3. The repository's own list.
 
-A project file can come with a cloned repository, whose author chose the list. So the user has to allow once that it
-names an existing list that was not made for this project. The permission is an empty file in the data directory, one
+A project file can come with a cloned repository, whose author chose the list. So if it names an existing list that was
+not made for this project, the user has to allow that once. The permission is an empty file in the data directory, one
 for each project and name. All worktrees of a repository are one project.
 """
 
@@ -22,7 +22,7 @@ OUTSIDE = "default"
 """The command line's list outside of projects. A project file that names it always needs permission."""
 
 _ALLOWED = "allowed"
-"""Folder of permissions in the data directory."""
+"""Folder with the permissions, in the data directory."""
 
 _UNUSED = "-unused"
 """Suffix of a record that the list was unused when the project named it."""
@@ -55,7 +55,7 @@ class DirectoryList:
     def is_allowed(self, data_dir: str, user: "str | None" = None) -> bool:
         """Return whether this list, existing or not, needs no further permission.
 
-        With `user`, a permission for that user's own list of the name counts, too.
+        With `user`, a permission for that user's own list of this name counts too.
         """
         if self.file is None or self.conversation == self.own or os.path.isfile(self._record_path(data_dir, None)):
             return True
@@ -64,8 +64,8 @@ class DirectoryList:
     def may_use(self, data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
         """Return whether this list can be used without asking the user.
 
-        An unused list can be. It stays the project's, unless its name becomes the short name of another repository's
-        list.
+        An unused list can. It then belongs to the project, unless its name becomes the short name of another
+        repository's list.
 
         Args:
             data_dir: The data directory.
@@ -80,9 +80,9 @@ class DirectoryList:
         return used is None or os.path.isfile(self._record_path(data_dir, user) + _UNUSED)
 
     def allow(self, data_dir: str, user: "str | None" = None, *, unused: bool = False) -> None:
-        """Record the permission that this project names this list; with a user, only that user's list of the name.
+        """Record that this project may name this list; with `user`, only that user's list of this name.
 
-        With `unused`, record only that the list was unused.
+        With `unused`, record instead that the list was unused.
 
         Raises:
             OSError: The data directory can't be written.
@@ -101,7 +101,7 @@ def find_list(directory: "str | None" = None) -> "DirectoryList | None":
     """Return the list of a directory (default: the working directory), or None if it belongs to no project.
 
     Args:
-        directory: An absolute path. A file stands for its directory.
+        directory: An absolute path. For a file, its directory is used.
 
     Raises:
         DirectoryError: The directory doesn't exist, or its project file or repository can't be used.
@@ -113,7 +113,7 @@ def find_list(directory: "str | None" = None) -> "DirectoryList | None":
     except DirectoryError as error:
         repository_error = error
     root = _find_project_root(place, within.root if within else None)
-    # A broken repository is an error only if no project file below it decides.
+    # A broken repository is an error only if no project file below it determines the list.
     if root is None and repository_error is not None:
         raise repository_error
     if root is None and within is not None:

@@ -79,7 +79,10 @@ def build_openrpc() -> dict[str, Any]:
 
 
 def error_table() -> list[dict[str, Any]]:
-    """Return the error table; `data` has the names of the optional members of an error's data, besides `kind`."""
+    """Return the error table.
+
+    `data` contains the names of the optional members of an error's data, in addition to `kind`.
+    """
     return [msgspec.to_builtins(row) for row in ERRORS.values()]
 
 

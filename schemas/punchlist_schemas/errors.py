@@ -12,7 +12,7 @@ class ErrorKind(msgspec.Struct, frozen=True):
     code: int
     meaning: str
     data: tuple[str, ...] = ()
-    """Names of the optional members of `data`, besides `kind`."""
+    """Names of the optional members of `data`, in addition to `kind`."""
 
 
 _ROWS = (
@@ -98,7 +98,7 @@ class Rejection(msgspec.Struct, frozen=True):
     Attributes:
         kind: Key of `ERRORS`.
         message: Full sentences for people: the cause, and what to do.
-        data: The members that the row of `ERRORS` names.
+        data: The members listed in the row of `ERRORS`.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """Events, as stored in the log and as pushed.
 
-Rules of evolution: new members get a default, meanings never change, and tags are explicit strings, not derived from
-Python paths. An unknown type decodes to `UnknownEvent` and is kept unchanged.
+Rules for changes to this format: new members get a default, meanings never change, and tags are explicit strings, not
+derived from Python paths. An unknown type decodes to `UnknownEvent` and is kept unchanged.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ from punchlist_schemas.things import Gate, Link, ListKind, Metadata, Note, Prior
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_field="type"):
-    """Base of the events. Members at their default are left out of the JSON."""
+    """Base of the events. Members with their default value are omitted from the JSON."""
 
 
 class AddedTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A task as it was added; members that are left out have their default.
+    """A task as it was added. Omitted members have their default values.
 
     `created_at` and `status_changed_at` (milliseconds) are present only if a deleted task is restored.
     """
@@ -61,9 +61,10 @@ class ConversationOpened(Event, frozen=True, tag="ConversationOpened"):
 
 
 class ConversationConfigured(Event, frozen=True, tag="ConversationConfigured"):
-    """Title, settings or metadata changed (with all new values), or an outside session was attached or detached.
+    """The title, settings or metadata changed, or an external session was attached or detached.
 
-    `moved_from` is the list of the same owner to which the session was attached before.
+    If metadata or settings changed, all new values are included. `moved_from` is the list of the same owner to which
+    the session was attached before.
     """
 
     title: str | UnsetType = UNSET
@@ -79,9 +80,9 @@ class ConversationDeleted(Event, frozen=True, tag="ConversationDeleted"):
 
 
 class TaskAdded(Event, frozen=True, tag="TaskAdded"):
-    """A task was added, at the end of the list unless it was inserted before the task `before`.
+    """A task was added: before the task `before`, or at the end of the list if that is null.
 
-    `rank` is an opaque sort key, present if the task is not in the order of its id.
+    `rank` is an opaque sort key, present if the task is not at the position given by its id.
     """
 
     task: AddedTask
@@ -90,9 +91,9 @@ class TaskAdded(Event, frozen=True, tag="TaskAdded"):
 
 
 class TaskEdited(Event, frozen=True, tag="TaskEdited"):
-    """Members of a task were set; those left out are unchanged. `metadata` is merged; null deletes a key.
+    """Members of a task were set; omitted ones are unchanged. `metadata` is merged; null deletes a key.
 
-    `quote`, here and in other events, has the words by which a person agreed beforehand.
+    `quote`, here and in other events, contains the words with which a person agreed in advance.
     """
 
     task: str
@@ -115,7 +116,7 @@ class TaskEdited(Event, frozen=True, tag="TaskEdited"):
 
 
 class NoteAdded(Event, frozen=True, tag="NoteAdded"):
-    """`actor` wrote a note on a task, or imported one that `author` wrote at `written_at`."""
+    """`actor` added a note to a task, or imported one that `author` wrote at `written_at`."""
 
     task: str
     text: str
@@ -125,14 +126,14 @@ class NoteAdded(Event, frozen=True, tag="NoteAdded"):
 
 
 class NoteRemoved(Event, frozen=True, tag="NoteRemoved"):
-    """An undo removed a note: the one that was added with version `note`."""
+    """An undo removed the note that was added with version `note`."""
 
     task: str
     note: int
 
 
 class TaskWoken(Event, frozen=True, tag="TaskWoken"):
-    """The time until which a task was deferred has passed."""
+    """A task's deferral has ended."""
 
     task: str
 
@@ -146,10 +147,10 @@ class TaskMoved(Event, frozen=True, kw_only=True, tag="TaskMoved"):
 
 
 class StatusChanged(Event, frozen=True, tag="StatusChanged", rename={"from_": "from"}):
-    """A task's status changed, or the summary or reason that goes with it.
+    """A task's status changed, or the summary or reason stored with it.
 
-    `waits_for` is the requirement that a completed task with a gate still waits for. `spent_ms` is the time in progress
-    that this change ended; an undo subtracts it again.
+    `waits_for` is the requirement that a completed task with a gate still waits for. `spent_ms` is the length of the
+    time in progress that this change ended; an undo subtracts it again.
     """
 
     task: str
@@ -163,7 +164,7 @@ class StatusChanged(Event, frozen=True, tag="StatusChanged", rename={"from_": "f
 
 
 class Deleted(Event, frozen=True, tag="Deleted"):
-    """A task was deleted, with the edges to it. Its children moved to its parent."""
+    """A task was deleted, together with the edges to it. Its children moved to its parent."""
 
     task: str
     quote: str = ""
@@ -186,10 +187,10 @@ class DependencyRemoved(Event, frozen=True, tag="DependencyRemoved"):
 class Claimed(Event, frozen=True, tag="Claimed"):
     """`owner` claimed the task for `lease_ms` milliseconds, which started it.
 
-    With `keep` the claim does not depend on a connection, only on its lease. The fence is this event's seq. In a shared
-    list, where each machine has its own positions, the fence is `fence`, and `keeper` is the daemon that keeps the
-    lease: the name of its machine, `_`, and an id. With `session` the owner was a registered agent: once it has left,
-    the claim lasts for a grace period.
+    With `keep`, the claim does not depend on a connection, only on its lease. The fence is this event's seq. In a
+    shared list, where each machine has its own positions, the fence is `fence`. There `keeper` is the daemon that
+    manages the lease: the name of its machine, `_`, and an id. With `session`, the owner was a registered agent. Once
+    the agent has left, the claim lasts for a grace period.
     """
 
     task: str
@@ -205,7 +206,7 @@ class Claimed(Event, frozen=True, tag="Claimed"):
 class Released(Event, frozen=True, kw_only=True, tag="Released"):
     """A claim ended without a result; `reason` is expired, disconnected, released, restarted or left.
 
-    The task goes to status `to`.
+    The task's status becomes `to`.
     """
 
     task: str
@@ -239,11 +240,11 @@ class MessageRetracted(Event, frozen=True, tag="MessageRetracted"):
 
 
 class EventLost(Event, frozen=True, tag="EventLost"):
-    """Placeholder of a repair for an event that was destroyed by damage. It has no effect."""
+    """Placeholder that a repair puts in the place of an event destroyed by damage. It has no effect."""
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
-    """An event of an unknown type: kept and returned unchanged, without effect."""
+    """An event of an unknown type. It is kept and returned unchanged, and has no effect."""
 
     raw: msgspec.Raw
 
@@ -275,10 +276,10 @@ _event_decoder = msgspec.json.Decoder(KnownEvent)
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """An event with its place: `seq` in the whole log, `version` in its conversation, `at` in milliseconds.
+    """An event with its position: `seq` in the whole log, `version` in its conversation, and `at` in milliseconds.
 
-    `call` is the version of the first event of the same call, left out if that is this event. In the first event of an
-    undo, `undoes` has the calls that it undoes, at least in part, and `reverts_to` the version to which the list
+    `call` is the version of the first event of the same call, omitted if that is this event. In the first event of an
+    undo, `undoes` lists the calls that it undoes, at least in part, and `reverts_to` is the version to which the list
     returns.
 
     `event` stays encoded until `decode_event` is called, so that forwarding needs no decoding.

@@ -31,7 +31,7 @@ def build_documents() -> dict[str, bytes]:
 
 
 def find_stale(folder: Path) -> list[str]:
-    """Return the names of generated files in `folder` that are missing or differ in any byte."""
+    """Return the names of generated files in `folder` that are missing or differ."""
     return [
         name
         for name, content in build_documents().items()

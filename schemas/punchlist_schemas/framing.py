@@ -38,7 +38,7 @@ _NOT_A_FRAME = Rejection(
 class FramingError(Exception):
     """The stream is invalid: send `rejection` once and close the connection.
 
-    `frames` has the valid frames before the error in the same bytes.
+    `frames` contains the valid frames that precede the error in the same bytes.
     """
 
     def __init__(self, rejection: Rejection) -> None:
@@ -63,12 +63,12 @@ class Framer:
 
     @property
     def has_unfinished_frame(self) -> bool:
-        """Whether a frame has begun and is not complete, so that its time limit is running."""
+        """Whether an incomplete frame is buffered, so that its time limit is running."""
         return bool(self._buffer) or self._header_bytes > 0
 
     @property
     def buffered_bytes(self) -> int:
-        """Number of bytes of an unfinished frame."""
+        """Number of buffered bytes of an unfinished frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -95,7 +95,7 @@ class Framer:
         return frames
 
     def encode(self, payload: bytes) -> bytes:
-        """Add the connection's framing to `payload`; a line if the framing is not known yet."""
+        """Add the connection's framing to `payload`. If the framing is not known yet, use a line."""
         if self.kind == "headers":
             return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload)
         return payload + b"\n"
@@ -115,7 +115,10 @@ class Framer:
         self._in_body = False
 
     def _detect(self, data: bytes) -> bytes:
-        """Set `kind` by the first bytes, and return the bytes to process. Bytes that don't decide it are buffered."""
+        """Set `kind` according to the first bytes, and return the bytes to process.
+
+        Bytes that don't determine `kind` are buffered.
+        """
         head = (bytes(self._buffer) + data).lstrip(_BLANKS)
         self._buffer.clear()
         if head[:1] in (b"{", b"["):
@@ -131,7 +134,7 @@ class Framer:
         return head
 
     def _feed_lines(self, data: bytes, frames: list[bytes]) -> None:
-        # The buffer never contains a newline, so each byte is searched once, however small the reads are.
+        # The buffer never contains a newline, so each byte is searched once, even if the reads are small.
         lines = data.split(b"\n")
         rest = lines.pop()
         if lines and self._buffer:

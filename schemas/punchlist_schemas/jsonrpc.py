@@ -23,7 +23,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):
-    """Notification of the daemon."""
+    """Notification from the daemon."""
 
     method: str
     params: Raw = NO_PARAMS
@@ -55,7 +55,7 @@ def encode_request(id: int | str, method: str, params: Params | dict[str, Any]) 
 
 
 def decode_message(frame: bytes) -> Reply | Notice:
-    """Decode a message of the daemon.
+    """Decode a message from the daemon.
 
     Raises:
         ValueError: It is neither a response nor a notification.

@@ -1,4 +1,4 @@
-"""The method table, from which the server, both clients, the documents and `punch daemon call` are driven."""
+"""The method table, which drives the server, both clients, the documentation and `punch daemon call`."""
 
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ PROTOCOL = 1
 """Version of the wire contract."""
 
 Kind = Literal["read", "write", "session"]
-"""`write` goes through the writer, `read` answers from durable state, `session` concerns the connection itself."""
+"""`write` goes through the writer, `read` returns durable state, and `session` concerns the connection itself."""
 
 
 class Method(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ _ROWS = (
     Method("task.explain", "read", p.TaskExplain, r.TaskExplainResult, "Why a task can't start or be completed now."),
     Method("task.edit", "write", p.TaskEdit, r.TaskResult, "Sets members and edges of a task."),
     Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Changes a task's status."),
-    Method("task.approve", "write", p.TaskApprove, r.SetStatusResult, "Passes or rejects a task at its gate."),
+    Method("task.approve", "write", p.TaskApprove, r.SetStatusResult, "Approves or rejects a task at its gate."),
     Method("task.note", "write", p.TaskNote, r.TaskResult, "Adds a note to a task."),
     Method("task.move", "write", p.TaskMove, r.TaskResult, "Changes a task's place in the list."),
     Method("task.delete", "write", p.TaskDelete, r.DeleteResult, "Deletes tasks."),
@@ -113,7 +113,7 @@ _ROWS = (
     Method("space.remove", "session", s.SpaceParams, s.SpaceRemoved, "Removes a space in which no list is shared."),
     Method("space.repair", "session", s.SpaceRepair, s.SpaceRepaired, "Finds or removes posts that block a list."),
     Method("list.share", "session", s.ListShare, s.SharedResult, "Shares a list with its history in a space."),
-    Method("list.join", "session", s.ListJoin, s.SharedResult, "Follows a list of a space."),
+    Method("list.join", "session", s.ListJoin, s.SharedResult, "Follows a list in a space."),
     Method("list.leave", "session", s.ListLeave, s.LeftResult, "Stops following a shared list."),
 )
 
@@ -127,4 +127,4 @@ NOTIFICATIONS: dict[str, type[Any]] = {
     "presence": r.PresencePush,
     "end": r.EndPush,
 }
-"""Method name → params of each notification that the daemon sends."""
+"""Name → params of each notification that the daemon sends."""

@@ -1,4 +1,4 @@
-"""Finds the items that can stay in place when a sequence is sorted by the fewest moves."""
+"""Finds the items that can stay in place when a sequence is sorted with the fewest moves."""
 
 from bisect import bisect_left
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""Parameters of every method, which are also the commands of the domain.
+"""Parameters of all methods, which are also the commands of the domain.
 
-Unknown members are rejected. `UNSET` means "not given" where null has a meaning of its own.
+Unknown members are rejected. `UNSET` means "omitted" where null has its own meaning.
 """
 
 from typing import Annotated, Any, Literal
@@ -48,15 +48,15 @@ DirectoryPath = Annotated[
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 REACHED_S = 5.0
-"""Longest time that a read waits for its `min_version`, in seconds. Clients add it to their own timeouts."""
+"""Longest time that a read waits for its `min_version`, in seconds. Clients add this to their own timeouts."""
 
 
 Sort = Literal["due", "priority", "created", "updated", "title"]
-"""Orders of a list other than its own. `updated` puts the latest change first; for `due`, days end in UTC."""
+"""Sort orders in addition to list order. With `updated`, the latest change comes first; with `due`, days end in UTC."""
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """Base of all parameters: passed by name, unknown names rejected."""
+    """Base of all parameters. They are passed by name, and unknown names are rejected."""
 
 
 class Mutation(Params, frozen=True, kw_only=True):
@@ -73,12 +73,12 @@ class Mutation(Params, frozen=True, kw_only=True):
 
 
 class Confirmable(Mutation, frozen=True, kw_only=True):
-    """Parameters of a mutation that may need a confirmation.
+    """Parameters of a mutation that may need confirmation.
 
     With `ask`, the call is rejected with `confirmation_required` and a token, unless `confirm` is such a token. The
-    token is for a later turn, so the process that got it has to wait a moment before it can use it. `answered`, with
-    `confirm`, states that the person has answered the question. `quote` has the person's own words by which they
-    agreed beforehand: `ask` then needs no token, and the event records the words.
+    token is meant for a later turn, so the process that received it can use it only after a short delay. `answered`,
+    with `confirm`, states that the person has answered the question. `quote` contains the words with which the person
+    agreed in advance: `ask` then needs no token, and the event records the words.
     """
 
     confirm: Token | None = None
@@ -103,14 +103,17 @@ class ConversationParams(Params, frozen=True, kw_only=True):
 
 
 class ClientInfo(Params, frozen=True, kw_only=True):
-    """Name and version of the client: shown in the daemon's status; the name is the default actor."""
+    """Name and version of the client, shown in the daemon's status. The name is the default actor."""
 
     name: Name
     version: ShortText = ""
 
 
 class Hello(Params, frozen=True, kw_only=True):
-    """Introduces a connection. `user` limits it to that user's conversations, `confirm` makes deletions two-step."""
+    """Introduces a connection.
+
+    `user` limits it to that user's conversations. With `confirm`, deletions need confirmation.
+    """
 
     client: ClientInfo | None = None
     user: Name | None = None
@@ -130,8 +133,8 @@ class Shutdown(Params, frozen=True, kw_only=True):
 class Backup(Params, frozen=True, kw_only=True):
     """Copies the log to an absolute path that does not exist yet.
 
-    The whole copy is verified and deleted if it is damaged. With `check: false` it is kept unverified, so that a
-    damaged log can be examined.
+    The whole copy is verified and deleted if it is damaged. With `check: false` the copy is kept without verification,
+    so that a damaged log can be examined.
     """
 
     path: FilePath
@@ -148,7 +151,7 @@ class Cancel(Params, frozen=True, kw_only=True):
 
 
 class LanguageClient(Params, frozen=True, forbid_unknown_fields=False, kw_only=True):
-    """Parameters of the LSP `initialize` request, of which only the client's name and version are used."""
+    """Parameters of the LSP `initialize` request. Only the client's name and version are used."""
 
     client_info: ClientInfo | None = msgspec.field(default=None, name="clientInfo")
 
@@ -161,11 +164,11 @@ class AnyParams(Params, frozen=True, forbid_unknown_fields=False):
 
 
 class AgentEnter(Params, frozen=True, kw_only=True):
-    """Registers an agent for this connection: a host's session, under the name that owns its claims.
+    """Registers an agent for this connection: a session of a host, under the name that owns its claims.
 
     The agent is present while a connection that registered it is open. Its claims, and those of its sub-agents
-    (`AGENT/NAME`), belong to its session: after it has left they last for the list's `leave_grace`. Entering again
-    restores their full time.
+    (`AGENT/NAME`), belong to its session: after the agent has left, they last for the list's `leave_grace`. When it
+    enters again, they last for their full time again.
     """
 
     agent: Name
@@ -183,7 +186,7 @@ class AgentLeave(Params, frozen=True, kw_only=True):
 class AgentList(Params, frozen=True, kw_only=True):
     """Lists connected agents and people, and those that left recently.
 
-    `conversation` selects those that have a task there, or whose last call was about it.
+    `conversation` selects those that have a task in this list, or whose last call was about it.
     """
 
     conversation: ConversationId | None = None
@@ -205,7 +208,7 @@ class ConversationOpen(Mutation, frozen=True, kw_only=True):
 class ConversationList(Params, frozen=True, kw_only=True):
     """Lists conversations by last change, newest first.
 
-    `active` selects those with unfinished tasks (false: without). `kind` selects lists, threads of chats, or both.
+    `active` selects those with unfinished tasks (false: those without). `kind` selects lists, chat threads, or both.
     """
 
     query: ShortText = ""
@@ -216,13 +219,13 @@ class ConversationList(Params, frozen=True, kw_only=True):
 
 
 class ConversationResolve(Params, frozen=True, kw_only=True):
-    """Returns the list of a directory, or of the directory that a file is in."""
+    """Returns the list of a directory, or of the directory that contains a file."""
 
     path: DirectoryPath
 
 
 class ConversationConfigure(Mutation, frozen=True, kw_only=True):
-    """Changes title, settings or metadata. `metadata` is merged; null deletes a key of it."""
+    """Changes title, settings or metadata. `metadata` is merged; null deletes a key."""
 
     title: ShortText | None = None
     settings: SettingsPatch | None = None
@@ -230,7 +233,7 @@ class ConversationConfigure(Mutation, frozen=True, kw_only=True):
 
 
 class ConversationAttach(Mutation, frozen=True, kw_only=True):
-    """Makes an outside id (a host's session, a thread) an alias of this conversation. It moves if attached before."""
+    """Makes an external id (a host's session, a thread) an alias of this conversation. An attached id moves here."""
 
     session: ConversationId
 
@@ -252,7 +255,7 @@ NoteText = Annotated[str, msgspec.Meta(min_length=1, max_length=8_192, pattern=r
 
 
 class WrittenNote(Params, frozen=True, kw_only=True):
-    """A note from elsewhere: its author (default: the caller) and time. The list also records who imported it."""
+    """An imported note: its author (default: the caller) and time. The list also records who imported it."""
 
     text: NoteText
     author: Name | None = None
@@ -260,11 +263,11 @@ class WrittenNote(Params, frozen=True, kw_only=True):
 
 
 class NewTask(Params, frozen=True, kw_only=True):
-    """A task to add. `ref` is a temporary name for `blocked_by`, `parent` and links of the other tasks.
+    """A task to add. `ref` is a temporary name for use in `blocked_by`, `parent` and links of the other tasks.
 
-    With `task`, the task of this id is updated instead: members at their default stay unchanged, `blocked_by` and
-    `notes` are added to the present ones, and a status other than `pending` is set.
-    A note is its text, or an object that also names its author.
+    With `task`, the task with this id is updated instead: members with their default value stay unchanged, `blocked_by`
+    and `notes` are added to the existing ones, and a status other than `pending` is set. Each note is text, or an
+    object that also names the author.
     """
 
     title: Title
@@ -294,12 +297,12 @@ class NewTask(Params, frozen=True, kw_only=True):
 class TaskAdd(Mutation, frozen=True, kw_only=True):
     """Adds one task, at the end of the list unless `before` or `after` names a neighbor.
 
-    With `keep_equal`, an open task with the same parent and title is returned instead of adding one. Titles are
-    compared without case, runs of white space and final punctuation. If that task is pending, `blocked_by` is added to
-    it, unless that would close a cycle; nothing else of it changes.
+    With `keep_equal`, an open task with the same parent and title is returned instead of adding one. The comparison
+    ignores case, runs of white space and final punctuation. If that task is pending, `blocked_by` is added to it,
+    unless that would close a cycle. Nothing else in it changes.
 
-    `due_day` is a due date without a time and replaces `due`. With `not_before_day` the task is deferred until that
-    day; `not_before` is when the day begins for the caller (default: its midnight in UTC).
+    `due_day` is a due date without a time and replaces `due`. With `not_before_day`, the task is deferred until that
+    day; `not_before` is then when the day begins for the caller (default: at midnight UTC).
     """
 
     title: Title
@@ -330,8 +333,8 @@ class TaskAdd(Mutation, frozen=True, kw_only=True):
 class TaskAddMany(Mutation, frozen=True, kw_only=True):
     """Adds many tasks with the edges between them, and updates others: all or none.
 
-    For `keep_equal` see `task.add`; a `ref` then refers to the task that was kept. Each task of the list matches at
-    most one task of the call, so tasks of one call are never merged.
+    For `keep_equal` see `task.add`; the `ref` of a kept task refers to the existing one. Each task of the list matches
+    at most one task of the call, so tasks in the same call are never merged.
     """
 
     tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(min_length=1, max_length=10_000)]
@@ -341,8 +344,8 @@ class TaskAddMany(Mutation, frozen=True, kw_only=True):
 class TaskGet(Params, frozen=True, kw_only=True):
     """Returns one task.
 
-    With `min_version` the response waits until the list has this version here, five seconds at most. So a version that
-    another machine got for a shared list can be read on this one.
+    With `min_version`, the call waits up to five seconds for the list to reach this version on this machine. So a
+    change to a shared list that was made on another machine, and returned this version there, can be read here.
     """
 
     conversation: ConversationId
@@ -351,10 +354,10 @@ class TaskGet(Params, frozen=True, kw_only=True):
 
 
 class TaskExplain(Params, frozen=True, kw_only=True):
-    """Returns why a task can't be started or completed now; without `task`, why a claim gets no task.
+    """Returns why a task can't be started or completed now; without `task`, why a claim would get no task.
 
-    With `owner` the answer is for that owner: `next` is the task that their claim would get, and tasks reserved for
-    them count as ready. For `min_version` see `task.get`.
+    With `owner`, the result applies to that owner: `next` is the task that its claim would get, and tasks reserved for
+    it count as ready. For `min_version` see `task.get`.
     """
 
     conversation: ConversationId
@@ -364,14 +367,14 @@ class TaskExplain(Params, frozen=True, kw_only=True):
 
 
 class TaskList(Params, frozen=True, kw_only=True):
-    """The list in its order, filtered and cut.
+    """Returns the tasks in list order, filtered and limited.
 
     `fields` reduces each task to the named members and `id`. `at_version` returns the list as it was right after that
-    version. `since`, without filters, returns only rows that have changed since that position of the log. With `epoch`
-    it is rejected if the position belongs to another log. `label` selects tasks that have all of these labels, `text`
-    those with these words, ignoring case, in title, description, labels or a note. `due_before` selects tasks that are
-    due before a time. With `due_by`, tasks that are due on a day are selected up to that day instead.
-    For `min_version` see `task.get`.
+    version. `since`, without filters, returns only rows that have changed since that position in the log. With `epoch`,
+    the call is rejected if the position belongs to another log. `label` selects tasks that have all of these labels,
+    and `text` selects those with these words in title, description, labels or a note, ignoring case. `due_before`
+    selects tasks that are due before a time. With `due_by`, tasks with a due day are selected if that is the same day
+    or earlier. For `min_version` see `task.get`.
     """
 
     conversation: ConversationId
@@ -395,7 +398,7 @@ class TaskList(Params, frozen=True, kw_only=True):
 
 
 class TaskSearch(Params, frozen=True, kw_only=True):
-    """Finds tasks with all these words in title, labels, description, notes or result, the best match first.
+    """Finds tasks with all these words in title, labels, description, notes or result, best match first.
 
     A word also matches longer words that begin with it, regardless of case and accents. `"two words"` match as a
     phrase. Without `conversation`, all lists are searched.
@@ -408,13 +411,13 @@ class TaskSearch(Params, frozen=True, kw_only=True):
 
 
 class TaskEdit(Confirmable, frozen=True, kw_only=True):
-    """Sets members of a task. Null clears a member. `metadata` is merged; null deletes a key of it.
+    """Sets members of a task. Null clears a member. `metadata` is merged; null deletes a key.
 
     `labels` sets all of them; `add_labels` and `remove_labels` leave the others unchanged.
-    `due_day` replaces `due`, and `due` alone replaces `due_day`; null for one of them clears both. The same holds for
-    `not_before_day`; given with it, `not_before` is when that day begins for the caller.
+    `due_day` replaces `due`, and `due` alone replaces `due_day`; null for one of them clears both. The same applies to
+    `not_before_day` and `not_before`. If both are passed, `not_before` is when that day begins for the caller.
 
-    With `fence` the call is rejected unless the claim of that number is in force.
+    With `fence`, the call is rejected unless the claim with that number is in force.
     """
 
     task: TaskId
@@ -443,11 +446,12 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
 
 
 class TaskSetStatus(Mutation, frozen=True, kw_only=True):
-    """Changes a task's status. Setting the present status again changes nothing and is not an error.
+    """Changes a task's status. Setting the current status again changes nothing and is not an error.
 
-    With `fence` the call is rejected unless the claim of that number is in force, so that a late owner can do no harm.
-    Without `fence`, completing or failing a claimed task is rejected unless the call comes from the claim's holder:
-    its connection, or for a kept claim its owner as `actor`. Any caller can finish the task by passing its `fence`.
+    With `fence`, the call is rejected unless the claim with that number is in force, so that a late owner can do no
+    harm. Without `fence`, completing or failing a claimed task is rejected unless the call comes from the claim's
+    holder: the connection that made the claim, or for a kept claim its owner as `actor`. Any caller can finish the task
+    by passing its `fence`.
 
     Completing a task with unfinished children is rejected unless `force` is true.
     """
@@ -461,11 +465,11 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
 
 
 class TaskApprove(Mutation, frozen=True, kw_only=True):
-    """Passes or rejects a task at its gate: the task is completed, or pending again.
+    """Approves or rejects a task at its gate. The task becomes completed, or pending again.
 
-    `waits_for` is the requirement that the call answers. With `accept: false` the task becomes pending, and `text` is
-    the reason. A yes with `text` stores it as a note. With `version` the call is rejected unless the task still has
-    that version, so that nobody approves a version they have not seen.
+    `waits_for` is the requirement that the call decides. With `accept: false`, the task becomes pending, and `text` is
+    the reason. If the task is accepted, `text` becomes a note. With `version`, the call is rejected unless the task
+    still has that version, so that users can't approve a version they have not seen.
     """
 
     task: TaskId
@@ -476,14 +480,14 @@ class TaskApprove(Mutation, frozen=True, kw_only=True):
 
 
 class TaskNote(Mutation, frozen=True, kw_only=True):
-    """Adds a note to a task. Notes can't be edited. A task holds at most 200, with 256 Ki characters in total."""
+    """Adds a note to a task. Notes can't be edited. A task can have at most 200, with 256 Ki characters in total."""
 
     task: TaskId
     text: NoteText
 
 
 class TaskMove(Mutation, frozen=True, kw_only=True):
-    """Moves a task before `before`, after `after`, or to the end: exactly one of the three."""
+    """Moves a task before `before`, after `after`, or to the end. Pass exactly one of the three."""
 
     task: TaskId
     before: TaskId | None = None
@@ -492,7 +496,7 @@ class TaskMove(Mutation, frozen=True, kw_only=True):
 
 
 class TaskDelete(Confirmable, frozen=True, kw_only=True):
-    """Deletes `task` or all of `tasks`: exactly one of the two."""
+    """Deletes `task` or all of `tasks`. Pass exactly one of the two."""
 
     task: TaskId | None = None
     tasks: Annotated[tuple[TaskId, ...], msgspec.Meta(max_length=10_000)] = ()
@@ -501,13 +505,13 @@ class TaskDelete(Confirmable, frozen=True, kw_only=True):
 class TaskClaim(Mutation, frozen=True, kw_only=True):
     """Claims a task for one owner: `task`, or up to `count` of the next ready ones.
 
-    A pending task that has an owner is reserved: only this owner gets it, before all others. The owner matches by its
-    own name, its session's or its host's (`claude-code/7f3c1a`, `claude-code`), or by a name in `also`.
+    A pending task that has an owner is reserved: only this owner gets it, before all other tasks. An owner matches
+    by its own name, its session's or its host's (`claude-code/7f3c1a`, `claude-code`), or by a name in `also`.
 
-    The claim lasts for `lease_ms` after the last sign of life: any call of this connection, or a renewal. A closed
-    connection loses it after a short grace period. With `keep` it lasts until the lease expires or its owner has left
-    (`agent.enter`). A task whose owner has left can be claimed by its id. If no task is ready, the call waits up to
-    `wait_ms`.
+    The claim lasts for `lease_ms` after the last call on this connection, or the last renewal. If the connection
+    closes, the claim ends after a short grace period. With `keep`, it lasts until the lease expires or its owner has
+    left (`agent.enter`). A task whose owner has left can be claimed by its id. If no task is ready, the call waits up
+    to `wait_ms`.
     """
 
     owner: Name
@@ -520,7 +524,7 @@ class TaskClaim(Mutation, frozen=True, kw_only=True):
 
 
 class TaskRenew(Mutation, frozen=True, kw_only=True):
-    """Extends a claim to `lease_ms` from now (default: as it was claimed). It writes no event."""
+    """Extends a claim to `lease_ms` from now (default: the `lease_ms` of the claim). Writes no event."""
 
     task: TaskId
     owner: Name
@@ -529,7 +533,7 @@ class TaskRenew(Mutation, frozen=True, kw_only=True):
 
 
 class TaskRelease(Mutation, frozen=True, kw_only=True):
-    """Releases a claimed task, so that another owner can claim it."""
+    """Releases a claimed task so that another owner can claim it."""
 
     task: TaskId
     owner: Name
@@ -537,9 +541,9 @@ class TaskRelease(Mutation, frozen=True, kw_only=True):
 
 
 class ListReplace(Confirmable, frozen=True, kw_only=True):
-    """Replaces the tasks of the list. One that a `task` names, or that has the same title, is kept and updated.
+    """Replaces the tasks of the list. An existing task named by `task`, or with the same title, is kept and updated.
 
-    Other unfinished tasks stay, before these, unless `keep_unfinished` is false.
+    Other unfinished tasks are kept and precede these, unless `keep_unfinished` is false.
     """
 
     tasks: Annotated[tuple[NewTask, ...], msgspec.Meta(max_length=10_000)]
@@ -555,15 +559,16 @@ class TurnEnd(Mutation, frozen=True, kw_only=True):
 
 
 class ListUndo(Mutation, frozen=True, kw_only=True):
-    """Undoes the newest `count` calls (default 1; with `of`, only calls of that actor, and all of them by default).
+    """Undoes the latest `count` calls (default: 1). With `of`, undoes only calls by that actor, all of them by default.
 
     `preview` returns what would change and changes nothing. Without `of`, the calls of `actor` are undone.
-    `call` selects one call of any actor instead, by a version that it made. `redo` selects undos instead of other
-    calls. `to_version` restores the list as it was right after that version, whoever changed it since.
+    `call` selects a single call by any actor instead, by a version that it created. `redo` selects undos instead of
+    other calls. `to_version` restores the list as it was right after that version, regardless of which actors changed
+    it since.
 
-    With `whole` the undo is rejected (`undo_conflict`) if a newer call depends on it. Without `whole` such changes
-    stay, and `undone` reports them. With `claims`, claims and releases are undone as well; without it they are
-    skipped. `also` names further actors whose calls are undone like those of `of`, such as the same person's chats.
+    With `whole`, the undo is rejected (`undo_conflict`) if a newer call depends on it. Without `whole`, such changes
+    stay, and `undone` reports them. With `claims`, claims and releases are undone too; otherwise they are skipped.
+    `also` names further actors whose calls are undone like those of `of`, such as the same person's chats.
     """
 
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None
@@ -583,8 +588,8 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
 class MessageAppend(Mutation, frozen=True, kw_only=True):
     """Appends a message permanently; `message` may set its id.
 
-    With `supersedes` it is shown instead of that message, which the log keeps: a widget that was answered, the newer
-    output of a tool. Messages with the roles user and assistant can't supersede or be superseded.
+    With `supersedes`, it is shown instead of that message, which stays in the log. Examples are a widget that was
+    answered, or newer output of a tool. Messages with the roles user and assistant can't supersede or be superseded.
     """
 
     role: Role
@@ -625,7 +630,7 @@ class MessageList(Params, frozen=True, kw_only=True):
 
 
 class EventRead(Params, frozen=True, kw_only=True):
-    """Returns events after position `after`. With `epoch`, a position of another log is rejected."""
+    """Returns events after position `after`. With `epoch`, a position in another log is rejected."""
 
     after: Position
     conversation: ConversationId | None = None

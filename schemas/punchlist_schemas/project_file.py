@@ -31,7 +31,7 @@ def exists(path: str) -> bool:
     """Return whether a project file exists at this path.
 
     Raises:
-        DirectoryError: It is not a regular file of this user.
+        DirectoryError: The file is not a regular file of this user.
     """
     try:
         status = os.lstat(path)
@@ -77,8 +77,8 @@ def read_small_file(path: str) -> bytes:
     """Return the first `MAX_BYTES` of a regular file of this user.
 
     Raises:
-        OSError: It can't be read.
-        DirectoryError: It is not a regular file, or belongs to another user.
+        OSError: The file can't be read.
+        DirectoryError: The file is not a regular file, or belongs to another user.
     """
     descriptor = os.open(path, _OPEN)
     try:
@@ -89,10 +89,10 @@ def read_small_file(path: str) -> bytes:
 
 
 def check_owner(path: str, status: os.stat_result) -> None:
-    """Reject a file of another user. Root's files are accepted, because root can do anything anyway.
+    """Reject a file that belongs to another user. Root's files are accepted, because root can access everything anyway.
 
     Raises:
-        DirectoryError: It belongs to another user.
+        DirectoryError: The file belongs to another user.
     """
     if status.st_uid not in (os.getuid(), 0):
         raise DirectoryError(f"{path} belongs to another user (uid {status.st_uid}), who can't choose your list")
@@ -105,7 +105,7 @@ def _check_file(path: str, status: os.stat_result) -> None:
 
 
 def _parse_simple(text: str) -> "str | None":
-    """Return the name in a file as `punch init` writes it, without importing a TOML parser."""
+    """Return the name in a file written by `punch init`, without importing a TOML parser."""
     lines = [line.strip() for line in text.split("\n") if line.strip() and not line.startswith("#")]
     if len(lines) != 1:
         return None

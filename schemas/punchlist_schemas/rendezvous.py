@@ -1,6 +1,6 @@
-"""Paths of the socket and the data directory, as functions of the environment and options.
+"""Paths of the socket and the data directory, determined by the environment and options.
 
-The working directory has no influence. Imports little, because shell prompts load this module.
+They don't depend on the working directory. Imports little, because shell prompts load this module.
 """
 
 import os
@@ -14,9 +14,9 @@ STATUS_NAME = "status"
 
 
 def home(env: "Mapping[str, str]") -> str:
-    """Return the home directory: $HOME, or the user database's if HOME is unset or empty.
+    """Return the home directory: $HOME, or the one in the user database if HOME is unset or empty.
 
-    `os.path.expanduser` takes an empty HOME for /, and returns `~` for a user that is not in the database.
+    `os.path.expanduser` treats an empty HOME as /, and returns `~` for a user who is not in the database.
     """
     if path := env.get("HOME") or os.environ.get("HOME"):
         return path
@@ -31,9 +31,9 @@ def home(env: "Mapping[str, str]") -> str:
 def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
     """Return the data directory.
 
-    The first one that is set of `--data-dir`, PUNCHLIST_DATA_DIR, $XDG_DATA_HOME/punchlist; else
-    ~/.local/share/punchlist, on macOS ~/Library/Application Support/punchlist. A relative XDG_DATA_HOME is ignored, as
-    the XDG base directory specification requires.
+    It is the first that is set of `--data-dir`, PUNCHLIST_DATA_DIR and $XDG_DATA_HOME/punchlist. The default is
+    ~/.local/share/punchlist, or on macOS ~/Library/Application Support/punchlist. A relative XDG_DATA_HOME is ignored,
+    as the XDG base directory specification requires.
     """
     if chosen := option or env.get("PUNCHLIST_DATA_DIR"):
         return os.path.abspath(chosen)
@@ -46,7 +46,7 @@ def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
 def socket_path(env: "Mapping[str, str]", option: str | None = None, data_dir_option: str | None = None) -> str:
     """Return the socket's path.
 
-    The first that applies of `--socket`, PUNCHLIST_SOCKET, $XDG_RUNTIME_DIR/punchlist/daemon.sock,
+    It is the first that applies of `--socket`, PUNCHLIST_SOCKET, $XDG_RUNTIME_DIR/punchlist/daemon.sock,
     /run/user/UID/punchlist/daemon.sock if /run/user/UID exists and is this user's, and run/daemon.sock in the data
     directory.
     """
@@ -70,7 +70,7 @@ def status_path(socket: str) -> str:
 
 
 def stopped_path(socket: str) -> str:
-    """Return the path of the mark that a daemon was stopped on purpose. The next daemon removes it."""
+    """Return the path of the marker file for a daemon that was stopped on purpose. The next daemon removes the file."""
     return f"{socket}.stopped"
 
 

@@ -1,9 +1,9 @@
 """Finds the git repository of a directory, and the id of the repository's own list.
 
-It reads a few small files, and neither runs git nor uses the environment. The id derives from the real path of the
-common directory, which all worktrees of a repository share. A `.git` file or link counts only if the repository refers
-back to it, so that an unpacked archive can't claim the list of another repository. Without that it is a repository of
-its own.
+It reads only a few small files. It neither runs git nor uses environment variables. The id is derived from the real
+path of the common directory, which all worktrees of a repository share. A `.git` file or link counts only if the
+repository refers back to it, so that an unpacked archive can't claim the list of another repository. Otherwise it is
+treated as a separate repository.
 """
 
 import os
@@ -26,7 +26,7 @@ class Repository:
     """A repository, seen from one of its work trees.
 
     Attributes:
-        root: The top of the work tree; of a bare repository its directory.
+        root: The top of the work tree, or the directory of a bare repository.
         common: The real path of the common directory, which identifies the repository.
         git: The work tree's own git directory.
         main: The top of the main work tree if this is a linked worktree, else None.
@@ -47,7 +47,7 @@ class Repository:
 
     @property
     def branch(self) -> str:
-        """The checked-out branch; empty if there is none, or it can't be read."""
+        """The checked-out branch; empty if no branch is checked out, or it can't be read."""
         try:
             head = _read_line(os.path.join(self.git, "HEAD")) or ""
         except OSError:
@@ -56,7 +56,7 @@ class Repository:
 
 
 def build_list_id(path: str, suffix: str) -> str:
-    """Return an id for a directory's list: the directory's name, as far as ids allow it, and `suffix`."""
+    """Return an id for a directory's list: `suffix` after those characters of the directory's name that ids allow."""
     name = os.path.basename(path)
     if name in _HIDDEN:
         name = os.path.basename(os.path.dirname(path))
@@ -113,7 +113,7 @@ def find_repository(directory: str) -> "Repository | None":
 
 
 def _open_work_tree(directory: str) -> "Repository | None":
-    """Return the repository whose work tree has its top in this directory, or None."""
+    """Return the repository whose work tree has this directory as its top, or None."""
     path = os.path.join(directory, _GIT)
     try:
         status = os.lstat(path)
@@ -147,7 +147,7 @@ def _open_bare(directory: str) -> "Repository | None":
 
 
 def _open_linked(directory: str, path: str, git: str, common: str) -> Repository:
-    """Return the repository of a linked worktree, if the repository has registered the worktree at this place."""
+    """Return the repository of a linked worktree, if the worktree is registered there with this path."""
     is_registered = os.path.dirname(git) == os.path.join(common, "worktrees")
     back = _read_line(os.path.join(git, "gitdir")) or ""
     if not is_registered or os.path.realpath(os.path.join(git, back)) != path:

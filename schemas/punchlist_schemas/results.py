@@ -1,4 +1,4 @@
-"""Results of every method, and notifications to subscribers."""
+"""Results of all methods, and notifications to subscribers."""
 
 from typing import Any, Literal
 
@@ -35,18 +35,19 @@ class Limits(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class FileIdentity(Result, frozen=True, kw_only=True):
-    """Identity of a file on this machine, whatever its path: device and inode numbers as decimal strings."""
+    """Identity of a file on this machine, regardless of its path: device and inode numbers as decimal strings."""
 
     device: str
     inode: str
 
 
 class HelloResult(Result, frozen=True, kw_only=True):
-    """Identity of the daemon. `protocol` is the version of the contract, `epoch` identifies the log of positions.
+    """Identity of the daemon.
 
-    `lock` is the file whose lock the daemon holds in its data directory. A client that finds another file there, or
-    none, does not share the daemon's file system, as in a sandbox with its own home, and should stop. `build`
-    identifies the daemon's code: compare it only for equality.
+    `protocol` is the version of the contract, and `epoch` identifies the log that positions refer to. `lock` is the
+    file whose lock the daemon holds in its data directory. A client that finds another file there, or none, does not
+    share the daemon's file system (it may be in a sandbox with its own home) and should stop. `build` identifies the
+    daemon's code: compare it only for equality.
     """
 
     name: str
@@ -88,7 +89,7 @@ class SubscriptionStatus(Result, frozen=True, kw_only=True):
 
 
 class StatusResult(Result, frozen=True, kw_only=True):
-    """State of the daemon. Sizes are bytes, times milliseconds since 1970 UTC."""
+    """State of the daemon. Sizes are in bytes, and times in milliseconds since 1970 UTC."""
 
     version: str
     protocol: int
@@ -116,7 +117,7 @@ class StatusResult(Result, frozen=True, kw_only=True):
 class BackupResult(Result, frozen=True, kw_only=True):
     """A copy of the log: its last position and its size in bytes.
 
-    `events` and `conversations` are the numbers that the check verified; without a check they are left out.
+    `events` and `conversations` are how many of them were verified. They are omitted if the copy was not checked.
     """
 
     path: str
@@ -136,7 +137,7 @@ class ServerInfo(Result, frozen=True, kw_only=True):
 
 
 class InitializeResult(Result, frozen=True, kw_only=True):
-    """Result of the LSP `initialize` request: no service of a language server is offered."""
+    """Result of the LSP `initialize` request. The daemon offers none of a language server's services."""
 
     capabilities: dict[str, Any]
     server_info: ServerInfo = msgspec.field(name="serverInfo")
@@ -156,14 +157,14 @@ class ConversationResult(Written, frozen=True, kw_only=True):
 
 
 class ConversationGetResult(Result, frozen=True, kw_only=True):
-    """One conversation. `name` is its short name, left out if that is its id."""
+    """One conversation. `name` is its short name, omitted if it equals the id."""
 
     conversation: Conversation
     name: str = ""
 
 
 class Present(Result, frozen=True, kw_only=True):
-    """An actor subscribed to a conversation, with one or more connections; `since` is milliseconds since 1970."""
+    """An actor subscribed to a conversation on one or more connections. `since` is in milliseconds since 1970."""
 
     actor: str
     connections: int
@@ -177,7 +178,7 @@ class PresenceResult(Result, frozen=True, kw_only=True):
 
 
 class AgentListResult(Result, frozen=True, kw_only=True):
-    """Connected agents by arrival, then those that left, latest first. `names` maps list ids to short names."""
+    """Connected agents in order of arrival, then those that left, latest first. `names` maps ids to short names."""
 
     agents: tuple[Agent, ...]
     names: dict[str, str] = {}
@@ -194,10 +195,10 @@ class ConversationListResult(Result, frozen=True, kw_only=True):
 class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults=False):
     """The list of a directory, and how it was determined.
 
-    `source` is `project_file` (`file` is its path), `repository` (the git repository's own list), or `none`: then only
-    the command line has a list there, `default`. `root` is the project's directory. `exists` is whether the list has
-    been used. `allowed` is false if a project file names a list that exists and was not made for this project: ask the
-    person, and allow it with `punch init --trust` in `root`.
+    `source` is `project_file` (`file` is its path), `repository` (the git repository's own list), or `none`. With
+    `none`, only the command line uses a list there: `default`. `root` is the project's directory. `exists` is whether
+    the list has been used. `allowed` is false if a project file names a list that exists and was not made for this
+    project: ask the person, and allow it with `punch init --trust` in `root`.
     """
 
     conversation: str | None
@@ -213,14 +214,14 @@ Path = tuple[TaskName, ...]
 
 
 class TaskResult(Written, frozen=True, kw_only=True):
-    """One task after a mutation. `kept` is set if `task.add` kept this equal task instead of adding one."""
+    """One task after a mutation. `kept` is set if `task.add` returned this equal task instead of adding one."""
 
     task: Task
     kept: bool = False
 
 
 class TasksResult(Written, frozen=True, kw_only=True):
-    """Several tasks after a mutation. `kept` has the ids of existing tasks that equal one of the call."""
+    """Several tasks after a mutation. `kept` contains the ids of existing tasks that equal a task of the call."""
 
     tasks: tuple[Task, ...]
     kept: tuple[str, ...] = ()
@@ -229,8 +230,8 @@ class TasksResult(Written, frozen=True, kw_only=True):
 class ApplyResult(Written, frozen=True, kw_only=True):
     """Result of several changes: the added or changed `tasks` that still exist, each once.
 
-    `added` has the ids of the new tasks in the order of the changes, including tasks that a later change deleted;
-    `deleted` has the ids of the deleted tasks.
+    `added` contains the ids of the new tasks in the order of the changes, including tasks that a later change deleted.
+    `deleted` contains the ids of the deleted tasks.
     """
 
     tasks: tuple[Task, ...]
@@ -253,7 +254,7 @@ class ConfirmationResult(Result, frozen=True, kw_only=True):
 
 
 class TaskGetResult(Result, frozen=True, kw_only=True):
-    """One task, and its ancestors in `path`. With `damaged` it is the task before the damage."""
+    """One task, and its ancestors in `path`. With `damaged`, it is the task as it was before the damage."""
 
     task: Task
     path: Path = ()
@@ -270,7 +271,7 @@ class Hit(Result, frozen=True, kw_only=True):
 
 
 class TaskSearchResult(Result, frozen=True, kw_only=True):
-    """Matches, the best first. `total` also counts those beyond `limit`, up to 10,000.
+    """Matches, best first. `total` also counts those beyond `limit`, up to 10,000.
 
     `damaged` names lists that were searched only up to their damage.
     """
@@ -281,11 +282,12 @@ class TaskSearchResult(Result, frozen=True, kw_only=True):
 
 
 class TaskExplainResult(Result, frozen=True, kw_only=True):
-    """Which actions a task allows now, and the reasons against the others. `more` reasons were left out.
+    """The actions that a task allows now, and the reasons why the others are rejected.
 
-    `ready` is whether claims of the next task can get it, `ahead` the number of tasks that they get before it, and
-    `next` the task that they get first once the list is not stopped. Without a task, `ready` is whether any task is
-    ready. `path` has the parents of the task. With `damaged` the list is incomplete.
+    `more` is the number of omitted reasons. `ready` is whether claims for the next task can get this one. `ahead` is
+    the number of tasks that they get before it. `next` is the task that they get first when the list is not stopped.
+    Without a task, `ready` is whether any task is ready. `path` contains the parents of the task. With `damaged` the
+    list is incomplete.
     """
 
     task: Task | None = None
@@ -305,11 +307,11 @@ class TaskExplainResult(Result, frozen=True, kw_only=True):
 class TaskListResult(Result, frozen=True, kw_only=True):
     """The selected tasks, and the counts of the whole list. With `fields`, tasks have only those members.
 
-    `name` is the list's short name, left out if that is its id.
+    `name` is the list's short name, omitted if it equals the id.
 
-    `total` is the number of matches before `offset` and `limit`. With `damaged` the list is incomplete; with `shared`
-    its newest changes may be missing here. With `since`, `tasks` is empty; `rows` and `gone` are the changes, or with
-    `reset` the whole list.
+    `total` is the number of matches before `offset` and `limit`. With `damaged`, the list is incomplete; with `shared`,
+    its newest changes may be missing here. With `since`, `tasks` is empty, and `rows` and `gone` contain the changes;
+    with `reset`, they contain the whole list.
     """
 
     tasks: tuple[Task, ...]
@@ -326,10 +328,10 @@ class TaskListResult(Result, frozen=True, kw_only=True):
 
 
 class SetStatusResult(Written, frozen=True, kw_only=True):
-    """Result of a change of status. `next_task` was started or is the next ready one; `unblocked` has ids.
+    """Result of a status change. `next_task` was started or is the next ready one; `unblocked` contains ids.
 
-    `next_path` has the parents of `next_task`. `remaining` is the number of unfinished tasks. Once it is 0, `failed` is
-    the number of failed tasks.
+    `next_path` contains the parents of `next_task`. `remaining` is the number of unfinished tasks. When it is 0,
+    `failed` is the number of failed tasks.
     """
 
     task: Task
@@ -343,8 +345,8 @@ class SetStatusResult(Written, frozen=True, kw_only=True):
 class ClaimResult(Written, frozen=True, kw_only=True):
     """The claimed task, or null if no task was ready; with `count`, all of them in `tasks`.
 
-    `fence` is the number of the claim, to pass with later calls. `path` has the parents of the task. Both are about the
-    first task; `fences` and `paths` have those of all tasks.
+    `fence` is the number of the claim, to pass with later calls. `path` contains the parents of the task. Both refer to
+    the first task; `fences` and `paths` contain those of all tasks.
     """
 
     task: Task | None
@@ -368,10 +370,10 @@ class ClearResult(Written, frozen=True, kw_only=True):
 
 
 class UndoResult(Written, frozen=True, kw_only=True):
-    """A readable line for each undone change, and the calls that these belong to, both newest first.
+    """A readable line for each undone change, and the calls that the changes belong to, both newest first.
 
-    A call is identified by the version of its first event, as in the member `call` of events. Undoing to a version
-    returns no calls.
+    A call is identified by the version of its first event, as in the member `call` of events. With `to_version`, no
+    calls are returned.
     """
 
     undone: tuple[str, ...]
@@ -403,7 +405,7 @@ class MessageGetResult(Result, frozen=True, kw_only=True):
 
 
 class MessageListResult(Result, frozen=True, kw_only=True):
-    """One page of messages. With `damaged` those after the damage are missing."""
+    """One page of messages. With `damaged`, those after the damage are missing."""
 
     messages: tuple[Message, ...]
     has_more: bool
@@ -419,7 +421,7 @@ class EventsResult(Result, frozen=True, kw_only=True):
 
 
 class EventFindResult(Result, frozen=True, kw_only=True):
-    """The events of one call, in order; empty if the log has none with its key."""
+    """The events of one call, in order; empty if the log has no events with its key."""
 
     events: tuple[Recorded, ...]
     epoch: str
@@ -428,7 +430,7 @@ class EventFindResult(Result, frozen=True, kw_only=True):
 class SubscribeResult(Result, frozen=True, kw_only=True):
     """A subscription and the position after which it starts; with view `list`, the list at that position.
 
-    With `damaged` the list is incomplete; with `shared` its newest changes may be missing here.
+    With `damaged`, the list is incomplete; with `shared`, its newest changes may be missing here.
     """
 
     subscription: str
@@ -455,9 +457,9 @@ class EventsPush(Result, frozen=True, kw_only=True):
 
 
 class ListPush(Result, frozen=True, kw_only=True):
-    """The `list` notification: the newest list; intermediate ones may have been skipped.
+    """The `list` notification: the latest state of the list. Intermediate states may have been skipped.
 
-    With `damaged` the list is incomplete; with `shared` its newest changes may be missing here. If only that has
+    With `damaged`, the list is incomplete; with `shared`, its newest changes may be missing here. If only `shared` has
     changed, `version` and `seq` are those of the previous push.
     """
 
@@ -474,9 +476,9 @@ class ListPush(Result, frozen=True, kw_only=True):
 class RowsPush(Result, frozen=True, kw_only=True):
     """The `rows` notification: the tasks changed since the previous one, and the ids of those `gone`.
 
-    With `reset`, discard all earlier rows. With `more`, the rest follows immediately: wait for it before showing
-    anything. Resume after `seq`. With `damaged` the list is incomplete; with `shared` its newest changes may be missing
-    here. If only that has changed, `rows` is empty, and `seq` stays the same.
+    With `reset`, discard all earlier rows. With `more`, the rest follows immediately. Wait for it before showing
+    anything. Resume after `seq`. With `damaged`, the list is incomplete; with `shared`, its newest changes may be
+    missing here. If only `shared` has changed, `rows` is empty and `seq` stays the same.
     """
 
     subscription: str
@@ -495,8 +497,8 @@ class RowsPush(Result, frozen=True, kw_only=True):
 class BoardPush(Result, frozen=True, kw_only=True):
     """The `board` notification: summary of a changed conversation; `gone` if it was deleted. Resume after `seq`.
 
-    Several changes may be reported once, and again after a resumption. A shared list is reported again, with the same
-    `seq`, when `shared` of its card changes.
+    Several changes may be reported together, and may be reported again after the subscription is resumed. A shared list
+    is also reported, with the same `seq`, when `shared` of its card changes.
     """
 
     subscription: str
@@ -508,7 +510,7 @@ class BoardPush(Result, frozen=True, kw_only=True):
 class PresencePush(Result, frozen=True, kw_only=True):
     """The `presence` notification: the current subscribers of the conversation, in order of arrival.
 
-    The first one follows the response. Changes within 50 ms are reported together.
+    The first push follows the response. Changes within 50 ms are reported together.
     """
 
     subscription: str

@@ -33,12 +33,12 @@ class SpaceParams(Params, frozen=True, kw_only=True):
 
 
 class SpaceAdd(Params, frozen=True, kw_only=True):
-    """Adds a space after testing all operations it needs, or changes the space of this name.
+    """Adds a space after testing all operations it needs, or changes the space with this name.
 
-    `creds` is the file with this machine's credentials, `ca` a file with certificate authorities that replace the
-    system's; the daemon reads both at each connection. `monitors` are addresses of servers' monitoring, which reports
-    whether they write to disk before they acknowledge. `replicas` is the number of servers that store each change if
-    the space has to be created (default: three in a cluster, else one).
+    `creds` is the file with this machine's credentials, and `ca` a file with certificate authorities that replace the
+    system's. The daemon reads both for each connection. `monitors` are the servers' monitoring addresses, which report
+    whether the servers write to disk before they acknowledge. `replicas` is the number of servers that store each
+    change if the space has to be created (default: three in a cluster, else one).
     """
 
     space: SpaceName
@@ -50,10 +50,10 @@ class SpaceAdd(Params, frozen=True, kw_only=True):
 
 
 class ListShare(ConversationParams, frozen=True, kw_only=True):
-    """Shares a list with its whole history in a space. Repeating the call resumes an interrupted one.
+    """Shares a list, with its whole history, in a space. Repeating the call resumes an interrupted one.
 
-    With `repair`, posts of a shared list that the space has lost are posted again, and a lost space is created again.
-    The call is rejected while another machine that can be reached has more of the list.
+    With `repair`, posts of a shared list that the space has lost are sent again, and a lost space is created again. The
+    call is rejected while another reachable machine has a more complete copy of the list.
     """
 
     space: SpaceName
@@ -61,7 +61,7 @@ class ListShare(ConversationParams, frozen=True, kw_only=True):
 
 
 class ListJoin(ConversationParams, frozen=True, kw_only=True):
-    """Follows a list of a space, with its whole history. Repeating the call resumes an interrupted one."""
+    """Follows a list in a space, with its whole history. Repeating the call resumes an interrupted one."""
 
     space: SpaceName
 
@@ -69,14 +69,15 @@ class ListJoin(ConversationParams, frozen=True, kw_only=True):
 class ListLeave(ConversationParams, frozen=True, kw_only=True):
     """Stops following a shared list: its copy here stays, read-only. Other machines are not affected.
 
-    `keep_as` also creates a list of that name with its history. Deleting a list that was left erases the copy here.
+    `keep_as` also creates a list with that name and this history. Deleting a list after leaving it erases the copy
+    here.
     """
 
     keep_as: ConversationId | None = None
 
 
 class Deletion(Result, frozen=True, kw_only=True):
-    """Time, in milliseconds since 1970, and actor of a list's deletion. Any change starts the list again."""
+    """Time (milliseconds since 1970) and actor of a list's deletion. Any change starts the list again."""
 
     at: int
     by: str = ""
@@ -91,9 +92,9 @@ PostId = Annotated[
 
 
 class SpaceRepair(ConversationParams, frozen=True, kw_only=True):
-    """Finds the posts of a list in a space that no machine can follow, and removes those that `remove` names.
+    """Finds the posts of a list in a space that no machine can apply, and removes those listed in `remove`.
 
-    Removing takes the creds of a keeper. Machines then continue with the list automatically, within seconds.
+    Removal requires the credentials of a keeper. Machines then continue with the list automatically within seconds.
     """
 
     space: SpaceName
@@ -105,9 +106,9 @@ class SharedListView(Result, frozen=True, kw_only=True):
 
     `state` is `current` if it can be changed, `offline` while the space can't be reached, `behind` until the newest
     changes are here, `sharing` until its history is in the space, and `left` once it is no longer followed. In any
-    other state the list is read-only. `reason` is set if the user has to act. `posts` counts the posts from here since
-    the daemon's start, `conflicts` those that lost to another machine's post. `deleted` is set from the list's deletion
-    until it is started again.
+    other state the list is read-only. `reason` is set if the user has to do something. `posts` counts the posts from
+    this machine since the daemon's start, `conflicts` those that lost to another machine's post. `deleted` is set after
+    the list is deleted, until it is started again.
     """
 
     conversation: str
@@ -120,7 +121,7 @@ class SharedListView(Result, frozen=True, kw_only=True):
 
 
 class MachineView(Result, frozen=True, kw_only=True):
-    """Another machine of a space: its latest sign of life since this daemon's start, and the lists that it followed."""
+    """Another machine of a space: its latest heartbeat since this daemon's start, and the lists that it followed."""
 
     member: str
     seen_at: int
@@ -130,10 +131,10 @@ class MachineView(Result, frozen=True, kw_only=True):
 class SpaceView(Result, frozen=True, kw_only=True):
     """A space, and the state of its link.
 
-    `kind` and `reason` are the cause if the link is not up, for programs and for people. `since` is when this state
-    began, `round_trip_ms` the approximate duration of a change. `unchecked` names the requirements that could not be
-    checked when the space was added. `machines` are the other active machines, the latest first; read-only machines
-    send no sign of life.
+    If the link is not up, `kind` is the cause for programs and `reason` the cause for people. `since` is when this
+    state began, `round_trip_ms` the approximate duration of a change. `unchecked` names the requirements that could not
+    be checked when the space was added. `machines` are the other active machines, latest first; read-only machines send
+    no heartbeats.
     """
 
     space: str
@@ -173,7 +174,8 @@ class SpaceListResult(Result, frozen=True, kw_only=True):
 class SpaceRemoved(Result, frozen=True, kw_only=True):
     """Name of the removed space.
 
-    `copies` are the lists of the space that had been left: they are local lists now and can be changed again.
+    `copies` are the lists of the space that this machine had stopped following. They are now local lists and can be
+    changed again.
     """
 
     removed: str
@@ -181,7 +183,7 @@ class SpaceRemoved(Result, frozen=True, kw_only=True):
 
 
 class SharedResult(Result, frozen=True, kw_only=True):
-    """The list that is now shared: its version, and the number of posts that were sent or received."""
+    """The list that is now shared: its version, and the number of posts sent or received."""
 
     conversation: str
     space: str
@@ -190,10 +192,10 @@ class SharedResult(Result, frozen=True, kw_only=True):
 
 
 class BadPost(Result, frozen=True, kw_only=True):
-    """A post that no machine can follow; `why` is a sentence.
+    """A post that no machine can apply; `why` is a sentence.
 
-    With `certain`, no machine has ever followed the post, so that removing it loses no change. `certain` is false if
-    the post may be of a later version of punchlist, or may follow a post that the space has lost. `at` is when the
+    With `certain`, no machine has ever applied the post, so removing it loses no changes. `certain` is false if a later
+    version of punchlist may have sent the post, or if it may follow a post that the space has lost. `at` is when the
     space stored it (milliseconds since 1970 UTC; 0: unknown).
     """
 
@@ -205,7 +207,10 @@ class BadPost(Result, frozen=True, kw_only=True):
 
 
 class SpaceRepaired(Result, frozen=True, kw_only=True):
-    """The first posts that no machine can follow, the number of `more` such posts, and of `removed` ones."""
+    """The first posts that no machine can apply.
+
+    `more` is the number of further ones, and `removed` the number of removed ones.
+    """
 
     space: str
     conversation: str
@@ -215,7 +220,7 @@ class SpaceRepaired(Result, frozen=True, kw_only=True):
 
 
 class LeftResult(Result, frozen=True, kw_only=True):
-    """The list that is no longer followed; `kept_as` is the local list that has its tasks now."""
+    """The list that is no longer followed; `kept_as` is the local list that now has its tasks."""
 
     conversation: str
     kept_as: str | None = None

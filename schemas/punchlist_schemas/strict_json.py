@@ -1,8 +1,8 @@
 """Strict parsing of JSON: rejects input that JSON parsers interpret differently.
 
-Rejected are invalid UTF-8, all input that RFC 8259 does not allow, lone surrogates, numbers that are not finite,
-integers beyond ±2^53, duplicate names in an object, and input beyond the limits for depth and number of values. -0 and
-\\u0000 are allowed.
+It rejects invalid UTF-8, all input that RFC 8259 does not allow, lone surrogates, numbers that are not finite, integers
+beyond ±2^53, duplicate names in an object, and input beyond the limits for depth and number of values. -0 and \\u0000
+are allowed.
 
 Each check first tests a cheap sufficient condition, and runs an exact scan, linear in the frame, only if that fails.
 """
@@ -20,14 +20,15 @@ from punchlist_schemas.things import MAX_INTEGER
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 MAX_VALUES = 100_000
-"""Maximum number of values, members and elements, in one part of a frame. A frame of 1 MiB can contain five times as
-many, and parsing them would stall all other connections."""
+"""Maximum number of values (members and elements) in one part of a frame. A frame of 1 MiB can contain five times as
+many, and parsing them would stall all other connections.
+"""
 
 _MAX_PARTS = 10_000
-"""Arrays with more elements are parsed as one part: no call accepts as many tasks or changes."""
+"""Arrays with more elements are parsed as one part, because no call accepts that many tasks or changes."""
 
 _PART_COMMAS = 1_000
-"""Input with fewer commas is parsed as one part, because that is fast."""
+"""Input with fewer commas is parsed as one part, because that is fast enough."""
 
 _LEVELS = 4
 """Depth to which a frame is split into parts: the elements of an array in the params of a call in a batch."""
@@ -51,7 +52,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Refused(Exception):
-    """The bytes are not acceptable JSON, for the reason in `rejection`."""
+    """The bytes are not acceptable JSON; `rejection` is the reason."""
 
     def __init__(self, rejection: Rejection) -> None:
         super().__init__(rejection.message)
@@ -84,7 +85,7 @@ def parse(frame: bytes, max_depth: int) -> Any:
         raise _parse_error(f"The frame is not JSON: {error}.") from None
     if _LONG_RUN in frame.translate(_DIGITS_TO_ZERO):
         _check_integers(frame)
-    # Each name of an object needs a colon. If the frame has only as many colons as there are different names in the
+    # Each name in an object needs a colon. If the frame has only as many colons as there are different names in the
     # outermost object and its `params`, no name occurs twice.
     names = len(value) if value.__class__ is dict else 0
     if names and (params := value.get("params")).__class__ is dict:
@@ -146,7 +147,7 @@ def parse_in_slices(frame: bytes, max_depth: int, levels: int = _LEVELS) -> Gene
 
 
 def check_numbers(value: Any) -> None:
-    """Reject numbers that the encoder would silently replace by null.
+    """Reject numbers that the encoder would silently replace with null.
 
     Raises:
         Refused: `parse_error`: The value contains NaN or an infinite number.
@@ -172,8 +173,8 @@ def reject_depth(maximum: int) -> Rejection:
 
 
 def _check_values(frame: bytes) -> None:
-    # Each string is a value or its name, and has two unescaped quotes. More quotes than this prove that there are too
-    # many values, without removing the strings, which is slow for many.
+    # Each string is a value or the name of one, and has two unescaped quotes. More quotes than this prove that there
+    # are too many values. Removing the strings, which is slow for many, isn't needed then.
     if frame.count(b'"') - frame.count(b'\\"') <= 4 * MAX_VALUES:
         bare = _remove_strings(frame)
         if bare.count(b",") + bare.count(b"{") + bare.count(b"[") <= MAX_VALUES:
@@ -191,7 +192,7 @@ def _check_depth(frame: bytes, maximum: int) -> None:
 
 def _check_integers(frame: bytes) -> None:
     integers: list[bytes] = _LONG_INTEGER.findall(_remove_strings(frame))
-    # The frame is valid JSON, so that no integer begins with 0, and those of one length sort by value.
+    # In valid JSON no integer begins with 0, so integers of equal length sort by value.
     if integers and (max(map(len, integers)) > _LONG_DIGITS or max(integers) > b"%d" % MAX_INTEGER):
         raise _parse_error("An integer is beyond ±2^53.")
 
@@ -203,8 +204,8 @@ def _check_names(frame: bytes, value: Any) -> None:
 
 
 def _check_split_names(frame: bytes, members: Mapping[str, msgspec.Raw]) -> None:
-    # As in `_check_names`, the colons of the first member of a duplicate name are missing. Colons in names don't count:
-    # one that is escaped in the frame could make up for a missing one.
+    # As in `_check_names`, the colons of all but the last member of a duplicate name are missing. Colons in names are
+    # not counted, because one that is escaped in the frame could hide a missing one.
     inner = sum(bytes(part).count(b":") for part in members.values())
     if frame.count(b":") == inner + len(members):
         return
@@ -215,7 +216,7 @@ def _check_split_names(frame: bytes, members: Mapping[str, msgspec.Raw]) -> None
 
 
 def _remove_strings(text: bytes) -> bytes:
-    # Only functions in C, which are fast for any number of strings.
+    # Uses only functions written in C, which are fast for any number of strings.
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")  # now each quote begins or ends a string
     return b"".join(text.split(b'"')[::2])

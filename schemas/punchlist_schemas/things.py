@@ -1,6 +1,6 @@
-"""The nouns of the contract: tasks, conversations and their settings.
+"""The objects of the contract: tasks, conversations and their settings.
 
-Times are milliseconds since 1970 UTC. Members at their default are left out of the JSON.
+Times are in milliseconds since 1970 UTC. Members with their default value are omitted from the JSON.
 """
 
 from typing import Annotated, Any, Literal, get_args
@@ -19,7 +19,7 @@ is_heading = vocabulary.is_heading
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 MAX_INTEGER = 2**53
-"""Largest magnitude of an integer on the wire: every JSON reader stores it exactly (RFC 8259 §6)."""
+"""Largest absolute value of an integer on the wire. Every JSON reader stores it exactly (RFC 8259 §6)."""
 
 TITLE_PATTERN = r"^(?=\s*\S)[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?![\s\S])"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(?![\s\S])"
@@ -39,7 +39,7 @@ TaskId = Annotated[
     str,
     msgspec.Meta(
         min_length=1,
-        max_length=128,  # longer than needed, so that another program's id gets `not_found`, not `invalid_params`
+        max_length=128,  # longer than needed, so that another program's id causes `not_found`, not `invalid_params`
         description='A decimal string counting up from "1" in its list',
     ),
 ]
@@ -57,7 +57,7 @@ Description = Annotated[str, msgspec.Meta(max_length=65_536, description="Free t
 ShortText = Annotated[str, msgspec.Meta(max_length=500)]
 LongText = Annotated[str, msgspec.Meta(max_length=8_192)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
-"""Names of owners, actors and users, as the clients give them."""
+"""Names of owners, actors and users, as sent by the clients."""
 Metadata = dict[str, Any]
 
 
@@ -67,7 +67,7 @@ def machine_of(member: str) -> str:
 
 
 def names_of(actor: str) -> list[str]:
-    """Return an actor's own name, its session's and its host's, the most specific first."""
+    """Return an actor's own name, its session's and its host's, most specific first."""
     parts = actor.split("/") if actor else []
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
@@ -79,7 +79,7 @@ def title_key(title: str) -> str:
 
 
 ListKind = Literal["list", "chat"]
-"""Use of a conversation: a list for people and agents, or a thread of a chat with its queue of turns."""
+"""Use of a conversation: a list for people and agents, or a chat thread with its queue of turns."""
 Position = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER, description="A seq or a version; 0 is before the first")]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 
@@ -89,7 +89,7 @@ Day = Annotated[
     str,
     msgspec.Meta(
         pattern=r"^(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\s\S])",
-        description="A day of the calendar without a time, such as 2026-12-24",
+        description="A calendar day without a time, such as 2026-12-24",
     ),
 ]
 Label = Annotated[
@@ -105,7 +105,7 @@ Labels = Annotated[tuple[Label, ...], msgspec.Meta(max_length=32)]
 
 
 class Thing(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Base of the values on the wire: frozen; members at their default are left out."""
+    """Base of the values on the wire: frozen, and members with their default value are omitted."""
 
 
 class Link(Thing, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ Links = Annotated[tuple[Link, ...], msgspec.Meta(max_length=64)]
 class Note(Thing, frozen=True, kw_only=True):
     """A note on a task. `version`, the list's version when it was added, identifies the note.
 
-    With `imported_by`, this actor imported the note and reported that `actor` wrote it at time `at`.
+    With `imported_by`, that actor imported the note and reported that `actor` wrote it at time `at`.
     """
 
     version: int
@@ -138,10 +138,10 @@ class Note(Thing, frozen=True, kw_only=True):
 
 
 class Gate(Thing, frozen=True):
-    """Requirement for completing a task: a check that passes, then a person's yes; or one of the two.
+    """Requirement for completing a task: a check that passes and then a person's approval, or only one of these.
 
-    `check` names the check. The list never contains its command, which is given to `punch gate CHECK -- COMMAND`. With
-    `by` only this actor can say yes; otherwise any actor but the task's owner.
+    `check` names the check. The list never contains the command of the check, which is passed to `punch gate CHECK --
+    COMMAND`. With `by`, only this actor can approve; otherwise any actor except the task's owner can.
     """
 
     check: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]*)?(?![\s\S])")] = ""
@@ -176,8 +176,8 @@ class Agent(Thing, frozen=True, kw_only=True):
     """An agent or a person connected to the daemon, now or until `left_at`.
 
     `host`, `directory` and `branch` are reported by `agent.enter`; other connections have none of them. `since` is the
-    time of arrival, `last_call` the last sign of life, `conversation` the list of that call, and `tasks` the claimed
-    tasks.
+    time of arrival, `last_call` the time of the last call, `conversation` the list of that call, and `tasks` the
+    claimed tasks.
     """
 
     name: str
@@ -193,24 +193,24 @@ class Agent(Thing, frozen=True, kw_only=True):
 
 
 Waits = Literal["check", "yes"]
-"""Requirement of its gate that a task still waits for."""
+"""Requirement of a task's gate that the task still waits for."""
 
 
 class Task(Thing, frozen=True, kw_only=True):
     """One item of a conversation's list.
 
-    `blocked_by` has the stored edges, `blocks` the same edges in the other direction, and `open_blockers` those of
-    `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last change.
-    While the task is claimed, `fence` is the claim's number and `lease_expires_at` the end of its lease; in a shared
-    list `machine` is the machine on which its owner works. `left_at` is set while the owner's session has left, and
-    `silent_at` while its machine sends no sign of life, each with the time since when. Until `lease_expires_at` the
-    owner can return; any owner can claim the task by its id.
-    A task with `not_before` is deferred: it is not ready until then, and then loses this member. `due` has no effect.
-    With `due_day` it is due on that day in every time zone; `due` is then the last millisecond of that day in UTC.
-    With `not_before_day` it is deferred until that day; `not_before` is when the day begins where it was set.
-    Notes can only be added. `estimate_ms` is the estimated work, and `spent_ms` the time in progress up to the last
-    change of status. A task with a `gate` is paused when it is completed and `waits_for` the gate's requirement;
-    `task.approve` then completes it.
+    `blocked_by` contains the stored edges, `blocks` the same edges in the other direction, and `open_blockers` the
+    tasks in `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last
+    change. While the task is claimed, `fence` is the claim's number and `lease_expires_at` the end of its lease; in a
+    shared list `machine` is the machine on which its owner works. `left_at` is when the owner's session left, and
+    `silent_at` since when its machine has sent no heartbeats; both are unset while the owner is present. While one is
+    set, the owner can return until `lease_expires_at`, and any owner can claim the task by its id. A task with
+    `not_before` is deferred: it is not ready until then, and then loses this member. `due` has no effect on readiness.
+    With `due_day`, the task is due on that day in every time zone; `due` is then the last millisecond of that day in
+    UTC. With `not_before_day`, the task is deferred until that day; `not_before` is when the day begins in the time
+    zone where it was set. Notes can only be added. `estimate_ms` is the estimated work, and `spent_ms` the time in
+    progress up to the last status change. When a task with a `gate` is completed, it becomes paused, and `waits_for` is
+    the requirement of the gate; `task.approve` then completes it.
     """
 
     id: TaskId
@@ -251,13 +251,13 @@ class Task(Thing, frozen=True, kw_only=True):
 
 
 class Row(Task, frozen=True, kw_only=True):
-    """A task with its place: lists are sorted by `rank`, then `id`, both compared as plain strings."""
+    """A task with its sort key: lists are sorted by `rank`, then `id`, both compared as plain strings."""
 
     rank: str
 
 
 class Running(Thing, frozen=True, kw_only=True):
-    """Summary of a task in progress: its owner, and `since`, when it was started.
+    """Summary of a task in progress. `since` is when it was started.
 
     While the owner is away, `left_at`, `silent_at`, `machine` and `lease_expires_at` are set as in `Task`.
     """
@@ -293,17 +293,17 @@ ReasonKind = Literal[
 
 
 class Reason(Thing, frozen=True, kw_only=True):
-    """A reason why the task `of` (left out: the whole list) can't continue: the task `by`.
+    """A reason why the task `of` (if omitted: the whole list) can't continue: the task `by`.
 
     `stopped`: the list stops at failures and `by` has failed. `serial`: the list runs one task at a time, and `by` is
     in progress. `blocker`: `of` waits for `by`. `parent`: the parent `by` is paused or failed.
     `child`: `by` is an unfinished child of `of`. `heading`: `of` is a heading, which only groups other tasks.
     `deferred`: `of` is not ready before `not_before`, or before the day `not_before_day`. `reserved`: `of` is pending
-    and has an `owner`, who alone can get it. `check` and `yes`: it was completed and waits for this requirement of its
-    `gate`. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`, `owner`, `attempts`,
-    `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at`, `silent_at` and `machine` are those
-    of `by`. A reason of greater `depth` explains the one before it. With `again`, the causes of `by` were listed
-    before.
+    and has an `owner`, and only that owner can get it. `check` and `yes`: `of` was completed and waits for this
+    requirement of its `gate`. Otherwise the kind is the status of `of`, and `by` the task itself. `title`, `status`,
+    `owner`, `attempts`, `fail_reason` (its first 500 characters), `gate`, `lease_expires_at`, `left_at`, `silent_at`
+    and `machine` are those of `by`. A reason with greater `depth` explains the one before it. With `again`, the causes
+    of `by` were already listed.
     """
 
     kind: ReasonKind
@@ -333,12 +333,12 @@ class Settings(Thing, frozen=True):
 
     `execution: serial` allows one task in progress at a time. `on_failure: stop` stops the queue when a task fails: no
     task can be started or claimed until the failed task is reopened, completed or deleted.
-    `max_attempts` is the number of tries before a failure counts; until then the task returns to pending (0: the first
-    failure counts). `auto_clear: when_done` clears the list when its last unfinished task is completed; `idle` when
-    all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the queue.
-    `rate_limit` is the maximum number of changes per actor and minute (0: unlimited), not counting renewals and
-    releases. `complete_parents` selects the parents that are completed with their last child: `headings` (imported as
-    headings, with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready then.
+    `max_attempts` is the number of attempts before a failure counts; until then the task becomes pending again (0: the
+    first failure counts). `auto_clear: when_done` clears the list when its last unfinished task is completed; `idle`
+    when all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the
+    queue. `rate_limit` is the maximum number of changes per actor and minute (0: unlimited), excluding renewals and
+    releases. `complete_parents` selects the parents that are completed together with their last child: `headings`
+    (imported as headings, with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready then.
     `leave_grace` is the number of seconds that a session's claims last after it has left.
     """
 
@@ -352,7 +352,7 @@ class Settings(Thing, frozen=True):
 
 
 class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
-    """Settings to change; members left out keep their value."""
+    """Settings to change; omitted members keep their value."""
 
     execution: Literal["manual", "serial"] | None = None
     on_failure: Literal["continue", "stop"] | None = None
@@ -364,9 +364,9 @@ class SettingsPatch(Thing, frozen=True, forbid_unknown_fields=True):
 
 
 class Counts(Thing, frozen=True, omit_defaults=False):
-    """Number of tasks of a list in each state.
+    """Number of a list's tasks in each state.
 
-    `blocked` counts unfinished tasks with open blockers, `ready` pending ones that can be started now.
+    `blocked` counts unfinished tasks with open blockers, and `ready` counts pending ones that can be started now.
     """
 
     pending: int = 0
@@ -379,16 +379,16 @@ class Counts(Thing, frozen=True, omit_defaults=False):
 
 
 class Damage(Thing, frozen=True):
-    """Damage of a list's log: changes from position `seq` are missing, for `reason`."""
+    """Damage to a list's log. Changes from position `seq` on are missing; `reason` is the cause."""
 
     seq: int
     reason: str
 
 
 class Shared(Thing, frozen=True):
-    """State of a shared list that may miss changes of other machines: `behind`, or `offline` since a time.
+    """State of a shared list that may lack changes by other machines: `behind`, or `offline` since a time.
 
-    Other states are the kinds of error with which changes are rejected: `diverged`, `upgrade_needed`, …
+    Other states are the kinds of errors with which changes are rejected: `diverged`, `upgrade_needed`, …
     """
 
     space: str
@@ -399,9 +399,10 @@ class Shared(Thing, frozen=True):
 class Conversation(Thing, frozen=True, kw_only=True):
     """A list without its tasks. `version` counts its events from 1 without gaps.
 
-    `running` has up to 8 of its tasks in progress, the longest first; `wakes_at` is when the next deferred task becomes
-    ready. `waiting` counts the paused tasks that wait for a person's yes. `metadata` is free for clients to use. With
-    `damaged` the values are those before the damage; with `shared` the newest changes may be missing here.
+    `running` contains up to 8 of its tasks in progress, longest first; `wakes_at` is when the next deferred task
+    becomes ready. `waiting` counts the paused tasks that wait for a person's approval. `metadata` is free for clients
+    to use. With `damaged`, the values are those before the damage; with `shared`, the newest changes may be missing
+    here.
     """
 
     conversation: ConversationId
@@ -429,7 +430,7 @@ TALK = frozenset({"user", "assistant"})
 class Message(Thing, frozen=True, kw_only=True):
     """One appended message. `message` is its stable id, `seq` its position in the log.
 
-    `supersedes` is the message that this one replaces, `superseded_by` the one that replaces it.
+    `supersedes` is the message that this one replaces, and `superseded_by` the one that replaces this one.
     """
 
     message: MessageId

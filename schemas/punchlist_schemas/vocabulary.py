@@ -1,4 +1,4 @@
-"""Words of the contract for statuses and priorities. Imports little, so that commands start fast."""
+"""Values of the contract for statuses and priorities. Imports little, so that commands start fast."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,11 @@ FINISHED = frozenset({"completed", "failed"})
 """Statuses of a task that needs no more work."""
 
 MCP_CLIENT = "punch mcp"
-"""Client name of the MCP server's connections in `daemon.hello`: they are used by agents."""
+"""Client name of the MCP server in `daemon.hello`; its connections are used by agents."""
 
 PRIORITIES = ("low", "normal", "high", "urgent")
 
 
 def is_heading(metadata: "Mapping[str, object] | None") -> bool:
-    """Return whether a task was imported as a heading, which groups tasks and is not worked on, by its metadata."""
+    """Return whether a task's metadata marks it as an imported heading, which groups tasks and is not worked on."""
     return bool(metadata) and type(metadata.get("heading")) is int

@@ -1,3 +1,3 @@
-"""Small helpers of the library and the applications. They import nothing from this project but the schemas."""
+"""Small helpers for the library and the applications. They import nothing from this project except the schemas."""
 
 __version__ = "0.2.0.dev0"

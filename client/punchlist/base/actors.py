@@ -1,10 +1,10 @@
-"""Naming rules of actors: an agent's sub-agents are `AGENT/NAME`, a person's chats are `chat/ID`."""
+"""Naming rules for actors: an agent's sub-agents are `AGENT/NAME`, a person's chats are `chat/ID`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 THREADS = 200
-"""Maximum number of chats that are searched for those about a list, latest first."""
+"""Maximum number of chats to search for those about a list, latest first."""
 
 _UUID_CHARS = 36
 _UUID_PREFIX_CHARS = 8
@@ -13,9 +13,9 @@ _MAX_NAME_CHARS = 123
 
 
 def chat_actor(thread: str) -> str:
-    """Return the actor of a chat's changes, given the conversation of its thread."""
+    """Return the actor of a chat's changes, given the conversation of the chat's thread."""
     name = thread.partition("chat-")[2] or thread
-    # The prefix of a random id is unique enough. Ids chosen by clients may share prefixes.
+    # The prefix of a random id is unique enough. Ids chosen by clients may share a prefix.
     is_uuid = len(name) == _UUID_CHARS and name[_UUID_PREFIX_CHARS] == "-"
     return f"chat/{name[: _UUID_PREFIX_CHARS if is_uuid else _MAX_NAME_CHARS]}"
 
@@ -39,7 +39,7 @@ def chats_about(list_id: str, chats: "Iterable[Mapping[str, Any]]") -> list[str]
 
     Args:
         list_id: The list.
-        chats: Chats in the JSON form of `conversation.list`. Those of other users are skipped.
+        chats: Chats in the JSON form of `conversation.list`. Chats of other users are skipped.
     """
     own = (chat for chat in chats if chat.get("metadata", {}).get("list") == list_id and not chat.get("user"))
     return [chat_actor(chat["conversation"]) for chat in own]

@@ -1,6 +1,6 @@
-"""Texts about connected agents and people, for all applications.
+"""Text about connected agents and people, for all applications.
 
-Works on the plain JSON values of `agent.list`. Light enough for a shell prompt.
+Works on the plain JSON values of `agent.list`. Imports little, because shell prompts load this module.
 """
 
 import os
@@ -14,7 +14,7 @@ _PROGRAM = "punch"
 """Client name of the command line, whose actor is a parameter of its calls."""
 
 _PUBLIC_MEMBERS = ("name", "pid", "since", "last_call", "left_at")
-"""Members of an agent that may be shown to viewers of a single list."""
+"""Members of an agent's JSON that viewers of a single list may see."""
 
 NO_AGENTS = "no agent or person has been here since the daemon started"
 NO_AGENTS_IN_LIST = "no agent or person works in this list"
@@ -26,8 +26,8 @@ class HeldTask(NamedTuple):
     Attributes:
         conversation: Id of its list.
         list: Short name of its list.
-        title: Its title after those of its parents.
-        lease_expires_at: When the claim ends, in milliseconds since 1970 UTC; None while its owner is connected.
+        title: Its title, preceded by those of its parents.
+        lease_expires_at: When the claim expires, in milliseconds since 1970 UTC; None while its owner is connected.
     """
 
     conversation: str
@@ -48,8 +48,8 @@ class Participant(NamedTuple):
     Attributes:
         name: Full name.
         is_here: Whether it has an open connection.
-        facts: Texts for display: when it came or left, its last call, its directory and branch, and its list if it has
-            no task.
+        facts: Text for display: when it arrived or left, its last call, its directory and branch, and its list if it
+            has no task.
         tasks: Tasks that it has claimed.
     """
 
@@ -66,8 +66,8 @@ class Roster(NamedTuple):
     """The agents and people to show.
 
     Attributes:
-        agents: Those that are connected, then those that left with claimed tasks.
-        others: Text with the number of those that left without tasks.
+        agents: Connected ones, then those that left with claimed tasks.
+        others: Text with the number of agents that left without tasks.
     """
 
     agents: list[Participant]
@@ -87,13 +87,13 @@ def drop_commands(result: "dict[str, Any]") -> "list[dict[str, Any]]":
 
 
 def filter_for_list(result: "dict[str, Any]", conversation: str) -> "dict[str, Any]":
-    """Reduce a result of `agent.list` to what viewers of one list may see.
+    """Reduce a result of `agent.list` to the data that viewers of one list may see.
 
-    Keeps the agents that work in this list, without their directories, their other lists and the tasks of those.
+    Keeps the agents that work in this list. Removes their directories, their other lists and the tasks in those.
 
     Args:
         result: The result.
-        conversation: Id or short name of the list. The returned values contain it as it is passed here.
+        conversation: Id or short name of the list. The result uses the form that is passed here.
     """
     ids = {conversation, *(id for id, name in result.get("names", {}).items() if name == conversation)}
     agents: list[dict[str, Any]] = []

@@ -1,6 +1,6 @@
 """Parses dates and durations as people write them.
 
-Without a time of day the result is a day, which is the same day in every time zone. Otherwise it is a moment.
+Without a time of day, the result is a day, which is the same day in every time zone. Otherwise it is a moment.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 EXAMPLES = "2026-12-24, 'tomorrow 17:00', friday, 'next week', 3d or eom"
-"""Examples of dates, for errors."""
+"""Examples of dates, for error messages."""
 
 UNITS_MS = {
     **{"ms": 1, "w": 604_800_000, "week": 604_800_000},
@@ -91,7 +91,8 @@ class When:
     def members(self, name: str) -> "dict[str, Any]":
         """Return this as members of a task on the wire.
 
-        A due day has no time, because the daemon decides when it passes. A deferral ends at the local start of the day.
+        A due day has no time, because the daemon determines when the day is over. A deferral ends when the day starts
+        in local time.
 
         Args:
             name: `due` or `not_before`.
@@ -107,7 +108,7 @@ class When:
         day = date.fromisoformat(self.day) if self.day else datetime.fromtimestamp(self.at / 1000).date()
         if self.day:
             return {"due_by": self.day, "due_before": _start_ms(day + timedelta(days=1))}
-        # A task due on a day is due at the end of that day, so not before a moment within it.
+        # A task due on a day is due at the end of that day, so it isn't due before a moment within the day.
         return {"due_by": (day - timedelta(days=1)).isoformat(), "due_before": self.at}
 
 
@@ -117,7 +118,8 @@ def parse(text: str, now: datetime | None = None, *, past: bool = False) -> When
     Args:
         text: Such as `2026-12-24`, `tomorrow 17:00`, `friday`, `in 2 weeks`, `eom`, `2 hours ago`.
         now: Local time to start from; by default the current one.
-        past: Whether weekdays, times and bare durations are in the past. A duration then gives a moment, not a day.
+        past: Whether weekdays, times and bare durations are in the past. The result for a duration is then a moment,
+            not a day.
     """
     now = now or datetime.now()
     words = " ".join(text.lower().replace(",", " ").replace(" the ", " ").split())
@@ -151,19 +153,19 @@ def parse_day(day: str) -> When | None:
 
 
 def is_late(due: int | None, due_day: str | None, now_ms: int) -> bool:
-    """Return whether a due date has passed. A day passes at its end in local time."""
+    """Return whether a due date has passed. A day has passed when it is over in local time."""
     if due_day:
         return due_day < datetime.fromtimestamp(now_ms / 1000).date().isoformat()
     return due is not None and due < now_ms
 
 
 def due_at(task: "Mapping[str, Any]") -> float:
-    """Return when a task (plain JSON) is due, in milliseconds: a day at its local end; infinity if never."""
+    """Return when a task (plain JSON) is due, in milliseconds. A due day ends in local time. Infinity means never."""
     if day := task.get("due_day"):
         try:
             return _start_ms(date.fromisoformat(day) + timedelta(days=1))
         except (OverflowError, OSError):
-            pass  # the last day of the calendar
+            pass  # the last day that Python supports
     return task.get("due") or inf
 
 
@@ -196,7 +198,7 @@ def _parse_words(words: str, now: datetime, *, past: bool) -> When | None:
 
 
 def _parse_time_of_day(words: str, now: datetime, *, past: bool) -> When | None:
-    """Parse words that end in a time of day. Without a day it is the next such time, or with `past` the latest one."""
+    """Parse words that end in a time of day. Without a day, it is the next such time, or with `past` the latest one."""
     rest, clock = _split_clock(words)
     if clock is None:
         return None
@@ -209,7 +211,7 @@ def _parse_time_of_day(words: str, now: datetime, *, past: bool) -> When | None:
 
 
 def _parse_distance(words: str, now: datetime, *, past: bool) -> When | None:
-    """Parse a duration from now. It gives a day if it is counted in days or longer units and is in the future."""
+    """Parse a duration from now. Return a day if its unit is a day or longer and it is in the future."""
     is_ago, is_ahead = words.endswith(" ago"), words.startswith("in ")
     words = words.removesuffix(" ago").removeprefix("in ")
     number, unit = _split_unit(words)
@@ -240,7 +242,7 @@ def _parse_day_name(words: str, today: date, *, past: bool) -> date | None:
 
 
 def _parse_month_day(words: str, today: date) -> date | None:
-    """Parse `24 dec`, `december 24th` or `24 dec 2026`. Without a year it is the next such day."""
+    """Parse `24 dec`, `december 24th` or `24 dec 2026`. Without a year, it is the next such day."""
     parts = words.split()
     months = [month for part in parts if (month := _match_prefix(part, _MONTHS)) is not None]
     numbers = [number for part in parts if (number := part.rstrip("stndrh.")).isdecimal()]
@@ -252,7 +254,7 @@ def _parse_month_day(words: str, today: date) -> date | None:
 
 
 def _match_prefix(word: str, names: tuple[str, ...]) -> int | None:
-    """Return the index of the name that starts with `word`, which needs at least three letters."""
+    """Return the index of the name that starts with `word`, which must have at least three letters."""
     return next((index for index, name in enumerate(names) if len(word) > 2 and name.startswith(word)), None)  # noqa: PLR2004
 
 

@@ -1,6 +1,6 @@
-"""Texts about tasks whose owner has left: its session has ended, or its machine sends no sign of life.
+"""Text about tasks whose owner has left: its session has ended, or its machine sends no heartbeats.
 
-Light enough for a shell prompt.
+Imports little, because shell prompts load this module.
 """
 
 from time import localtime, strftime, time
@@ -23,11 +23,11 @@ def is_gone(task: "Mapping[str, Any]") -> bool:
 
 
 def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
-    """Describe the owner's departure, such as `left 20 min ago, free at 23:10`. Empty if the owner is present.
+    """Describe the owner's departure, such as `left 20 min ago, free at 23:10`. Return "" if the owner is present.
 
     Args:
-        task: JSON form of a task, or of the reason or error about one.
-        now: Milliseconds since 1970 UTC. With 0 only times of day are used, for text that must not change over time.
+        task: JSON form of a task, or of a reason or error about a task.
+        now: Milliseconds since 1970 UTC. With 0, only times of day are used, for text that must not change over time.
     """
     left, silent, until = task.get("left_at"), task.get("silent_at"), task.get("lease_expires_at")
     if left:
@@ -41,7 +41,7 @@ def departure(task: "Mapping[str, Any]", now: int = 0) -> str:
 
 
 def free_at(until: int) -> str:
-    """Format when the task of a departed owner becomes free, in milliseconds since 1970 UTC."""
+    """Format the time (milliseconds since 1970 UTC) when the task of a departed owner becomes free."""
     return f"free at {clock(until)}"
 
 
@@ -51,7 +51,7 @@ def facts_of(task: "Task | Running") -> "dict[str, Any]":
 
 
 def ago(at: int, now: int) -> str:
-    """Format the time between two times in milliseconds, in its largest unit: `20 min`."""
+    """Format the time between two times (milliseconds) in its largest unit: `20 min`."""
     count, unit = largest_unit(now - at)
     return f"{count} {unit}"
 

@@ -7,10 +7,10 @@ SOURCE = "source"
 """Origin of a task, such as `beads:bd-12`."""
 
 IMPORTED = "imported"
-"""Digests of the values that the last import gave a task.
+"""Digests of the values that the last import wrote to a task.
 
-They tell an import which values were changed here and which in the file, and identify a task that was renamed here by
-its title in the file.
+With them, an import detects which values were changed here and which in the file. They also identify, by its title in
+the file, a task that was renamed here.
 """
 
 

@@ -1,9 +1,9 @@
-"""Finds the list to use if a call names none, for the command line, hooks and tools.
+"""Finds the list to use if a call names no list, for the command line, hooks and tools.
 
-The order: the argument or option (an attached session's id leads to its list), the library's scope,
-PUNCHLIST_CONVERSATION, and then the directory's list by its project file or git repository
-(`punchlist_schemas.directory`). If nothing names a list, the command line uses `default`, and agents use none. The
-clients of the library never look at directories. Light enough for a shell prompt.
+The order is: the argument or option (an attached session's id stands for its list), the library's scope,
+PUNCHLIST_CONVERSATION, and then the directory's list according to its project file or git repository
+(`punchlist_schemas.directory`). If none of these names a list, the command line uses `default`, and agents use no list.
+The clients of the library never look at directories. Imports little, because shell prompts load this module.
 """
 
 import os
@@ -15,7 +15,7 @@ from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.rendezvous import make_directories
 
 _HOST_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
-"""Variables in which hosts pass a session's project to their hooks, and Claude Code to its MCP servers too."""
+"""Variables in which hosts pass a session's project to their hooks. Claude Code also passes it to its MCP servers."""
 
 _DAY_S = 86_400
 
@@ -23,14 +23,14 @@ _DAY_S = 86_400
 def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None":
     """Return the project directory from a host's variables, else `otherwise`, else None for the working directory.
 
-    It does not depend on a session's working directory, and it may no longer exist, which `of_directory` rejects.
+    It does not depend on a session's working directory. It may no longer exist; `of_directory` rejects it then.
     """
     candidates = (env.get(name, "") for name in _HOST_VARIABLES)
     return next((path for path in (*candidates, otherwise) if path), None)
 
 
 def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, DirectoryList | None] | None":
-    """Return the list for calls that name none: its id, and the directory's rule if the list comes from that.
+    """Return the list for calls that name none: its id, and the directory's list if that determined it.
 
     Raises:
         DirectoryError: The project file or repository can't be used, or the directory does not exist.
@@ -50,13 +50,13 @@ def own(name: str, user: "str | None") -> str:
 
 
 def may_be_taken(meant: "DirectoryList | None", data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
-    """Return whether a project may use its list. An unused list is recorded as the project's, except for `default`.
+    """Return whether a project may use its list. An unused list other than `default` is recorded as the project's.
 
     Args:
-        meant: The list according to the directory; None if the list does not come from there.
+        meant: The list of the directory; None if the list was not determined by a directory.
         data_dir: Data directory of the daemon.
-        used: Id of the existing list of this name; None if it has not been used yet.
-        user: The user whose own list it is, if any.
+        used: Id of the existing list with this name; None if the name is unused.
+        user: The user who owns the list, if any.
     """
     if meant is None or meant.is_allowed(data_dir, user):
         return True
@@ -90,7 +90,7 @@ def note_announced(data_dir: str, conversation: str) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         os.utime(path)
     except OSError:
-        pass  # it is announced again next time
+        pass  # the list is announced again next time
 
 
 def _announcement_path(data_dir: str, conversation: str) -> str:

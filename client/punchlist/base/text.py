@@ -1,7 +1,7 @@
 """Sanitizes text for display: escapes unsafe characters, clips long text, joins lines.
 
-Imports nothing, so that it is light enough for a shell prompt. `punchlist_packages.words` generates the tables of the
-web page and the editors from the constants here.
+Imports nothing, because shell prompts load this module. `punchlist_packages.words` generates the tables for the web
+page and the editors from these constants.
 """
 
 _BYTE = 0x100
@@ -17,13 +17,14 @@ IGNORABLE = (
     (0xFFA0, 0xFFA0),
     (0xE0000, 0xE0FFF),
 )
-"""Code points that Python considers printable but that are invisible (Default_Ignorable_Code_Point, blank Braille).
+"""Code points that are invisible although Python considers them printable (Default_Ignorable_Code_Point, blank
+Braille).
 
-Without U+FE0E and U+FE0F, which select the text or emoji form of the preceding character.
+U+FE0E and U+FE0F, which select the text or emoji form of the preceding character, are not included.
 """
 
 SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-"""Space separators, which Python does not consider printable but which are harmless on a terminal."""
+"""Space separators that are harmless on a terminal although Python does not consider them printable."""
 
 MARKS = ((0x0300, 0x036F), (0x0483, 0x0489), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
 """Blocks of combining marks."""
@@ -32,14 +33,16 @@ JOINERS = "\u00ad\u200c\u200d"
 """Soft hyphen, ZWNJ and ZWJ: invisible, but required by Persian, Indic scripts and emoji."""
 
 SELECTORS = ((0xFE00, 0xFE0D), (0xE0100, 0xE01EF))
-"""Variation selectors other than U+FE0E and U+FE0F. They select the form of the preceding character."""
+"""Variation selectors, which select the form of the preceding character, except U+FE0E and U+FE0F."""
 
 MAX_MARKS = 4
-"""Maximum number of combining marks on one character. Real text needs no more; many marks draw over other lines."""
+"""Maximum number of combining marks on one character. Real text needs no more, and long sequences of marks cover other
+lines.
+"""
 
 
 def escape(char: str) -> str:
-    r"""Return the escape of one character: `\x1b`, `\u202e`, `\U000e0041`."""
+    r"""Return the escape sequence for a character: `\x1b`, `\u202e`, `\U000e0041`."""
     code = ord(char)
     if code < _BYTE:
         return f"\\x{code:02x}"
@@ -57,7 +60,7 @@ def is_safe(char: str) -> bool:
 def safe(text: str, keep: str = "") -> str:
     """Escape all characters that could control a terminal or deceive its user, except those in `keep`.
 
-    A joiner between two letters or pictures stays, and so does a variation selector after one, because text needs them.
+    Keeps a joiner between two letters or emoji, and a variation selector after one, because normal text needs them.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -76,7 +79,7 @@ def safe(text: str, keep: str = "") -> str:
 
 
 def _is_writing(char: str) -> bool:
-    """Return whether a joiner next to this character is part of text: a letter, a digit, a mark or a picture."""
+    """Return whether a joiner is normal next to this character: a letter, digit, mark or emoji."""
     return char.isalnum() or (char > "\xff" and is_safe(char) and char not in SPACES)
 
 
@@ -90,7 +93,7 @@ def safe_block(text: str) -> str:
 
 
 def safe_json(text: str) -> str:
-    r"""Return JSON text of the same value with all unsafe characters written as `\uXXXX`."""
+    r"""Return JSON with the same value, in which all unsafe characters are written as `\uXXXX`."""
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(char if char in "\n\r\t" or is_safe(char) else _json_escape(ord(char)) for char in text)
@@ -110,7 +113,7 @@ def joined_text(title: str, description: str, between: str) -> str:
 
 
 def clip(text: str, most: int) -> str:
-    """Truncate a text to `most` characters, ending it in `…` if it was longer."""
+    """Truncate text to `most` characters, ending in `…` if it was longer."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

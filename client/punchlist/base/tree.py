@@ -1,6 +1,6 @@
 """Trees of tasks: tree order, and the path to a task.
 
-Works on the plain JSON values of the wire. Light enough for a shell prompt.
+Works on the plain JSON values sent on the wire. Imports little, because shell prompts load this module.
 """
 
 from typing import TYPE_CHECKING
@@ -18,13 +18,13 @@ _MAX_TITLE = 40
 """Longest title in a path, in characters."""
 
 _MAX_TITLES = 2
-"""Titles in a path before the middle ones are left out."""
+"""Maximum number of titles in a path. In a longer one, the middle titles are left out."""
 
 
 def as_tree(tasks: "Iterable[Task]") -> "list[tuple[int, Task]]":
-    """Return depth and task in tree order: children after their parent, otherwise in the original order.
+    """Return depth and task in tree order: children follow their parent; otherwise, the order is unchanged.
 
-    A task whose parent is missing is at the top level. The first task of a parent cycle is too.
+    A task whose parent is missing is at the top level, and so is the first task of a parent cycle.
     """
     tasks = list(tasks)
     ids = {task["id"] for task in tasks}
@@ -53,7 +53,7 @@ def find_open_parents(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]
 
     Args:
         tasks: All unfinished tasks of a list; finished ones are ignored.
-        member: Returns a member of a task; by default an attribute.
+        member: Returns a member of a task; by default, reads an attribute.
     """
     unfinished = (task for task in tasks if member(task, "status") not in FINISHED)
     parents = ((member(task, "parent"), member(task, "open_blockers") or ()) for task in unfinished)
@@ -61,7 +61,7 @@ def find_open_parents(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]
 
 
 def with_path(title: str, above: "Sequence[str]") -> str:
-    """Return a task's title after those of its parents, `Backend › tests`; the first and the last of more than two."""
+    """Return a task's title after its parents' titles, `Backend › tests`. Of more than two, keep the first and last."""
     parents = [clip(one_line(name), _MAX_TITLE) for name in above]
     if len(parents) > _MAX_TITLES:
         parents = [parents[0], "…", parents[-1]]

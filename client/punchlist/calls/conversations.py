@@ -40,14 +40,14 @@ class ConversationCalls(TaskCalls):
         confirm: str | None = None,
         **write: Unpack[Confirming],
     ) -> Call[r.ApplyResult]:
-        """Make several changes to tasks in one call, all or none. Each sees the results of the previous ones.
+        """Make several changes to tasks in one call, all or none. Each applies to the result of the previous ones.
 
         Args:
             changes: Calls built by `calls` of this conversation, such as `plan.calls.edit("3", title="x")`: `add`,
                 `edit`, `set_status`, `move`, `delete` or `note`. Or their JSON form, `{"method": "task.edit", …}`,
                 where an added task may have a `ref` that later changes can use as its id.
             confirm: Token; see `delete`. Connections with `confirm=True` need it if tasks are deleted.
-            **write: See `Write` and `Confirming`; for all changes together.
+            **write: See `Write` and `Confirming`. These apply to all changes together.
 
         Raises:
             RequestRefused: The error of the first change that can't be made; `data["change"]` is its index.
@@ -63,11 +63,11 @@ class ConversationCalls(TaskCalls):
         confirm: str | None = None,
         **write: Unpack[Confirming],
     ) -> Call[tuple[Task, ...]]:
-        """Replace the tasks of the list. Existing tasks with the same title are kept and updated.
+        """Replace the tasks of the list. Existing tasks with the same titles are kept and updated.
 
         Args:
-            tasks: The new tasks. A string is the title of one.
-            keep_unfinished: Keep other unfinished tasks, before the new ones.
+            tasks: The new tasks. A string is the title of a task.
+            keep_unfinished: Keep other unfinished tasks, and put them before the new ones.
             confirm: Token; see `delete`.
             **write: See `Write` and `Confirming`.
         """
@@ -79,13 +79,14 @@ class ConversationCalls(TaskCalls):
 
         Args:
             space: Name of the space.
-            repair: Restore changes of an already shared list that the space has lost, from this machine's copy.
+            repair: For a list that is already shared: restore the changes that the space has lost from this machine's
+                copy.
 
         Raises:
             Unreachable: The space can't be reached.
             Forbidden: This machine may not write to the space, or the space already has a list of this name. With
                 `repair`: another machine has a more complete copy.
-            Diverged: The space has other changes than the ones to restore.
+            Diverged: The space has different changes than the ones to restore.
         """
         return Call("list.share", ListShare(conversation=self.id, space=space, repair=repair), itself)
 
@@ -152,20 +153,21 @@ class ConversationCalls(TaskCalls):
         Args:
             count: Number of calls.
             of: Undo only calls by this actor; `count` then defaults to all of them.
-            actor: Actor recorded with the undo. Without `of`, `call` and `to_version`, only this actor's calls are
+            actor: Actor recorded with the undo. Without `of`, `call` or `to_version`, only this actor's calls are
                 undone.
             preview: Return what would change, without changing it.
-            call: Undo the one call that made this version, by any actor.
+            call: Undo the single call that created this version, by any actor.
             redo: Undo undos instead of other calls.
             to_version: Restore the list as it was right after this version.
             whole: Raise `UndoConflict` unless everything can be undone. Otherwise, changes that newer calls depend on
-                stay.
+                are kept.
             claims: Undo claims and releases too, instead of skipping them.
             also: Further actors whose calls are undone like those of `of`.
             key: See `Write`.
             expect_version: See `Write`.
         """
-        # The daemon then takes `actor` for the actor whose calls to undo, so the conversation's own must not be sent.
+        # Without `of`, `call` and `to_version`, the daemon undoes only the calls of `actor`, so the conversation's own
+        # actor must not be sent.
         selects_by_actor = (of, call, to_version) == (None, None, None)
         params = p.ListUndo(
             conversation=self.id,
@@ -196,7 +198,7 @@ class ConversationCalls(TaskCalls):
         metadata: Metadata | None = None,
         **write: Unpack[Write],
     ) -> Call[r.ConversationResult]:
-        """Open the conversation, creating it if needed; `created` of the result tells. Adding a task creates it too.
+        """Open the conversation, creating it if needed (see `created` in the result). Adding a task creates it too.
 
         Args:
             title: Title of a new conversation.
@@ -210,7 +212,7 @@ class ConversationCalls(TaskCalls):
         return Call("conversation.open", self._write(p.ConversationOpen, write, **members), itself)
 
     def info(self) -> Call[ConversationThing]:
-        """Return the title, settings, counts and times of the conversation."""
+        """Return the conversation's title, settings, counts and times."""
         return Call("conversation.get", p.ConversationParams(conversation=self.id), attrgetter("conversation"))
 
     def configure(
@@ -261,14 +263,14 @@ class ConversationCalls(TaskCalls):
             role: Role of the author, such as `user` or `assistant`.
             content: Any JSON value.
             message: Id of the new message; generated by default.
-            supersedes: Id of a message to show this one instead of. Neither may have the role `user` or `assistant`.
+            supersedes: Id of a message that this one replaces. Neither may have the role `user` or `assistant`.
             **write: See `Write`.
         """
         members = {"role": role, "content": content, "message": message, "supersedes": supersedes}
         return Call("message.append", self._write(p.MessageAppend, write, **members), attrgetter("message"))
 
     def retract(self, message: str, reason: str = "", **write: Unpack[Write]) -> Call[r.MessageRetractResult]:
-        """Hide a message. The log keeps it. Retracting it again changes nothing.
+        """Hide a message, which stays in the log. Retracting it again changes nothing.
 
         Raises:
             NotFound: The conversation has no message with this id.
@@ -304,13 +306,13 @@ class ConversationCalls(TaskCalls):
         roles: Iterable[str] = (),
         all: bool = False,
     ) -> Call[r.MessageListResult]:
-        """Return one page of messages; `has_more` of the result tells whether more follow.
+        """Return one page of messages; `has_more` in the result is whether more follow.
 
         Args:
             after: Return messages after the one with this id.
             limit: Maximum number of messages, 1 to 10,000.
             order: `asc` for oldest first, `desc` for newest first.
-            roles: Keep messages with one of these roles; by default all.
+            roles: Return only messages with one of these roles; by default, all.
             all: Include superseded and retracted messages.
         """
         params = p.MessageList(conversation=self.id, after=after, limit=limit, order=order, roles=tuple(roles), all=all)

@@ -1,7 +1,7 @@
 """The position of a subscription and the items it delivers. No I/O.
 
 A cursor survives reconnects: it requests the items after the last delivered one, drops duplicates, and rejects
-positions of another log.
+positions in another log.
 """
 
 from abc import ABC, abstractmethod
@@ -57,15 +57,15 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskList(list[Task]):
-    """Tasks in list order, with attributes of the whole list.
+    """Tasks in list order, with attributes for the whole list.
 
     Attributes:
-        counts: Number of tasks of the whole list in each state.
+        counts: Number of tasks in each state, in the whole list.
         version: Version of the conversation that these tasks show.
         seq: Position in the log. Watch with `after=tasks.seq` to get every later change.
         total: Number of matching tasks before `offset` and `limit` were applied.
         damaged: Where the list ends because its log is damaged; None if it is complete.
-        shared: Why a shared list may lack its latest changes here; None if it doesn't.
+        shared: Why a shared list may lack its latest changes here; None if it is up to date.
     """
 
     def __init__(  # noqa: PLR0913 - the tasks and the attributes of their list
@@ -89,7 +89,7 @@ class TaskList(list[Task]):
 
     @classmethod
     def of(cls, source: TaskListResult | ListPush | SubscribeResult | Rows) -> "TaskList":
-        """Return the list in a result, a push or rows."""
+        """Return the list contained in a result, a push or rows."""
         tasks = (source.order if isinstance(source, Rows) else source.tasks) or ()
         return cls(
             tasks,
@@ -103,7 +103,7 @@ class TaskList(list[Task]):
 
     @property
     def remaining(self) -> int:
-        """Number of unfinished tasks of the whole list."""
+        """Number of unfinished tasks in the whole list."""
         return self.counts.pending + self.counts.in_progress + self.counts.paused
 
 
@@ -112,7 +112,7 @@ Until = Literal["done", "idle", "change"] | Callable[[TaskList], bool]
 
 
 def to_predicate(until: Until) -> Callable[[TaskList], bool]:
-    """Return a predicate for the condition. Call it for each list in turn, starting with the current one."""
+    """Return a predicate for the condition. Call it with each state of the list, starting with the current one."""
     if not isinstance(until, str):
         return until
     if until == "done":
@@ -130,7 +130,8 @@ class View(ABC, Generic[T]):
     resumes = True
     """Whether the subscription continues from a position after a reconnect."""
     shows_lists = False
-    """Whether items are current states, not events. With another log these start over; events raise `WrongEpoch`."""
+    """Whether items are current states, not events. With another log, states start over, and events raise `WrongEpoch`.
+    """
     repeats = False
     """Whether several items may have the same position."""
 
@@ -149,7 +150,7 @@ class View(ABC, Generic[T]):
         ...
 
     def unversioned_state(self, item: T) -> str:  # noqa: ARG002 - most items have none
-        """Return the state that changes without an event and so without a new position: sharing, departed owners."""
+        """Return state that changes without an event, and so without a new position: sharing, and departed owners."""
         return ""
 
 
@@ -187,7 +188,7 @@ class ListView(View[TaskList]):
 
 
 class FoldView(View[Rows]):
-    """The rows of the current list after each change: always the same `Rows` object, which records what changed."""
+    """The rows of the current list after each change: always the same `Rows` object, which records the changes."""
 
     name = "rows"
     shows_lists = True
@@ -210,7 +211,7 @@ class FoldView(View[Rows]):
 
 
 class RowsView(View[TaskList]):
-    """The current list after each change, built from the changed rows only. Suits long lists."""
+    """The current list after each change, built from the changed rows only. For long lists."""
 
     name = "rows"
     shows_lists = True
@@ -237,7 +238,7 @@ def _state(shared: Shared | None) -> str:
 
 
 class BoardStart(msgspec.Struct, frozen=True, gc=False):
-    """Start of a board, after position `seq`. Get the present lists from `conversation.list`."""
+    """Start of a board, after position `seq`. Get the existing lists from `conversation.list`."""
 
     seq: int
 
@@ -262,12 +263,12 @@ class BoardView(View[BoardPush | BoardStart]):
         return [decode(params, BoardPush)]
 
     def position(self, item: BoardPush | BoardStart) -> int:
-        # Cards delivered together share the position up to which the board is complete.
+        # Cards delivered together have the same position, up to which the board is complete.
         return item.seq
 
 
 class PresenceView(View[tuple[Present, ...]]):
-    """The subscribers of a list: at the start, after each change, and again after a reconnect."""
+    """The subscribers of a list: at the start, after each change, and after each reconnect."""
 
     name = "presence"
     shows_lists = True
@@ -285,9 +286,9 @@ class Cursor(Generic[T]):
     """The position of one subscription, across reconnects.
 
     Args:
-        conversation: Its conversation; None for all.
+        conversation: Its conversation; None for all conversations.
         view: The kind of items to deliver.
-        after: Position to start after; None for now.
+        after: Position to start after; None to start now.
         epoch: Epoch of the log that `after` belongs to.
     """
 
@@ -306,7 +307,7 @@ class Cursor(Generic[T]):
         Args:
             epoch: Epoch of the connected daemon's log, if known.
         """
-        # Positions of another log mean nothing, so views of lists start from the beginning.
+        # Positions in another log are meaningless, so views of lists start from the beginning.
         if self._view.shows_lists and epoch is not None and self._epoch not in (None, epoch):
             self._after = None
         after = self._after if self._view.resumes else None
@@ -317,7 +318,7 @@ class Cursor(Generic[T]):
         """Process the response to `subscribe`, and return the items to deliver.
 
         Raises:
-            WrongEpoch: This subscription to events started with another log.
+            WrongEpoch: This event subscription started with another log.
         """
         is_another = self._epoch not in (None, result.epoch)
         if is_another and not self._view.shows_lists:
@@ -326,7 +327,7 @@ class Cursor(Generic[T]):
             raise RequestRefused.kinds[row.kind](row.kind, row.code, row.meaning, facts)
         self._epoch = result.epoch
         items = self._view.first(result)
-        # A list whose log was found damaged ends at an earlier version.
+        # If the list's log was found to be damaged, the list ends at an earlier version.
         went_back = any(self._view.position(item) < (self._after or 0) for item in items)
         if is_another or went_back:
             self._after = None
@@ -339,7 +340,7 @@ class Cursor(Generic[T]):
         """Process a notification, and return the items that were not delivered before.
 
         Raises:
-            RequestRefused: The daemon ended the subscription; the error is its reason.
+            RequestRefused: The daemon ended the subscription; this is its error.
         """
         if push.method == "end":
             error = msgspec.convert(decode(push.params, EndPush).error, ErrorObject)

@@ -1,4 +1,7 @@
-"""The rows of a list, kept current by the pushes of view `rows`. A push costs its changes, not the whole list."""
+"""The rows of a list, kept current by the pushes of view `rows`.
+
+The cost of a push depends on its changes, not on the length of the list.
+"""
 
 from bisect import bisect_left
 
@@ -16,7 +19,7 @@ class Rows:
         version: Version of the conversation that the rows show.
         seq: Position in the log to continue from.
         damaged: Where the list ends because its log is damaged; None if it is complete.
-        shared: Why a shared list may lack its latest changes here; None if it doesn't.
+        shared: Why a shared list may lack its latest changes here; None if it is up to date.
         departures: Number of times that the owner of a task has left or come back.
     """
 
@@ -34,7 +37,7 @@ class Rows:
         self._rearranged = True
 
     def fold(self, push: RowsPush) -> bool:
-        """Apply a push. Return whether the list is complete, or False if more parts follow."""
+        """Apply a push. Return whether the list is complete; False if more parts follow."""
         if push.reset:
             self._incoming = {}
         if self._incoming is not None:

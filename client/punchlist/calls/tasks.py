@@ -63,7 +63,7 @@ class TaskCalls:
         keep_equal: bool = False,
         **write: Unpack[Write],
     ) -> Call[Task]:
-        """Add a task at the end of the list, or at the place of `before` or `after`.
+        """Add a task at the end of the list, or at the position given by `before` or `after`.
 
         Args:
             title: One line of 1 to 500 characters.
@@ -78,18 +78,18 @@ class TaskCalls:
             metadata: Any JSON object.
             result_summary: Result of a task that is already completed.
             fail_reason: Failure reason of a task that has already failed.
-            due: Due date in milliseconds since 1970 UTC. It has no effect on the task.
+            due: Due date in milliseconds since 1970 UTC. It doesn't affect whether the task is ready.
             not_before: End of a deferral in milliseconds since 1970 UTC. The task is not ready before this time.
             due_day: Due date without a time, such as "2026-12-24", instead of `due`.
             not_before_day: Day on which a deferral ends. `not_before` is then the start of that day in the caller's
                 time zone.
             labels: Up to 32 labels without commas.
-            links: Links to an address, a place in a file, a commit or another task.
+            links: Links to a URL, a location in a file, a commit or another task.
             estimate_ms: Estimated work in milliseconds.
-            gate: Check or approval that the task needs to be completed.
+            gate: Check or approval that the task needs before it is completed.
             before: Id of the task to insert this one before.
             after: Id of the task to insert this one after.
-            keep_equal: If an open task with the same title and parent exists, add none and return that task.
+            keep_equal: If an open task with the same title and parent exists, return that task instead of adding one.
             **write: See `Write`.
 
         Raises:
@@ -126,11 +126,11 @@ class TaskCalls:
     def add_many(
         self, tasks: Iterable[NewTask | str], *, keep_equal: bool = False, **write: Unpack[Write]
     ) -> Call[tuple[Task, ...]]:
-        """Add many tasks with the dependencies between them, all or none.
+        """Add many tasks, with the dependencies between them: all or none.
 
         Args:
-            tasks: 1 to 10,000 new tasks. A string is the title of one. A task's `ref` is a temporary id that others can
-                use in `blocked_by` and `parent`.
+            tasks: 1 to 10,000 new tasks. A string is the title of a task. A task's `ref` is a temporary id that others
+                can use in `blocked_by` and `parent`.
             keep_equal: Instead of adding a task, use an open task of the list with the same title and parent, if one
                 exists.
             **write: See `Write`.
@@ -155,7 +155,7 @@ class TaskCalls:
 
         Args:
             task: Id of the task.
-            owner: Explain for this owner: tasks reserved for it count as ready.
+            owner: Explain for this owner. Tasks reserved for it count as ready.
             min_version: See `list`.
 
         Raises:
@@ -187,13 +187,13 @@ class TaskCalls:
         Args:
             status: Keep tasks with one of these statuses.
             owner: Keep tasks of this owner.
-            ready: Keep tasks that can be started now (True) or can't (False).
+            ready: Keep tasks that can be started now (True) or can't be (False).
             limit: Maximum number of tasks, 1 to 10,000; by default all.
             offset: Number of tasks to skip first.
             at_version: Return the list as it was right after this version.
-            min_version: Wait up to 5 seconds for the list to reach this version on this machine. With the version
-                returned on another machine, the result includes that machine's changes to a shared list.
-            label: Keep tasks with this label, or with all of these.
+            min_version: Wait up to 5 seconds for the list to reach this version on this machine. Pass the version
+                returned on another machine to see that machine's changes to a shared list.
+            label: Keep tasks with this label, or with all of these labels.
             parent: Keep children of this task.
             due_before: Keep tasks due before this time, in milliseconds since 1970 UTC.
             due_by: Keep tasks due on this day or earlier, such as "2026-12-24". Together with `due_before`, `due_by`
@@ -258,7 +258,7 @@ class TaskCalls:
 
         Args:
             task: Id of the task.
-            metadata: Merged into the present metadata; a value of None deletes a key.
+            metadata: Merged into the existing metadata; a value of None deletes a key.
             labels: Replaces all labels; `add_labels` and `remove_labels` keep the others.
             fence: Number of the claim that must be in force.
             confirm: Token; see `delete`.
@@ -267,7 +267,7 @@ class TaskCalls:
         Raises:
             NotFound: The list has no such task.
             DependencyCycle: The dependencies would close a cycle.
-            LeaseHeld: Another claim than `fence` is in force.
+            LeaseHeld: A claim other than `fence` is in force.
             LeaseLost: `fence` was passed, and the task is not claimed.
         """
         members = {
@@ -307,18 +307,18 @@ class TaskCalls:
         version: int | None = None,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
-        """Approve a completed task that waits for a yes, or report that its check has passed.
+        """Approve a completed task that waits for approval, or report that its check has passed.
 
         Args:
             task: Id of the task.
-            text: Becomes a note; with `accept=False` the reason.
-            waits_for: `yes` for an approval, `check` for the result of a check.
+            text: Text of a note; with `accept=False`, the reason.
+            waits_for: `yes` to approve the task, `check` to report the result of its check.
             accept: False makes the task pending again; see also `reject`.
             version: Raise `VersionConflict` unless the task still has this version.
             **write: See `Write`.
 
         Raises:
-            IllegalTransition: The task does not wait for this.
+            IllegalTransition: The task is not waiting for this.
             Forbidden: Another actor has to approve.
         """
         members = {"task": task, "waits_for": waits_for, "accept": accept, "text": text, "version": version}
@@ -327,15 +327,15 @@ class TaskCalls:
     def reject(
         self, task: str, reason: str, *, waits_for: Waits = "yes", version: int | None = None, **write: Unpack[Write]
     ) -> Call[r.SetStatusResult]:
-        """Reject a completed task that waits for a yes or a check. It becomes pending again, with this reason."""
+        """Reject a completed task that waits for approval or a check. It becomes pending again, with this reason."""
         return self.approve(task, reason, waits_for=waits_for, accept=False, version=version, **write)
 
     def note(self, task: str, text: str, **write: Unpack[Write]) -> Call[Task]:
-        """Add a note of up to 8,192 characters to a task, with actor and time. Notes can't be changed.
+        """Add a note of up to 8,192 characters to a task. Its actor and time are recorded. Notes can't be changed.
 
         Raises:
             NotFound: The list has no such task.
-            LimitExceeded: The task has 200 notes, or its notes have 256 Ki characters.
+            LimitExceeded: The task has 200 notes, or its notes contain 256 Ki characters.
         """
         return Call("task.note", self._write(p.TaskNote, write, task=task, text=text), attrgetter("task"))
 
@@ -350,9 +350,9 @@ class TaskCalls:
         force: bool = False,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
-        """Set the status of a task; `start`, `complete` and the others read better.
+        """Set the status of a task. Calls of `start`, `complete` and the like are more readable.
 
-        Setting the present status again changes nothing and is not an error.
+        Setting the current status again changes nothing and is not an error.
 
         Args:
             task: Id of the task.
@@ -367,7 +367,7 @@ class TaskCalls:
             Blocked: The task has open blockers, or is started while it has unfinished children.
             IllegalTransition: The task can't change to this status, or unfinished children (`open_children`) prevent
                 its completion.
-            LeaseHeld: Another claim than `fence` is in force, or another connection has claimed the task.
+            LeaseHeld: A claim other than `fence` is in force, or another connection has claimed the task.
             LeaseLost: `fence` was passed, and the task is not claimed.
         """
         texts = {"result_summary": result_summary, "fail_reason": fail_reason}
@@ -387,9 +387,9 @@ class TaskCalls:
         force: bool = False,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
-        """Complete a task and record its `result`. With `force`, even if it has unfinished children.
+        """Complete a task and record its `result`. With `force`, do so even if it has unfinished children.
 
-        The returned value contains `next_task`, the ids `unblocked` by this, and the number of `remaining` tasks.
+        The returned value contains `next_task`, the `unblocked` ids, and the number of `remaining` tasks.
         """
         return self.set_status(task, "completed", result_summary=result, fence=fence, force=force, **write)
 
@@ -408,7 +408,7 @@ class TaskCalls:
         return self.set_status(task, "in_progress", **write)
 
     def reopen(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
-        """Make a task pending again, whatever its status."""
+        """Make a task pending again, regardless of its status."""
         return self.set_status(task, "pending", **write)
 
     def move(
@@ -420,7 +420,7 @@ class TaskCalls:
         to_end: bool = False,
         **write: Unpack[Write],
     ) -> Call[Task]:
-        """Move a task before the task `before`, after the task `after`, or to the end. Pass exactly one of these."""
+        """Move a task before `before`, after `after`, or to the end. Pass exactly one of the three."""
         members = {"task": task, "before": before, "after": after, "to_end": to_end}
         return Call("task.move", self._write(p.TaskMove, write, **members), attrgetter("task"))
 
@@ -436,7 +436,9 @@ class TaskCalls:
         keep: bool = False,
         **write: Unpack[Write],
     ) -> Call[r.ClaimResult]:
-        """Claim a task: the one with id `task`, or the next ready one. `claim` and `work` also renew and finish it.
+        """Claim a task: the one with id `task`, or the next ready one.
+
+        `claim` and `work` also renew the claim and finish the task.
 
         Args:
             owner: Name of the worker, recorded as the task's owner.
@@ -447,7 +449,7 @@ class TaskCalls:
                 hours.
             wait_ms: Milliseconds to wait for a task, up to 24 hours. If none becomes available, `task` of the result is
                 None.
-            keep: Keep the claim when the connection closes, until `lease_ms` is over.
+            keep: Keep the claim when the connection closes, until `lease_ms` has passed.
             **write: See `Write`.
 
         Raises:
@@ -461,10 +463,10 @@ class TaskCalls:
     def renew(
         self, task: str, owner: str, *, lease_ms: int | None = None, fence: int | None = None, **write: Unpack[Write]
     ) -> Call[Task]:
-        """Renew a claim for `lease_ms` milliseconds from now; by default for the length of the claim.
+        """Renew a claim for `lease_ms` milliseconds from now; by default, for the `lease_ms` of the claim.
 
         Raises:
-            LeaseHeld: Another owner has claimed the task, or another claim than `fence` is in force.
+            LeaseHeld: Another owner has claimed the task, or a claim other than `fence` is in force.
             LeaseLost: The task is not claimed.
         """
         members = {"task": task, "owner": owner, "lease_ms": lease_ms, "fence": fence}

@@ -1,16 +1,16 @@
 """The asyncio client: `AsyncClient` and its conversations.
 
 Calls of one client run concurrently over one connection. Cancelling a call cancels it in the daemon too. Each watch has
-a connection of its own. If its consumer is slow, the client stops reading from the socket, and the daemon stores
-nothing but the watch's position.
+its own connection. If its consumer is slow, the client stops reading from the socket, and the daemon stores only the
+watch's position.
 """
 
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
-# Imported by name, because anyio loads parts of itself on first access. An import during a call could be ended by an
-# interrupt and leave the import lock taken, and the loop's thread would then wait for the lock forever.
+# Imported by name, because anyio loads parts of itself on first access. If an interrupt ended such an import during a
+# call, the import lock could stay locked, and the loop's thread would wait for it forever.
 from anyio import CancelScope, Lock, current_time, move_on_after, sleep
 
 from punchlist.calls.call import Call
@@ -59,7 +59,7 @@ class AsyncClient(ClientMethods, Awaited):
         on_fork(self, AsyncClient._reset_after_fork)
 
     def as_user(self, user: str) -> "AsyncClient":
-        """Return another client of the same daemon, confined to this user's lists."""
+        """Return another client of the same daemon, limited to this user's lists."""
         return AsyncClient(**{**self.options, "user": user})
 
     async def open(self) -> HelloResult:
@@ -73,11 +73,11 @@ class AsyncClient(ClientMethods, Awaited):
         raise self._profile.target.build_timeout_error()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
-        """Return the conversation of an id, as `Client.conversation` does."""
+        """Return the conversation with an id, as `Client.conversation` does."""
         return AsyncConversation(self, scope.resolve(name), actor)
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "AsyncWatch[Change]":
-        """Watch the changes of all lists, from now on or after position `after`."""
+        """Watch changes to all lists, from now on or after position `after`."""
         return self.follow(Cursor(None, EventsView(), after, epoch))
 
     async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
@@ -109,7 +109,7 @@ class AsyncClient(ClientMethods, Awaited):
             self.post(release)
 
     def follow(self, cursor: Cursor[T]) -> "AsyncWatch[T]":
-        """Return a watch that delivers the items of a cursor over a connection of its own."""
+        """Return a watch that delivers the items of a cursor over its own connection."""
         return AsyncWatch(self._profile, cursor, self._watches)
 
     async def aclose(self) -> None:
@@ -122,7 +122,7 @@ class AsyncClient(ClientMethods, Awaited):
                 await link.aclose()
 
     def _reset_after_fork(self) -> None:
-        # The connection and its waiting calls belong to the parent. The child opens its own.
+        # The connection and its waiting calls belong to the parent process. The child opens its own connection.
         self._lock = Lock()
         self._link = None
         self._watches = set()
@@ -202,7 +202,7 @@ class AsyncConversation(ConversationMethods, Awaited):
         )
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "AsyncClaim":
-        """Claim one task for an `async with`; see `Conversation.claim`."""
+        """Claim one task for an `async with` block; see `Conversation.claim`."""
         return AsyncClaim(AsyncWork(self.client, self.calls, Terms(owner, task, lease_ms, wait_ms)))
 
     async def wait(self, until: Until = "done", *, timeout_s: float | None = None) -> TaskList:

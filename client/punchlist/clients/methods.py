@@ -22,7 +22,7 @@ class Blocking:
 
     @staticmethod
     def method_of(build: Callable[Concatenate[Any, P], Call[R]]) -> Callable[Concatenate[Any, P], R]:
-        """Return a method that makes the call which `build` describes."""
+        """Return a method that makes the call built by `build`."""
 
         @wraps(build)
         def method(self: Blocking, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -43,7 +43,7 @@ class Awaited:
     def method_of(
         build: Callable[Concatenate[Any, P], Call[R]],
     ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-        """Return a method that makes the call which `build` describes."""
+        """Return a method that makes the call built by `build`."""
 
         @wraps(build)
         async def method(self: Awaited, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -4,13 +4,13 @@ The scope is a context variable. Tasks inherit it when they are started, and so 
 `anyio.to_thread.run_sync` or `asyncio.to_thread`. `threading.Thread`, `threading.Timer`, `ThreadPoolExecutor` and
 `loop.run_in_executor` don't copy the context: run their target with `contextvars.copy_context().run`.
 
-A generator has no context of its own. Each step runs in the context of its consumer, which may be another task or
-thread each time and may run other generators in between. A scope opened by a generator could be lost or replaced, and
+A generator has no context of its own. Each step runs in the context of its consumer, which may be a different task or
+thread each time, and may run other generators in between. A scope opened by a generator could be lost or replaced, and
 calls would go to another list, so opening one is an error. Use `punchlist.scoped` around the generator instead.
 
 Some generators run around a block and may open a scope, which covers that block: context managers made by `contextlib`
-(FastAPI dependencies with `yield` become those), pytest fixtures and pluggy hook wrappers. For a generator run by
-`yield from`, the outermost generator decides.
+(which include FastAPI dependencies with `yield`), pytest fixtures and pluggy hook wrappers. For a generator that runs
+in a `yield from`, the outermost generator determines whether this is allowed.
 """
 
 import os
@@ -34,19 +34,19 @@ _ENTERS = frozenset({"__enter__", "__aenter__", "enter_context", "enter_async_co
 _FIXTURES = "_pytest.fixtures"
 
 _BLOCKS = frozenset({_FIXTURES, "pluggy._callers", "pluggy._execution"})
-"""Modules that run both steps of a generator in one context: before and after a test or a hook."""
+"""Modules that run both steps of a generator, before and after a test or a hook, in the same context."""
 
 _ELSEWHERE = frozenset(
     {"asyncio.events", "concurrent.futures.thread", "threading", "anyio._backends._asyncio", "trio._threads"}
 )
-"""Modules that run functions in a task or thread, outside their caller's context."""
+"""Modules that run functions in another task or thread, outside their caller's context."""
 
 _SEND = opmap["SEND"]
 _CACHE = opmap.get("CACHE", 0)
 
 _THREAD = (
-    " This thread has no scope: `threading` and executors don't copy the context. Run its function by "
-    "`contextvars.copy_context().run`, or start it by `asyncio.to_thread`."
+    " This thread has no scope: `threading` and executors don't copy the context. Run its function with "
+    "`contextvars.copy_context().run`, or start it with `asyncio.to_thread`."
 )
 
 
@@ -61,19 +61,19 @@ _scope: ContextVar[_Scope | None] = ContextVar("punchlist_conversation", default
 
 
 class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conversation("website"):`)
-    """Scope in which calls without a conversation use this one. For `with` and `async with`; scopes nest.
+    """Scope in which calls that name no conversation use this one. For `with` and `async with`; scopes can be nested.
 
-    It covers the block, the functions called there, and tasks started there. Threads started by `asyncio.to_thread` and
-    `anyio.to_thread.run_sync` inherit it; other threads need `contextvars.copy_context().run` as their target.
-    A generator can't open a scope: use `punchlist.scoped` around it.
+    It covers the block, and the functions called and tasks started there. Threads started by `asyncio.to_thread` and
+    `anyio.to_thread.run_sync` inherit it; other threads need `contextvars.copy_context().run` as their target. A
+    generator can't open a scope: use `punchlist.scoped` around it.
 
     Args:
         name: The conversation's id.
 
     Raises:
         NoConversation: The id is empty.
-        MisplacedScope: The scope is opened in a generator or in another thread than its block runs in, or closed in
-            another task or thread than it was opened in.
+        MisplacedScope: The scope is opened in a generator, or in a thread other than the one its block runs in. Or it
+            is closed in a task or thread other than the one it was opened in.
     """
 
     def __init__(self, name: str) -> None:
@@ -90,7 +90,7 @@ class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conver
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # The outer scope is stored in the context variable's value, not in this object, so that several tasks can
-        # enter one object concurrently.
+        # enter the same object concurrently.
         scope = _scope.get()
         if scope is not None and scope.opener is self:
             _scope.set(scope.outer)
@@ -173,21 +173,21 @@ def _is_fixture_or_hook(generator: FrameType) -> bool:
     """Return whether a generator is a pytest fixture or a hook wrapper."""
     caller = generator.f_back
     if generator.f_code.co_flags & _CO_ASYNC_GENERATOR:
-        # Pytest plugins run an async fixture on an event loop, so their frames come in between.
+        # Pytest plugins run async fixtures on an event loop, so other frames come in between.
         while caller is not None and caller.f_globals.get("__name__") != _FIXTURES:
             caller = caller.f_back
     return caller is not None and caller.f_globals.get("__name__") in _BLOCKS
 
 
 def _outermost_delegate(generator: FrameType) -> FrameType:
-    """Return the outermost generator that runs this one by `yield from`, or this one itself."""
+    """Return the outermost generator that runs this one with `yield from`, or this one itself."""
     while (outer := generator.f_back) is not None and _is_generator(outer) and _is_at_yield_from(outer):
         generator = outer
     return generator
 
 
 def _is_at_yield_from(frame: FrameType) -> bool:
-    """Return whether a generator runs the other one by `yield from`, rather than by `next` or a loop."""
+    """Return whether a generator runs another one with `yield from`, rather than with `next` or a loop."""
     code, offset = frame.f_code.co_code, frame.f_lasti
     # After a specialized SEND, `f_lasti` points into the instruction's inline cache.
     while offset > 0 and code[offset] == _CACHE:

@@ -49,7 +49,7 @@ def scoped(stream: AsyncIterable[T], name: str) -> ScopedStream[T]: ...
 @overload
 def scoped(stream: Iterable[T], name: str) -> ScopedIterator[T]: ...
 def scoped(stream: Any, name: str) -> Any:
-    """Return a stream whose steps run in the scope of a conversation. Its consumer's code in between does not.
+    """Return a stream whose steps run in the scope of a conversation. The consumer's code runs outside of the scope.
 
     ```python
     async for part in punchlist.scoped(agent.stream(question), "website"):

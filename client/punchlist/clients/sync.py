@@ -2,8 +2,9 @@
 
 Any number of threads may share a client. Their calls run concurrently over one connection: a call that waits (`take`,
 `wait`, a watch, `work`) does not block the others. Claims are renewed in the background. At most 64 calls of one client
-may wait (`LimitExceeded`). A call's timeout starts with the call. After `os.fork` the child opens its own connection
-and holds none of its parent's claims. An open client is closed when it is garbage-collected, or at exit.
+may wait at a time; more raise `LimitExceeded`. A call's timeout starts when the call is made. After `os.fork` the child
+opens its own connection and holds none of its parent's claims. An open client is closed when it is garbage-collected,
+or at exit.
 """
 
 import time
@@ -27,13 +28,13 @@ T = TypeVar("T")
 
 
 def connect(**options: Unpack[Options]) -> "Client":
-    """Connect to the daemon, starting one if none is running. Use the client in a `with`, or close it.
+    """Connect to the daemon, starting one if none is running. Use the client in a `with` block, or close it.
 
     Args:
         **options: See `Options`.
 
     Raises:
-        DaemonUnavailable: No daemon answers; the message says what to change.
+        DaemonUnavailable: No daemon responds; the message says what to change.
         TimedOut: Connecting took longer than `timeout_s`.
     """
     client = Client(**options)
@@ -54,7 +55,7 @@ class Client(ClientMethods, Blocking):
         self._async = AsyncClient(**options)
 
     def as_user(self, user: str) -> "Client":
-        """Return another client of the same daemon, confined to this user's lists."""
+        """Return another client of the same daemon, limited to this user's lists."""
         return Client(**{**self._async.options, "user": user})
 
     def open(self) -> HelloResult:
@@ -70,7 +71,7 @@ class Client(ClientMethods, Blocking):
 
         Args:
             name: The conversation's id.
-            actor: Actor recorded with changes made through it; by default the client's name.
+            actor: Actor recorded with changes made through this object; by default, the client's name.
 
         Raises:
             NoConversation: No list is named.
@@ -78,7 +79,7 @@ class Client(ClientMethods, Blocking):
         return Conversation(self, self._async.conversation(name, actor=actor))
 
     def watch(self, *, after: int | None = None, epoch: str | None = None) -> "Watch[Change]":
-        """Watch the changes of all lists, from now on or after position `after`."""
+        """Watch changes to all lists, from now on or after position `after`."""
         return Watch(self._async.watch(after=after, epoch=epoch))
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
@@ -101,11 +102,11 @@ class Client(ClientMethods, Blocking):
         return self.run(call)
 
     def follow(self, cursor: Cursor[T]) -> "Watch[T]":
-        """Return a watch that delivers the items of a cursor over a connection of its own."""
+        """Return a watch that delivers the items of a cursor over its own connection."""
         return Watch(self._async.follow(cursor))
 
     def close(self) -> None:
-        """Close the connection and end all watches. Calls in other threads end with `ConnectionLost`.
+        """Close the connection and end all watches. Calls in other threads fail with `ConnectionLost`.
 
         The next call connects again.
         """
@@ -170,7 +171,7 @@ class Conversation(ConversationMethods, Blocking):
             owner: Name of the worker, recorded as the tasks' owner.
             lease_ms: Milliseconds a claim lasts after the last renewal, from 1 second to 24 hours.
             wait_ms: Milliseconds to wait for a task before the loop ends.
-            follow: Wait for new tasks without end.
+            follow: Wait for new tasks without a time limit.
 
         Raises:
             LeaseLost: A claim was lost while the body ran, and the task is open again.
@@ -179,10 +180,11 @@ class Conversation(ConversationMethods, Blocking):
         return Work(self._async.work(owner, lease_ms=lease_ms, wait_ms=wait_ms, follow=follow))
 
     def claim(self, owner: str, task: str | None = None, *, lease_ms: int = 60_000, wait_ms: int = 0) -> "Claim":
-        """Claim one task for a `with`, which yields the task, or None if no task is available.
+        """Claim one task for a `with` block. `as` binds the task, or None if no task is available.
 
-        The end of the `with` completes the task, an exception fails it; see `punchlist.clients.work`. To claim a task
-        without finishing it, use `take`, which also lists the errors.
+        The task is completed when the block ends, and marked as failed if the block raises an exception; see
+        `punchlist.clients.work`. To claim a task without finishing it, use `take`, whose documentation also lists the
+        errors.
 
         Args:
             owner: Name of the worker, recorded as the task's owner.
@@ -197,7 +199,7 @@ class Conversation(ConversationMethods, Blocking):
 
         Args:
             until: `done`, `idle`, `change` or a predicate; see `Until`.
-            timeout_s: Upper limit in seconds; None waits without limit.
+            timeout_s: Upper limit in seconds; None for no limit.
 
         Raises:
             TimedOut: The condition was not met in time.
@@ -219,7 +221,7 @@ class Conversation(ConversationMethods, Blocking):
 
 
 class Watch(Generic[T]):
-    """A subscription for a `for` loop. Leaving its `with`, or `close`, ends it.
+    """A subscription for a `for` loop. It ends when its `with` block is left, or with `close`.
 
     The subscription starts in the constructor, so it delivers every change made afterwards. Only one thread may read
     from it. Any thread may close it.
@@ -239,7 +241,7 @@ class Watch(Generic[T]):
         return portal().deliver(lambda: self._async.next(timeout_s), self._async.put_back)
 
     def close(self) -> None:
-        """End the subscription, and with it any loop over it, even in another thread."""
+        """End the subscription and any loop over it, even in another thread."""
         portal().call(self._async.aclose)
 
     def __iter__(self) -> Self:
@@ -258,15 +260,15 @@ class Watch(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        # An interrupted constructor leaves the attribute unset.
+        # The attribute is missing if the constructor was interrupted.
         if (watch := getattr(self, "_async", None)) is not None:
             post(watch.drop)
 
 
 class Work:
-    """Tasks claimed one after another, for a `for` loop in a `with`; see `Conversation.work`.
+    """Tasks claimed one after another, for a `for` loop in a `with` block; see `Conversation.work`.
 
-    The claim is renewed in the background while this thread works. A forked child holds no claim.
+    The claim is renewed in the background while this thread works. A forked child holds no claims.
     """
 
     def __init__(self, async_work: AsyncWork) -> None:
@@ -274,7 +276,7 @@ class Work:
 
     @property
     def fence(self) -> int | None:
-        """Number of the current claim; None without one."""
+        """Number of the current claim; None if no task is claimed."""
         return self._async.fence
 
     def take(self, task: str | None = None) -> Task | None:
@@ -317,7 +319,7 @@ class Work:
 
 
 class Claim:
-    """One claimed task for a `with`; see `Conversation.claim`."""
+    """One claimed task for a `with` block; see `Conversation.claim`."""
 
     def __init__(self, async_claim: AsyncClaim) -> None:
         self._async = async_claim

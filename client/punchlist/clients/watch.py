@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class AsyncWatch(Generic[T]):
-    """A subscription for `async for`. It starts with `async with`, or else when the first item is requested.
+    """A subscription for `async for`. It starts with `async with`, or otherwise when the first item is requested.
 
-    Leaving the `async with`, `aclose` or closing the client ends it.
+    It ends when the `async with` block is left, with `aclose`, or when the client is closed.
     """
 
     def __init__(self, profile: Profile, cursor: Cursor[T], siblings: "set[AsyncWatch[Any]]") -> None:
@@ -43,11 +43,11 @@ class AsyncWatch(Generic[T]):
         raise TimedOut(f"Nothing happened within {timeout_s:g} s.")
 
     def put_back(self, item: T) -> None:
-        """Return an item to the front of the queue, for the next `next`. Must be called on the loop."""
+        """Return an item to the front of the queue, for the next call of `next`. Must be called on the loop."""
         self._ready.appendleft(item)
 
     async def aclose(self) -> None:
-        """End the subscription, and with it any loop over it, even in another task."""
+        """End the subscription and any loop over it, even in another task."""
         link = self._link
         self.drop()
         if link is not None:
@@ -67,7 +67,8 @@ class AsyncWatch(Generic[T]):
             await self._advance()
             self._retry = None
         except DaemonStopped:
-            # No deadline: the watch continues with the next daemon, however long the user keeps this one stopped.
+            # There is no deadline here: the watch continues with the next daemon, no matter how long the user keeps
+            # this one stopped.
             self._retry = None
             await anyio.sleep(PAUSES_S[-1])
         except PunchlistError as error:

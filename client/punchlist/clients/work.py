@@ -1,4 +1,4 @@
-"""Works through a list: claims a task, renews the claim while the body runs, finishes the task when the body ends.
+"""Works through a list: claims a task, renews the claim while the body runs, and finishes the task when the body ends.
 
 ```python
 with conversation.work("worker-1") as tasks:
@@ -6,10 +6,10 @@ with conversation.work("worker-1") as tasks:
         build(task.title)
 ```
 
-When the body reaches its end, the task is completed, unless the body has already finished it with a result of its own:
-`conversation.complete(task.id, result="…")`. An exception that leaves the `with` fails the task with its message.
-Any other exit (`break`, an interrupt, a cancellation) releases the claim. Without the `with`, an exception releases the
-claim too, because a plain `for` can't detect why it was left.
+When the body reaches its end, the task is completed, unless the body has already finished it with its own result:
+`conversation.complete(task.id, result="…")`. If an exception leaves the `with` block, the task is marked as failed with
+the exception's message. Any other exit (`break`, an interrupt, a cancellation) releases the claim. Without a `with`
+block, an exception also only releases the claim, because a plain `for` loop can't detect why it was left.
 
 `conversation.claim(…)` does the same for one task. The asyncio client has both, for `async with` and `async for`.
 """
@@ -32,13 +32,13 @@ from punchlist_schemas.things import Task, TaskName
 R = TypeVar("R")
 
 RENEW_S = 3.0
-"""Longest interval between renewals of a claim, in seconds. A short lease is renewed three times in its length.
+"""Longest interval between renewals of a claim, in seconds. A short lease is renewed after each third of its length.
 
-Long leases need it too: after a restart the daemon keeps claims only for a short grace period.
+Long leases need this too: after a restart, the daemon keeps claims only for a short grace period.
 """
 
 FOLLOW_MS = 3_600_000
-"""Longest wait of one call for new tasks, in milliseconds. The call is then repeated."""
+"""Longest time that one call waits for new tasks, in milliseconds. The call is then repeated."""
 
 MAX_REASON = 8_192
 """Longest failure reason, in characters."""
@@ -47,7 +47,7 @@ _SETTLED = frozenset({"completed", "failed", "paused"})
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """Parameters of the claims of one worker.
+    """Parameters of a worker's claims.
 
     Attributes:
         owner: Name of the worker.
@@ -88,12 +88,12 @@ def reason_of(error: BaseException) -> str:
 
 
 def is_settled(error: RequestRefused) -> bool:
-    """Return whether finishing a task failed because the body already finished or paused it."""
+    """Return whether finishing a task failed because the body had already finished or paused it."""
     return isinstance(error, LeaseLost) and error.status in _SETTLED
 
 
 class Connection(Protocol):
-    """The part of `AsyncClient` that work needs."""
+    """The part of `AsyncClient` that `AsyncWork` needs."""
 
     async def run(self, call: Call[R]) -> R: ...
 
@@ -103,7 +103,7 @@ class Connection(Protocol):
 
 
 class AsyncWork:
-    """Tasks claimed one after another, for an `async for` in an `async with`; see `AsyncConversation.work`."""
+    """Tasks claimed one after another, for `async for` in an `async with` block; see `AsyncConversation.work`."""
 
     # On the class, since `__del__` also runs after an interrupted `__init__`.
     _held: Held | None = None
@@ -117,7 +117,7 @@ class AsyncWork:
 
     @property
     def fence(self) -> int | None:
-        """Number of the current claim; None without one."""
+        """Number of the current claim; None if no task is claimed."""
         return None if self._held is None else self._held.fence
 
     @property
@@ -130,7 +130,7 @@ class AsyncWork:
 
         Args:
             task: Id of the task.
-            wait_ms: Milliseconds to wait for a task, if longer than the wait of this work.
+            wait_ms: Milliseconds to wait for a task, if longer than the `wait_ms` of this object's terms.
         """
         terms = self._terms
         target = task or terms.task
@@ -148,8 +148,8 @@ class AsyncWork:
     async def complete(self, result: str | None = None) -> SetStatusResult | None:
         """Complete the current task with its result, unless it is already finished or paused.
 
-        Returns the outcome; a task with a gate then waits for its check or approval. Returns None if there was nothing
-        to complete.
+        Returns the result of the call. A task with a gate then waits for its check or approval. Returns None if there
+        was nothing to complete.
 
         Raises:
             LeaseLost: The claim was lost, and the task is open again.
@@ -192,7 +192,7 @@ class AsyncWork:
         """Fail the current task if its body raised an exception, else release it.
 
         Args:
-            error: The exception that left the body, if any. An error about a lost claim is then dropped.
+            error: The exception that left the body, if any. In that case, an error about a lost claim is ignored.
         """
         with anyio.CancelScope(shield=True):
             if isinstance(error, Exception):
@@ -242,7 +242,7 @@ class AsyncWork:
         if held is None or renewing is None:
             return
         release = self._calls.release(held.task.id, self._terms.owner, fence=held.fence).request
-        # A finalizer runs in any thread, even during a call of this client, so it must not wait.
+        # A finalizer may run in any thread, even during a call of this client, so it must not wait.
         with suppress(RuntimeError):  # the loop is closed
             renewing.get_loop().call_soon_threadsafe(_forget, renewing, self._connection, release)
 
@@ -253,7 +253,7 @@ def _forget(renewing: "asyncio.Task[None]", connection: Connection, release: Req
 
 
 class AsyncClaim:
-    """One claimed task for an `async with`; see `AsyncConversation.claim`."""
+    """One claimed task for an `async with` block; see `AsyncConversation.claim`."""
 
     def __init__(self, work: AsyncWork) -> None:
         self._work = work
@@ -274,7 +274,8 @@ class AsyncClaim:
 
 async def _renew(connection: Connection, calls: ConversationCalls, terms: Terms, held: Held) -> None:
     """Renew a claim until cancelled or until the claim is lost."""
-    # Takes no reference to the work, so that leaving a `for` loop collects the work, which releases its task.
+    # Holds no reference to the `AsyncWork`, so that it is garbage-collected, and its task released, when a `for` loop
+    # is left.
     while True:
         await asyncio.sleep(terms.renew_s)
         try:
@@ -282,4 +283,4 @@ async def _renew(connection: Connection, calls: ConversationCalls, terms: Terms,
         except (LeaseLost, LeaseHeld):
             return
         except PunchlistError:
-            continue  # the daemon is unreachable; the claim may still be in force when it is back
+            continue  # the daemon is unreachable; the claim may still be in force when it returns

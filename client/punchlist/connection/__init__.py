@@ -1,1 +1,1 @@
-"""One connection to the daemon: finding the socket, starting the daemon, speaking the protocol."""
+"""One connection to the daemon: finds the socket, starts the daemon, and implements the protocol."""

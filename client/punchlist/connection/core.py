@@ -1,15 +1,15 @@
 """The client's side of the protocol without I/O, shared by all clients.
 
 `Wire` turns requests into bytes and bytes into messages. `Retry` decides whether a failed call is retried.
-`calls.cursor` keeps the position of a subscription across reconnects. None of them owns a socket, a clock, a task or a
+`calls.cursor` keeps the position of a subscription across reconnects. None of these owns a socket, a clock, a task or a
 lock.
 
 Rules:
-1. Every change carries an idempotency key, and a retry carries the same one, so it is never made twice.
-2. A failed call is retried only if that is safe, with growing pauses, until its timeout.
+1. Every change has an idempotency key, and a retry has the same key, so the change is never made twice.
+2. A failed call is retried only if that is safe, with increasing pauses, until its timeout.
 3. A lost connection is replaced by a new one. Replies to abandoned calls are dropped.
 4. An event is delivered only if its position is after the last delivered one.
-5. A position of another log is an error.
+5. A position in another log is an error.
 """
 
 import os
@@ -48,20 +48,21 @@ PAUSES_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
 """Seconds before the first, second, … retry; the last value repeats."""
 
 MAX_FRAME_BYTES = 1 << 30
-"""Longest message accepted from the daemon. It is large because a long list is one message and the daemon is trusted:
-it runs as the same user."""
+"""Longest message accepted from the daemon, in bytes. It is large, because a long list is one message. The daemon is
+trusted, because it runs as the same user.
+"""
 
 _SLOW = {"daemon.backup": 86_400.0, "space.add": 120.0, "list.share": 86_400.0, "list.join": 86_400.0}
-"""Methods that may take long to reply, with the seconds to allow for that. They are not retried."""
+"""Methods that may take a long time to reply, with the seconds to allow. They are not retried."""
 
 _REPEATABLE_SESSION = frozenset({"daemon.hello", "rpc.discover"})
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A call ready to be sent and retried: a change has its idempotency key.
+    """A call ready to be sent and retried. A change already has its idempotency key.
 
     Attributes:
-        repeatable: Whether it may be sent again after a lost connection.
+        repeatable: Whether it may be sent again after the connection was lost.
         patience_s: Seconds that the daemon may wait on purpose before it replies.
     """
 
@@ -119,7 +120,7 @@ class Wire:
 
         Raises:
             ProtocolError: The daemon speaks another version of the protocol.
-            WrongDataDirectory: The daemon uses another data directory than this client requires.
+            WrongDataDirectory: The daemon uses a different data directory than this client requires.
         """
         hello = result_of(reply, HelloResult)
         if hello.protocol != PROTOCOL:
@@ -135,8 +136,8 @@ class Wire:
     def send(self, request: Request) -> tuple[int, bytes]:
         """Return the id of the request and the bytes to send.
 
-        Requests that the daemon could not decode are rejected here, by the daemon's own rules. The daemon would reply
-        without an id, or close the connection, and so fail other calls too.
+        Requests that the daemon could not decode are rejected here, by the same rules as in the daemon. It would reply
+        without an id, or close the connection, so that other calls would fail too.
 
         Raises:
             LimitExceeded: The request is longer or more deeply nested than the daemon accepts.
@@ -150,7 +151,7 @@ class Wire:
                 raise _too_long(request.method, len(payload), self._limits.frame_bytes)
             for _ in strict_json.parse_in_slices(payload, self._limits.depth):
                 pass
-            if b"null" in payload:  # the encoding of NaN and infinity as well as None
+            if b"null" in payload:  # the encoding of NaN and infinity, as well as of None
                 strict_json.check_numbers(msgspec.to_builtins(request.params))
         except strict_json.Refused as refused:
             raise _unreadable(request.method, refused.rejection) from None
@@ -166,7 +167,7 @@ class Wire:
         return self._framer.encode(jsonrpc.encode_request(self._last_id, "rpc.cancel", {"id": request_id}))
 
     def receive(self, data: bytes) -> list[Reply | Notice]:
-        """Return the messages that are complete after these bytes.
+        """Return the messages that these bytes complete.
 
         A reply without an id is the error for a frame that the daemon could not decode.
 
@@ -208,7 +209,7 @@ def _too_long(method: str, value: int, maximum: int) -> RequestRefused:
 
 
 def error_of(reply: Reply) -> RequestRefused | None:
-    """Return the error in a reply, or None if it has a result."""
+    """Return the error in a reply, or None if the reply has a result."""
     if reply.error is UNSET:
         return None
     return build_error(reply.error.code, reply.error.message, reply.error.data)
@@ -259,8 +260,8 @@ class Retry:
     """Retry policy of one call.
 
     Args:
-        deadline: When to stop retrying, in seconds of the caller's clock.
-        repeatable: Whether the call may be sent again after a lost connection.
+        deadline: When to stop retrying, in seconds on the caller's clock.
+        repeatable: Whether the call may be sent again after the connection was lost.
     """
 
     def __init__(self, deadline: float, *, repeatable: bool = True) -> None:
@@ -287,7 +288,8 @@ def is_transient(error: PunchlistError) -> bool:
         return error.temporary
     if isinstance(error, ConnectionLost):
         return not error.final
-    # A daemon exits after a disk failure, and the next one has the outcome. A space may be unreachable for hours.
+    # After a disk failure the daemon exits, and the next one can report the outcome. A space, however, may be
+    # unreachable for hours.
     return isinstance(error, ShuttingDown) or (isinstance(error, OutcomeUnknown) and "space" not in error.data)
 
 

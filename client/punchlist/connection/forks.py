@@ -1,4 +1,4 @@
-"""Resets objects in a forked child that it must not share with its parent: connections, claims, loop-bound state."""
+"""Resets, in a forked child, objects that it must not share with its parent: connections, claims, loop-bound state."""
 
 import os
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Connects to the daemon's socket, and starts a daemon if none is running.
 
 The command line uses it too, so it imports nothing heavy (asyncio, msgspec, subprocess) at the top. The listener must
-run as this user or as root. A connection denied by permissions never starts a daemon: a second one would be just as
-unreachable.
+run as this user or as root. If permissions deny the connection, no daemon is started, because a second one would be
+just as unreachable.
 """
 
 import errno
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from punchlist.connection.starter import Starting
 
 TIMEOUT_S = 30.0
-"""Default upper limit for a call, in seconds, including connecting, a daemon's start and all retries."""
+"""Default upper limit for a call, in seconds, including connecting, starting a daemon and all retries."""
 
 _known_sockets: set[str] = set()
 """Sockets on which this process has been connected to a daemon."""
@@ -34,7 +34,7 @@ CHECK_AFTER_S = 1.5
 """Time without a reply after which a command checks the daemon's process, in seconds."""
 
 HOOK_CHECK_AFTER_S = 0.25
-"""Time without a reply after which a hook gives up, in seconds. Also the total limit of a shell prompt."""
+"""Time without a reply after which a hook gives up, in seconds. Also the time limit for a shell prompt."""
 
 HOOK_S = 8.0
 """Upper limit for a hook, in seconds. Must be below the timeout that `punch setup` configures for it."""
@@ -46,8 +46,8 @@ _RACE_PAUSE_S = 0.02
 _EXIT_CONFIGURATION = 78
 _WINNER_S = 1.0
 
-# Claude Code's settings: allowUnixSockets (a list of paths) works on macOS alone, seccomp can't filter by path.
-# Codex blocks connect() of every address family while network access is off, and then sets the variable named here.
+# In Claude Code's settings, allowUnixSockets (a list of paths) works only on macOS, because seccomp can't filter by
+# path. Codex blocks connect() for all address families while network access is off.
 _SANDBOX_HELP = """\
 If this runs inside an agent's sandbox, allow Unix sockets there:
   Claude Code   settings.json: {{"sandbox": {{"network": {{"allowAllUnixSockets": true}}}}}}
@@ -66,11 +66,11 @@ class Target:
         env: Environment variables; by default those of this process.
 
     Attributes:
-        check_after_s: Seconds without a reply after which a call checks the daemon's process, and fails if it is
+        check_after_s: Seconds without a reply after which a call checks the daemon's process, and fails if that is
             suspended. None for programs that wait until the daemon continues.
-        note: Prints that the daemon has not replied yet. If None, a call gives up instead, unless the daemon is only
-            just starting.
-        until: Deadline of all calls (`time.monotonic`).
+        note: Prints that the daemon has not replied yet. If None, calls give up instead, unless the daemon is only just
+            starting.
+        until: Deadline for all calls (`time.monotonic`).
     """
 
     check_after_s: "float | None" = None
@@ -111,11 +111,11 @@ class Target:
         return other
 
     def report_delays(self, note: "Callable[[str], None]") -> None:
-        """After `CHECK_AFTER_S` without a reply, fail if the daemon is suspended, else call `note` once."""
+        """After `CHECK_AFTER_S` without a reply, fail if the daemon is suspended; otherwise, call `note` once."""
         self.check_after_s, self.note = CHECK_AFTER_S, note
 
     def fail_fast(self) -> None:
-        """Give up soon on a daemon that does not reply, because a hook must not delay its host."""
+        """Give up quickly if the daemon does not reply, because a hook must not delay its host."""
         self.check_after_s, self.note = HOOK_CHECK_AFTER_S, None
         self.until = time.monotonic() + HOOK_S
 
@@ -126,12 +126,12 @@ class Target:
     def dial(self, timeout_s: float = TIMEOUT_S) -> Socket:
         """Return a connected blocking socket, after starting a daemon if needed.
 
-        After `punch daemon stop`, a process that was connected does not start the daemon again, but a new process does.
+        After `punch daemon stop`, processes that were connected don't start the daemon again, but new processes do.
 
         Raises:
             DaemonStopped: The daemon was stopped on purpose, and this process had been connected to it.
-            DaemonUnavailable: No daemon answers; the message says what to change. A daemon that is not ready after
-                `timeout_s` seconds keeps starting.
+            DaemonUnavailable: No daemon responds; the message says what to change. A daemon that is not ready after
+                `timeout_s` seconds continues to start.
             TimedOut: The daemon is running but did not accept the connection in time.
         """
         deadline = self.deadline(timeout_s)
@@ -156,12 +156,12 @@ class Target:
         return self._start(deadline)
 
     def check(self, device: str = "", inode: str = "") -> None:
-        """Check that the daemon serves this target's data directory, by the device and inode of its lock.
+        """Check, by the device and inode of its lock, that the daemon serves this target's data directory.
 
         Raises:
-            WrongDataDirectory: The lock in the data directory is missing or another file.
+            WrongDataDirectory: The lock in the data directory is missing or is another file.
         """
-        # If only a socket was named, any data directory is fine. Older daemons send no numbers.
+        # If only a socket was named, any data directory is accepted. Older daemons send no device and inode.
         if not self._requires_data_dir or not inode:
             return
         try:
@@ -186,7 +186,6 @@ class Target:
             )
 
     def build_timeout_error(self) -> "DaemonUnavailable | TimedOut":
-        """Return the error for a call that timed out; its message says what to do."""
         if self._starting is not None:
             return DaemonUnavailable(str(self._starting), temporary=True)
         if (pid := self.pid()) and os_calls.is_suspended(pid):
@@ -206,8 +205,8 @@ class Target:
         """Check a daemon that does not reply.
 
         Args:
-            greeted: Whether it has replied on this connection.
-            on_purpose: Whether this call may take long.
+            greeted: Whether the daemon has replied on this connection.
+            on_purpose: Whether this call may take a long time.
 
         Raises:
             TimedOut: The daemon is suspended, or it hangs and `note` is None.
@@ -219,7 +218,7 @@ class Target:
             return
         if self.note is None and pid and not greeted:
             raise self.build_timeout_error()
-        self._is_noted = self.note is not None or not pid  # without a process, the daemon is only just starting
+        self._is_noted = self.note is not None or not pid  # no process was found, so the daemon is only just starting
         if self.note is not None:
             self.note(f"punch: no reply from {self._describe_daemon()} yet, still waiting")
 
@@ -230,7 +229,7 @@ class Target:
         """Return a socket connected to the running daemon, without starting one.
 
         Args:
-            deadline: On the clock of `time.monotonic`.
+            deadline: Deadline on the clock of `time.monotonic`.
 
         Raises:
             OSError: The connection failed.
@@ -255,18 +254,18 @@ class Target:
     def socket(self) -> str:
         """Path of the socket."""
         # Under cron, sudo and in containers, XDG_RUNTIME_DIR differs or is unset, so the default socket may not exist.
-        # The daemon then listens where its lock file says.
+        # The lock file contains the path on which the daemon then listens.
         if self._names_socket or os.path.lexists(self._socket):
             return self._socket
         return self._find_other_socket() or self._socket
 
     def _find_other_socket(self) -> str:
-        """Return another socket on which the data directory's daemon listens or was stopped; "" if none."""
+        """Return another socket on which the data directory's daemon listens or was stopped; "" if there isn't one."""
         recorded = self._read_recorded_socket()
         return recorded if recorded and (os.path.lexists(recorded) or is_stopped(recorded)) else ""
 
     def _read_recorded_socket(self) -> str:
-        """Return the socket recorded in the data directory's lock; "" if it is this one or unknown."""
+        """Return the socket recorded in the data directory's lock; "" if it is `self._socket` or unknown."""
         try:
             with open(f"{self.data_dir}/lock", "rb") as lock:
                 (_pid, path, *_) = (*lock.read(_MAX_LOCK_BYTES).split(b"\n"), b"")
@@ -293,7 +292,7 @@ class Target:
             self._starting = None
             try:
                 if report.lost_race:
-                    if not self._names_socket:  # the file at the default path may be left from a killed daemon
+                    if not self._names_socket:  # the file at the default path may be left over from a killed daemon
                         self._socket = self._find_other_socket() or self._socket
                     return self._connect_to_winner(min(deadline, time.monotonic() + _WINNER_S))
                 if report.ready:
@@ -311,7 +310,7 @@ class Target:
         raise DaemonUnavailable(text, temporary=report.lost_race, exit_code=report.exit_code)
 
     def _serves_elsewhere(self) -> bool:
-        """Return whether the data directory's daemon listens on another socket, reachable from here or not."""
+        """Return whether the data directory's daemon listens on another socket, even if this process can't reach it."""
         recorded = self._read_recorded_socket()
         if not recorded:
             return False
@@ -345,17 +344,17 @@ def find_lock_holder(data_dir: str) -> "int | None":
 
 
 def allow_start(socket: str) -> None:
-    """Let this process start the daemon again, even if it was connected to the one that was stopped."""
+    """Allow this process to start the daemon again, even if it was connected to the stopped one."""
     _known_sockets.discard(socket)
 
 
 def is_stopped(socket: str) -> bool:
-    """Return whether the daemon of this socket was stopped on purpose and not started since."""
+    """Return whether the daemon on this socket was stopped on purpose and hasn't been started since."""
     return os.path.lexists(stopped_path(socket))
 
 
 def connect(path: str, timeout_s: float = TIMEOUT_S) -> Socket:
-    """Connect to the socket at `path`, whatever the path's length, and check the listener's user.
+    """Connect to the socket at `path`, which may have any length, and check the listener's user.
 
     Raises:
         OSError: The connection failed; EAGAIN if the listener did not accept it within `timeout_s` seconds.
@@ -379,7 +378,6 @@ def connect(path: str, timeout_s: float = TIMEOUT_S) -> Socket:
 
 
 def build_unavailable(path: str, error: OSError) -> DaemonUnavailable:
-    """Return the error for a failed connect; its message says what to do."""
     if error.errno in _NOT_ALLOWED:
         advice = _SANDBOX_HELP.format(path=path, folder=os.path.dirname(path))
         return DaemonUnavailable(f"Connecting to {path} is not permitted ({error.strerror}).\n{advice}")

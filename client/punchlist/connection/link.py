@@ -19,11 +19,13 @@ from punchlist_schemas.results import HelloResult
 
 _READ_AHEAD = 64
 _READ_AHEAD_BYTES = 64 << 10
-"""Limits of the notifications buffered for a consumer, in number and bytes. The rest stays in the socket."""
+"""Limits on the notifications buffered for a consumer: their number, and their size in bytes. The rest stays in the
+socket.
+"""
 
 
 class Link(asyncio.Protocol):
-    """One connection. It passes replies to the calls that wait for them, and queues notifications for `receive`."""
+    """One connection. It passes replies to the waiting calls, and queues notifications for `receive`."""
 
     hello: HelloResult
     _all: "ClassVar[WeakSet[Link]]" = WeakSet()
@@ -49,7 +51,7 @@ class Link(asyncio.Protocol):
         """Connect, starting a daemon if needed, and send `daemon.hello`.
 
         Raises:
-            TimedOut, DaemonUnavailable: Connecting failed, or took longer than a call may take (`timeout_s`).
+            TimedOut, DaemonUnavailable: Connecting failed, or took longer than the limit for a call (`timeout_s`).
         """
         with anyio.move_on_after(profile.timeout_s):
             sock = await dial(profile)
@@ -79,7 +81,7 @@ class Link(asyncio.Protocol):
             raise self._lost
         request_id, data = self._wire.send(request)
         answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
-        # The reply comes after notifications that fill the buffer, so reading must not stay paused.
+        # The reply comes after the notifications that filled the buffer, so reading must be resumed.
         self._transport.resume_reading()
         self._transport.write(data)
         try:
@@ -112,7 +114,7 @@ class Link(asyncio.Protocol):
         return self._notices.popleft()
 
     def close(self) -> None:
-        """Close the connection. Waiting calls get `ConnectionLost` and may be retried on another one."""
+        """Close the connection. Waiting calls fail with `ConnectionLost`, and may be retried on another connection."""
         self._fail(ConnectionLost("The connection was closed."))
 
     def abandon(self) -> None:
@@ -121,7 +123,8 @@ class Link(asyncio.Protocol):
             self._loop.call_soon_threadsafe(self.close)
 
     def _reset_after_fork(self) -> None:
-        # The connection is still the parent's: close the descriptor only, and leave the transport and its loop alone.
+        # The connection still belongs to the parent: close only the descriptor, and leave the transport and its loop
+        # alone.
         self._lost = ConnectionLost("The connection belongs to the process that this one was forked from.")
         if self._socket is not None:
             self._socket.close()
@@ -157,7 +160,7 @@ class Link(asyncio.Protocol):
                 self.post(release)
 
     def _fail_unanswered(self, reply: Reply) -> None:
-        """Fail the calls that a rejected frame may belong to: the daemon replied without an id."""
+        """Fail the calls that a rejected frame may belong to. The daemon replies to such a frame without an id."""
         # The daemon reads frames in order, so all frames up to the latest answered call were valid.
         error = error_of(reply) or ProtocolError("The daemon replied to an unknown call.")
         for request_id, answer in self._waiting.items():
@@ -195,8 +198,8 @@ class Link(asyncio.Protocol):
 
 
 async def dial(profile: Profile) -> socket.socket:
-    """Run `Target.dial` in a thread. A connection that is made after a cancellation is closed."""
-    # A daemon thread, so that the interpreter can exit while it dials.
+    """Run `Target.dial` in a thread. If the call is cancelled first, the new connection is closed."""
+    # A daemon thread, so that the interpreter can exit while the thread is connecting.
     loop = asyncio.get_running_loop()
     connection: asyncio.Future[socket.socket] = loop.create_future()
 

@@ -10,21 +10,25 @@ class Options(TypedDict, total=False):
     """Path of the daemon's socket; by default found by the rules of docs/protocol.md."""
 
     data_dir: str
-    """Data directory for a daemon that this client starts; by default found by the same rules."""
+    """Data directory for a daemon that this client starts; by default, found by the same rules."""
 
     name: str
-    """The client's name, shown in the daemon's status. Also the actor of changes without one. `python` by default."""
+    """The client's name, shown in the daemon's status. Also the actor of changes that name no actor. `python` by
+    default.
+    """
 
     user: str
-    """User whose conversations the connection is confined to."""
+    """User to whose conversations the connection is limited."""
 
     confirm: bool
-    """Whether destructive calls need confirmation: the first call raises `ConfirmationRequired`, the second passes the
-    token."""
+    """Whether destructive calls need confirmation: the first call raises `ConfirmationRequired`, and the second passes
+    the token.
+    """
 
     autostart: bool
     """Whether to start a daemon if none is running; by default yes, unless PUNCHLIST_AUTOSTART=0."""
 
     timeout_s: float
-    """Upper limit for a call in seconds, including connecting and all retries; 30 by default. A call's `wait_ms` is
-    added."""
+    """Upper limit for a call in seconds, including connecting and all retries; by default 30. A call's `wait_ms` is
+    added to it.
+    """

@@ -1,9 +1,9 @@
 """Runs coroutines from any thread on the event loop shared by all blocking clients of this process.
 
-The loop runs in a daemon thread, started by the first call. Each call is a task of the loop, so calls of several
+The loop runs in a daemon thread, started by the first call. Each call is a task on the loop, so calls from several
 threads run concurrently and without locks. An interrupt (Ctrl-C) ends the wait and cancels the task. If the task has
-already finished, its result is not lost: a claim is released, and an item of a watch is kept for the next call. A
-forked child starts its own loop. When the interpreter exits, the connections are closed and the thread ends.
+already finished, its result is not lost: a claim is released, and a watch's item is kept for the next call. A forked
+child starts its own loop. When the interpreter exits, the connections are closed and the thread ends.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ not interrupt it."""
 _EXITING = "The interpreter is exiting."
 
 _CLOSE_TIMEOUT_S = 2.0
-"""Longest time that the interpreter's exit waits for connections to close, in seconds."""
+"""Longest time that the interpreter waits at exit for connections to close, in seconds."""
 
 
 class _Call(Generic[R]):
@@ -54,7 +54,7 @@ class _Call(Generic[R]):
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def abandon(self) -> None:
-        """Cancel the function after an interrupt of its caller, or pass its result to `on_unread`."""
+        """Cancel the function after an interrupt. If it has finished, pass its result to `on_unread`."""
         self._is_abandoned = True
         if self._task is not None and not self._task.done():
             self._task.cancel()
@@ -114,7 +114,8 @@ class Portal:
             while not call.done.wait(_MAX_SLEEP_S):
                 pass
             if self._closing and threading.current_thread().daemon:
-                # The interpreter is exiting and ends this thread, which must not fail with an error first.
+                # The interpreter is exiting and will end this thread. Wait for that, so that the thread doesn't fail
+                # with an error first.
                 threading.Event().wait()
             if call.error is None:
                 return call.result

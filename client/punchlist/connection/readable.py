@@ -1,4 +1,4 @@
-"""Waits until a file descriptor is readable. Uses poll, because `select` accepts no descriptor above 1,023."""
+"""Waits until a file descriptor is readable. Uses `poll`, because `select` accepts no descriptors above 1,023."""
 
 import select
 

@@ -1,4 +1,4 @@
-"""Starts a daemon that outlives this process: detached, without output, reporting through a pipe when it is ready."""
+"""Starts a detached daemon that outlives this process. It has no output, and reports on a pipe when it is ready."""
 
 import os
 import subprocess
@@ -11,19 +11,19 @@ from punchlist.connection.readable import is_readable
 from punchlist_schemas.rendezvous import make_directories, stopped_path
 
 IDLE_EXIT_S = 900
-"""Time without a connection after which an automatically started daemon stops, in seconds."""
+"""Time without connections after which an automatically started daemon stops, in seconds."""
 
 MAX_LOG_BYTES = 1 << 20
-"""Size above which a start renames the daemon's log to `daemon.log.1`."""
+"""Size in bytes above which the daemon's log is renamed to `daemon.log.1` at a start."""
 
 INHERITED = frozenset({"HOME", "PATH", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH"})
-"""Environment variables passed to a process that outlives its starter. Others, such as API keys, are not."""
+"""Environment variables passed to a process that outlives its starter. Others, such as API keys, are not passed."""
 
 INHERITED_PREFIXES = ("LC_", "XDG_", "PUNCHLIST_", "PYTHON", "COVERAGE_")
-"""Prefixes of further variables to pass; the last one is for coverage measurement."""
+"""Prefixes of further variables to pass. The last one is for coverage measurement."""
 
 SUPERVISED = "systemd"
-"""Content of the stop mark if systemd started the daemon and has to start the next one."""
+"""Content of the stop marker if systemd started the daemon and has to start the next one."""
 
 _MANAGER_S = 90
 _EXIT_LOST_RACE = 75
@@ -55,7 +55,7 @@ class Starting:
         data_dir: Its data directory, created if needed.
 
     Raises:
-        OSError: A file or the interpreter can't be used. `filename` is set.
+        OSError: A file or the interpreter can't be used; `filename` is its path.
     """
 
     _ready: int | None = None
@@ -119,7 +119,7 @@ class Starting:
 
 
 def start_by_manager(socket: str) -> bool:
-    """Start systemd's socket unit if systemd ran the stopped daemon. Return whether it was started."""
+    """If systemd ran the stopped daemon, start its socket unit. Return whether the unit was started."""
     try:
         with open(stopped_path(socket), encoding="utf-8") as mark:
             if mark.read(len(SUPERVISED)) != SUPERVISED:
@@ -131,8 +131,8 @@ def start_by_manager(socket: str) -> bool:
 
 
 def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen[bytes]:
-    # -P: modules in the working directory must not shadow the daemon's. cwd="/": the daemon must not keep the working
-    # directory in use.
+    # -P: modules in the working directory must not shadow the daemon's. cwd="/": the daemon must not block the
+    # unmounting or removal of the working directory.
     options = ["--socket", socket, "--data-dir", data_dir, "--idle-exit", str(IDLE_EXIT_S), "--ready-fd", str(ready)]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "punchlistd", *options],
@@ -151,7 +151,7 @@ def environment() -> dict[str, str]:
     environment = {
         name: value for name, value in os.environ.items() if name in INHERITED or name.startswith(INHERITED_PREFIXES)
     }
-    # The process runs in another working directory, so the module path must be absolute.
+    # The process runs in another working directory, so paths in PYTHONPATH must be absolute.
     if path := environment.get("PYTHONPATH"):
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in path.split(os.pathsep) if part)
     return environment

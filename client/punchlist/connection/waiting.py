@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 _MAX_SLEEP_S = 1.0
-"""Longest block of one system call, in seconds. A signal that arrives just before the call does not interrupt it."""
+"""Longest time that one system call may block, in seconds. A signal that arrives just before the call does not
+interrupt it.
+"""
 
 
 class Waiting:
@@ -34,7 +36,7 @@ class Waiting:
 
     Attributes:
         greeted: Whether the daemon has replied on this connection.
-        on_purpose: Whether the call may take long, so that a late reply is not reported.
+        on_purpose: Whether the call may take a long time, so that a late reply is not reported.
     """
 
     def __init__(self, target: "Daemon", deadline: float, *, greeted: bool = False, on_purpose: bool = False) -> None:

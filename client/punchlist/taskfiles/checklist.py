@@ -48,7 +48,7 @@ class Checklist:
         return {f"{stem}.json": write({"tasks": items, MEMBER: {**source, "digest": digest_of(items)}})}
 
     def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
-        """Return `data` with the members that only the present file has, of the file and of each task with its id."""
+        """Return `data` with the members that only the existing file has, at top level and in tasks with equal ids."""
         try:
             new, old = load_object(data), load_object(present)
             value: Any = old.get("tasks")
@@ -59,7 +59,7 @@ class Checklist:
             merged = write({**old, **new, "tasks": tasks})
             load_object(merged)
         except (Unreadable, RecursionError):
-            return data  # the present file, or the merged one, can't be read
+            return data  # the existing file, or the merged one, can't be read
         return merged
 
     def parse(self, name: str, data: bytes) -> Document:
@@ -75,7 +75,7 @@ class Checklist:
             fields = _fields(cast("dict[str, Any]", item))
             id = id_in(cast("dict[str, Any]", item))
             contents.append({"id": id, **fields})
-            # A task without an id, or with the id of an earlier one (a copied line), is new.
+            # A task without an id, or with the id of an earlier task (a copied line), is new.
             tasks[id if id and id not in tasks else f" {digest_of([len(tasks), fields])}"] = fields
         return Document(tasks, origin_in(value), digest_of(contents), is_whole=True)
 
@@ -84,7 +84,7 @@ class Checklist:
 
 
 def file_ids(tasks: Iterable[Task]) -> dict[str, str]:
-    """Map task ids to their ids in files: the one under which a program added the task to a file, if it is unique."""
+    """Map task ids to their ids in files. If a program added the task to a file under a unique id, use that id."""
     tasks = list(tasks)
     taken = {task.id for task in tasks}
     ids: dict[str, str] = {}

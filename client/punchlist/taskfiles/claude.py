@@ -56,11 +56,11 @@ class Claude:
         return files
 
     def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
-        # In this format a missing member means a cleared value, and programs keep their own data in `metadata`.
+        # In this format, a missing member means a cleared value, and programs keep their own data in `metadata`.
         return data
 
     def parse(self, name: str, data: bytes) -> Document:
-        """Parse the one task of a file. The file name is its id."""
+        """Parse the single task in a file. The file name is its id."""
         value = load_object(data)
         task = name.removesuffix(".json")
         if id_in(value) not in ("", task):
@@ -103,7 +103,7 @@ def _item(task: str, fields: Fields) -> dict[str, Any]:
         "id": task,
         "subject": fields["title"],
         "description": fields["description"],
-        # Some readers skip tasks without it.
+        # Some programs skip tasks without this member.
         "activeForm": fields["active_form"],
         "status": fields["status"],
         "blocks": sorted(fields["blocks"], key=_number),

@@ -45,7 +45,7 @@ class Mirrors(msgspec.Struct, frozen=True):
     """The contents of the file.
 
     Attributes:
-        inbound: Directories of Claude Code's tasks, which are imported and never written.
+        inbound: Directories with Claude Code's tasks, which are imported and never written.
     """
 
     mirrors: tuple[Entry, ...] = ()
@@ -70,7 +70,7 @@ class Config:
             raise ConfigError(f"{self.path}: {error}") from error
 
     def set_inbound(self, directory: str, *, enabled: bool) -> bool:
-        """Start or stop importing a directory of Claude Code's tasks. Return whether this changed anything."""
+        """Start or stop importing a directory with Claude Code's tasks. Return whether this changed anything."""
         present = self.read()
         if (directory in present.inbound) == enabled:
             return False
@@ -79,7 +79,7 @@ class Config:
         return True
 
     def set_plan(self, path: str, conversation: str | None) -> bool:
-        """Synchronize a Markdown file with this list, or with none (None). Return whether this changed anything."""
+        """Synchronize a Markdown file with this list, or with no list (None). Return whether this changed anything."""
         present = self.read()
         others = tuple(plan for plan in present.plans if plan.path != path)
         plans = others if conversation is None else (*others, Plan(path, conversation))
@@ -100,7 +100,7 @@ class Config:
         return self._save(entries)
 
     def remove(self, directory: str, conversation: str | None = None) -> bool:
-        """Remove a directory, or one conversation of it. Return whether this changed anything. The files stay."""
+        """Remove a directory, or one of its conversations, but keep the files. Return whether this changed anything."""
         entries = self.read().mirrors
         remaining: list[Entry] = []
         for entry in entries:

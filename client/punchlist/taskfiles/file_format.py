@@ -17,7 +17,7 @@ FOREIGN_ID = "mirror_id"
 """Metadata key for the id under which another program added the task to a file."""
 
 MEMBER = "punchlist"
-"""Member of written files that contains their origin. Other programs ignore it."""
+"""Name of the member of written files that contains their origin. Other programs ignore it."""
 
 _MAX_DEPTH = 64
 
@@ -30,9 +30,9 @@ class Origin(msgspec.Struct, frozen=True):
     """The origin of a written file.
 
     Attributes:
-        conversation: The conversation it was written for.
+        conversation: The conversation that the file was written for.
         epoch: Epoch of the log.
-        version: Version of the conversation that was written.
+        version: Version of the conversation in the file.
         digest: Digest of the written contents.
     """
 
@@ -46,9 +46,9 @@ class Document(msgspec.Struct, frozen=True):
     """A parsed file.
 
     Attributes:
-        tasks: Its tasks by their ids in the file. Ids generated for tasks without one start with a space.
-        origin: Its recorded origin; None without one.
-        digest: Digest of its present contents.
+        tasks: Its tasks by their ids in the file. Ids generated for tasks without an id start with a space.
+        origin: Its recorded origin; None if it has no valid one.
+        digest: Digest of its current contents.
         deleted: Ids of tasks marked as deleted.
         is_whole: Whether the file contains the whole list, so that a missing task may have been deleted.
     """
@@ -61,7 +61,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the contents are unchanged since the file was written here."""
+        """Whether the contents are unchanged since the mirror wrote the file."""
         return self.origin is not None and self.origin.digest == self.digest
 
 
@@ -73,30 +73,30 @@ class Form(Protocol):
     """Whether a conversation has one file, `STEM.json`, instead of one for each task."""
 
     def stems(self, conversation: str) -> tuple[str, ...]:
-        """Return possible names of a conversation's file or folder, best first. Only the last is certainly unique."""
+        """Return possible names of a conversation's file or folder, best first. Only the last is sure to be unique."""
         ...
 
     def conversation(self, stem: str) -> str | None: ...
 
     def folder(self, stem: str) -> tuple[str, ...]:
-        """Return the path of the folder of a conversation's files, relative to the mirror's directory, as its parts."""
+        """Return the parts of the path of a conversation's folder, relative to the mirror's directory."""
         ...
 
     def is_document(self, name: str, stem: str) -> bool:
-        """Return whether a file of this name in the folder belongs to the conversation."""
+        """Return whether a file with this name in the folder belongs to the conversation."""
         ...
 
     def render(self, origin: Origin, tasks: Iterable[Task], stem: str) -> dict[str, bytes]: ...
 
     def merge_foreign_members(self, data: bytes, present: bytes) -> bytes:
-        """Return a file to write, with the members that other programs have added to the present one."""
+        """Return the content to write, including members that other programs have added to the existing file."""
         ...
 
     def parse(self, name: str, data: bytes) -> Document:
         """Parse a file.
 
         Raises:
-            Unreadable: It does not follow this format.
+            Unreadable: The file does not follow this format.
         """
         ...
 
@@ -133,10 +133,10 @@ def origin_in(value: Mapping[str, Any]) -> Origin | None:
 
 
 def text_in(value: Mapping[str, Any], member: str) -> str:
-    """Return a text member; empty if it is null or missing.
+    """Return a member that contains text; "" if it is null or missing.
 
     Raises:
-        Unreadable: It is not a string, or contains a lone surrogate.
+        Unreadable: The member is not a string, or contains a lone surrogate.
     """
     text = value.get(member)
     if text is None:

@@ -1,8 +1,9 @@
-"""Maps conversations to file names: harmless names stay as they are, all others are hashed. No I/O.
+"""Maps conversations to file names. Harmless names are used unchanged, and all others are hashed. No I/O.
 
 All spellings of a UUID become its 32 hexadecimal digits, as in older programs. Daemons before 0.2 treated two spellings
-of one UUID as two conversations, so each also has a unique hashed name. Names that could be confused with another
-conversation's are hashed too: those that look like a hash, and upper case, because some file systems ignore case.
+of a UUID as two conversations, so each spelling also has a unique hashed name. Names that could be confused with
+another conversation's are hashed too: those that look like a hash, and those with upper-case letters, because some file
+systems ignore case.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\s\S])")
 _DIGITS = re.compile(r"[0-9a-f]{32}(?![\s\S])")
 _HASHED = re.compile(r"h-[0-9a-f]{40}(?![\s\S])")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?![\s\S])")
-"""Device names on Windows, to which a folder may be copied."""
+"""Device names on Windows, where a folder may be copied to."""
 
 _GROUPS = (8, 12, 16, 20)
 

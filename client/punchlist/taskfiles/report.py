@@ -1,4 +1,4 @@
-"""Problems of mirror files, stored in a status file for `punch doctor` and the tools."""
+"""Problems with mirror files, stored in a status file for `punch doctor` and the tools."""
 
 import os
 import time
@@ -21,8 +21,8 @@ class Problem(msgspec.Struct, frozen=True):
     """A problem that needs a person's attention.
 
     Attributes:
-        kind: `corrupt` (invalid format), `foreign` (of another list or log, or of a deleted list), `conflict`, `kept`
-            (tasks missing in a file that may never have contained them), or `trouble` (a disk error).
+        kind: `corrupt` (invalid format), `foreign` (from another list or log, or from a deleted list), `conflict`,
+            `kept` (tasks missing in a file that may never have contained them), or `trouble` (a disk error).
         at: Time in milliseconds since 1970 UTC.
         copy: File with the conflicting contents, if any.
     """
@@ -51,7 +51,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Report:
-    """The problems of a running mirror: the latest of each file and kind. Calls `log` with each new one."""
+    """The problems reported by a running mirror: the latest for each file and kind. Calls `log` with each new one."""
 
     def __init__(self, data_dir: str, log: Callable[[Problem], None]) -> None:
         self._log = log
@@ -88,7 +88,7 @@ class Report:
 
 
 def status(data_dir: str) -> Status | None:
-    """Return the mirror's latest status without problems solved since; None if no mirror has run."""
+    """Return the mirror's latest status, without problems solved since then; None if no mirror has run."""
     latest = _read(os.path.join(data_dir, STATUS_NAME))
     if latest is None or not latest.problems:
         return latest

@@ -90,7 +90,7 @@ def call(
         conversation: The list. Default: that of the scope (`punchlist.conversation`) or PUNCHLIST_CONVERSATION.
         actor: The agent's name, recorded with its changes.
         user: Limit the call to this user's lists. Default: the `user_id` in the arguments; `conversation` is then the
-            user's own list of that name.
+            user's own list with that name.
     """
     options: Options = {"name": actor}
     if user is None and dialect in registry.names() and (tool := registry.dialect(dialect).tool(name)) is not None:
@@ -99,7 +99,8 @@ def call(
     if user is not None:
         options["user"] = user
     try:
-        # Imported here because it loads the thread for the event loop, which callers with their own client don't need.
+        # Imported here because it loads the code for the event loop's thread, which callers with their own client don't
+        # need.
         from punchlist.clients.sync import connect
 
         with connect(**options) as client:

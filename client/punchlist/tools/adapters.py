@@ -86,7 +86,7 @@ def answer_anthropic(
 
 
 def _call_tool(dialects: tuple[Dialect, ...], box: Toolbox, name: str, arguments: object) -> Reply:
-    """Call a tool in the dialect that has it. If none has, the first one reports the unknown tool."""
+    """Call a tool in the dialect that contains it. If no dialect does, the first one reports the unknown tool."""
     return box.call(next((dialect for dialect in dialects if dialect.tool(name)), dialects[0]), name, arguments)
 
 

@@ -1,4 +1,4 @@
-"""State that a process keeps for its agents between tool calls: how far each has read the log, its claims, notes."""
+"""State that a process keeps for its agents between tool calls: positions in the log, claims and notes."""
 
 from collections import OrderedDict
 
@@ -11,15 +11,15 @@ _MAX_STATES = 4_096
 
 
 class AgentState(msgspec.Struct):
-    """State of one agent for one list in one log.
+    """State of an agent for a list in a log.
 
     Attributes:
-        seen: Position in the log up to which changes were reported to the agent; None before its first look.
+        seen: Position in the log up to which changes were reported to the agent; None before it has looked at the list.
         version: Version of the list at that position.
         claims: The agent's claims: task -> fence.
         renewed_at: Time of the last renewal of the claims on the monotonic clock, in seconds; None before the first.
-        starters: Actors who started tasks that have no owner: `ID@TIME` of the start -> actor.
-        has_looked: Whether the list was searched for tasks that this agent works on.
+        starters: Actors that started tasks without an owner: `ID@TIME` of the start -> actor.
+        has_looked: Whether the list has been searched for tasks that this agent works on.
         active_tasks: Tasks in progress whose new notes are reported.
         notes_read: Version of the list up to which the notes on a task were reported, by task.
         unread_notes: Notes to include in the next reply, by task.
@@ -37,10 +37,10 @@ class AgentState(msgspec.Struct):
 
 
 class Memory:
-    """State of all agents of a process. None of it is needed after a restart.
+    """State of all agents of a process. None of this is needed after a restart.
 
-    A lost position is found again in the log, and a lost claim in the list. States are kept per epoch of the log,
-    because positions and fences of another log (after a restore, or of another daemon) mean nothing.
+    A lost position is found again in the log, and a lost claim in the list. States are kept separately for each epoch,
+    because positions and fences of another log (after a restore, or of another daemon) are meaningless.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Memory:
         return state
 
     def record_list(self, log: str, actor: str, conversation: str) -> bool:
-        """Record the list of an agent's reply. Return whether its last reply was about another list, or is missing."""
+        """Record the list of an agent's reply. Return whether its previous reply was about another list, or missing."""
         lists = self._last_lists
         is_other = lists.get((log, actor)) != conversation
         lists[log, actor] = conversation

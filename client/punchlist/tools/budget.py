@@ -1,4 +1,4 @@
-"""Limits replies to 10,000 tokens, and announces what was left out.
+"""Limits replies to 10,000 tokens, and reports how much was left out.
 
 A token is estimated as 4 characters, which overestimates English text and JSON.
 """
@@ -32,9 +32,9 @@ def to_json(value: object) -> str:
 
 
 def shorten(text: str, max_length: int = MAX_TEXT, offset: int = 0, call: str = "") -> str:
-    """Return at most `max_length` characters of a text from `offset` on, with the number of characters left out.
+    """Return at most `max_length` characters of text from `offset` on, followed by the number of characters left out.
 
-    `call` is the tool call that reads on, without its offset; "" if no tool can.
+    `call` is the tool call that returns the rest, without its offset; "" if no tool can.
     """
     if len(text) - offset <= max_length:
         return text[offset:]
@@ -43,13 +43,13 @@ def shorten(text: str, max_length: int = MAX_TEXT, offset: int = 0, call: str = 
 
 
 def join_ids(ids: Sequence[str], prefix: str = "") -> str:
-    """Return at most `MAX_IDS` ids, separated by commas, and the number of the others."""
+    """Return at most `MAX_IDS` ids, separated by commas, and the number of remaining ids."""
     shown = ", ".join(prefix + id for id in ids[:MAX_IDS])
     return shown if len(ids) <= MAX_IDS else f"{shown} and {len(ids) - MAX_IDS} more"
 
 
 def fit(items: Iterable[T], render: Callable[[T], Any], budget: int = BUDGET) -> tuple[list[Any], int]:
-    """Render the first items that fit. Return them, and how many are left out.
+    """Render the first items that fit. Return the rendered items, and how many were left out.
 
     Args:
         budget: Maximum length of the rendered items, in characters.
@@ -68,5 +68,5 @@ def fit(items: Iterable[T], render: Callable[[T], Any], budget: int = BUDGET) ->
 
 
 def announce_omitted(left_out: int, offset: int, tool: str) -> str:
-    """Return the sentence about tasks that did not fit."""
+    """Return a sentence about the tasks that did not fit."""
     return f"{left_out} more tasks are left out: call {tool} with offset={offset} for them"

@@ -1,4 +1,4 @@
-"""Selects the tools that a model is offered, and their names."""
+"""Selects the tools that are offered to a model, and their names."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -66,7 +66,7 @@ def _check_tool_names(only: Iterable[str], dialects: list[str], names: list[str]
 
 
 def _suggest(name: str, names: list[str]) -> str:
-    """Return a hint about an unknown tool: the dialects that have it, similar names, or all names."""
+    """Return a hint for an unknown tool: the dialects that contain it, similar names, or all names."""
     prefixed = [other for other in names if name and other.endswith(f"_{name}")]
     elsewhere = [dialect for dialect in registry.names() if registry.dialect(dialect).tool(name)]
     if not prefixed and elsewhere:

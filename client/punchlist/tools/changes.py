@@ -1,8 +1,8 @@
-"""Reads changes by others since an agent last looked, from the log.
+"""Reads from the log the changes made by others since an agent last looked.
 
-The position up to which changes were reported to an agent is kept in memory. It moves with changes that a reply reports
-in full, not with a line that only counts them. After a restart it is the position of the agent's last own event: later
-changes may be reported twice, but none is missed.
+The position up to which changes were reported to an agent is kept in memory. It advances when a reply reports changes
+in full, but not when a line only counts them. After a restart, it is the position of the agent's own last event. Later
+changes may then be reported twice, but none is missed.
 """
 
 from collections.abc import Callable, Generator
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _PAGE = 1_000
 _MAX_LOOKBACK = 64_000
-"""Maximum lookback in the log for one event, in positions."""
+"""Maximum number of positions to look back in the log for an event."""
 
 
 class TaskChanges(msgspec.Struct):
@@ -41,9 +41,9 @@ class TaskChanges(msgspec.Struct):
 
     Attributes:
         by: Actor of the last change.
-        first: Position of the first change, and the list's version there.
-        notes: New notes that were not reported to the agent before.
-        notes_version: Version of the list at the last of these notes.
+        first: Position of the first change, and the list's version at that position.
+        notes: New notes that have not been reported to the agent.
+        notes_version: Version of the list when the last of these notes was added.
         members: Edited members that a line about the task does not show, or `_REOPENED`.
     """
 
@@ -62,7 +62,8 @@ class Changes(msgspec.Struct):
         version: Version of the list at that position.
         changed: Changes to existing tasks, by id.
         deleted: Changes to deleted tasks, by id.
-        is_incomplete: Whether the agent must read the whole list: it was cleared, or the log can't be read that far.
+        is_incomplete: Whether the agent must read the whole list, because it was cleared or the log can't be read that
+            far back.
     """
 
     seq: int
@@ -72,7 +73,7 @@ class Changes(msgspec.Struct):
     is_incomplete: bool = False
 
     def get_position_before(self, task: str) -> tuple[int, int]:
-        """Return the position and version before the first change to a task, for reading on from there."""
+        """Return the position and version before the first change to a task, to continue reading from there."""
         seq, version = (self.changed.get(task) or self.deleted[task]).first
         return seq - 1, version - 1
 
@@ -95,7 +96,7 @@ def mark_seen(context: ToolContext, seq: int, version: int) -> None:
 
 
 def find_position(context: ToolContext, version: int) -> Generator[Call[Any], Any, int | None]:
-    """Return the log position of a version of the list, or None if it is too far back.
+    """Return the position in the log of a version of the list, or None if it is too far back.
 
     Raises:
         Problem: The list has not reached this version.
@@ -110,7 +111,7 @@ def find_position(context: ToolContext, version: int) -> Generator[Call[Any], An
 
 
 def read_changes(context: ToolContext, after: int) -> Generator[Call[Any], Any, Changes]:
-    """Return what others have changed after a position."""
+    """Return the changes that others made after a position."""
     tasks: TaskList = yield context.calls.list(limit=1)
     changes = Changes(after, tasks.version)
     try:
@@ -128,7 +129,7 @@ def read_changes(context: ToolContext, after: int) -> Generator[Call[Any], Any, 
 
 
 def wait_for_events(context: ToolContext, after: int, timeout_ms: int) -> Call[EventsResult]:
-    """Return the call that waits for events after a position. Its result is empty after the timeout."""
+    """Return the call that waits for events after a position. If the timeout passes, its result is empty."""
     params = EventWait(
         after=after, conversation=context.conversation, timeout_ms=timeout_ms, limit=_PAGE, epoch=context.log or None
     )
@@ -136,7 +137,7 @@ def wait_for_events(context: ToolContext, after: int, timeout_ms: int) -> Call[E
 
 
 def is_by_others(context: ToolContext, result: EventsResult) -> bool:
-    """Return whether any of the events is another actor's."""
+    """Return whether any of the events is from another actor."""
     return any(event.actor != context.actor for event in result.events)
 
 
@@ -161,7 +162,7 @@ def _fold_page(changes: Changes, page: EventsResult, context: ToolContext) -> No
 
 
 _SHOWN_MEMBERS = frozenset(("task", "title", "priority", "owner", "quote", "parent"))
-"""Members of a TaskEdited event that a line about the task shows."""
+"""Members of a TaskEdited event that are shown in a line about the task."""
 
 _REOPENED = "no longer completed"
 
@@ -190,7 +191,7 @@ def read_events(context: ToolContext, after: int) -> Call[EventsResult]:
     """Return the call that reads a page of the list's events after a position.
 
     Raises:
-        WrongEpoch: The daemon serves another log than at the start of the tool call.
+        WrongEpoch: The daemon's log is not the same as at the start of the tool call.
     """
     params = EventRead(after=after, conversation=context.conversation, limit=_PAGE, epoch=context.log or None)
     return Call("event.read", params, itself)
@@ -199,9 +200,9 @@ def read_events(context: ToolContext, after: int) -> Call[EventsResult]:
 def search_back(
     context: ToolContext, head: int, match: Callable[[Recorded], T | None]
 ) -> Generator[Call[Any], Any, T | None]:
-    """Return the value of `match` for the newest event up to `head` for which it isn't None.
+    """Return the value of `match` for the newest event, up to `head`, for which that isn't None.
 
-    Reads backwards in windows that double in size, at most `_MAX_LOOKBACK` positions. Returns None if the log can't be
+    Reads backward in windows that double in size, at most `_MAX_LOOKBACK` positions. Returns None if the log can't be
     read.
     """
     end, size = head, _PAGE

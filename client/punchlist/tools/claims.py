@@ -1,4 +1,4 @@
-"""Task ownership for agents: which tasks an agent works on, may take and may finish.
+"""Task ownership for agents: which tasks an agent works on, may claim and may finish.
 
 An agent owns a task if it holds the task's claim. Each call that ends a claim passes its fence, so that an agent that
 lost a task can't finish it for the new owner. A task in progress without a claim belongs to its owner and to the actor
@@ -54,7 +54,7 @@ def find_others_tasks(context: ToolContext, tasks: Iterable[Task]) -> Generator[
             started[task.id] = phrases.format_actor(task.owner or starter) or "somebody"
     if started:
         conversation: Conversation = yield context.calls.info()
-        # A serial list starts tasks automatically, for any agent, so only claims count there.
+        # A serial list starts tasks automatically, for any agent, so in it only claims count.
         claimed |= {} if conversation.settings.execution == "serial" else started
     return claimed
 
@@ -64,7 +64,7 @@ def _is_own(context: ToolContext, actor: str) -> bool:
 
 
 def _may_take(context: ToolContext, owner: str) -> bool:
-    """Return whether the agent may start a pending task of this owner: no one's, its own, its host's or person's."""
+    """Return whether the agent may start a pending task with this owner: none, the agent, its host or its person."""
     return not owner or owner in names_of(context.actor) or _is_own(context, owner)
 
 
@@ -73,7 +73,7 @@ _TAKEOVER_TOOLS = {
     "TaskUpdate": "taskId={} status=in_progress",
     "resume_task": "task_id={}",
 }
-"""Tools that take a task by its id -> their arguments."""
+"""Tools that take over a task by its id -> their arguments."""
 
 
 def _advise_takeover(context: ToolContext, task: str) -> str:
@@ -101,19 +101,19 @@ def find_ready(context: ToolContext, ids: Collection[str]) -> Generator[Call[Any
 
 
 def reject_drop(others: Mapping[str, str]) -> Problem:
-    """Return the problem of dropping tasks that others work on: id -> name of who works on it."""
+    """Return the problem for a call that drops tasks others work on: id -> name of who works on it."""
     names = ", ".join(f"#{task} ({name})" for task, name in others.items())
     return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
 
 
 def check_call(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]:
-    """Reject a tool's call that would take, finish or drop another session's task. Runs before each call.
+    """Reject a tool's call that would take over, finish or drop another session's task. Runs before each call.
 
     A task whose owner has left may be claimed by its id. A call with a fence passes, because the daemon checks it.
 
     Raises:
-        Problem: Another session works on the task or has it reserved, or the task waits for a person's yes. Tasks of
-            the agent's own sub-agents don't count as another session's.
+        Problem: Another session works on the task, the task is reserved for another session, or it waits for a person's
+            approval. Tasks of the agent's own sub-agents don't count as another session's.
         NotFound: No such task.
     """
     params = call.request.params
@@ -139,7 +139,7 @@ def check_call(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], An
     yield from _check_reservations(context, params, tasks)
     yield from _check_others_tasks(context, params, tasks)
     if isinstance(params, TaskSetStatus) and tasks[0].owner and tasks[0].owner == context.person:
-        # The call is made under another name than the person's claim, so it needs the claim's fence.
+        # The name of this caller differs from the owner of the person's claim, so the call needs the claim's fence.
         call.request = Request.of(call.method, msgspec.structs.replace(params, fence=tasks[0].fence))
 
 
@@ -168,7 +168,7 @@ def _expand_changes(params: ListApply) -> Generator[object]:
 
 
 def _check_gates(params: object, tasks: Iterable[Task]) -> None:
-    # A task that waits for a person's yes is done. An agent that took it up again would do it twice.
+    # A task that waits for a person's approval has been done. An agent that started it again would do the work twice.
     for task in tasks:
         if task.waits_for == "yes" and not _is_repetition(params, task):
             raise reject_unanswered(task)
@@ -189,7 +189,7 @@ def _check_reservations(context: ToolContext, params: object, tasks: Iterable[Ta
     for call in _expand_changes(params) if isinstance(params, ListApply) else (params,):
         is_work = _is_work(call)
         # Claude Code assigns tasks to teammates that only its own session knows, and starts and deletes these tasks
-        # for them. So an owner unknown to the daemon doesn't block these calls.
+        # for them. So owners that the daemon doesn't know don't block these calls.
         allows_unknown_owner = isinstance(call, TaskDelete) or getattr(call, "status", "") == "in_progress"
         if not (is_work or allows_unknown_owner):
             continue
@@ -211,7 +211,7 @@ def find_reserved(context: ToolContext, tasks: Iterable[Task]) -> Generator[Call
 
 
 def _find_known(context: ToolContext, owners: Collection[str]) -> Generator[Call[Any], Any, set[str]]:
-    """Return the owners that are known agents or have changed this list."""
+    """Return those owners that are known agents or have changed this list."""
     unknown = set(owners)
 
     def find(recorded: Recorded) -> bool | None:
@@ -245,14 +245,14 @@ def _check_others_tasks(context: ToolContext, params: object, tasks: list[Task])
         info: Conversation = yield context.calls.info()
         has_choice = _is_work(params) and info.settings.execution != "serial"
         advice = "take another one" if has_choice else "leave it to them"
-        # A claim expires. Without one, only a person can free the task.
+        # Claims expire. A task in progress without a claim can only be freed by a person.
         if task.fence is None or not _is_work(params):
             advice += f"; a person frees it with: punch reopen {task.id}"
         raise Problem("lease_held", f"task {task.id} is being worked on by {name}: {advice}")
 
 
 def _is_repetition(params: object, task: Task) -> bool:
-    """Return whether a call repeats a completion, with the same result or none."""
+    """Return whether a call repeats the completion of a task, with the same result or without one."""
     if not isinstance(params, TaskSetStatus) or params.status != "completed":
         return False
     return params.result_summary in (None, task.result_summary)
@@ -265,7 +265,7 @@ def _is_work(params: object) -> bool:
 
 
 def renew_claims(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Renew the session's claims on this list, at most every `RENEW_S`. Runs before each tool."""
+    """Renew the session's claims on this list, at most once in `RENEW_S`. Runs before each tool."""
     now = time.monotonic()
     if context.is_nameless or (context.state.renewed_at is not None and now - context.state.renewed_at < RENEW_S):
         return
@@ -274,14 +274,14 @@ def renew_claims(context: ToolContext) -> Generator[Call[Any], Any, None]:
         running: TaskList = yield context.calls.list(status="in_progress", owner=context.actor)
         for task in running:
             if task.fence is not None:
-                with suppress(LeaseHeld, LeaseLost, NotFound):  # The claim has ended since.
+                with suppress(LeaseHeld, LeaseLost, NotFound):  # The claim has ended in the meantime.
                     yield context.calls.renew(task.id, context.actor, lease_ms=LEASE_MS, fence=task.fence)
 
 
 def find_own_tasks(context: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
-    """Return the tasks that this agent works on, and record their claims, as needed after a restart of the process.
+    """Return the tasks that this agent works on, and record their claims, which a restart of the process loses.
 
-    An own task without a claim is claimed, so that others can take it once the agent has left.
+    If one of them has no claim, claim it, so that others can take it over once the agent has left.
     """
     running: TaskList = yield context.calls.list(status="in_progress")
     own = [task for task in running if task.owner == context.actor]
@@ -298,7 +298,7 @@ def find_own_tasks(context: ToolContext) -> Generator[Call[Any], Any, list[Task]
 
 
 def find_current_tasks(context: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
-    """Return the tasks that this agent works on, without those that have open children."""
+    """Return the tasks that this agent works on, except those that have open children."""
     own = yield from find_own_tasks(context)
     current: list[Task] = []
     for task in own:
@@ -326,7 +326,7 @@ def take(context: ToolContext, task: str | None = None) -> Generator[Call[Any], 
 
 
 def start(context: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
-    """Claim and start a task. Return True if this agent already had it.
+    """Claim and start a task. Return whether this agent already had it.
 
     Raises:
         Problem: Another session works on it.
@@ -361,7 +361,7 @@ def settle(
         except LeaseHeld as error:
             if error.owner != context.actor:
                 raise
-            # Another agent took the task, and an undo restored this agent's ownership with a new claim.
+            # Another agent had taken the task, and an undo gave it back to this agent with a new claim.
             restored: Task = yield context.calls.get(task_id)
             done = yield context.calls.set_status(task_id, status, fence=restored.fence, **texts)
     except (LeaseHeld, LeaseLost, NotFound) as error:

@@ -1,7 +1,7 @@
-"""Parses tool arguments leniently: similar names, lists and integers as text, empty bodies.
+"""Parses tool arguments leniently: accepts similar names, lists and integers as text, and empty arguments.
 
-Only the form is repaired. Missing, unknown and mistyped arguments raise a problem that names the argument and the
-expected value.
+Only the form of arguments is repaired. Missing, unknown and mistyped arguments raise a problem that names the argument
+and the expected value.
 """
 
 import json
@@ -70,7 +70,7 @@ def _explain_conversion(text: str) -> Problem:
 
 
 def find_user(tool: Tool, arguments: object) -> str | None:
-    """Return the `user_id` in a call's arguments; None if the tool takes none, or the arguments are invalid."""
+    """Return the `user_id` in a call's arguments; None if the tool doesn't take it, or the arguments are invalid."""
     try:
         return getattr(parse_arguments(tool.arguments, arguments), "user_id", None)
     except Problem:
@@ -160,7 +160,7 @@ def _normalize(name: str) -> str:
 
 
 def _coerce(kind: Type, name: str, value: Any) -> Any:
-    """Return the value in the form of its type, or unchanged if that fails: `msgspec.convert` reports the error."""
+    """Return the value in the form of its type, or unchanged if that fails; `msgspec.convert` reports the error."""
     plain = _strip_type(kind)
     coerce = next((coerce for types, coerce in _COERCIONS if isinstance(plain, types)), None)
     return coerce(plain, name, value) if coerce else value
@@ -228,7 +228,7 @@ def _coerce_list(kind: Any, name: str, value: Any) -> Any:
 def _coerce_struct(kind: Any, name: str, value: Any) -> Any:
     if isinstance(value, str):
         parsed = _parse_json_or_text(value, name)
-        # Text in place of a task is its title, which is the first member.
+        # If text is passed instead of a task, it is the title, which is the first member.
         value = cast(Any, parsed) if isinstance(parsed, dict) else {next(iter(_get_fields(kind.cls))): value}
     if not isinstance(value, dict):
         return value
@@ -260,7 +260,7 @@ def _parse_json_or_text(text: str, name: str) -> Any:
 
 
 def _parse_json(text: str) -> Any:
-    """Return the JSON value in a text, or the text itself if it isn't JSON."""
+    """Return the JSON value in text, or the text itself if it isn't JSON."""
     if not text.strip():
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Adds tasks. An open task with the same title and parent is kept instead of added again."""
+"""Adds tasks. If an open task with the same title and parent exists, it is kept, and no task is added."""
 
 from collections.abc import Generator, Mapping, Sequence
 from operator import attrgetter
@@ -14,7 +14,7 @@ from punchlist_schemas.things import Task
 
 
 def add(context: ToolContext, title: str, **members: Any) -> Generator[Call[Any], Any, TaskResult]:
-    """Add a task, or keep the equal one. The result's `kept` tells which."""
+    """Add a task, or keep an equal one. `kept` in the result is whether one was kept."""
     call: Call[Any] = context.calls.add(title, keep_equal=True, **members)
     call.pick = itself
     return (yield call)
@@ -23,18 +23,18 @@ def add(context: ToolContext, title: str, **members: Any) -> Generator[Call[Any]
 def add_many(
     context: ToolContext, tasks: Sequence[NewTask]
 ) -> Generator[Call[Any], Any, tuple[tuple[Task, ...], tuple[str, ...]]]:
-    """Add tasks, or keep equal ones. Return all of them in the call's order, and the ids of the kept ones."""
+    """Add tasks, or keep equal ones. Return all tasks in the order of the call, and the ids of the kept ones."""
     call: Call[Any] = context.calls.add_many(tasks, keep_equal=True)
     call.pick = attrgetter("tasks", "kept")
     return (yield call)
 
 
 def describe_kept(context: ToolContext, task: Task, members: Mapping[str, Any], tool: str = "") -> str:
-    """Return the sentence about a kept task.
+    """Return a sentence about a kept task.
 
     Args:
-        members: The call's members. Those that differ from the task's are named.
-        tool: The tool that can change these members; "" if none.
+        members: The members in the call. Those that differ from the task's are named.
+        tool: The tool that can change these members; "" if no tool can.
     """
     by = f", {format_actor(task.owner)}" if task.owner else ""
     text = f"#{task.id} has this title already ({task.status}{by}): kept"

@@ -27,7 +27,7 @@ class Current(NamedTuple):
 
 
 def drop_parents(running: Iterable[Task]) -> list[Task]:
-    """Return the tasks without those that are parents of another one: a parent waits for its children."""
+    """Return the tasks that are not parents of another one, because a parent waits for its children."""
     tasks = list(running)
     parents = find_open_parents(tasks)
     return [task for task in tasks if task.id not in parents]
@@ -41,7 +41,7 @@ def find_current(context: ToolContext, info: Conversation) -> Generator[Call[Any
         free = next((task for task in running if task.fence is None), None)
         if free is None:
             break
-        # Another session may claim the task first, the task may have ended, or the list may be read-only for now.
+        # Another session may claim the task first, the task may have ended, or the list may be temporarily read-only.
         with suppress(Problem, RequestRefused):
             yield from claims.take(context, free.id)
         running = yield context.calls.list(status="in_progress")
@@ -52,7 +52,7 @@ def find_current(context: ToolContext, info: Conversation) -> Generator[Call[Any
 
 
 def find_resumable(context: ToolContext, counts: Counts) -> Generator[Call[Any], Any, Task | None]:
-    """Return the agent's task to continue, if no task is ready and no other agent works on one."""
+    """Return the task that the agent should continue, if no task is ready and no other agent works on one."""
     running = [] if counts.ready or not counts.in_progress else (yield from claims.find_own_tasks(context))
     if not running or len(running) < counts.in_progress:
         return None
@@ -81,7 +81,7 @@ def explain_no_task(context: ToolContext, info: Conversation, current: Current) 
 def _explain_idle_list(  # noqa: PLR0911 - one for each reason
     context: ToolContext, info: Conversation, explained: TaskExplainResult
 ) -> str:
-    """Return why no task is in progress although tasks are open, and what to do about it."""
+    """Return why no task is in progress although some are open, and what to do about it."""
     first: dict[str, Reason] = {reason.kind: reason for reason in reversed(explained.reasons)}
     if (stopped := first.get("stopped")) is not None:
         reason = f" ({shorten(one_line(stopped.fail_reason), _MAX_REASON)})" if stopped.fail_reason else ""
@@ -113,5 +113,5 @@ def _explain_idle_list(  # noqa: PLR0911 - one for each reason
 
 
 def _advise_start(context: ToolContext, task: str, effect: str) -> str:
-    """Return how to start a task: by the tool, or by a person's command if the tool isn't offered."""
+    """Return how to start a task: with the tool, or with a person's command if the tool isn't offered."""
     return f"{context.format_call('resume_task', task) or f'punch start {task}, which a person runs,'} {effect}"

@@ -30,7 +30,7 @@ _WORDS = {
 
 
 def explain_missing_task(context: ToolContext) -> Generator[Call[Any], Any, Problem]:
-    """Return the problem of a result without a task: who took, finished or cleared the agent's last task."""
+    """Return the problem for a result without a task: who took, finished or cleared the agent's last task."""
     claims = list(context.state.claims.items())
     context.state.claims.clear()
     if not claims:
@@ -89,6 +89,6 @@ def _match_claim(recorded: Recorded, owner: str) -> tuple[str, int] | None:
 
 
 def reject_result(loss: str) -> Problem:
-    """Return the problem of a result whose task another agent took, finished or cleared."""
+    """Return the problem for a result whose task another agent took, finished or cleared."""
     text = f"{loss}: your result was not recorded. Call next for another task, or tasks to see the list"
     return Problem("lease_lost", text)

@@ -1,4 +1,4 @@
-"""The tools of a dialect as Python callables, for loops that take functions."""
+"""The tools of a dialect as Python callables, for agent loops that take functions."""
 
 import inspect
 from collections.abc import Callable, Iterable

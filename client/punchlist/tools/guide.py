@@ -1,8 +1,8 @@
 """Renders a dialect's instructions for the tools that are offered, under their offered names.
 
-A guide is text in lines. `{add_task}` stands for the name of that tool. `[first|second]` is replaced by the first
-alternative whose tools are all offered, or removed. `<first|second>` is the same, but drops the line if no alternative
-fits. A line that names a tool that isn't offered is dropped too.
+A guide consists of lines of text. `{add_task}` stands for the name of that tool. `[first|second]` is replaced by the
+first alternative whose tools are all offered, or removed. `<first|second>` is the same, except that the whole line is
+dropped if no alternative fits. A line that names a tool that isn't offered is dropped too.
 """
 
 import re
@@ -13,7 +13,7 @@ _TOOL = re.compile(r"\{(\w+)\}")
 
 
 def render_guide(guide: str, names: Mapping[str, str]) -> str:
-    """Return the text of a guide. `names`: original names of the offered tools -> names that the model calls."""
+    """Return the text of a guide. `names` maps original names of offered tools to those that the model calls."""
     return "\n".join(_render_lines(guide, names))
 
 

@@ -1,4 +1,4 @@
-"""Finds who completed or deleted a task, in the log, for an agent that comes too late."""
+"""Finds in the log who completed or deleted a task, for an agent that was too late."""
 
 from collections.abc import Generator
 from typing import Any
@@ -15,7 +15,7 @@ from punchlist_schemas.things import Task
 
 
 def describe_end(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
-    """Return who completed or deleted a task, as "NAME completed it"; "" if it is open or never existed."""
+    """Return who completed or deleted a task, in the form "NAME completed it"; "" if it is open or never existed."""
     end = yield from _find_end(context, task)
     return f"{end[0]} {end[1]}" if end else ""
 
@@ -27,7 +27,7 @@ def describe_end_by_others(context: ToolContext, task: str) -> Generator[Call[An
 
 
 def describe_completion_by_others(context: ToolContext, task: str) -> Generator[Call[Any], Any, str]:
-    """Return who completed a task, as "NAME completed it"; "" if it isn't completed, or this agent did it."""
+    """Return who completed a task, in the form "NAME completed it"; "" if it isn't completed, or this agent did it."""
     before: Task = yield context.calls.get(task)
     return (yield from describe_end_by_others(context, before.id)) if before.status == "completed" else ""
 
@@ -37,7 +37,7 @@ def _find_end(context: ToolContext, task: str) -> Generator[Call[Any], Any, tupl
     try:
         end = yield from changes.search_back(context, tasks.seq, lambda recorded: _match_end(recorded, task))
     except RequestRefused:
-        return None  # The log can't be read there. The tool call matters more than the name.
+        return None  # That part of the log can't be read. The tool call is more important than the name.
     return end if end and end[1] else None
 
 

@@ -1,7 +1,8 @@
 """Resolves the task ids that models send: ids of the list, and names from mirror files.
 
-A file written by another program may name its tasks differently (by GUIDs, say), and its mirror keeps these names. A
-model that reads the file may use them in any tool. The list is loaded only if an id does not have the list's form.
+A file written by another program may use different ids for its tasks (such as GUIDs), and its mirror keeps them. A
+model that reads the file may pass them to any tool. The list is loaded only if an id does not have the form of the
+list's own ids.
 """
 
 import re
@@ -44,7 +45,7 @@ def resolve_ids(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], A
 
 
 def _collect_ids(params: Params) -> list[str]:
-    """Return the task ids in a call, without refs to other tasks of the same call."""
+    """Return the task ids in a call, excluding refs to other tasks of the same call."""
     if isinstance(params, TaskAddMany):
         refs = {task.ref for task in params.tasks}
         return [id for task in params.tasks for id in _collect_ids(task) if id not in refs]

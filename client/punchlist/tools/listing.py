@@ -1,4 +1,4 @@
-"""Replies of `tasks` in `native`: the list as a tree, changes by others, or details of some tasks."""
+"""Replies of the tool `tasks` in `native`: the list as a tree, changes by others, or details of some tasks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -53,7 +53,7 @@ def show_list(context: ToolContext, last: int | None, offset: int, *, is_all: bo
 
 
 def show_changes_since(context: ToolContext, after: int) -> Steps:
-    """Return what others changed after a position, or the whole list if the log is incomplete there."""
+    """Return the changes by others after a position, or the whole list if the log is incomplete after it."""
     delta = yield from changes.read_changes(context, after)
     if not delta.is_incomplete:
         return (yield from show_changes(context, delta, after))
@@ -62,7 +62,7 @@ def show_changes_since(context: ToolContext, after: int) -> Steps:
 
 
 def show_changes(context: ToolContext, delta: changes.Changes, after: int) -> Steps:
-    """Return what others changed after a position, oldest first, and mark it as seen."""
+    """Return the changes by others after a position, oldest first, and mark them as seen."""
     tasks: TaskList = yield context.calls.list()
     by_id = {task.id: task for task in tasks}
     by_name = {task.id: {"id": task.id, "title": task.title, "parent": task.parent} for task in tasks}
@@ -76,7 +76,7 @@ def show_changes(context: ToolContext, delta: changes.Changes, after: int) -> St
     rest = changed_tasks[len(shown) :]
     seq, version = delta.get_position_before(rest[0].id) if rest else (delta.seq, delta.version)
     news.mark_notes_read(context, delta, [task.id for task in changed_tasks[: len(shown)]])
-    # If the agent asked for changes after a later position, those before it have not been reported yet.
+    # If the agent requested changes after a later position, those before it have not been reported yet.
     if context.state.seen is None or after <= context.state.seen:
         changes.mark_seen(context, *max((seq, version), (context.state.seen or 0, context.state.version)))
     if not changed_tasks and not deleted:

@@ -1,7 +1,7 @@
 """The parts of a dialect: tools, their arguments as msgspec types, handlers, replies.
 
-A handler is a generator: it yields calls to the daemon and is sent their results. The blocking and the asyncio toolbox
-(`punchlist.tools.toolbox`) run the same handlers.
+A handler is a generator that yields calls to the daemon and receives their results. The blocking and the asyncio
+toolbox (`punchlist.tools.toolbox`) run the same handlers.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -28,7 +28,7 @@ def advertise_limit(kind: Any) -> msgspec.Meta:
 
 
 NUMBER = "x-number"
-"""Marks a text that is advertised as an integer: a task's id. Invalid numbers are reported as not found."""
+"""Marks text that is advertised as an integer: a task's id. Invalid numbers are reported as not found."""
 
 _CHOICES: tuple[tuple[str, ...], ...] = (
     PRIORITIES,
@@ -47,7 +47,7 @@ def order_choices(words: Iterable[str]) -> tuple[str, ...]:
 
 CLEARS = "x-clears"
 Clearable = Annotated[str | None, msgspec.Meta(extra_json_schema={CLEARS: True})]
-"""A text whose empty value clears a member. None leaves the member unchanged."""
+"""Text that clears a member if it is empty. None leaves the member unchanged."""
 
 Confirm = Annotated[str, Hidden]
 Token = str
@@ -55,7 +55,7 @@ Offset = Annotated[int, msgspec.Meta(ge=0), Hidden]
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all tool arguments, named as the model sees them. An empty text or null counts as omitted."""
+    """Base of all tool arguments, named as the model sees them. Empty text and null count as omitted."""
 
 
 class NoArguments(Arguments, frozen=True):
@@ -80,10 +80,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's reply.
 
     Attributes:
-        text: The reply for the model. After a refusal, the reason and what to do instead.
-        data: The same as JSON values.
+        text: The reply for the model. If the call was rejected, the reason and what to do instead.
+        data: The same information as JSON values.
         refused: Whether the tool rejected the call or carried it out only in part.
-        question: The question to put to the user first, if the call needs confirmation.
+        question: The question to ask the user first, if the call needs confirmation.
     """
 
     text: str
@@ -99,7 +99,8 @@ class Problem(Exception):
     """A failed tool call.
 
     Attributes:
-        kind: An error kind of the protocol, or one of the tools' own, such as `invalid_arguments`, `unavailable`.
+        kind: An error kind of the protocol, or one of the tools' own kinds, such as `invalid_arguments` or
+            `unavailable`.
         text: What failed and what the model can do.
         data: Details, as in the protocol.
     """
@@ -122,8 +123,8 @@ class ToolContext(msgspec.Struct, frozen=True):
         names: Original names of the offered tools -> names that the model calls.
         log: The epoch of the daemon's log, for positions and fences; empty if the daemon does not respond.
         is_nameless: Whether several agents share this name, so that it can't own a claim.
-        answered: Whether the user answered the question that the call's token belongs to.
-        person: Name at the command line of the person who uses the tools, as in a chat; empty for an agent.
+        answered: Whether the user has answered the question that the call's token belongs to.
+        person: Command-line name of the person who uses the tools, as in a chat; empty for an agent.
     """
 
     calls: ConversationCalls
@@ -138,7 +139,7 @@ class ToolContext(msgspec.Struct, frozen=True):
 
     @property
     def list_key(self) -> str:
-        """Key of the list in memory. Names such as `my:todos` are a different list for each user."""
+        """Key of the list in memory. A name such as `my:todos` is a different list for each user."""
         return self.conversation if self.user is None else f"{self.user}\0{self.conversation}"
 
     @property
@@ -171,7 +172,7 @@ def call_with_consent(
 
     Args:
         confirm: The token of an answered question, or "".
-        quote: The user's own words, if they agreed in advance.
+        quote: The user's own words, if the user agreed in advance.
         title: The new title to show with the question.
     """
     try:
@@ -189,7 +190,7 @@ def call_with_consent(
 
 
 Steps = Generator[Call[Any], Any, Reply]
-"""A running handler: yields calls, is sent their results and returns the reply."""
+"""A running handler: yields calls, receives their results and returns the reply."""
 
 Effect = Literal["reads", "adds", "changes", "advances", "destroys"]
 """Effect of a tool on the list.
@@ -220,7 +221,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         guide: Instructions for the model, as a template of `punchlist.tools.guide`.
-        refuse: Puts a problem into the dialect's form.
+        refuse: Converts a problem to the dialect's form.
         names_list: Whether replies name the list if the call did not.
         can_unblock: Whether a tool can remove dependencies.
         offered_names: Original names of the offered tools -> their new names; empty if all keep their names.

@@ -1,4 +1,4 @@
-"""Lines of a reply about changes by others: each change if they are few and short, otherwise their number.
+"""Lines of a reply about changes by others: each change if they are few and short, otherwise only their number.
 
 Only changes that a reply shows count as seen. `tasks since=last` shows the others.
 """
@@ -18,11 +18,11 @@ from punchlist.tools.model import ToolContext
 from punchlist_schemas.things import Task
 
 ROOM = 480
-"""Maximum length of a reply with these lines, in characters, without notes on the agent's task."""
+"""Maximum length of a reply with these lines, in characters, excluding notes on the agent's task."""
 
 _TITLE = 100
 _NAME = 30
-"""Maximum length of a title in a list of tasks on one line, in characters."""
+"""Maximum length of a title in a one-line list of tasks, in characters."""
 
 
 class News(NamedTuple):
@@ -30,7 +30,7 @@ class News(NamedTuple):
 
     Attributes:
         lines: Lines to append to the reply.
-        changed: The reported changes, by task. The reply marks them on the tasks that it shows itself.
+        changed: The reported changes, by task. The reply marks them on the tasks that it shows.
     """
 
     lines: list[str] = []
@@ -40,14 +40,14 @@ class News(NamedTuple):
 def report_changes(
     context: ToolContext, last: int | None, room: int = ROOM, shown: Collection[str] = ()
 ) -> Generator[Call[Any], Any, News]:
-    """Return changes by others since the agent last looked, in full if they fit, otherwise their number.
+    """Return changes by others since the agent last looked: in full if they fit, otherwise only their number.
 
     Changes that are only counted are not marked as seen.
 
     Args:
         last: Position up to which changes were reported to the agent; None if it has not looked yet.
         room: Maximum length of the lines, in characters.
-        shown: Tasks that the reply shows itself.
+        shown: Tasks that the reply itself shows.
     """
     if last is None:
         tasks: TaskList = yield context.calls.list(limit=1)
@@ -64,9 +64,9 @@ def report_changes(
 def report_unshown(
     context: ToolContext, delta: changes.Changes, *, room: int = ROOM, shown: Container[str] = ()
 ) -> Generator[Call[Any], Any, tuple[list[str], bool]]:
-    """Return lines for changes to tasks that the reply doesn't show, and whether all changes are reported by that.
+    """Return lines for changes to tasks that the reply doesn't show, and whether these report all changes.
 
-    If so, they are marked as seen. If not, the line only counts them.
+    If so, the changes are marked as seen. If not, the line only counts them.
     """
     unshown = [id for id in (*delta.changed, *delta.deleted) if id not in shown]
     if len(unshown) <= phrases.SOME:
@@ -86,7 +86,7 @@ def report_unshown(
 def _format_changes(
     context: ToolContext, delta: changes.Changes, ids: Iterable[str]
 ) -> Generator[Call[Any], Any, list[str]]:
-    """Return a line for each existing task with the changes to it, and one with the ids of deleted tasks."""
+    """Return a line for each existing task with its changes, and one with the ids of deleted tasks."""
     lines: list[str] = []
     deleted: list[str] = []
     for id in ids:
@@ -106,7 +106,7 @@ def _find_task(context: ToolContext, task: str) -> Generator[Call[Any], Any, Tas
 
 
 def format_line(task: Task, update: changes.TaskChanges, parents: Sequence[str] = ()) -> str:
-    """Return the line of a task that others changed."""
+    """Return the line for a task that others changed."""
     return phrases.format_line(task, parents) + format_mark(update)
 
 
@@ -119,7 +119,7 @@ def format_mark(update: changes.TaskChanges) -> str:
 
 
 def mark_notes_read(context: ToolContext, delta: changes.Changes, ids: Iterable[str]) -> None:
-    """Record that the lines of these tasks showed the new notes on them."""
+    """Record that the lines for these tasks showed the new notes on them."""
     for id in ids:
         notes.mark_read(context, id, delta.changed[id].notes_version)
 
@@ -127,11 +127,11 @@ def mark_notes_read(context: ToolContext, delta: changes.Changes, ids: Iterable[
 def report_open_tasks(
     context: ToolContext, planned: Container[str], *, is_first: bool
 ) -> Generator[Call[Any], Any, list[str]]:
-    """Return a line with the tasks in progress of others and of sub-agents.
+    """Return a line with the tasks that others and sub-agents have in progress.
 
     Args:
-        planned: Tasks that the reply shows itself.
-        is_first: Whether the agent has not looked at the list yet. It gets all open tasks.
+        planned: Tasks that the reply itself shows.
+        is_first: Whether the agent has not looked at the list yet. If so, the line contains all open tasks.
     """
     tasks: TaskList = yield context.calls.list(
         status=("in_progress", "pending", "paused") if is_first else "in_progress"

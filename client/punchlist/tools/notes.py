@@ -1,8 +1,8 @@
-"""Shows agents the notes on their tasks: the newest with the task, new ones with the next reply.
+"""Shows agents the notes on their tasks: the newest ones with the task, and new ones with the next reply.
 
 A note is a message from a person to the agent that works on a task. `collect_unread` runs before each tool and collects
 other actors' new notes on the agent's tasks, and `add_unread` adds them to the reply. A handler that shows a task with
-its notes calls `read_notes`, which removes them from the collection, so that each is shown once.
+its notes calls `read_notes`, which removes them from the collection, so that each is shown only once.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -41,7 +41,7 @@ def label_lines(notes: Iterable[str], label: str = "Note by") -> list[str]:
 
 
 def format_newest(task: Task, older: str = "… {} older") -> list[str]:
-    """Return the newest notes of a task in order, after a line that counts the others, formatted by `older`."""
+    """Return the newest notes of a task in order, after a line with the number of older ones in the format `older`."""
     return _format_last(task.notes, older, _MAX_WITH_TASK)
 
 
@@ -53,7 +53,7 @@ def read_notes(context: ToolContext, task: Task, older: str = "… {} older") ->
 
 
 def read_as_members(context: ToolContext, task: Task) -> dict[str, list[str]]:
-    """Like `read_notes`, as a member of a JSON reply; {} if there are no notes."""
+    """Like `read_notes`, but return a member of a JSON reply; {} if there are no notes."""
     lines = read_notes(context, task)
     return {"notes": lines} if lines else {}
 
@@ -80,9 +80,9 @@ def start(context: ToolContext, task: Task) -> None:
 
 
 def collect_unread(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Collect other actors' new notes on this agent's tasks. Makes no call if it works on none."""
-    # Agents that share a name can't be told apart. A chat keeps no state between turns, so it would read the list in
-    # each of them.
+    """Collect other actors' new notes on this agent's tasks. Makes no call if the agent works on no task."""
+    # Agents that share a name can't be distinguished. A chat keeps no state between turns, so it would read the list in
+    # each turn.
     state = context.state
     if context.is_nameless or (not state.active_tasks and (state.has_looked or is_chat(context.actor))):
         return
@@ -106,7 +106,7 @@ def collect_unread(context: ToolContext) -> Generator[Call[Any], Any, None]:
 
 
 def add_unread(context: ToolContext, reply: Reply) -> Reply:
-    """Add the unread notes to a reply. They wait for the next one if it is a bare JSON array."""
+    """Add the unread notes to a reply. If the reply is a bare JSON array, they wait for the next one."""
     if not any(context.state.unread_notes.values()) or reply.text.startswith("["):
         return reply
     lines = [

@@ -1,4 +1,4 @@
-"""Finds the paths of tasks, for replies: the titles of their parents."""
+"""Finds the paths of tasks (the titles of their parents) for replies."""
 
 from collections.abc import Callable, Generator, Iterable
 from operator import attrgetter
@@ -15,7 +15,7 @@ from punchlist_schemas.things import Task
 
 
 def get_parent_titles(context: ToolContext, task: Task) -> Generator[Call[Any], Any, list[str]]:
-    """Return the titles of a task's parents, the outermost first."""
+    """Return the titles of a task's parents, outermost first."""
     if task.parent is None:
         return []
     params = TaskGet(conversation=context.conversation, task=task.id)
@@ -26,7 +26,7 @@ def get_parent_titles(context: ToolContext, task: Task) -> Generator[Call[Any], 
 def load_paths(context: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:
     """Return a function that returns the path of one of these tasks, `Backend › tests`, or "" at the top level."""
     rows = _build_tree_rows(tasks)
-    if any(task.parent and task.parent not in rows for task in tasks):  # a page or a filter leaves parents out
+    if any(task.parent and task.parent not in rows for task in tasks):  # a page or a filter may leave parents out
         rows = _build_tree_rows((yield context.calls.list()))
 
     return lambda task: phrases.format_path(task, titles_above(rows.get(task.id, {}), rows))

@@ -1,4 +1,4 @@
-"""Phrases of replies: tasks, gates, owners and counts in a few words."""
+"""Phrases for replies: tasks, gates, owners and counts in a few words."""
 
 import time
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ SOME = 4
 _RANGES = 20
 _LINKS = 10
 _NOTES = 5
-"""Number of notes of maximum length that fit into a task's details."""
+"""Number of notes of maximum length that fit in a task's details."""
 
 
 def format_ranges(ids: Sequence[str]) -> str:
-    """Return ids with three or more consecutive ones as a range: `#1-#7, #9, #10`."""
+    """Return ids, with three or more consecutive ones as a range: `#1-#7, #9, #10`."""
     ranges: list[list[int]] = []
     for number in sorted(int(id) for id in ids):
         if ranges and ranges[-1][1] == number - 1:
@@ -75,9 +75,9 @@ def format_details(task: Task, share: int, parents: Sequence[str] = (), offset: 
     """Return the details of a task as lines.
 
     Args:
-        share: Maximum length of each text, and of all notes together, in characters.
+        share: Maximum length of each text, and the total length of the notes, in characters.
         offset: First character of the description to show.
-        call: The tool call that reads on in the description, without its offset.
+        call: The tool call that returns the rest of the description, without its offset.
     """
     parts = [format_line(task, parents), shorten(task.description, share, offset, call)]
     parts += [f"Result: {shorten(task.result_summary, share)}"] if task.result_summary else []
@@ -123,7 +123,7 @@ def format_current(task: Task, max_title: int, parents: Sequence[str] = ()) -> l
 
 
 def format_finished(done: SetStatusResult) -> str:
-    """Return the line about a task that was completed or set to failed."""
+    """Return a line about a task that was completed or set to failed."""
     task = done.task
     unblocked = f"; unblocked {format_some(done.unblocked)}" if done.unblocked else ""
     if gate := describe_gate(task):
@@ -141,14 +141,14 @@ def describe_gate(task: Task) -> str:
 
 
 def name_gate(waits_for: Waits, gate: Gate | None) -> str:
-    """Return the name of a gate: a check, or a person's yes."""
+    """Return the name of a gate: a check, or a person's approval."""
     if waits_for == "check":
         return f"the check {gate.check}" if gate is not None else "a check"
     return f"{one_line(gate.by)}'s yes" if gate is not None and gate.by else "a person's yes"
 
 
 def format_actor(actor: str) -> str:
-    """Return an actor's name for a reply: on one line, shortened."""
+    """Return an actor's name for a reply, shortened and on one line."""
     return clip(safe(one_line(actor)), _NAME)
 
 
@@ -170,12 +170,12 @@ def describe_wait(task: Task) -> str:
 
 
 def format_path(task: Task, parents: Sequence[str]) -> str:
-    """Return a task's title with those of its parents; "" for a task without a parent."""
+    """Return a task's title preceded by those of its parents; "" for a task without a parent."""
     return with_path(task.title, parents) if parents else ""
 
 
 def label_reason(task: Task) -> str:
-    """Return the label of a task's fail reason: it failed, is retried, or was rejected at its gate."""
+    """Return the label for a task's fail reason: it failed, is retried, or was rejected at its gate."""
     if task.status == "failed":
         return "Failed"
     return "Failed before" if task.gate is None else "Rejected"
@@ -189,17 +189,17 @@ def describe_setback(task: Task) -> str:
 
 
 def is_open_heading(task: Task) -> bool:
-    """Return whether a task is an unfinished heading, which is worked on only through its children."""
+    """Return whether a task is an unfinished heading, of which only the children are worked on."""
     return is_heading(task.metadata) and task.status not in FINISHED
 
 
 def advise_leaving(task: str, gate: str) -> str:
-    """Return the advice on a task that waits at its gate."""
+    """Return advice about a task that waits at its gate."""
     return f"task {task} waits for {gate}: leave it"
 
 
 def explain_unanswered(task: Task) -> str:
-    """Return that agents must leave a task that waits for a person's yes, and how a person answers."""
+    """Return advice to leave a task that waits for a person's approval, and how the person can give it."""
     return f"{advise_leaving(task.id, name_gate('yes', task.gate))}. They answer with: punch approve {task.id}"
 
 

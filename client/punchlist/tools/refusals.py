@@ -15,7 +15,7 @@ _MAX_MESSAGE = 1_000
 """Maximum length of a message, in characters."""
 
 _MAX_NAMES = 10
-"""Maximum number of tasks or lists that a message names."""
+"""Maximum number of tasks or lists named in a message."""
 
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "task": ("taskId", "task_id", "id", "taskIds"),
@@ -39,7 +39,7 @@ def to_problem(error: PunchlistError, arguments: Collection[str] = (), *, can_un
 
     Args:
         arguments: Names of the tool's arguments. Messages about invalid params use them.
-        can_unblock: Whether the dialect can remove dependencies. If so, the message suggests it.
+        can_unblock: Whether the dialect can remove dependencies. If so, the message suggests that.
     """
     if isinstance(error, errors.InvalidParams) and error.field and error.expected:
         return Problem(error.kind, shorten(_explain_params(error, arguments), _MAX_MESSAGE), error.data)
@@ -171,5 +171,5 @@ _EXPLANATIONS: dict[str, Callable[[Any], str]] = {
 
 
 def reject_unanswered(task: Task) -> Problem:
-    """Return the problem of changing a task that waits for a person's yes."""
+    """Return the problem for a change to a task that waits for a person's approval."""
     return Problem("forbidden", phrases.explain_unanswered(task), {"what": "gate", "task": task.id})

@@ -1,6 +1,6 @@
 """Finds dialects: the modules of `punchlist.tools.dialects`, each with a `DIALECT`.
 
-A module has the name of its dialect, with underscores for dashes.
+A module has the name of its dialect, with underscores instead of dashes.
 """
 
 from functools import cache

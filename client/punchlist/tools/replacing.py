@@ -1,6 +1,6 @@
 """Replaces a list that others work on.
 
-Tasks that others work on or have reserved, and tasks that wait for a person's yes, stay in the list.
+Tasks that others work on, that are reserved for others, or that wait for a person's approval stay in the list.
 """
 
 from collections.abc import Generator, Sequence
@@ -27,9 +27,9 @@ class Replaced(NamedTuple):
     """The result of replacing a list.
 
     Attributes:
-        old: The list before.
-        new: The list after, or the question to the user.
-        kept: Task that stays -> sentence about it, without its period.
+        old: The list before the replacement.
+        new: The list after the replacement, or the question to the user.
+        kept: Ids of the tasks that stay -> sentences about them, without a period.
     """
 
     old: TaskList
@@ -40,7 +40,7 @@ class Replaced(NamedTuple):
 def replace(
     context: ToolContext, tasks: Sequence[NewTask], *, confirm: str | None = None
 ) -> Generator[Call[Any], Any, Replaced]:
-    """Replace the list by these tasks and the tasks that stay for others.
+    """Replace the list with these tasks and those that stay for others.
 
     A heading, or a task with unfinished children, keeps its status, because only its children are worked on.
 
@@ -49,7 +49,7 @@ def replace(
             None, the user isn't asked.
 
     Raises:
-        Problem: The list changes faster than it can be replaced.
+        Problem: The list keeps changing, so that it can't be replaced.
     """
     titles = {task.title for task in tasks}
     for _ in range(_TRIES):
@@ -71,7 +71,7 @@ def replace(
             else:
                 result = yield from call_with_consent(context, call, "", confirm=confirm)
         except VersionConflict:
-            continue  # Another session may have taken a task, so look at the list again.
+            continue  # Another session may have claimed a task, so read the list again.
         names = {task.id: f"#{task.id} {clip(one_line(task.title), _MAX_TITLE)}" for task in others}
         kept = {id: f"{name} {_explain_kept(workers.get(id, ''), reserved.get(id, ''))}" for id, name in names.items()}
         return Replaced(old, result, kept)

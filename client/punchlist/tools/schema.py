@@ -17,7 +17,7 @@ _REF = "#/$defs/"
 
 
 def build_parameters(kind: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON Schema of a tool's arguments: one object without references, titles and defaults."""
+    """Return the JSON Schema of a tool's arguments: one object without references, titles or defaults."""
     _, components = msgspec.json.schema_components([kind], ref_template=_REF + "{name}")
     schema = _inline(components[kind.__name__], components)
     schema.pop("description", None)

@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 
 class ToolCaller(NamedTuple):
-    """The caller of tools, unless the arguments of a call name another.
+    """The caller of tools, unless the arguments of a call name another one.
 
     Attributes:
         conversation: The list; None for the list of the scope or the environment.
         actor: The agent's name: actor of its changes and owner of its claims. Give each agent its own.
         user: The user that the client's connection is limited to.
         directory: The directory whose list is used if no list is named; None for the working directory.
-        data_dir: The daemon's data directory; None for that of the environment.
-        agent: Name of a sub-agent of this actor. The arguments of a call may name another.
+        data_dir: The daemon's data directory; None for the one that the environment determines.
+        agent: Name of a sub-agent of this actor. The arguments of a call may name another one.
         is_nameless: Whether several agents share the actor. Such a caller claims nothing unless it names a sub-agent.
-        answered: Whether the user answered the question that the call's token belongs to.
-        person: Name at the command line of the person who uses the tools, as in a chat; empty for an agent. The tools
-            may change the tasks that this person works on.
+        answered: Whether the user has answered the question that the call's token belongs to.
+        person: Command-line name of the person who uses the tools, as in a chat; empty for an agent. The tools may
+            change the tasks that this person works on.
     """
 
     conversation: str | None = None
@@ -129,7 +129,7 @@ def _run_handler(context: ToolContext, tool: Tool, arguments: Arguments, *, is_n
 
 
 def _get_list_name(conversation: str) -> Generator[Call[Any], Any, str]:
-    """Return a list's name for people, or its id if it has none or the daemon does not respond."""
+    """Return a list's short name, or its id if it has none or the daemon does not respond."""
     try:
         name: str = yield Call("conversation.get", ConversationParams(conversation=conversation), attrgetter("name"))
     except PunchlistError:
@@ -138,7 +138,7 @@ def _get_list_name(conversation: str) -> Generator[Call[Any], Any, str]:
 
 
 def _run_checked(context: ToolContext, handler: Steps, damages: list[Damage]) -> Steps:
-    """Run a handler. Resolve task ids in each of its calls, and reject calls on tasks that others work on.
+    """Run a handler. Resolve the task ids in each of its calls, and reject calls for tasks that others work on.
 
     Errors are raised at the handler's yield. Damage reported by the daemon is added to `damages`.
     """
@@ -158,7 +158,7 @@ def _run_checked(context: ToolContext, handler: Steps, damages: list[Damage]) ->
 
 
 def _record_damage(call: Call[Any], damages: list[Damage]) -> Call[Any]:
-    """Make a call add the damage in its result to `damages`."""
+    """Make a call add any damage in its result to `damages`."""
     pick = call.pick
 
     def record_and_pick(result: Any) -> Any:
@@ -174,7 +174,7 @@ def check_sub_agent(name: str) -> str:
     """Return a sub-agent's name if it is valid or empty.
 
     Raises:
-        Problem: It is not 1 to 40 letters, digits and . _ - beginning with a letter or digit.
+        Problem: It does not consist of 1 to 40 letters, digits and . _ - or does not begin with a letter or digit.
     """
     if name and not _SUB_AGENT.fullmatch(name):
         text = "agent must be 1 to 40 of A-Z a-z 0-9 . _ - and begin with a letter or digit"
@@ -183,16 +183,16 @@ def check_sub_agent(name: str) -> str:
 
 
 def _explain_not_found(context: ToolContext, error: NotFound) -> Generator[Call[Any], Any, Problem]:
-    """Build the problem for an error, with who completed or deleted the task, if it was one."""
+    """Build the problem for an error. If it is about a task, add who completed or deleted the task."""
     problem = to_problem(error)
     by = (yield from describe_end_by_others(context, error.id)) if error.what == "task" and error.id.isdecimal() else ""
     return Problem(problem.kind, f"{problem.text}: {by}", {**problem.data, "by": by}) if by else problem
 
 
 def _find_list(caller: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
-    """Return the conversation, and whether the agent knows it, so that the reply need not name it.
+    """Return the conversation, and whether the agent already knows it, so that the reply need not name it.
 
-    For a user, a name in the scope or a project file stands for the user's own list of that name.
+    For a user, a name in the scope or a project file refers to the user's own list with that name.
     """
     if caller.conversation:
         return caller.conversation, True
@@ -234,7 +234,7 @@ class Toolbox:
 
     Args:
         caller: The agent or user on whose behalf the tools run.
-        memory: State to share with other toolboxes of the same log.
+        memory: State to share with other toolboxes for the same log.
     """
 
     def __init__(self, client: "Client", caller: ToolCaller = _DEFAULT_CALLER, memory: Memory | None = None) -> None:

@@ -13,7 +13,7 @@ from punchlist_demo.stage import Stage
 
 
 def main(arguments: list[str]) -> int:
-    """Play the scenes, with `--fast` without pauses. Return 1 after the first one that fails."""
+    """Play the scenes; `--fast` skips the pauses. Stop after the first one that fails, and return 1."""
     style = detect_style(os.environ)
     stage = Stage(style, is_live=style.moves and "--fast" not in arguments)
     with Home() as home:

@@ -1,4 +1,4 @@
-"""An agent in a process of its own. Calls tools as `punch agent mcp` does, one per line of standard input.
+"""An agent that runs in a separate process. Calls tools as `punch agent mcp` does, one per line of standard input.
 
 A line is `[TOOL, ARGUMENTS]` as JSON. The output is the tool's reply, with the log positions of the changes that the
 daemon acknowledged for it.
@@ -39,7 +39,7 @@ class RecordingClient(Client):
 
 
 def main() -> None:
-    """Make the calls of standard input until it ends."""
+    """Make the calls read from standard input until end of file."""
     parser = ArgumentParser()
     for name in ("actor", "conversation", "--socket", "--data-dir"):
         parser.add_argument(name)

@@ -25,11 +25,11 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Agent:
-    """An agent, which runs in a process of its own.
+    """An agent, which runs in a separate process.
 
     Attributes:
         acknowledged: Positions in the log of its acknowledged changes.
-        has_task: Whether its newest `next` returned a task.
+        has_task: Whether its latest `next` returned a task.
     """
 
     def __init__(self, name: str, home: Home, stage: Stage) -> None:
@@ -40,17 +40,18 @@ class Agent:
         self._process = home.spawn(str(agent.__file__), name, LIST)
 
     def send(self, tool: str, **arguments: Any) -> None:
-        """Begin a call, and leave its reply to `receive`."""
+        """Send a call without waiting; `receive` returns its reply."""
         assert self._process.stdin is not None
         # `receive` reports a process that has ended.
         with suppress(BrokenPipeError):
             self._process.stdin.write(msgspec.json.encode([tool, arguments]) + b"\n")
 
     def receive(self, *, may_refuse: bool = False) -> Answer:
-        """Return the reply to the call that was sent.
+        """Return the reply to the call sent last.
 
         Raises:
-            DemoFailed: The process has ended, did not reply in time, or refused the call without `may_refuse`.
+            DemoFailed: The process has ended, did not reply in time, or rejected the call although `may_refuse` is
+                false.
         """
         lines = read_lines(self._process, 1)
         if not lines:
@@ -91,7 +92,7 @@ class Cast:
         self._follower = home.spawn("-m", "punchlist", "log", "--follow", "--json", "-c", LIST)
 
     def punch(self, *words: str, last: int = 0) -> None:
-        """Run `punch` as the person, and show it with the `last` lines of its output (0: all)."""
+        """Run `punch` as the person, and show the command and the last `last` lines of its output (0: all)."""
         output = self._home.run(PERSON, LIST, *words, colour=self.stage.style.color)
         self.stage.action(PERSON, f"runs {shlex.join(['punch', *words])}")
         self.stage.output(output, last)
@@ -100,7 +101,7 @@ class Cast:
         return self.client.conversation(LIST).list()
 
     def owner(self, number: str) -> str:
-        """Return the owner of a task that is in progress, or an empty text."""
+        """Return the owner of a task in progress, or an empty string."""
         return next((task.owner for task in self.tasks() if task.id == number and task.status == "in_progress"), "")
 
     def show_list(self) -> None:

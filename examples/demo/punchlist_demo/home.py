@@ -22,7 +22,9 @@ _END_S = 5.0
 """Longest wait for a killed process to exit, in seconds."""
 
 STEP_S = 45.0
-"""Upper limit for one step, in seconds. Must exceed the client's timeout of 30 s, whose error explains more."""
+"""Upper limit for one step, in seconds. Must exceed the client's timeout of 30 s, because the client's error explains
+more.
+"""
 
 
 class DemoFailed(Exception):
@@ -30,7 +32,7 @@ class DemoFailed(Exception):
 
 
 class Home:
-    """A temporary directory with the socket and the data of a private daemon. Use it in a `with`."""
+    """A temporary directory with the socket and the data of a private daemon. Use it in a `with` block."""
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix="punchlist-demo-")
@@ -40,11 +42,14 @@ class Home:
         self._handlers: dict[int, Handler] = {}
 
     def client(self, name: str) -> Client:
-        """Return a client that starts a daemon here if none runs; closed with the home."""
+        """Return a client that starts a daemon here if none is running. It is closed with the home."""
         return self._stack.enter_context(Client(socket=self.socket, data_dir=self.data_dir, name=name, autostart=True))
 
     def spawn(self, *arguments: str) -> Process:
-        """Run Python with these arguments and our socket, with pipes for input and output; ended with the home."""
+        """Run Python with these arguments and this home's socket, with pipes for input and output.
+
+        The process is ended when the home is closed.
+        """
         command, env = self._command(arguments), _inherited()
         process = subprocess.Popen(
             command, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=env, start_new_session=True
@@ -75,13 +80,13 @@ class Home:
         _kill(pid)
 
     def daemons(self) -> list[int]:
-        """Return the processes that have our socket among their arguments."""
+        """Return the processes that have this home's socket among their arguments."""
         return [pid for pid in _processes() if self.socket in _arguments(pid)]
 
     def close(self) -> None:
         """End all processes of this home, and remove its directory."""
         self._stack.close()
-        # An interrupt may come while a process is being started, before our socket is among its arguments.
+        # An interrupt may arrive while a process is being started, before the socket is among its arguments.
         is_ended, deadline = False, time.monotonic() + _END_S
         while not is_ended and time.monotonic() < deadline:
             is_ended = not any(map(_is_starting, _processes()))
@@ -98,7 +103,7 @@ class Home:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # A second Ctrl-C during the clean-up must not leave a daemon behind.
+        # A second Ctrl-C during cleanup must not leave a daemon running.
         self._handlers[signal.SIGINT] = signal.getsignal(signal.SIGINT)
         for number in self._handlers:
             signal.signal(number, signal.SIG_IGN)
@@ -123,7 +128,7 @@ def read_lines(process: Process, count: int) -> list[bytes]:
 
 
 def _inherited() -> dict[str, str]:
-    """Return our environment without the variables that select another actor or daemon."""
+    """Return the environment of this process without the variables that select another actor or daemon."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PUNCHLIST_")}
 
 
@@ -144,7 +149,7 @@ def _arguments(pid: int) -> list[str]:
 
 
 def _is_starting(pid: int) -> bool:
-    """Return whether this is a child of ours before its `exec`: it then has our arguments, or none."""
+    """Return whether this is a child of this process before `exec`, when it has this process's arguments or none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             state, parent, *_ = file.read().rpartition(")")[2].split()
@@ -154,7 +159,7 @@ def _is_starting(pid: int) -> bool:
 
 
 def _kill(pid: int) -> None:
-    """Send SIGKILL, and wait at most `_END_S` until the process has ended, which need not be a child of ours."""
+    """Send SIGKILL to a process, which need not be a child of this one, and wait at most `_END_S` for it to end."""
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
         try:

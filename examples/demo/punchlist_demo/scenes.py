@@ -1,4 +1,4 @@
-"""The scenes of the demo. Each one ends with a check of its point."""
+"""The scenes of the demo. Each one ends by checking what it has shown."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _KILL_IN = (2, 4)
 
 
 def plan(cast: Cast) -> None:
-    """Let one agent plan, and take the first task."""
+    """Let one agent make a plan and take the first task."""
     cast.stage.heading("1. claude-code plans five tasks and takes the first")
     cast.claude.call("plan", tasks=list(_PLAN))
     cast.claude.call("next")

@@ -15,10 +15,10 @@ from punchlist_apps.common.terminal.style import Style, write
 
 _COLUMNS = 80
 _LINE_S, _REFUSAL_S, _LIST_S = 0.15, 1.5, 0.2
-"""Pauses after a line, after a refusal and after a redrawn list, in seconds."""
+"""Pauses after a line, after a rejected call and after a redrawn list, in seconds."""
 
 _MAX_LIVE_ROWS, _ROWS_ABOVE = 16, 3
-"""Limit of the rows that are redrawn, and how many of them are left to the lines above the list."""
+"""Maximum number of redrawn rows, and how many of them are reserved for the lines above the list."""
 
 _COLOURS = ("in_progress", "owner", "warn")
 
@@ -27,7 +27,7 @@ class Stage:
     """Shows the steps of the demo.
 
     Args:
-        style: Colours and width.
+        style: Colors and width.
         is_live: Whether to pause after lines, and to redraw the list in place.
 
     Attributes:
@@ -53,7 +53,7 @@ class Stage:
         self._print([self.actor(actor) + " " + text])
 
     def actor(self, name: str) -> str:
-        """Return a name in its colour."""
+        """Return a name in its color."""
         if name not in self._actors:
             self._actors.append(name)
         return self.style.paint(_COLOURS[self._actors.index(name) % len(_COLOURS)], name)

@@ -1,8 +1,8 @@
-"""Functions that differ between Linux and macOS, in a module for each system.
+"""Functions that differ between Linux and macOS, in one module for each system.
 
-`os_calls` is the module of the running system. Code outside of this package must not use names that only one system has
-(tested). Both modules have the same functions. Those of macOS use calls that Linux has too where possible, so that
-tests can run them on Linux. `atomic` replaces files atomically.
+`os_calls` is the module of the running system. A test ensures that code outside this package uses no names that only
+one system has. Both modules have the same functions. Where possible, the macOS functions use calls that Linux has too,
+so that tests can run them on Linux. `atomic` replaces files atomically.
 """
 
 import sys

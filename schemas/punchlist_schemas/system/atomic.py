@@ -21,12 +21,12 @@ def atomic_write(
         path: The file. Its directory must exist.
         data: All of its bytes.
         mode: Its permissions, regardless of the umask. None: those of the existing file, else those the umask allows.
-        fsync: Whether to flush the bytes before the file gets its name, and the name before this returns.
+        fsync: Whether to flush the bytes to disk before the file gets its name, and the name before returning.
         replace: Whether to replace an existing file.
 
     Raises:
         FileExistsError: The file exists, and `replace` is False.
-        OSError: It can't be written; its filename is `path`. An existing file is unchanged.
+        OSError: The file can't be written. The error's `filename` is `path`. An existing file is unchanged.
     """
     directory, name = os.path.split(path)
     temporary = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(3).hex()}")
@@ -55,14 +55,14 @@ def write_new(
 ) -> os.stat_result:
     """Create a file with `data`, and return its status. A failure removes it.
 
-    Readers may see a part of it, so no other program may know its name yet.
+    Readers may see an incomplete file, so no other program may know its name yet.
 
     Args:
         name: Path of the file, relative to `folder` if given.
         data: All of its bytes.
         mode: Its permissions, regardless of the umask. None: those the umask allows.
         folder: Descriptor of an open directory.
-        fsync: Whether to flush the bytes to the disk.
+        fsync: Whether to flush the bytes to disk.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, 0o666 if mode is None else 0, dir_fd=folder)
@@ -84,7 +84,7 @@ def rename_new(temporary: str, path: str) -> None:
     """Rename a file without replacing another one.
 
     Raises:
-        FileExistsError: The name is taken; nothing was changed.
+        FileExistsError: The name is already in use; nothing was changed.
     """
     try:
         os.link(temporary, path)

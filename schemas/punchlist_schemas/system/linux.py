@@ -17,7 +17,7 @@ OPEN_FILES = "/proc/self/fd"
 """Directory of this process's open files, by descriptor."""
 
 _MAX_NAME_BYTES = 80
-"""Maximum length of a socket's file name, so that it fits into an address after any descriptor's path."""
+"""Maximum length of a socket's file name that fits into an address after any descriptor's path."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MOUNTS = "/proc/self/mountinfo"
@@ -68,12 +68,12 @@ def data_home(home: str) -> str:
 
 
 def flush(file: int) -> None:
-    """Flush a file, with its metadata, to the disk."""
+    """Flush a file, with its metadata, to disk."""
     os.fsync(file)
 
 
 def flush_data(file: int) -> None:
-    """Flush a file's bytes to the disk."""
+    """Flush a file's bytes to disk."""
     os.fdatasync(file)
 
 
@@ -102,7 +102,7 @@ def watch_child(
 
 
 def find_file_system(path: str, table: str = _MOUNTS) -> str:
-    """Return the kernel's name of the type of a path's file system, or "" without a table of mounts."""
+    """Return the kernel's name for the type of a path's file system, or "" if the mount table is missing."""
     import re
 
     try:
@@ -115,13 +115,13 @@ def find_file_system(path: str, table: str = _MOUNTS) -> str:
     for fields in mounts:
         point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
         inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):  # a later mount on the same point hides an earlier one
+        if inside and len(point) >= len(best):  # a later mount on the same mount point hides an earlier one
             best, kind = point, fields[fields.index("-") + 1]
     return kind
 
 
 def read_process(pid: int) -> tuple[str, str, int] | None:
-    """Return a process's program name, start time (only to compare for equality) and parent, or None if unknown."""
+    """Return a process's program name, start time (compare it only for equality) and parent, or None if unknown."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             head, _, rest = file.read().rpartition(")")
@@ -132,7 +132,7 @@ def read_process(pid: int) -> tuple[str, str, int] | None:
 
 
 def read_command_line(pid: int) -> list[str]:
-    """Return the arguments of a process, with the program; empty if unknown."""
+    """Return the arguments of a process, including the program; empty if unknown."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
             return file.read().split("\0")
@@ -154,7 +154,7 @@ def is_running(pid: int) -> bool:
 
 
 def holds_lock(pid: str, inode: int) -> bool:
-    """Return whether a process holds the `flock` of a file, without trying to take the lock."""
+    """Return whether a process holds the `flock` on a file, without trying to take the lock."""
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as locks:
             rows = [line.split() for line in locks]
@@ -171,7 +171,7 @@ def adopt_orphans() -> bool:
 
 
 def find_by_variable(line: bytes, parent: int | None = None) -> list[int]:
-    """Return processes (of one parent) whose environment has this line. Takes about 2 ms on a busy machine."""
+    """Return a parent's child processes whose environment contains this line. Takes about 2 ms on a busy machine."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     except OSError:
@@ -190,7 +190,7 @@ def _read_environment(pid: int) -> list[bytes]:
 
 
 def max_descriptors(hard: int) -> int:
-    """Return the highest soft limit of open files for this hard limit."""
+    """Return the highest soft limit on open files that this hard limit allows."""
     return hard
 
 

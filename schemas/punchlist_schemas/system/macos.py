@@ -1,4 +1,4 @@
-"""System calls on macOS. Code that can't run on Linux is untested, written from Apple's manual pages and headers."""
+"""System calls on macOS. Code that can't run on Linux is untested. It follows Apple's manual pages and headers."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ _XUCRED_BYTES = 76
 
 _F_FULLFSYNC = 51
 _OPEN_MAX = 10_240
-"""Maximum soft limit of descriptors if the hard limit is infinite (setrlimit(2))."""
+"""Maximum soft limit on descriptors if the hard limit is infinite (setrlimit(2))."""
 
 _STATFS_BYTES = 2168
 _STATFS_TYPE = slice(72, 88)
@@ -83,7 +83,7 @@ def data_home(home: str) -> str:
 
 
 def flush(file: int) -> None:
-    """Flush a file to the disk. fsync() alone leaves it in the disk's cache."""
+    """Flush a file to disk. fsync() alone leaves it in the disk's cache."""
     import fcntl
 
     try:
@@ -128,7 +128,7 @@ def watch_child(
 
 
 def find_file_system(path: str) -> str:
-    """Return the kernel's name of the type of a path's file system, or "" if unknown."""
+    """Return the kernel's name for the type of a path's file system, or "" if unknown."""
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)
@@ -142,7 +142,7 @@ def find_file_system(path: str) -> str:
 
 
 def read_process(pid: int) -> tuple[str, str, int] | None:
-    """Return a process's program name, start time (only to compare for equality) and parent, or None if unknown."""
+    """Return a process's program name, start time (compare it only for equality) and parent, or None if unknown."""
     words = _run_ps(pid, "ppid=,lstart=,comm=").split(None, 6)
     if len(words) != 7:  # noqa: PLR2004 - the parent, five words of a time, the name
         return None
@@ -150,7 +150,7 @@ def read_process(pid: int) -> tuple[str, str, int] | None:
 
 
 def read_command_line(pid: int) -> list[str]:
-    """Return the arguments of a process, with the program; empty if unknown."""
+    """Return the arguments of a process, including the program; empty if unknown."""
     return _run_ps(pid, "args=").split()
 
 
@@ -180,12 +180,12 @@ def adopt_orphans() -> bool:
 
 
 def find_by_variable(_line: bytes, parent: int | None = None) -> list[int]:  # noqa: ARG001
-    """Return an empty list: macOS does not let a process read the environment of others."""
+    """Return an empty list: macOS does not let a process read the environment of other processes."""
     return []
 
 
 def max_descriptors(hard: int) -> int:
-    """Return the highest soft limit of open files for this hard limit."""
+    """Return the highest soft limit on open files that this hard limit allows."""
     return min(hard, _OPEN_MAX) if hard > 0 else _OPEN_MAX
 
 

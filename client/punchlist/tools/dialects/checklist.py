@@ -98,7 +98,7 @@ class ClearTasks(Arguments, frozen=True):
 def build_item(
     context: ToolContext, task: Task, max_length: int = _MAX_DESCRIPTION, offset: int = 0, path: str = ""
 ) -> dict[str, Any]:
-    """Return a task in this dialect's form. `path` is its title with those of its parents."""
+    """Return a task in this dialect's form. `path` is its title, preceded by those of its parents."""
     call = context.format_call("ListTasks", f"taskId={task.id}")
     description = shorten(task.description, max_length, offset, call)
     row = {"id": task.id, "title": task.title, "description": description, "done": task.status == "completed"}
@@ -184,14 +184,14 @@ def _complete_all(context: ToolContext, args: CompleteTasks) -> Steps:
     free = [id for id in ids if not (id in errors or id in others or by_id[id].waits_for)]
     batch = _order_completions(by_id, free)
     for id in ids:
-        # The daemon rejects these with the reason, unless they have become free since.
+        # The daemon rejects these tasks with the reason, unless they have become free since.
         if id not in errors and id not in batch:
             errors |= yield from _complete_one(context, id)
     while batch:
         try:
             done: ApplyResult = yield context.calls.apply([context.calls.complete(id) for id in batch])
         except (Problem, RequestRefused) as error:
-            # Complete the rejected task on its own, and the others without it.
+            # Complete the rejected task in a separate call, and the others without it.
             rejected = error.data.get("change", 0)
             errors |= yield from _complete_one(context, batch.pop(rejected))
             continue
@@ -215,7 +215,7 @@ def _complete_all(context: ToolContext, args: CompleteTasks) -> Steps:
 
 
 def _complete_one(context: ToolContext, task: str) -> Generator[Call[Any], Any, dict[str, str]]:
-    """Complete one task. Return id -> why it isn't completed: the error, or its gate; "" if it is."""
+    """Complete one task. Return, by id, why a task isn't completed: the error, or its gate; "" if it is completed."""
     try:
         done: SetStatusResult = yield context.calls.complete(task)
     except (Problem, RequestRefused) as error:
@@ -224,7 +224,7 @@ def _complete_one(context: ToolContext, task: str) -> Generator[Call[Any], Any, 
 
 
 def _order_completions(tasks: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
-    """Return those of the tasks that can be completed in one call, each after its children and blockers."""
+    """Return the tasks that can be completed in one call, each after its children and blockers."""
     required = {id: set(tasks[id].open_blockers) for id in ids}
     for task in tasks.values():
         if task.parent in required and find_open_parents([task]):
@@ -293,7 +293,7 @@ for each step> before you begin.
 
 
 def _require_readable_mirror(tool: Tool) -> Tool:
-    """Make a tool fail while the list's mirror file can't be read, because the changes in the file are unknown."""
+    """Make a tool fail while the list's mirror file can't be read, because changes in the file are unknown."""
 
     def run(context: ToolContext, args: Any) -> Steps:
         if is_corrupt(context.conversation, data_dir(os.environ)):

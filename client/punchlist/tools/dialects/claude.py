@@ -1,4 +1,4 @@
-"""`claude`: the task tools of Claude Code, with its names and texts."""
+"""`claude`: the task tools of Claude Code, with the same names and texts."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
@@ -177,7 +177,7 @@ def _list(context: ToolContext, args: Listing) -> Steps:
 
 
 def format_line(task: Task, path: str = "") -> str:
-    """Return a task as a line of TaskList. `path` is its title with those of its parents."""
+    """Return a task as a line of TaskList. `path` is its title, preceded by those of its parents."""
     gone = describe_departure(task)
     owner = f" (owner: {format_actor(task.owner)}{f', {gone}' if gone else ''})" if task.owner else ""
     end = f" [blocked by: {join_ids(task.open_blockers)}]" if task.open_blockers else ""
@@ -222,7 +222,7 @@ class _Progress(Struct):
         errors: Messages about rejected changes.
         pending: Fields that haven't been updated yet.
         notes: Text to append to the reply.
-        change: The change of the status, for the reply's data.
+        change: The status change, for the reply's data.
     """
 
     updated: set[str] = set()
@@ -237,7 +237,8 @@ def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     members |= {} if args.metadata is None else {"metadata": args.metadata}
     edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
     if not (members or edges or args.status):
-        # Some models send an empty text for each omitted member. Only if no other member is empty, clear these two.
+        # Some models send empty text for each omitted member. So clear members only if all empty ones are among these
+        # two.
         empty = {name for name in _MEMBERS if getattr(args, name) == ""}
         members = dict.fromkeys(empty, "") if empty <= {"active_form", "owner"} else {}
     if not (members or edges or args.status):
@@ -247,7 +248,7 @@ def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     own = {"title": "subject", "active_form": "activeForm"}
     progress = _Progress(pending=[] if args.status == "deleted" else [own.get(name, name) for name in members])
     try:
-        if args.status == "deleted":  # wins over every other member
+        if args.status == "deleted":  # overrides every other member
             yield context.calls.delete(args.task_id, confirm=args.confirm or None)
             data = {"success": True, "taskId": args.task_id, "updatedFields": ["deleted"]}
             return Reply(text=f"Task #{args.task_id} deleted", data=data)
@@ -266,13 +267,13 @@ def _apply(
     context: ToolContext, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], progress: _Progress
 ) -> Generator[Call[Any], Any, None]:
     """Update dependencies, then the status, then other members."""
-    # Changes that may be rejected come first, so that few updates are carried out only in part.
+    # Changes that may be rejected come first, so that updates are rarely carried out only in part.
     before: Task = yield context.calls.get(args.task_id)
     yield from _edit_edges(context, args.task_id, edges, progress)
     is_cleared = False
     may_claim = before.owner in ("", *names_of(context.actor)) or describe_departure(before) != ""
     if args.status == "in_progress" and may_claim and not args.owner and not context.is_nameless:
-        # With a claim, only this session can finish the task, and others can take it once the session has ended.
+        # With a claim, only this session can finish the task, and others can take it over once the session has ended.
         yield from claims.start(context, before.id)
     if args.status and args.status != "deleted":
         result: SetStatusResult = yield context.calls.set_status(args.task_id, args.status)
@@ -297,7 +298,7 @@ def _apply(
 
 
 def _build_reply(args: TaskUpdate, progress: _Progress) -> Reply:
-    """Build the reply. It is a success only if nothing was rejected."""
+    """Build the reply. The update is a success only if nothing was rejected."""
     fields = sorted(progress.updated, key=_FIELDS.index)
     data = {"success": not progress.errors, "taskId": args.task_id, "updatedFields": fields, **progress.change}
     if not progress.errors:
@@ -321,7 +322,7 @@ def _edit_edges(
         progress.updated.update(_EDGES[name] for name in edges)
         return
     except (NotFound, DependencyCycle):
-        pass  # One invalid edge fails the whole call, so try each one separately.
+        pass  # A single invalid edge makes the whole call fail, so try each edge separately.
     for name, others in edges.items():
         for other in others:
             try:
@@ -341,7 +342,7 @@ def _write(context: ToolContext, args: TodoWrite) -> Steps:
     started = {todo.title for todo in todos if todo.status == "in_progress"}
     for task in new:
         if task.title in started and task.status == "in_progress" and not (task.owner or context.is_nameless):
-            with suppress(Problem, RequestRefused):  # Others work on it, which the reply shows.
+            with suppress(Problem, RequestRefused):  # Others work on this task, and the reply shows that.
                 yield from claims.take(context, task.id)
     parts: list[str] = []
     for label, tasks in (("Old", old), ("New", new)):

@@ -38,7 +38,9 @@ _MAX_TITLE = 100
 _MAX_KEPT = 50
 _MAX_DIGITS = 15
 _MAX_NAMED, _MAX_NAME = 8, 60
-"""Maximum number of tasks in a question before they are dropped, and maximum length of their titles, in characters."""
+"""Maximum number of tasks named in the question whether to drop them, and maximum length of their titles, in
+characters.
+"""
 
 
 class Step(Struct, frozen=True):
@@ -104,7 +106,7 @@ class Tasks(Arguments, frozen=True):
 class Wait(Arguments, frozen=True):
     """Arguments of wait."""
 
-    # Many hosts end a call after 60 s, so the default is well below that.
+    # Many hosts cancel calls after 60 s, so the default is well below that.
     seconds: Annotated[int, Meta(ge=1, le=600)] = 45
     agent: Agent = ""
 
@@ -140,7 +142,7 @@ def _plan(context: ToolContext, args: Plan) -> Steps:
             text = f"task {str(error.id)[:60]} not found; after and parent take ids, or refs of tasks in the same call"
             raise Problem("not_found", text) from None
         same = [(task, structs.asdict(step)) for step, task in zip(new, listed, strict=True) if task.id in kept]
-        # Tasks that differ come first, because the others may only be counted.
+        # Tasks that differ are listed first, because the others may only be counted.
         same.sort(key=lambda pair: not creating.find_differences(*pair))
         kept_lines = [f"{creating.describe_kept(context, task, step, 'update')}." for task, step in same]
         if len(kept_lines) > _MAX_NAMED:
@@ -161,7 +163,7 @@ def _plan(context: ToolContext, args: Plan) -> Steps:
 
 
 def _build_question(reply: Reply, dropped: list[Task]) -> Reply:
-    """Add the question before unfinished tasks are dropped to a reply that asks for confirmation."""
+    """To a reply that needs confirmation, add the question whether to drop unfinished tasks."""
     assert reply.question is not None, "the reply asks for confirmation"
     names = [f"#{task.id} {clip(one_line(task.title), _MAX_NAME)}" for task in dropped[:_MAX_NAMED]]
     names += [f"{len(dropped) - _MAX_NAMED} more"] if len(dropped) > _MAX_NAMED else []
@@ -193,7 +195,7 @@ def _next(context: ToolContext, args: Next) -> Steps:
     lines: list[str] = []
     data: dict[str, Any] = {}
     if finishes:
-        # If all own tasks have open children, the daemon rejects the completion and names them.
+        # If all of the agent's tasks have open children, the daemon rejects the completion and names the children.
         own = own or (yield from claims.find_own_tasks(context))
         if not args.id and len(own) > 1:
             ids = join_ids([task.id for task in own], "#")
@@ -207,7 +209,7 @@ def _next(context: ToolContext, args: Next) -> Steps:
         lines.append(phrases.format_finished(done))
         data |= {"finished": task_id, "unblocked": done.unblocked[:100]}
         own = (yield from claims.find_current_tasks(context)) if done.task.parent else []
-        # An agent that split a task finishes the parent after its children, before it takes another task.
+        # An agent that has split a task finishes the parent after the children, before it claims another task.
         if parents := [task for task in own if task.id == done.task.parent]:
             return (yield from _reply_with_own_task(context, last, lines, data, parents[0]))
     claim = yield from claims.take(context)
@@ -219,7 +221,7 @@ def _next(context: ToolContext, args: Next) -> Steps:
 def _reply_with_own_task(
     context: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], own: Task
 ) -> Steps:
-    """Return the reply of `next` with a task that the agent has in progress."""
+    """Return the reply of `next` with a task that the agent already has in progress."""
     parents = yield from paths.get_parent_titles(context, own)
     return (yield from _reply_to_next(context, last, lines, data, own, parents))
 

@@ -52,7 +52,8 @@ from punchlist_schemas.things import (
 _MAX_TITLE = 80
 _MAX_DESCRIPTION = 4_000
 _MAX_BRIEF = 400
-"""Maximum length of secondary texts: descriptions of paused and failed tasks, reasons, earlier results."""
+"""Maximum length of secondary texts, in characters: descriptions of paused and failed tasks, reasons, earlier results.
+"""
 _MAX_ROWS = 20
 """Maximum number of paused tasks, and of failed tasks, in a reply."""
 _TRIES = 5
@@ -111,9 +112,9 @@ class DeleteTask(OneTask, frozen=True):
 
 
 def split(description: str) -> tuple[str, str]:
-    """Split a task's text into its title, the first line cut at 80 characters, and its description.
+    """Split a task's text into its title (the first line, at most 80 characters) and its description.
 
-    The description is empty if the title has all of the text.
+    The description is empty if the title contains the whole text.
     """
     text = description.strip()
     first = one_line(text.splitlines()[0])
@@ -122,7 +123,7 @@ def split(description: str) -> tuple[str, str]:
 
 
 def join_text(task: Task) -> str:
-    """Return title and description as one text, the inverse of `split`. Works for tasks of other dialects too."""
+    """Return title and description as one text: the inverse of `split`. Works for tasks of other dialects too."""
     return joined_text(task.title, task.description, "\n")
 
 
@@ -147,7 +148,7 @@ def _hand_out(context: ToolContext, task: Task, offset: int = 0) -> Generator[Ca
     """Return the full row of a task that the agent works on, and report new notes on it from now on."""
     notes.follow(context, task)
     row = _build_row(context, task, MAX_TEXT, offset)
-    # JSON escapes can make a text several times longer.
+    # JSON escapes can make text several times longer.
     if len(to_json(row)) > BUDGET // 2 + MAX_TEXT // 2:
         row = _build_row(context, task, _MAX_DESCRIPTION, offset)
     row |= notes.read_as_members(context, task)
@@ -160,12 +161,12 @@ def _hand_out(context: ToolContext, task: Task, offset: int = 0) -> Generator[Ca
 
 
 def _get_queue_order(task: Task) -> tuple[bool, int]:
-    """Return the sort key of a task: in progress first, then by priority. Equal tasks keep the list's order."""
+    """Return the sort key of a task: in progress first, then by priority. Tasks with equal keys keep list order."""
     return (task.status != "in_progress", -PRIORITIES.index(task.priority))
 
 
 def _reply_with_current(context: ToolContext, data: dict[str, Any], note: str = "", *, has_task: bool = True) -> Steps:
-    """Return a reply with the agent's current task, or why it has none.
+    """Return a reply with the agent's current task, or with the reason why it has none.
 
     Args:
         has_task: Whether to include the task.
@@ -202,21 +203,21 @@ def _add(context: ToolContext, args: AddTask) -> Steps:
     counts, settings = info.counts, info.settings
     members: dict[str, Any] = {"description": description, "priority": args.priority, "metadata": args.context}
     members |= {"blocked_by": args.after, "parent": args.parent or None}
-    # If a task is paused and none is in progress, the new task is the reason for the pause, so it starts immediately.
+    # If a task is paused and none is in progress, the agent paused it for the new task, so that starts immediately.
     interrupts = counts.paused > 0 and not counts.in_progress and settings.execution == "serial"
     if interrupts and not args.after and not (settings.on_failure == "stop" and counts.failed):
         members["status"] = "in_progress"
     try:
         result = yield from _add_or_keep(context, args, title, members)
     except (IllegalTransition, Blocked):
-        members.pop("status", None)  # Another task has started since.
+        members.pop("status", None)  # Another task has started since then.
         result = yield from _add_or_keep(context, args, title, members)
     data: dict[str, Any] = {"success": True, "taskId": result.task.id}
     if result.kept:
         note = creating.describe_kept(context, result.task, {"priority": args.priority}, "prioritize_task")
         return _to_reply(data | {"note": f"No task was added: {note}."})
     if counts.in_progress and settings.execution == "serial" and result.task.status != "in_progress":
-        return _to_reply(data)  # It waits for the current task.
+        return _to_reply(data)  # The new task waits for the current one.
     return (yield from _reply_with_current(context, data))
 
 
@@ -225,7 +226,7 @@ def _add_or_keep(
 ) -> Generator[Call[Any], Any, TaskResult]:
     """Add a task, or keep an open one with the same text."""
     result = yield from creating.add(context, title, **members)
-    # The title is only the first line of the text. If the rest differs, add the task anyway.
+    # The title is only the first line of the text. If the rest of the text differs, add the task anyway.
     if result.kept and one_line(join_text(result.task)) != one_line(args.description):
         call: Call[Any] = context.calls.add(title, **members)
         call.pick = itself
@@ -284,10 +285,10 @@ def _build_brief_row(task: Task) -> dict[str, Any]:
 def _finish(
     context: ToolContext, task_id: str, status: Status, text: str
 ) -> Generator[Call[Any], Any, SetStatusResult]:
-    """Complete or fail a task, without overwriting an existing result.
+    """Set a task to completed or failed, without overwriting an existing result.
 
     Raises:
-        Problem: The task was completed, or has failed, with another text.
+        Problem: The task has already been completed, or has failed, with a different text.
     """
     texts: dict[str, Any] = {"result_summary" if status == "completed" else "fail_reason": text}
     for _ in range(_TRIES):
@@ -302,7 +303,7 @@ def _finish(
         try:
             return (yield context.calls.set_status(task.id, status, **texts, expect_version=running.version))
         except VersionConflict:
-            continue  # The list has changed since, perhaps this task.
+            continue  # The list has changed since then, and perhaps this task too.
     return (yield context.calls.set_status(task_id, status, **texts))
 
 
@@ -372,7 +373,7 @@ def _delete(context: ToolContext, args: DeleteTask) -> Steps:
 
 
 _MESSAGES = {"description is required": "Task description is required.", "task_id is required": "Task ID is required."}
-"""Messages -> their established wording in this dialect, which agents may expect."""
+"""Messages -> their established wording in this dialect, which agents may rely on."""
 
 
 def _refuse(problem: Problem) -> Reply:

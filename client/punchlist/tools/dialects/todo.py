@@ -77,9 +77,9 @@ def _to_reply(data: Any) -> Reply:
 
 
 def build_row(task: Task, path: str = "") -> dict[str, Any]:
-    """Return a task in this dialect's form. A failed task, or one that waits at its gate, counts as not completed.
+    """Return a task in this dialect's form. A task that has failed or waits at its gate counts as not completed.
 
-    `path` is the task's title with those of its parents.
+    `path` is the task's title, preceded by those of its parents.
     """
     status = "failed" if task.status == "failed" else describe_wait(task)
     optional = {"status": status} if status else {}
@@ -108,7 +108,7 @@ _STATUSES: dict[str, tuple[Status, ...]] = {
     "pending": ("pending", "in_progress", "paused", "failed"),
     "completed": ("completed",),
 }
-"""Filter -> the statuses that it selects. Each status belongs to one filter, so that the counts add up."""
+"""Filter -> the statuses that it selects. Each status belongs to only one filter, so that the counts add up."""
 
 
 def list_rows(context: ToolContext, status: str, offset: int, tool: str) -> Steps:
@@ -123,7 +123,7 @@ def list_rows(context: ToolContext, status: str, offset: int, tool: str) -> Step
 
 
 def delete_with_consent(context: ToolContext, number: str, also: tuple[str, ...], confirm: str, words: str) -> Steps:
-    """Delete tasks with the user's consent, with one question for all of them."""
+    """Delete tasks with the user's consent. Ask one question for all of them."""
     task: Task = yield context.calls.get(number)
     ids = list(dict.fromkeys((task.id, *also)))
     names = f"task {task.id}" if len(ids) == 1 else f"tasks {', '.join(ids)}"
