@@ -10,7 +10,7 @@ SIZE = {"columns": 96, "rows": 22}
 
 
 class Neovim(Screen):
-    """A Neovim on a terminal."""
+    """Neovim on a terminal."""
 
     def __init__(self, socket: str, directory: Path) -> None:
         """Start it."""
@@ -26,7 +26,7 @@ class Neovim(Screen):
 
 
 class Emacs(Screen):
-    """An Emacs on a terminal."""
+    """Emacs on a terminal."""
 
     def __init__(self, socket: str, directory: Path) -> None:
         """Start it."""

@@ -48,7 +48,7 @@ def transcript(golden: Path) -> list[dict[str, Any]]:
 
 
 def strip_volatile(value: Any, name: str = "") -> Any:
-    """Return a message without the values that differ between runs: times, ids, texts for humans."""
+    """Return a message without the values that differ between runs: times, ids, and text for humans."""
     if isinstance(value, dict):
         members = cast(dict[str, Any], value)
         return {
