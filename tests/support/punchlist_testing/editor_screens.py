@@ -20,7 +20,7 @@ class Neovim(Screen):
         self.shows("[No Name]")
 
     def open(self, name: str) -> None:
-        """Ask for a list, but for the last key."""
+        """Type the command that opens a list, without the final Return."""
         self.type(f":edit punchlist://{name}")
         self.shows(f":edit punchlist://{name}")
 
@@ -35,6 +35,6 @@ class Emacs(Screen):
         self.shows("*scratch*")
 
     def open(self, name: str) -> None:
-        """Ask for a list, but for the last key."""
+        """Type the command that opens a list, without the final Return."""
         self.type(f'\x1b:(punchlist--show "{name}")')
         self.shows(f'(punchlist--show "{name}")')
