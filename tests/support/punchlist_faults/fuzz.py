@@ -172,7 +172,7 @@ def _try(target: str, data: bytes) -> None:
 
 
 def _run_seeded(target: str, options: Options) -> int:
-    """Mutate inputs for a time or up to a number; return their number."""
+    """Mutate inputs for the given time or number; return their number."""
     began = time.monotonic()
     for done, data in enumerate(_inputs(target, options.random(target))):
         if done >= options.size if options.seconds is None else time.monotonic() - began >= options.seconds:
