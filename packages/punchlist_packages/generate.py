@@ -29,22 +29,22 @@ punch agent tools claude --format anthropic       # their definitions, for an AP
 ```
 
 `make fmt` generates this page from the definitions.
-All dialects work on the same list, even at the same time.
+All dialects work on the same list, and several can be used at the same time.
 Common to all:
 
 - Similar argument names are accepted (`id`, `task_id`, `taskID` for `taskId`).
   Lists may be an array, JSON text or one bare id, and integers may be text.
-  Missing arguments count as `{}`, and empty text counts as omitted (but `TaskUpdate` with nothing except an empty `owner` or `activeForm` clears them).
+  Missing arguments count as `{}`, and an empty string counts as omitted (but `TaskUpdate` with nothing except an empty `owner` or `activeForm` clears them).
 - Adding a task with the title and parent of an open task keeps the open one, and the reply mentions it.
 - A task is handed out with its notes, and a new note on the agent's task is in the next reply of any tool.
 - A rejection is a result with the reason and an alternative that works.
 - No reply exceeds 10,000 tokens.
-  A truncated list contains the number of omitted tasks; pass `offset` to the tool to get them.
+  A truncated list ends with the number of tasks left out; the tool then takes `offset`.
   A truncated description names the call that continues it: `list_tasks task_id=3 offset=20000`.
 - A task that waits for a person's yes is shown as waiting, and no tool changes its status, owner, title, description or place in the list: a person answers ([gates](queue.md#gates)).
-- Replacing a list with an empty one (`TodoWrite` with no todos) continues the numbers: the next task has a new one.
+- Replacing a list with an empty one (`TodoWrite` with no todos) continues the numbers: the next task gets a new one.
   After `ClearTasks`, `punch clear` or an `auto_clear` the numbers start at 1 again.
-- On a connection that requires confirmation, deleting takes `confirm` with the token of the first reply.
+- On a connection that requires confirmation, deleting requires `confirm` with the token from the first reply.
 - If two offered dialects share a tool name, each of these tools is prefixed with its dialect's name: `queue_add_task`.
 
 MCP has its own tasks (the extension `io.modelcontextprotocol/tasks`): a handle on one deferred request, which ends with it.
@@ -60,7 +60,7 @@ SETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("to-dos of many users", "todo-v1", ()),
     ("to-dos of one user", "todo", ()),
 )
-"""Subsets of tools that programs use: their purpose, the dialect, and the tools of the dialect (empty: all)."""
+"""Sets of tools that programs are written for: purpose, dialect, and names of its tools (none: all)."""
 
 _ONLY = """## Subsets of tools
 

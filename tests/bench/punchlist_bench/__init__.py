@@ -1,1 +1,1 @@
-"""The benchmark: every figure beside its anchor, measured in turn in the same run."""
+"""The benchmark: each figure and its anchor are measured in turn in the same run."""

@@ -117,8 +117,8 @@ def _page(measured: dict[str, list[Row]], measured_on: str, bench: Bench, closin
 Compare punchlist's speed with Redis and with C programs that do the least possible work.
 Measured by `make bench` on {today}: {measured_on}.
 
-Each figure has an anchor, sampled in turn in the same run.
-Figures are medians of {bench.rounds} rounds or more, ratios the medians of the rounds' ratios.
+Each figure has an anchor, and both are sampled in turn in the same run.
+Figures are medians of {bench.rounds} rounds or more, and ratios are the medians of the rounds' ratios.
 Load comes from C programs in `tests/bench/punchlist_bench/`, and all durable files are on the named file system.
 {closing}
 """

@@ -1,9 +1,9 @@
-/* The floor under durable answers: one thread, epoll, append, and one fdatasync for all that came together.
+/* A minimal durable server: one thread, epoll, append, and one fdatasync for all lines that arrived together.
 
    floor SOCKET FILE
 
-   Every line that comes is appended to FILE; when all that was ready has been read, it is made durable at once and
-   each line is answered with its id and about as many bytes as a task. No validation, no state, no events. */
+   Appends every line that arrives to FILE. When all available lines have been read, it flushes them together and
+   answers each with its id and about as many bytes as a task. No validation, no state, no events. */
 #include "wire.h"
 
 static const char TASK[] =
@@ -20,7 +20,7 @@ static void accept_all(int listener, int poll) {
     }
 }
 
-/* Read one connection's lines into the log and put their answers into its outgoing bytes; 0 at its end. */
+/* Read one connection's lines into the log and append their responses to its output; return 0 at its end. */
 static int take_lines(Connection *c, Buffer *log) {
     reserve(&c->in, 1 << 16);
     ssize_t n = recv(c->fd, c->in.data + c->in.used, c->in.room - c->in.used, 0);

@@ -30,7 +30,7 @@ ServerType = TypeVar("ServerType", bound=Server)
 
 
 class Load(msgspec.Struct):
-    """Result of the load generator: responses a second, and latencies in microseconds."""
+    """Result of the load generator: responses per second, and latencies in microseconds."""
 
     rate: float
     p50: float
@@ -51,7 +51,7 @@ class Push(msgspec.Struct):
 
 
 class CatchUp(msgspec.Struct):
-    """Result of a catch-up; the rate is in events a second."""
+    """Result of a catch-up; the rate is in events per second."""
 
     rate: float
     bytes: int

@@ -1,10 +1,10 @@
-/* A closed loop of requests over Unix sockets, from one thread, so that the server and not the load is measured.
+/* A closed loop of requests over Unix sockets, from one thread, so that the server is the bottleneck.
 
    load -s SOCKET [-P resp] [-c CONNECTIONS] [-d DEPTH] [-t SECONDS] [-w WARM-UP] [-n COUNT] [-m SLOTS] REQUEST...
 
-   Each connection keeps DEPTH requests under way, taking the REQUEST templates (see wire.h) in turn. Ends after
-   SECONDS of measuring, or after COUNT requests without a warm-up. Prints one JSON object; latencies are
-   microseconds. Replies to one connection must come in the order asked. Exit 1: a request was refused. */
+   Each connection keeps DEPTH requests in flight, taking the REQUEST templates (see wire.h) in turn. Ends after
+   SECONDS of measurement, or after COUNT requests without a warm-up. Prints one JSON object; latencies are in
+   microseconds. Responses on one connection must come in request order. Exit 1: a request was rejected. */
 #include "wire.h"
 
 static const char *path;

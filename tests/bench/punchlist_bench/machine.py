@@ -38,7 +38,7 @@ def filesystem(place: Path) -> tuple[str, str]:
 
 
 def redis_version() -> str:
-    """Return a text such as `Redis 7.0.15`, or `no Redis`."""
+    """Return a string such as `Redis 7.0.15`, or `no Redis`."""
     if not (program := shutil.which("redis-server")):
         return "no Redis"
     output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout

@@ -1,12 +1,13 @@
-/* From one write to its delivery at many subscribers, all in one thread; and how fast a log comes to one subscriber.
+/* Measures the time from a write to its delivery to many subscribers, and the speed of a catch-up. One thread.
 
    push -s SOCKET [-P resp] [-n SUBSCRIBERS] [-k WRITES] [-g GAP-US] [-x STUCK -X SUBSCRIBE] -S SUBSCRIBE -W WRITE
    push -s SOCKET -e EVENTS -S SUBSCRIBE
 
-   First form: STUCK connections send their SUBSCRIBE and never read; SUBSCRIBERS connections subscribe and await the
-   answer; then each write waits for its answer and for one delivery to each subscriber. Prints the medians and 99th
-   percentiles over WRITES of: sent to answer, answer to the middle subscriber, answer to the last one (0 where that
-   was before the answer), in microseconds. Second form: counts events until EVENTS have come; prints events/s. */
+   First form: STUCK connections send their SUBSCRIBE and never read. SUBSCRIBERS connections subscribe and wait for
+   the response. Then each write waits for its response and for one delivery to each subscriber. Prints the medians and
+   99th percentiles over WRITES of three times in microseconds: from the write to its response, and from the response
+   to the middle and to the last subscriber (0 if the delivery came first). Second form: counts events until EVENTS
+   have arrived; prints events per second. */
 #include "wire.h"
 
 static const char *path, *subscribe, *stuck_subscribe, *write_request;
@@ -41,7 +42,7 @@ static void open_one(Connection *c, int index) {
     epoll_ctl(poll_fd, EPOLL_CTL_ADD, c->fd, &event);
 }
 
-/* Take the complete messages of one connection; how many there were. */
+/* Consume the complete messages of one connection; return their number. */
 static int take_messages(Connection *c) {
     size_t from = 0, size;
     int messages = 0;
@@ -81,7 +82,7 @@ static void subscribe_all(Connection *all) {
     }
 }
 
-/* One write; the times of the answer and of the deliveries, as they were read. */
+/* Make one write; record when its response and the deliveries were read. */
 static void one_write(Connection *writer, uint64_t *answer, uint64_t *middle, uint64_t *last) {
     struct epoll_event events[1024];
     int delivered = 0;
@@ -142,7 +143,7 @@ static int catch_up(void) {
         bytes += receive(&c);
         char *p = c.in.data, *end = p + c.in.used;
         for (char *hit; (hit = memmem(p, (size_t)(end - p), mark, length)); p = hit + length) events++;
-        /* What may be the beginning of a mark stays. */
+        /* Keep bytes that may be the beginning of a marker. */
         size_t left = (size_t)(end - p) < length - 1 ? (size_t)(end - p) : length - 1;
         drop_front(&c.in, c.in.used - left);
     }

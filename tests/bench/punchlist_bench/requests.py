@@ -26,7 +26,7 @@ redis.call('XADD', KEYS[1], '*', 'e', cjson.encode(event))
 redis.call('HSET', KEYS[2], id, cjson.encode(task))
 return cjson.encode({task = task, version = version, seq = seq})
 """
-"""Redis script with most of the work of `task.add`: validate the title, number, encode task, event and response."""
+"""Redis script with most of the work of `task.add`: validate the title, assign numbers, encode the results."""
 
 FULL_STATUS = """
 local id, to, list, at = ARGV[1], ARGV[2], ARGV[3], redis.call('TIME')

@@ -20,7 +20,7 @@ START_S = 60.0
 
 
 def installed_env() -> dict[str, str]:
-    """Return the environment of an installed program, with bytecode files: without, each start would compile."""
+    """Return the environment of an installed program, with bytecode files: each start would compile without them."""
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
 
 

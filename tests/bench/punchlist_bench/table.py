@@ -53,7 +53,7 @@ def _holds(value: float, target: str) -> bool:
 
 
 def clients(number: int) -> str:
-    """Return a text such as `1 client` or `64 clients`."""
+    """Return a string such as `1 client` or `64 clients`."""
     return f"{number} client{'s' if number > 1 else ''}"
 
 

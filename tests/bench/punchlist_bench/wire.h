@@ -1,4 +1,4 @@
-/* What the generators share: clock, connections, request templates, reply boundaries and latency samples. */
+/* Shared by the load generators: clock, connections, request templates, reply boundaries and latency samples. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ typedef struct {
 } Buffer;
 
 typedef struct {
-    int fd, index, waiting;     /* waiting: replies still to come */
+    int fd, index, waiting;     /* waiting: outstanding responses */
     uint64_t sent, answered;    /* requests of this connection so far */
     uint64_t *started;          /* start times, a ring as long as the depth */
     Buffer in, out;
@@ -70,7 +70,7 @@ static inline int dial(const char *path) {
     return fd;
 }
 
-/* Write one stretch of a template: {id} number of the request in its connection, from 1; {conn} number of the
+/* Write one segment of a template: {id} number of the request in its connection, from 1; {conn} number of the
    connection; {g} number of the request over all connections, from 0; {slot} that number modulo the slots;
    {task} 1 to 50 in turn, the next one after every `cycle` requests. */
 static inline void render_part(Buffer *b, const char *p, const char *end, const Connection *c, int cycle) {
@@ -120,7 +120,7 @@ static inline void render(Connection *c, const char *template, int cycle) {
     total_sent++;
 }
 
-/* Size of the complete reply that begins at p, or 0 while its end has not come. */
+/* Return the size of the complete response that begins at p, or 0 if it is incomplete. */
 static inline size_t reply_size(const char *p, size_t size) {
     const char *line = memchr(p, '\n', size);
     if (!line) return 0;
@@ -149,7 +149,7 @@ static inline int is_reply(const char *p, size_t size) {
     return memmem(p, head, "\"id\":", 5) != NULL && memmem(p, head, "\"method\":", 9) == NULL;
 }
 
-/* Send what there is to send, waiting for room; to a peer that left, nothing. */
+/* Send all pending bytes, waiting until the socket is writable; nothing if the peer has left. */
 static inline void send_all(Connection *c) {
     for (size_t done = 0; done < c->out.used;) {
         ssize_t n = send(c->fd, c->out.data + done, c->out.used - done, MSG_NOSIGNAL);
@@ -161,7 +161,7 @@ static inline void send_all(Connection *c) {
     c->out.used = 0;
 }
 
-/* Read what has come; 0 if nothing has. */
+/* Read the available bytes; return 0 if there are none. */
 static inline size_t receive(Connection *c) {
     reserve(&c->in, 1 << 16);
     ssize_t n = recv(c->fd, c->in.data + c->in.used, c->in.room - c->in.used, 0);

@@ -1,12 +1,12 @@
-"""Three machines and three servers in a network of their own, under every fault at the same time.
+"""Three machines and three servers in their own network, under all faults at the same time.
 
-SIZE counts runs of SECONDS each. Workers claim, complete, add and read through three daemons, while servers, daemons
-and workers are killed, stopped, cut off from each other and left without power. Afterwards each worker's responses and
-each subscriber's pushes are compared with the shared log (`apart_judge`). Every second run strikes one machine alone:
-only then is it certain that nothing happened to the others.
+SIZE is the number of runs, of SECONDS each. Workers claim, complete, add and read through three daemons, while servers,
+daemons and workers are killed, stopped, cut off from each other and left without power. Afterwards each worker's
+responses and each subscriber's pushes are compared with the shared log (`apart_judge`). Every second run strikes only
+one machine, because only then is it certain that nothing happened to the others.
 
-With ENGINE=postgres it is one server of PostgreSQL, whose connections are also terminated. With BUG=late-post the
-daemons run with this plant of `launch`: a run must detect it.
+With ENGINE=postgres there is one PostgreSQL server instead, whose connections are also terminated. With BUG=late-post
+the daemons run with that fault of `launch`, which the run must detect.
 """
 
 import asyncio
@@ -49,14 +49,14 @@ WORKERS = 3
 """Workers on each machine."""
 
 TASKS = 100
-"""Tasks that are there at the beginning."""
+"""Number of tasks at the start."""
 
 LONGEST_S = 11.0
-"""Longest fault: more than electing a leader takes, and more than the wait for a change. A machine that receives
-nothing for that long must not take the post that it made at the beginning for one that isn't in."""
+"""Duration of the longest fault: longer than a leader election, and longer than the timeout of a change. A machine that
+receives nothing for that long must not conclude that a post which it made at the beginning was not stored."""
 
 SETTLE_S = 60.0
-"""Time after the last fault within which everything recovers, or something is stuck."""
+"""Time after the last fault within which everything must recover."""
 
 
 # Faults: each function starts a fault and returns a function that ends it
@@ -122,9 +122,9 @@ class Fault(NamedTuple):
     """A fault.
 
     Attributes:
-        whom: What it strikes: a `server`, the `leader` of the space, or a `machine`.
-        lasts: How likely it lasts long, which is `least_s` to `LONGEST_S` seconds.
-        weight: How often it comes.
+        whom: Its target: a `server`, the `leader` of the space, or a `machine`.
+        lasts: Probability that it lasts long, that is, `least_s` to `LONGEST_S` seconds.
+        weight: Its relative frequency.
     """
 
     whom: str
@@ -162,7 +162,7 @@ POSTGRES_FAULTS = {
 }
 
 BESIDE = ("a daemon killed", "a daemon stopped", "a machine cut off")
-"""Faults that may occur together with a fault of servers."""
+"""Faults that may occur together with a fault of the servers."""
 
 
 class Run:
@@ -271,7 +271,8 @@ class Run:
         entries = ledger.entries
         for follower in self.followers:
             follower.reaches(len(entries))
-            check_same(entries, follower.name, follower.events[: len(entries)], "pushes")  # claims may have ended since
+            # Claims may have ended since the log was read.
+            check_same(entries, follower.name, follower.events[: len(entries)], "pushes")
         notes = [
             msgspec.structs.replace(msgspec.json.decode(line, type=Note), machine=path.name.split(".")[1])
             for path in self.world.place.glob("*.notes")

@@ -1,6 +1,6 @@
-"""Hosts of a network of their own: namespaces on one bridge, which can be cut off from each other.
+"""Hosts in their own network: namespaces on one bridge, which can be cut off from each other.
 
-Everything is inside the program's own namespaces (`mounts.enter`), and gone with them.
+Everything is inside the program's own namespaces (`mounts.enter`), and disappears with them.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ def _do(*command: str, check: bool = True) -> None:
 
 
 class Hosts:
-    """Hosts with an address each. Every host sees every other one until they are cut apart."""
+    """Hosts with one address each. Every host can reach every other one until they are cut off from each other."""
 
     def __init__(self) -> None:
         self.address: dict[str, str] = {}
@@ -41,7 +41,8 @@ class Hosts:
 
     def end(self) -> None:
         for name in self.address:
-            _do("ip", "link", "delete", f"to-{name}", check=False)  # with the namespace it would go some time later
+            # Deleting the namespace would remove the link only some time later.
+            _do("ip", "link", "delete", f"to-{name}", check=False)
             _do("ip", "netns", "delete", name, check=False)
         _do("ip", "link", "delete", "bridge0", check=False)
         _do("umount", "/run/netns", check=False)

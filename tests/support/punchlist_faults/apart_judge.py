@@ -1,8 +1,8 @@
 """Compares what workers and subscribers received with the shared log.
 
-The log is the total order: every acknowledged call names its version, so there is nothing to search. A response that
-names none, such as that there was nothing to claim, must have been true at some version between the newest one that any
-client had received before the call, and the last one that may have been there when it was answered.
+The log is the total order: every acknowledged call names its version, so there is nothing to search. A response without
+a version, such as "nothing to claim", must have been true at some version between the newest one that any client had
+received before the call and the newest one that may have existed when the call was answered.
 """
 
 import bisect
@@ -18,12 +18,13 @@ from punchlist_schemas.events import Claimed, Released, StatusChanged
 from punchlist_schemas.things import machine_of
 
 ALL_SERVERS = "servers"
-"""Stands for all machines: the victim of a fault of the servers."""
+"""Stands for all machines, which are the victims of a fault of the servers."""
 
 SILENT_S = 20.0
 """Time after a machine's last fault within which all others receive its heartbeats again, in seconds.
 
-Servers elect for up to 9 s, a daemon that found no server waits up to 5 s, and others keep its claims as long again.
+An election takes up to 9 s, a daemon that found no server waits up to 5 s, and others keep its claims for as long
+again.
 """
 
 SKEW_MS = 50
@@ -197,7 +198,7 @@ class Judge:
 
         Args:
             trouble: All faults.
-            wall: Wall time at 0 of the monotonic clock.
+            wall: Wall time at which the monotonic clock was 0.
         """
         ended = 0
         keepers: dict[str, str] = {}

@@ -57,7 +57,7 @@ class PostgresWorld(World):
     def _start_servers(self) -> None:
         self.server.start()
         self.server.add(SPACE, *self._logins)
-        self.creds["judge"] = self.creds[MACHINES[0]]  # whose address it asks at
+        self.creds["judge"] = self.creds[MACHINES[0]]  # for the same server address
 
     def leader(self) -> str | None:
         return SERVER
@@ -73,11 +73,11 @@ class PostgresWorld(World):
 
 
 def terminate(world: World, _name: str) -> Callable[[], None]:
-    """Let the server end the connections of all members; it takes them again at once."""
+    """Make the server end the connections of all members; it accepts new ones immediately."""
     process = world.servers[SERVER].process
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for child in children:
-        with suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has already ended
             if f" {DATABASE} ".encode() in Path(f"/proc/{child}/cmdline").read_bytes():
                 os.kill(int(child), signal.SIGTERM)  # as pg_terminate_backend does
     return lambda: None

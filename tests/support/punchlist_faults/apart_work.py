@@ -1,11 +1,11 @@
 """A worker of `apart`: claims, completes, adds and reads through one daemon, and records the responses.
 
-It runs as a separate program, with the standard library alone, so that it can be killed like any agent:
+It runs as a separate program that uses only the standard library, so that it can be killed like any agent:
 
     python -S apart_work.py SOCKET NAME ROLE SEED UNTIL NOTES
 
 ROLE is one of `ROLES`, UNTIL a time on the monotonic clock. Each line of NOTES is one call with all its attempts. Calls
-with an unknown outcome, or of which nothing was written, are mostly retried with the same key.
+whose outcome is unknown, or that wrote nothing, are usually retried with the same key.
 """
 
 import json
@@ -38,7 +38,7 @@ class Role(NamedTuple):
 
 
 ROLES = {"adder": Role(0.2, 0.03, 0.015), "holder": Role(0.2, 0.03, 1.0), "taker": Role()}
-"""With only takers and no available task, a daemon makes no posts, and responds from its replica."""
+"""If all workers only take tasks and none is available, a daemon makes no posts and responds from its replica."""
 
 
 class Lost(Exception):

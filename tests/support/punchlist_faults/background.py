@@ -55,7 +55,7 @@ class Background(threading.Thread):
                 link.close()
 
     def close(self) -> None:
-        """End a client that receives; its daemon must be gone or answering."""
+        """End a client that waits for data; its daemon must have ended or must be able to respond."""
         self.ending.set()
         if (link := self.link) is not None:
             with suppress(OSError):
@@ -63,7 +63,7 @@ class Background(threading.Thread):
         self.join(PATIENCE_S)
 
     def check(self, doubtful_after: float = float("inf")) -> None:
-        """Raise the error that ended it before `doubtful_after`, or a violation if it still works."""
+        """Raise the error that ended the client before `doubtful_after`, or a violation if it still runs."""
         if self.failure is not None and self.failed_at < doubtful_after:
             raise Violation(f"{self.name}: {self.failure!r}") from self.failure
         if self.is_alive() and self.failure is None:

@@ -1,7 +1,7 @@
 """Thousands of idle connections with a hundred active ones: the memory of each, and the slowdown of the active ones.
 
-SIZE counts the idle connections; a hundredth as many, at least two, make calls in a closed loop. Their latencies are
-compared with those without idle connections, with the same daemon.
+SIZE is the number of idle connections; a hundredth as many, at least two, make calls in a closed loop. Their latencies
+are compared with those without idle connections, on the same daemon.
 """
 
 import statistics
@@ -13,7 +13,7 @@ from punchlist_faults.process import Daemon, running_daemon
 
 SAMPLES = 5
 SECONDS = 1.0
-"""Length of each sample; a fifth where there are few connections."""
+"""Duration of each sample; a fifth of it with few connections."""
 
 MAX_BYTES = 12 << 10
 """Upper limit for the memory of an idle connection."""

@@ -1,7 +1,8 @@
-"""Flipped bits, zeroed sectors, swapped pages and truncated files of the database and its WAL. SIZE counts images.
+"""Flipped bits, zeroed sectors, swapped pages and truncated files of the database and its WAL.
 
-A daemon serves each image and is asked for everything. What differs from what was written must be reported: by an
-error, a mark, the end of a stream, a log that is behind its mark, or a refused start.
+SIZE is the number of images. A daemon serves each of them, and all data is read from it. Any difference from the
+written data must be reported: by an error, the marker `damaged`, the end of a stream, a log that is behind its
+high-water mark, or a rejected start.
 """
 
 import asyncio
@@ -66,7 +67,7 @@ def make_log(place: Path) -> tuple[Path, set[str]]:
 
 
 class Harm:
-    """A random damage of an image: its file, place and kind."""
+    """Random damage to an image: its file, place and kind."""
 
     def __init__(self, random: Random, data: Path) -> None:
         self.file = random.choice(("log.db", "log.db-wal"))

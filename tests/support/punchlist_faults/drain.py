@@ -1,6 +1,6 @@
 """Many workers drain one list of SIZE tasks while workers and the daemon are killed; then the log is checked.
 
-The log is compared with the responses of the workers: the history must be one that may have happened.
+The log is compared with the workers' responses, which must be consistent with one possible history.
 """
 
 import os

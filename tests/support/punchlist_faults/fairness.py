@@ -1,10 +1,10 @@
 """One client makes expensive requests: how long others wait, and what it costs the daemon.
 
-SIZE counts the events of the long list; with 38,000 the long answers are 6 MB (lists) and 18 MB (messages). Each attack
-is made once without and once with a limit of memory, under which the daemon must live.
+SIZE is the number of events of the long list; with 38,000 the long responses are 6 MB (lists) and 18 MB (messages).
+Each attack is made once without and once with a memory limit, which the daemon must survive.
 
-A bystander's wait is judged by the processor time that the daemon took between the call and the response, since other
-programs on the machine don't count. The time by the wall is printed with it.
+A bystander's wait is measured in processor time that the daemon used between the call and the response, so that other
+programs on the machine don't count. The wall time is printed as well.
 """
 
 import os
@@ -175,7 +175,7 @@ def _edit(link: Raw, values: Sequence[bytes]) -> None:
 
 
 def _unread(link: Raw) -> None:
-    """Read nothing until the daemon has had time for all it would do."""
+    """Read nothing until the daemon has had time to do all its work."""
     select.select([link.sock], [], [], PATIENCE_S)
     time.sleep(0.1)
 
@@ -203,7 +203,7 @@ LONG_FRAMES: dict[str, Attack] = {
     "100 edits of a mebibyte": _long_edits,
     "frames full of values": _dense,
 }
-"""Attacks that run only with lists of the full size: they take as long with small ones.
+"""Attacks that run only with lists of the full size, because they take just as long with small ones.
 
 The wait during the second one has no limit: the densest accepted frame takes 30 ms on a busy processor, and a bystander
 may wait for two of them.
@@ -211,7 +211,7 @@ may wait for two of them.
 
 
 class Cost(NamedTuple):
-    """Effect of an attack: a bystander's waits, and the rise of the daemon's memory."""
+    """Effect of an attack: a bystander's waits, and the growth of the daemon's memory."""
 
     wall_ms: list[float]
     daemon_ms: list[float]
@@ -230,9 +230,9 @@ Waits = list[tuple[float, float]]
 
 @contextmanager
 def bystander(daemon: Daemon, *, changes: bool = True) -> Generator[Callable[[], Waits]]:
-    """Run a client in a process of its own that reads, and changes something, all the time.
+    """Run a client in its own process that reads, and optionally makes changes, all the time.
 
-    The value returns what its calls took since it was called last.
+    The yielded function returns the times of the client's calls since its previous call.
     """
     what = ["changes"] if changes else []
     command = [sys.executable, "-m", "punchlist_faults.fairness", daemon.socket, str(daemon.pid()), *what]
@@ -261,7 +261,7 @@ def _stand_by(socket: str, pid: int, *, changes: bool) -> None:
             began, used = time.perf_counter(), time.clock_gettime(clock)
             link.result(method, conversation="aside", **params)
             used, wall = time.clock_gettime(clock) - used, time.perf_counter() - began
-            waits.append((wall * 1000, min(used, wall) * 1000))  # two threads may take more than there was
+            waits.append((wall * 1000, min(used, wall) * 1000))  # two threads may use more than the wall time
         if select.select([sys.stdin], [], [], 0.002)[0]:
             if not os.read(sys.stdin.fileno(), 1):
                 return
@@ -345,7 +345,7 @@ def run(options: Options) -> Figures:
                 need(cost.bytes <= MAX_BYTES, f"{name} cost {cost.bytes:,} bytes")
                 late = percentile(cost.daemon_ms, 0.99) > MAX_WAIT_MS and attack is not _dense
                 need(not late, f"{name}: others waited for the daemon: {cost.summary()}")
-            # Reads of others during long calls have a limit. The wait of changes is only printed.
+            # Only the waiting time of others' reads has a limit during long calls. That of changes is only printed.
             with bystander(daemon, changes=False) as reader:
                 parts = PARTS * min(options.size, FULL) // FULL
                 name = f"five calls of {parts:,} parts"
@@ -367,7 +367,7 @@ def run(options: Options) -> Figures:
 
 
 def _attack_under_limit(daemon: Daemon, many: int) -> int:
-    """Make the same attacks concurrently under a memory limit; return the number of calls that succeeded."""
+    """Make the same attacks concurrently under a memory limit; return the number of successful calls."""
     daemon.start()
     resource.prlimit(daemon.pid(), resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     links = [_patient(daemon) for _ in range(many)]

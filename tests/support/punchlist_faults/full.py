@@ -1,6 +1,6 @@
 """A full disk, a used-up quota, failing flushes and a disk that turns read-only, under SIZE waiting clients.
 
-Filling needs root (a small file system in memory), a quota btrfs, failing strace.
+A full disk needs root (for a small file system in memory), a quota needs btrfs, and failing flushes need strace.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Fuzzing: each target gets random bytes that resemble its input: frames, calls, events, text, posts.
 
-With SECONDS for each target and with atheris, coverage leads; otherwise well-formed inputs are mutated, SIZE of them or
-for SECONDS. ONLY names one target. A failing input is kept, and the message names its file.
+With SECONDS for each target, and with atheris installed, the fuzzing is guided by coverage. Otherwise well-formed
+inputs are mutated: SIZE of them, or for SECONDS. ONLY names one target. A failing input is kept, and the message names
+its file.
 """
 
 import importlib.util
@@ -61,7 +62,7 @@ def _text(random: Random) -> bytes:
 
 
 def _body(random: Random) -> bytes:
-    """Return the body of a post: that of a daemon, or one with other events."""
+    """Return the body of a post, either made by a daemon or with other events."""
     posted = random.choice(make_posts())
     if random.random() < 0.4:
         return posted.body
@@ -171,7 +172,7 @@ def _try(target: str, data: bytes) -> None:
 
 
 def _run_seeded(target: str, options: Options) -> int:
-    """Mutate inputs for a while or up to a number; return how many there were."""
+    """Mutate inputs for the given time or number; return their number."""
     began = time.monotonic()
     for done, data in enumerate(_inputs(target, options.random(target))):
         if done >= options.size if options.seconds is None else time.monotonic() - began >= options.seconds:
@@ -181,7 +182,7 @@ def _run_seeded(target: str, options: Options) -> int:
 
 
 def _run_guided(target: str, options: Options, seconds: float) -> int:
-    """Let coverage lead in a process of its own, from a corpus of our own inputs; return how many there were."""
+    """Fuzz in a separate process, guided by coverage, from a corpus of generated inputs; return their number."""
     with tempfile.TemporaryDirectory(prefix="pl-fuzz-") as corpus:
         for number, data in zip(range(300), _inputs(target, options.random(target)), strict=False):
             Path(corpus, str(number)).write_bytes(data)

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def run_immediately(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that waits for nothing but its turn."""
+    """Run a coroutine that waits only for its next turn."""
     while True:
         try:
             work.send(None)
@@ -70,7 +70,7 @@ def make_posts() -> tuple[Posted, ...]:
 
 
 def nats_message(data: bytes) -> None:
-    """A message of a subject, in the form of the wire: its subject, its headers, an empty line, its body."""
+    """Parse a message in wire format: its subject, its headers, an empty line, its body."""
     subject, _, rest = data.partition(b"\n")
     head, _, body = rest.partition(b"\r\n\r\n")
     client = SpaceClient()
@@ -90,7 +90,7 @@ def nats_message(data: bytes) -> None:
 
 
 def postgres_row(data: bytes) -> None:
-    """A row but for its body, as JSON, and the body; the first line is a notice, too."""
+    """Parse a row: a line of JSON without the body, then the body. The line is also parsed as a notice."""
     first, _, body = data.partition(b"\n")
     with suppress(Garbled):
         decode(first.decode("utf-8", "surrogateescape"), postgres.Notice)
@@ -104,7 +104,7 @@ def postgres_row(data: bytes) -> None:
 
 
 def follow(posted: Posted) -> None:
-    """Read a post behind sound ones, as it is and as if it belonged there."""
+    """Read a post after valid ones, both unchanged and adapted to its position."""
     last = make_posts()[-1]
     position = max(posted.position, last.position + 1)
     place = Place(last.position, posts.check_of(last.body))
@@ -121,12 +121,12 @@ def follow(posted: Posted) -> None:
         else:
             need(not bad, f"a repair finds {bad}")
             if any(type(event) is ConversationDeleted for step in read.steps for event in step.events):
-                continue  # erasing takes a thread, and virtual time has none
+                continue  # erasing needs a thread, and virtual time has none
             run(_lives(candidate), VirtualLoop(Random("follows")))
 
 
 def _belonging(body: bytes, place: Place, version: int) -> bytes:
-    """The same groups as the next post of the list, if there are any."""
+    """Return a body with the same groups that is valid as the list's next post, if it has groups."""
     try:
         envelope = msgspec.json.decode(body, type=posts.Envelope)
         groups = msgspec.json.decode(envelope.groups, type=list[posts.Group])

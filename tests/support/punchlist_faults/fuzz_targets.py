@@ -31,7 +31,7 @@ _SMALL = Limits(frame_bytes=4_096, batch=20)
 _BEYOND_64_BITS = re.compile(rb"\d{19}")
 
 STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories that a terminal may obey."""
+"""Unicode categories of characters that a terminal may interpret."""
 
 
 def _feed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
@@ -58,7 +58,7 @@ def _answer_all(protocol: ServerProtocol, carry_out: Callable[[jsonrpc.Call | js
 
 
 def frames(data: bytes) -> None:
-    """However the bytes of a connection are cut, it sends the same answers and ends by the same fault."""
+    """Check that a connection sends the same responses and ends with the same fault, however its bytes are split."""
     cut = data[0] % 13 + 1 if data else 1
     stream = data[1:]
     whole = _feed([stream])
@@ -71,7 +71,7 @@ def frames(data: bytes) -> None:
 
 
 def dispatch(data: bytes) -> None:
-    """Every line is a call that is answered once, and the list keeps its invariants."""
+    """Check that each line, a call, is answered once, and that the list keeps its invariants."""
     recorder = Recorder()
     protocol = ServerProtocol(_LIMITS)
     protocol.receive_data(data + b"\n")
@@ -94,7 +94,7 @@ def _outcome(recorder: Recorder, call: jsonrpc.Call | jsonrpc.Malformed) -> Outc
 
 
 def reducer(data: bytes) -> None:
-    """Any decodable event can be folded, and a snapshot of the result is the result."""
+    """Check that any decodable event can be folded, and that a snapshot of the result restores it."""
     state = initial_state("c")
     for seq, line in enumerate(data.split(b"\n"), 1):
         try:
@@ -102,7 +102,7 @@ def reducer(data: bytes) -> None:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         state = evolve(state, event, seq, seq, 1_000 + seq)
-    if _BEYOND_64_BITS.search(data):  # the door refuses those, so no log of ours has them; a snapshot can't
+    if _BEYOND_64_BITS.search(data):  # calls with them are rejected, so no log has them; a snapshot can't store them
         return
     need(
         strip_stamps(load_state("c", dump_state(state))) == strip_stamps(state),
@@ -111,7 +111,7 @@ def reducer(data: bytes) -> None:
 
 
 def escaper(data: bytes) -> None:
-    """Nothing that steers a terminal gets through, and plain text does."""
+    """Check that nothing that controls a terminal gets through, and that plain text does."""
     text = data.decode("utf-8", "surrogateescape")
     for keep in ("", "\n\t"):
         shown = safe(text, keep)

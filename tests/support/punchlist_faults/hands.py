@@ -23,7 +23,8 @@ LIST = "plan"
 TASKS = 200
 
 SHARED = 20
-"""All clients edit the tasks up to this number; each member of the others is edited by programs or the file alone."""
+"""All clients edit the tasks up to this number. In others, each member is edited only by programs or only in the
+file."""
 
 _TOKEN = re.compile(r"tk-\w+-\d+")
 
@@ -32,7 +33,7 @@ Act = Callable[[], object]
 
 
 class Deed(NamedTuple):
-    """A text that a client wrote. It is undisputed if no other client can have edited the same member."""
+    """Text that a client wrote. It is undisputed if no other client can have edited the same member."""
 
     token: str
     by: str
@@ -134,7 +135,7 @@ class Hand(Background):
         return str(self.random.randint(1, TASKS))
 
     def any_of_ours(self) -> str:
-        """Return a task whose status programs change, not the file: those with odd ids."""
+        """Return a task with an odd id: its status is changed by programs, not in the file."""
         return str(self.random.randrange(1, TASKS, 2))
 
     def any_shared(self) -> str:
@@ -143,7 +144,7 @@ class Hand(Background):
 
 @contextmanager
 def run_mirror(daemon: Daemon, directory: Path) -> Generator[Path]:
-    """Run `punch mirror run` over a directory; the value is the list's file."""
+    """Run `punch mirror run` on a directory; yield the list's file."""
     directory.mkdir(exist_ok=True)
     data = ["--data-dir", str(daemon.data), "--socket", daemon.socket, "--no-autostart"]
     add = [*PUNCH, "mirror", "add", str(directory), "-c", LIST, *data]

@@ -1,4 +1,4 @@
-"""The clients of `together` that make calls: by socket, by the tools of two dialects, and by command line."""
+"""The clients of `together` that make calls: over a socket, with the tools of two dialects, and on the command line."""
 
 import json
 import subprocess

@@ -78,7 +78,7 @@ def _late_post() -> None:
 
 
 def _lost_unknown() -> None:
-    """Report posts of shared lists with an unknown outcome as not written."""
+    """Report posts whose outcome is unknown, in shared lists, as not written."""
     port: Any = importlib.import_module("punchlistd.replication.port")
     lane: Any = importlib.import_module("punchlistd.replication.lanes.lane")
     original = lane.post
@@ -93,7 +93,7 @@ def _lost_unknown() -> None:
 
 
 def _dropped_claims() -> None:
-    """End the claims on shared lists of machines that are alive."""
+    """End the claims that live machines have on shared lists."""
     leases: Any = importlib.import_module("punchlistd.engine.claims.leases")
 
     def keeps(_self: Any, _conversation: str) -> bool:

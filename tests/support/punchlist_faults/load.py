@@ -104,7 +104,7 @@ class Worker(Background):
         return entry
 
     def _complete(self, entry: Entry) -> None:
-        """Call until there is a response; after a lost connection now and then never again."""
+        """Call until there is a response; after a lost connection, sometimes give up."""
         while not self.given_up.is_set():
             try:
                 entry.attempts += 1
@@ -148,7 +148,7 @@ class Crowd(list[Worker]):
         self._join()
 
     def give_up(self, doubtful_after: float = float("inf")) -> None:
-        """Let them leave open calls open, and wait; see `Worker.join`."""
+        """Make the workers abandon calls without a response, and wait; see `Worker.join`."""
         for worker in self:
             worker.ending.set()
             worker.given_up.set()
@@ -164,7 +164,7 @@ class Crowd(list[Worker]):
 def workers(
     socket: str, number: int, random: Random, *, first: int = 0, pace_s: float = 0.0, user: str | None = None
 ) -> Generator[Crowd]:
-    """Start clients, numbered from `first`; those still at work at the end of the block give up."""
+    """Start clients, numbered from `first`; those that still work at the end of the block give up."""
     crowd = Crowd(Worker(socket, first + index, Random(random.random()), pace_s, user) for index in range(number))
     try:
         yield crowd

@@ -1,4 +1,4 @@
-"""Out of memory with eight clients: allocations fail, and the kernel kills the daemon. SIZE counts each of these.
+"""Out of memory with eight clients: allocations fail, and the kernel kills the daemon. Each happens SIZE times.
 
 The kill needs root and permission to create a memory control group.
 """
@@ -48,7 +48,7 @@ def run(options: Options) -> Figures:
 
 
 def _starve(daemon: Daemon, random: Random) -> str:
-    """Make allocations fail for a while, and restart the daemon if it ended; return how it ended or continued."""
+    """Make allocations fail for a while, and restart the daemon if it ended; describe how it ended or continued."""
     size = int(Path(f"/proc/{daemon.pid()}/statm").read_text().split()[0]) * resource.getpagesize()
     resource.prlimit(
         daemon.pid(), resource.RLIMIT_AS, (size + random.choice((0, 1, 4, 16)) * (1 << 20), resource.RLIM_INFINITY)
@@ -82,7 +82,7 @@ def _starve(daemon: Daemon, random: Random) -> str:
 def _squeeze(daemon: Daemon, group: Path) -> None:
     """Limit further memory, wait for the kernel to kill the daemon, and start it again.
 
-    Memory that it has already counts for its former group.
+    Memory that the daemon already has stays charged to its former group.
     """
     limit = group / ("memory.max" if (group / "memory.max").exists() else "memory.limit_in_bytes")
     limit.write_text("-1" if limit.name != "memory.max" else "max")

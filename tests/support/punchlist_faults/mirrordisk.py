@@ -19,7 +19,7 @@ from punchlist_testing.savers import sed
 
 TASKS = 50
 HEALED_S = 10.0
-"""Upper limit until the file is right after space was freed, in seconds."""
+"""Upper limit for the time from freeing space until the file is correct, in seconds."""
 
 
 def _titles(file: Path) -> list[str]:

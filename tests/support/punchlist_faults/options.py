@@ -27,8 +27,8 @@ class Options(NamedTuple):
         size: How much to do; what it counts depends on the program.
         seconds: How long each part lasts, None for the program's own default.
         only: The one scenario or target to run, "" for all.
-        bug: A plant of `launch` that the run must detect.
-        engine: What serves a space: "nats" or "postgres".
+        bug: A fault of `launch` to plant, which the run must detect.
+        engine: The server of the space: "nats" or "postgres".
     """
 
     seed: int

@@ -156,7 +156,7 @@ def daemon_in(directory: Path, data: Path | None = None) -> Generator[Daemon]:
 
 @contextmanager
 def running_daemon() -> Generator[Daemon]:
-    """Run a daemon in a new directory; at the end of the block it must stop with exit code 0, if it still runs."""
+    """Run a daemon in a new directory. If it still runs at the end of the block, it must stop with exit code 0."""
     with workplace() as place, daemon_in(place) as daemon:
         daemon.start()
         yield daemon

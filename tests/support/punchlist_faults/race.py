@@ -1,6 +1,6 @@
 """SIZE daemons started at the same time, in SIZE rounds: one may live, the others end with 75, every client is served.
 
-Each round begins with something else in the way: nothing, a stale socket, a nonsensical lock, the files of a killed
+Each round starts with a different obstacle: nothing, a stale socket, a nonsensical lock, the files of a killed
 daemon. There are as many clients as daemons; each adds a task, and all tasks must be there once.
 """
 

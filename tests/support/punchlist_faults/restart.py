@@ -1,6 +1,6 @@
 """A start with a big log whose daemon was killed during writes: time until it is ready, and latency of reads.
 
-SIZE counts events, a hundred for each conversation.
+SIZE is the number of events, a hundred for each conversation.
 """
 
 import statistics

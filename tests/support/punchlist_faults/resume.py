@@ -1,7 +1,7 @@
-"""A subscriber's stream cut at any byte, and resumed after the last event that was read whole. SIZE counts cuts.
+"""A subscriber's stream cut at any byte, and resumed after the last complete event. SIZE is the number of cuts.
 
-They are spread over several connections in both framings and over one conversation or all of them, while a writer
-works, so that some resume from memory and some from the log.
+The cuts are spread over several connections in both framings, and over subscriptions to one conversation or to all,
+while a writer works, so that some resume from memory and some from the log.
 """
 
 import socket

@@ -1,4 +1,4 @@
-"""The tests of view rows at length: SIZE random calls, and a third as many cuts of a stream of `punch web`."""
+"""Long runs of the tests of the view `rows`: SIZE random calls, and a third as many cuts of a `punch web` stream."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
 """Runs a fault program: its options from the environment, its figures, and how to repeat a failure.
 
 The environment holds SEED, SIZE, SECONDS, ONLY, BUG and ENGINE: see `Options`. The exit code is 1 if a promise was
-broken, and 0 also if the machine lacks what the program needs.
+broken, and 0 otherwise, even if the machine lacks what the program needs.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """Compares the responses of a daemon with a damaged log with those for the same log while it was intact.
 
-Each response must be the same or report that something is missing: by an error, the mark `damaged`, or the end of a
+Each response must be the same or report that something is missing: by an error, the marker `damaged`, or the end of a
 stream.
 """
 

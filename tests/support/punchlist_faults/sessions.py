@@ -1,4 +1,4 @@
-"""Eight sessions of hosts over MCP in two repositories, a worktree and for three users; SIZE counts calls."""
+"""Eight host sessions over MCP, in two repositories and a worktree, and for three users; SIZE counts their calls."""
 
 from punchlist_faults.options import Figures, Options
 from punchlist_faults.rows import run_tests

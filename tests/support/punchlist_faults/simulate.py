@@ -1,8 +1,8 @@
 """The engine in virtual time, from the writer to subscriptions, with a disk that loses data in a crash.
 
-SIZE counts seeds. A seed is several lives, each ended by a crash at a random time. Clients write and retry calls by
-key, subscribers come, go and get stuck. It checks that acknowledged and pushed events are durable, that calls are
-pushed whole, in order and without a gap, and that all acknowledged calls survive every crash.
+SIZE is the number of seeds. A seed is several lives of a daemon, each ended by a crash at a random time. Clients write
+and retry calls by key, subscribers come, go and get stuck. It checks that acknowledged and pushed events are durable,
+that calls are pushed whole, in order and without a gap, and that all acknowledged calls survive every crash.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Three machines that share a list, in virtual time, over an unreliable space. SIZE counts seeds.
+"""Three machines that share a list, in virtual time, over an unreliable space. SIZE is the number of seeds.
 
 In each seed, workers make calls on all machines while pushes, responses and posts are lost or late, a deposed leader
 responds, and machines are cut off, killed and restarted. Then everything recovers, and the responses are compared with

@@ -1,6 +1,6 @@
 """Ordinary use for SIZE seconds, with clients that come and go: memory, descriptors, threads and the WAL must not grow.
 
-A third of the time is warming up; then the growth of memory is the slope of a line through its samples.
+The first third of the time is a warm-up. After it, the growth of memory is the slope of a line through its samples.
 """
 
 import os
@@ -24,7 +24,7 @@ def _held(daemon: Daemon) -> tuple[int, int]:
 
 
 def slope(samples: list[tuple[float, float]]) -> float:
-    """Return the growth a second by least squares."""
+    """Return the growth per second by least squares."""
     middle_x = sum(x for x, _ in samples) / len(samples)
     middle_y = sum(y for _, y in samples) / len(samples)
     spread = sum((x - middle_x) ** 2 for x, _ in samples)

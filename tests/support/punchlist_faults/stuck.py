@@ -1,6 +1,6 @@
 """Half of the subscribers stop reading while events flow: what each costs, and whether it slows the others down.
 
-SIZE counts subscribers; a hundred times as many events flow, once without and once with the stuck half.
+SIZE is the number of subscribers; a hundred times as many events flow, once without and once with the stuck half.
 """
 
 import selectors
@@ -24,7 +24,7 @@ MAX_SLOWER = 1.2
 """Upper limit for the slowdown of a push to a healthy subscriber; checked with a thousand or more."""
 
 OWN_BYTES = 12 << 20
-"""Upper limit for the daemon's memory for the events: the cached end of the log, lists, batches."""
+"""Upper limit for the memory that events take in the daemon: the cached end of the log, lists, batches."""
 
 
 class Readers:

@@ -1,8 +1,8 @@
 """A fault at the Nth system call, for every N: the daemon is killed, or the call fails with EIO or ENOSPC.
 
 Each point starts from a copy of one log, runs a scenario under strace until the fault occurs, starts a daemon without
-faults on the resulting files, and judges. SIZE is the largest N; by default every N is tried until the scenario ends
-without a fault. ONLY names one scenario.
+faults on the resulting files, and checks the result. SIZE is the largest N; by default every N is tried until the
+scenario ends without a fault. ONLY names one scenario.
 """
 
 import re

@@ -1,9 +1,10 @@
-"""Five clients of five kinds work one list of 200 tasks: no edit is lost, none doubled, all see one list.
+"""Five clients of five kinds work on one list of 200 tasks: no edit is lost or duplicated, and all see the same list.
 
-SIZE counts operations of all clients, each in a thread or process of its own, so that their steps interleave. A tenth
-each are `punch` commands and saves of the mirror file (half `sed -i`, half as vim saves, often from an outdated copy),
-the rest calls of a raw socket, of `punch agent mcp` with the dialect `claude`, and of the dialect `queue` as a library.
-Then the list is quiet, and how long a change takes from end to end is measured.
+SIZE is the number of operations of all clients. Each client has its own thread or process, so that their steps
+interleave. A tenth of the operations are `punch` commands, and a tenth are saves of the mirror file (half with
+`sed -i`, half as vim saves, often from an outdated copy). The rest are calls over a raw socket, to `punch agent mcp`
+with the dialect `claude`, and to the dialect `queue` as a library. When the list is quiet, the program measures how
+long a change takes from end to end.
 """
 
 import time
@@ -22,7 +23,7 @@ SECONDS_EACH = 0.03
 """Mean length of an operation, so that all clients end at about the same time."""
 
 ROUNDS = 50
-"""Operations for each round of measuring."""
+"""Number of operations in each round of measurement."""
 
 QUIET_S = 1.5
 """Time without a change after which nothing is in flight: longer than a displaced file is watched."""

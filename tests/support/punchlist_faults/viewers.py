@@ -1,4 +1,4 @@
-"""Subscribers to every view, without and with a user, that resume over kills and must end with the daemon's list.
+"""Subscribers to every view, with and without a user, that resume after kills and must end with the daemon's list.
 
 A view may skip intermediate states. So a stream of lists, rows or cards is right if its versions never decrease and it
 ends with the daemon's state. Events are compared one by one.

@@ -39,7 +39,7 @@ class Callers:
             thread.join()
 
     def wait_for(self, more: int) -> None:
-        """Wait until `more` further calls are acknowledged."""
+        """Wait until `more` additional calls are acknowledged."""
         target = len(self.acknowledged) + more
         deadline = time.monotonic() + GIVE_UP_S
         while len(self.acknowledged) < target and not self.failed:

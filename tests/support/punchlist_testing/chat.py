@@ -137,7 +137,7 @@ class Scenario(NamedTuple):
     Attributes:
         before: Message sent first; "" for none.
         text: The message.
-        answer: Expected answer to it.
+        answer: Expected answer to the message.
         after: Expected titles of the open tasks.
     """
 

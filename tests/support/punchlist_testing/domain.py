@@ -252,7 +252,7 @@ def check_parents(state: State) -> None:
 
 
 def random_title(random: Random) -> str:
-    """Return a title, sometimes a hostile one and often one that is used already."""
+    """Return a title, sometimes a hostile one and often one that is already used."""
     return random.choice(HOSTILE_TITLES) if random.random() < 0.3 else f"task {random.randrange(12)}"
 
 

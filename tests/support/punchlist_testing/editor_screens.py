@@ -10,7 +10,7 @@ SIZE = {"columns": 96, "rows": 22}
 
 
 class Neovim(Screen):
-    """A Neovim on a terminal."""
+    """Neovim on a terminal."""
 
     def __init__(self, socket: str, directory: Path) -> None:
         """Start it."""
@@ -20,13 +20,13 @@ class Neovim(Screen):
         self.shows("[No Name]")
 
     def open(self, name: str) -> None:
-        """Ask for a list, but for the last key."""
+        """Type the command that opens a list, without the final Return."""
         self.type(f":edit punchlist://{name}")
         self.shows(f":edit punchlist://{name}")
 
 
 class Emacs(Screen):
-    """An Emacs on a terminal."""
+    """Emacs on a terminal."""
 
     def __init__(self, socket: str, directory: Path) -> None:
         """Start it."""
@@ -35,6 +35,6 @@ class Emacs(Screen):
         self.shows("*scratch*")
 
     def open(self, name: str) -> None:
-        """Ask for a list, but for the last key."""
+        """Type the command that opens a list, without the final Return."""
         self.type(f'\x1b:(punchlist--show "{name}")')
         self.shows(f'(punchlist--show "{name}")')

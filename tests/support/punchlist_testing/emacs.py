@@ -17,7 +17,7 @@ SHARE_COMPILED = '(when (boundp \'native-comp-eln-load-path) (push (getenv "COMP
 
 
 class Editor(EditorProcess):
-    """An Emacs with the plugin and no other configuration.
+    """Emacs with the plugin and no other configuration.
 
     Args:
         socket: Path of the daemon's socket, which may not exist yet.

@@ -321,13 +321,13 @@ async def engine(
                 if kill:
                     writing.cancel_scope.cancel()
                 elif isinstance(log, TouchyLog):
-                    log.release_all()  # else a failed test that blocks a commit would wait for it forever
+                    log.release_all()  # otherwise a failed test that blocks a commit would wait for it forever
                 running.inbox.close()
         running.close()
         if not kill:
             await running.search.close()
         elif (index := vars(running.search)["_index"]) is not None:
-            # Python 3.13 warns of connections that aren't closed. The index file stays marked as in use.
+            # Python 3.13 warns about connections that aren't closed. The index file stays marked as in use.
             index.abandon()
         for session in list(running.connections.live):
             session.abort()

@@ -1,7 +1,7 @@
-"""A program that attacks a local port with connections that send a text and read nothing.
+"""A program that attacks a local port with connections that send text and read nothing.
 
-It reads the text from its input and replaces connections that the server closes. After as many connections as requested
-were accepted, it prints a line. It runs until it is killed.
+It reads the text from its input and replaces connections that the server closes. It prints a line once the requested
+number of connections has been accepted. It runs until it is killed.
 """
 
 import select

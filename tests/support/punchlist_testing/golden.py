@@ -27,7 +27,7 @@ from punchlistd.store.sqlite import SqliteLog
 
 BEGAN_MS = 1_700_000_000_000
 ENDED_MS = BEGAN_MS + 10_000_000
-"""All times in a golden database are between these, in milliseconds since 1970; later ones are of a test run."""
+"""All times in a golden database are between these, in milliseconds since 1970; later ones come from a test run."""
 
 EPOCH = "601de20123456789"
 SETTINGS: dict[str, Any] = {"grace_s": 3_600.0}
@@ -48,7 +48,7 @@ def transcript(golden: Path) -> list[dict[str, Any]]:
 
 
 def strip_volatile(value: Any, name: str = "") -> Any:
-    """Return a message without the values that differ between runs: times, ids, texts for humans."""
+    """Return a message without the values that differ between runs: times, ids, and text for humans."""
     if isinstance(value, dict):
         members = cast(dict[str, Any], value)
         return {

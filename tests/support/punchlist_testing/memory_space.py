@@ -1,7 +1,7 @@
 """An in-memory space with the `SharedLog` contract and the faults of real ones.
 
-Faults occur at random, with the probabilities in `Faults`. They never break the port's contract: acknowledged posts
-are kept and the barrier's answer is true. A conflict may be false, which the port allows.
+Faults occur at random, with the probabilities in `Faults`. They never break the port's contract: acknowledged posts are
+kept, and the barrier returns a true result. A conflict may be false, which the port allows.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ ANSWER_S = 10.0
 
 
 class Editor(EditorProcess):
-    """A Neovim with the plugin and no other configuration.
+    """Neovim with the plugin and no other configuration.
 
     Args:
         socket: Path of the daemon's socket, which may not exist yet.

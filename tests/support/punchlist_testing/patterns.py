@@ -165,7 +165,7 @@ def _value(node: ast.expr, space: dict[str, Any]) -> Any:
 
 
 class Texts:
-    """Texts for one pattern, as functions from a length to a text."""
+    """Test strings for one pattern, as functions from a length to a string."""
 
     def __init__(self, compiled: re.Pattern[Any]) -> None:
         self._tree = parser.parse(compiled.pattern, compiled.flags)

@@ -51,7 +51,7 @@ class Screen(Terminal):
         return time.time()
 
     def shows(self, text: str) -> float:
-        """Wait until a text is on the screen; return the time then, in seconds since 1970."""
+        """Wait until text is on the screen; return the time then, in seconds since 1970."""
         return self.until(lambda lines: any(text in line for line in lines))
 
     def draw(self, path: Path, title: str) -> None:

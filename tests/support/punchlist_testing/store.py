@@ -18,7 +18,7 @@ DELETED = {"type": "ConversationDeleted"}
 
 
 def said(text: str) -> dict[str, Any]:
-    """Return an event that contains a text."""
+    """Return an event that contains the text."""
     return {"type": "MessageAppended", "message": "m", "role": "user", "content": text}
 
 

@@ -1,4 +1,4 @@
-// Runs what a test sends, in the extension host of a real VS Code. `punchlist` is what the extension's activation returned.
+// Runs the code that a test sends, in the extension host of a real VS Code. `punchlist` is the activation's return value.
 
 const net = require("node:net");
 const readline = require("node:readline");

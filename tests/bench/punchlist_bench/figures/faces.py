@@ -89,7 +89,7 @@ class Screen:
         os.close(slave)
 
     def wait_for(self, text: bytes) -> float:
-        """Wait for a text; return the seconds since the start."""
+        """Wait until text is on the screen; return the seconds since the start."""
         output = b""
         while text not in output:
             assert select.select([self._master], [], [], 60)[0], output[-500:]

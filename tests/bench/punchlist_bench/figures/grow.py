@@ -1,4 +1,4 @@
-"""Growth with events, lists, tasks of one list and subscribers, each at a tenth of SIZE (10,000) and at SIZE.
+"""Growth with events, lists, tasks of one list and subscribers, each measured at a tenth of SIZE and at SIZE (10,000).
 
 The daemon's processor time is the sum of its threads' clocks, which other programs hardly affect; wall time is shown
 with it. SIZE is the number of lists, of tasks in one list, and a tenth of the events. There are at most 10,000

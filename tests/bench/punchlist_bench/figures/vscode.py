@@ -29,7 +29,7 @@ OBSERVE = """([rows, text]) => {
         observer.disconnect();
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
 }"""
-"""Sets `window.seen` to the time when a text appears on the screen."""
+"""Sets `window.seen` to the time when the text appears on the screen."""
 
 DRAWING = """
     punchlist.base.tree.show(punchlist.list);

@@ -28,7 +28,7 @@ class _Servers:
         self.full_status = self.full.load_script(FULL_STATUS) if self.full else ""
 
     def full_requests(self, name: str) -> list[str]:
-        """Return the Redis commands with the daemon's work; statuses cycle as in `statuses`."""
+        """Return the Redis commands that do the daemon's work; statuses cycle as in `statuses`."""
         keys = ("4", "log:{conn}", "list:{conn}", "counts:{conn}", "seq")
         if name == "task.add":
             return [redis("EVALSHA", self.full_add, *keys, TITLE + " {g}", "add-{conn}")]
@@ -38,7 +38,7 @@ class _Servers:
         ]
 
     def fill(self) -> None:
-        """Create a list of fifty tasks for each connection, in the daemon and in the Redis with the daemon's work."""
+        """Create a list of fifty tasks for each connection, in the daemon and in the Redis that does its work."""
         with Client(self.daemon.socket) as client:
             for number in range(64):
                 client.call("task.add_many", conversation=f"status-{number}", tasks=tasks(50))

@@ -43,7 +43,7 @@ def _disk(bench: Bench) -> Row:
 
 
 def _commits(bench: Bench) -> Row:
-    """Compare one client's durable changes with a big and with a small log."""
+    """Compare one client's durable changes to a big log and to a small one."""
     events = bench.big_conversations * EVENTS_EACH
     table.progress(f"commits over {events:,} events")
     with bench.daemon(bench.big_log) as big, bench.daemon() as small:

@@ -11,7 +11,7 @@ from punchlist_bench.table import Row
 
 SUBSCRIBERS = 1_000
 BACKLOG = [{"title": "x", "description": "x" * 50_000}] * 15
-"""More than a socket buffers: a client that subscribes from before it and never reads is stuck immediately."""
+"""More than a socket buffers: a client that subscribes from before these tasks and never reads is stuck immediately."""
 
 
 def run(bench: Bench) -> list[Row]:

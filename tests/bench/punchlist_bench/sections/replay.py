@@ -20,7 +20,7 @@ EVENTS = 100_000
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure events a second on one core, with and without decoding the log's lines."""
+    """Measure events per second on one core, with and without decoding the log's lines."""
     table.progress(f"replay of {EVENTS:,} events")
     histories = asyncio.run(_histories(bench.big_log))
     facts = {name: [fact_of(stored) for stored in history] for name, history in histories.items()}
