@@ -1,4 +1,4 @@
-"""What a user of the library sees, told once and run on both faces against a real daemon."""
+"""Behavior that users of the library see, tested once and run on both faces with a real daemon."""
 
 import contextlib
 import threading

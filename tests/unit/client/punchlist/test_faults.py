@@ -1,4 +1,4 @@
-"""What both faces make of a daemon that dies, lies, hangs or says no at the wrong time."""
+"""Both faces with a daemon that dies, sends garbage, hangs, or rejects calls at the wrong time."""
 
 import socket
 import threading
@@ -103,7 +103,7 @@ def test_a_daemon_that_never_comes_back_is_given_up_in_time(tmp_path: Path, open
         scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer,
         open_client(peer.socket, timeout_s=0.3) as client,
     ):
-        # The deadline comes between two attempts or cuts the last of them.
+        # The deadline passes between two attempts or interrupts the last one.
         with pytest.raises((ConnectionLost, TimedOut)):
             client.conversation("c").list()
         assert len(peer.seen) > 1
@@ -127,7 +127,7 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_another_ones(tmp_path: P
         if not held:
             held.append((session, request))
             return
-        with suppress(OSError):  # the blocking face has left that connection
+        with suppress(OSError):  # the blocking face has closed that connection
             held[0][0].answer(held[0][1], "the old answer")
         session.answer(request, "the new answer")
 
@@ -178,7 +178,7 @@ def test_a_watch_goes_on_behind_what_it_saw_and_drops_what_comes_twice(tmp_path:
 
     with scripted_peer(tmp_path, handler) as peer, open_client(peer.socket) as client:
         with client.conversation("c").watch() as changes:
-            # The client itself never asked for anything: connection 1 is its own, so the watch has 2, 3 and 4.
+            # The client's own connection is number 1 and sent no request, so the watch uses 2, 3 and 4.
             assert [next(changes).seq for _ in range(4)] == [11, 12, 13, 14]
         positions = [request["params"].get("after") for request in peer.seen]
         assert positions == [None, 12, 13]

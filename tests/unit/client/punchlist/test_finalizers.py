@@ -1,4 +1,4 @@
-"""Finalizers: they also meet objects whose constructor was interrupted before it did anything."""
+"""Finalizers, which also run for objects whose constructor was interrupted before it did anything."""
 
 import importlib
 import pkgutil
@@ -11,7 +11,7 @@ import punchlist
 
 @pytest.fixture
 def classes() -> set[type]:
-    """The classes of the library that have a finalizer of their own."""
+    """The library's classes that define a finalizer."""
     names = [module.name for module in pkgutil.walk_packages(punchlist.__path__, "punchlist.")]
     found = [each for name in names for each in vars(importlib.import_module(name)).values()]
     return {each for each in found if isinstance(each, type) and "__del__" in vars(each)}

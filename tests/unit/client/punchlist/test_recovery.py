@@ -1,4 +1,4 @@
-"""Both faces against a real process that is killed in the middle: nothing lost, nothing twice."""
+"""Both faces with a real daemon that is killed during calls: nothing is lost, nothing is done twice."""
 
 import os
 import shlex
@@ -129,7 +129,7 @@ def test_a_frozen_daemon_costs_no_more_than_the_time_given(process: Spawned, ope
 
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
-    """A home of its own, whose daemon is stopped at the end."""
+    """A separate home, whose daemon is stopped at the end."""
     for name in ("PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     runtime = tmp_path / ("r" * 120)
@@ -179,7 +179,7 @@ def test_many_that_start_at_once_meet_at_one_daemon(environment: Path) -> None:
 def test_a_daemon_in_a_sandbox_with_files_of_its_own_is_refused_before_any_call(
     environment: Path, open_client: Connect
 ) -> None:
-    """The first caller sits in a sandbox that shares the socket's directory and has a home of its own."""
+    """The first caller runs in a sandbox that shares the socket's directory but has its own home."""
     data = environment / ".local/share"
     data.mkdir(parents=True)
     (data / "punchlist").mkdir(mode=0o700)
@@ -276,7 +276,7 @@ def test_a_watch_outwaits_a_stop_and_goes_on_with_the_next_daemon(
         subprocess.run([*PUNCH, "daemon", "stop"], check=True, capture_output=True)
         for _ in range(2):
             assert refused.acquire(timeout=60)
-        assert DaemonStopped not in counted  # what counts ends the watch after a while
+        assert DaemonStopped not in counted  # a counted error would end the watch after a while
         told = subprocess.run([*PUNCH, "daemon", "start"], check=True, capture_output=True, text=True).stdout
         assert told.startswith("the daemon is running: process ")
         subprocess.run([*PUNCH, "add", "two", "-c", "c"], check=True, capture_output=True)

@@ -27,7 +27,7 @@ from punchlistd.domain.state import State
 
 
 def given(*events: AnyEvent) -> State:
-    """Return the state after these events, one millisecond apart from 1,000."""
+    """Return the state after these events, whose times start at 1,000 and are one millisecond apart."""
     recorder = Recorder()
     for event in events:
         recorder.happen([event])

@@ -1,4 +1,4 @@
-"""Explanations of why a task or list is blocked, by the rules that decide calls."""
+"""Explanations of why a task or list is blocked, derived from the rules that decide calls."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Gates: a completed task waits for a check or an approval; and the time spent on tasks."""
+"""Gates: a completed task waits for a check or an approval. Also the time spent on tasks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Responses, given first and again from the log."""
+"""Responses, both the first time and when repeated from the log."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
 def answer(recorder: Recorder, call: p.Mutation) -> Any:
-    """Return the response to a call; check that a replay gives the same."""
+    """Return the response to a call; check that replaying the log gives the same one."""
     decision = recorder.do(call)
     first = respond(call, recorder.state, decision.events, recorder.seq, decision, "me")
     again = respond(call, replay(CONVERSATION, recorder.facts), decision.events, recorder.seq, decision, "me")

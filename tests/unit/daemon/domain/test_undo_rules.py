@@ -1,4 +1,4 @@
-"""State restored by undo, redo and revert obeys the rules for calls. A failing case prints its seed."""
+"""States restored by undo, redo and revert obey the rules for calls. A failing case prints its seed."""
 
 from random import Random
 from typing import Any
@@ -214,7 +214,7 @@ def test_restored_tasks_obey_the_rules(seed: int) -> None:
 
 
 def check_rules(before: State, recorder: Recorder, params: p.ListUndo, decision: Decision, said: str) -> None:
-    """Check a restored state against the rules; a task may equal its state before an undone call."""
+    """Check a restored state against the rules. A task may also equal its state before an undone call."""
     now = recorder.state
     firsts = [params.to_version + 1] if params.to_version is not None else decision.touches
     pasts = [replay(CONVERSATION, [fact for fact in recorder.facts if fact.version < first]) for first in firsts]

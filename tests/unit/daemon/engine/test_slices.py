@@ -1,4 +1,4 @@
-"""Calls with thousands of parts: other calls continue."""
+"""Calls with thousands of parts, which must not stop other calls."""
 
 import asyncio
 from pathlib import Path
@@ -21,10 +21,10 @@ from punchlistd.store.port import StorageFull
 C = "c"
 MANY = MAX_PARTS + 4 * SLICE_EVENTS
 WORK = (evolve, apply, add_many, replace)
-"""Steps for each part of a call: the rules pause after each."""
+"""Number of steps for each part of a call. The rules yield after each step."""
 
 SLICE = 3 * SLICE_EVENTS
-"""A slice runs at most two steps for each of its parts, and one may end where the next begins."""
+"""A slice runs at most two steps for each of its parts; a part may end where the next one begins."""
 
 
 def titled(count: int = MANY, prefix: str = "t") -> list[dict[str, Any]]:
@@ -132,7 +132,7 @@ async def test_rejected_append_of_a_long_call_leaves_nothing(running: Engine, pe
 
 
 def linked(count: int = MAX_PARTS - 100) -> list[dict[str, Any]]:
-    """Few enough tasks for one decision, with more events than one slice."""
+    """A number of tasks that fits in one decision but has more events than one slice."""
     return [
         {"title": f"t{each}", "ref": f"r{each}", "blocked_by": [f"r{each + 1}"] if each + 1 < count else []}
         for each in range(count)
@@ -170,7 +170,7 @@ async def test_call_after_a_rejected_append_is_decided_again(running: Engine, pe
     other.send("task.add", {"conversation": C, "title": "y"}, id=1)
     await gate.reached()
     peer.send("task.add_many", {"conversation": C, "tasks": linked()}, id=2)
-    await running.connect()  # what was sent before has come
+    await running.connect()  # the request sent before has arrived
     log.refusal = StorageFull("full")
     gate.open()
     gate = log.hold()

@@ -1,4 +1,4 @@
-"""Words for days and moments, in the local zone."""
+"""Display of days and times in the local time zone."""
 
 import time
 from datetime import datetime

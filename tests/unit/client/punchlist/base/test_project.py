@@ -68,7 +68,7 @@ def test_what_was_told_counts_for_a_day(tmp_path: Path) -> None:
 
 
 def test_all_directories_on_the_way_to_what_we_remember_are_for_us_alone_whatever_the_umask(tmp_path: Path) -> None:
-    """Whoever may write to one of them could put another one in the place of the data directory."""
+    """A user who may write to one of them could replace the data directory with another one."""
     data = tmp_path / "local" / "share" / "punchlist"
     before = os.umask(0)
     try:

@@ -12,7 +12,7 @@ STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp", "Cn"}
 
 
 def hostile_strings() -> list[str]:
-    """Strings that have been used to steer terminals, hide text, or break whoever handles text."""
+    """Strings that have been used to control terminals, hide text, or break programs that process text."""
     escape = [
         "\x1b[2J",
         "\x1b[31m",

@@ -1,4 +1,4 @@
-"""The typed surface against the contract: neither may have what the other has not."""
+"""The typed methods compared with the method table: neither may have anything that the other lacks."""
 
 import inspect
 from collections.abc import Callable
@@ -14,26 +14,26 @@ from punchlist.clients.sync import Client, Conversation
 from punchlist_schemas.methods import METHODS
 
 STATUS_WORDS = {"start", "complete", "fail", "pause", "resume", "reopen", "reject"}
-"""Shorthands of set_status and approve; each gives the answer and renames what goes with it."""
+"""Shorthands for set_status and approve. Each returns the response under other names."""
 
 DIFFERENT = {
-    # Tasks without some members and rows that changed are no list of tasks: `client.call("task.list", ...)` has them.
+    # Partial tasks and changed rows don't form a task list: `client.call("task.list", ...)` returns them.
     "list": {"fields", "since", "epoch"},
     "delete": {"task"},  # one or many ids, as positional arguments
 }
-"""Parameters of the wire that a typed method leaves to the untyped call, and why."""
+"""Wire parameters that a typed method leaves to the untyped call, and the reasons."""
 
 BY_HAND = {
     *("daemon.hello", "agent.enter", "agent.leave", "rpc.cancel"),
     *("event.subscribe", "event.unsubscribe", "event.wait"),
 }
-"""Methods that the library itself uses: connections, who works over them, cancelled calls, watches and waits."""
+"""Methods that the library calls itself: connections, present agents, cancellation, watches and waits."""
 
 OF_LANGUAGE_CLIENTS = {"$/cancelRequest", "initialize", "initialized", "shutdown", "exit"}
-"""Methods for clients that are made for language servers, which send them by themselves."""
+"""Methods for language server clients, which send them automatically."""
 
 ASYNC_ONLY = {"forward", "post", "give_back"}
-"""What servers that pass calls on need, an object that goes away outside of any coroutine, and an interrupted call."""
+"""Methods for servers that forward calls, for objects collected outside of any coroutine, and for interrupted calls."""
 
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),
@@ -90,7 +90,7 @@ def test_a_mutation_carries_a_key_and_the_facades_actor(name: str) -> None:
         return
     named = getattr(ConversationCalls("c", "planner"), name)(*SAMPLES.get(name, ("1",) if name in STATUS_WORDS else ()))
     assert named.request.params.key
-    # For undo an actor means whose changes to take back, so that the facade's own must not slip in.
+    # In an undo, the actor selects whose changes to undo, so the facade's own actor must not be filled in.
     assert named.request.params.actor == (None if name == "undo" else "planner")
     chosen: Any = build(name, key="k", expect_version=4, actor="x").request.params
     assert (chosen.key, chosen.expect_version, chosen.actor) == ("k", 4, "x")

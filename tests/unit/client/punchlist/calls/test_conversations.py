@@ -1,4 +1,4 @@
-"""What each typed method of a conversation asks on the wire, down to the member."""
+"""The request that each typed method of a conversation sends, compared member by member."""
 
 from collections.abc import Callable
 from typing import Any
@@ -154,7 +154,7 @@ def test_what_the_call_says_of_its_actor_goes_before_what_the_facade_says() -> N
     plan = ConversationCalls("c", "planner")
     assert wire(plan.add("t"))["actor"] == "planner"
     assert wire(plan.add("t", actor="ann"))["actor"] == "ann"
-    # For undo an actor means whose changes to take back, so that the facade's own must not slip in.
+    # In an undo, the actor selects whose changes to undo, so the facade's own actor must not be filled in.
     assert "actor" not in wire(plan.undo())
     assert wire(plan.undo(actor="ann"))["actor"] == "ann"
     for whose in (plan.undo(of="bob"), plan.undo(call=3), plan.undo(to_version=3)):

@@ -117,7 +117,7 @@ def test_a_list_that_stands_otherwise_is_handed_out_once_more_though_its_log_did
 
 
 def test_a_list_that_is_shorter_after_a_restart_is_handed_out_and_so_is_what_follows() -> None:
-    for epoch in ("e1", "e2"):  # cut at damage, and after the damage was cut out of the log
+    for epoch in ("e1", "e2"):  # truncated at the damage, then with the damage removed from the log
         cursor = Cursor("c", ListView())
         assert [tasks.version for tasks in cursor.begin(answer(9, version=7))] == [7]
         assert [tasks.version for tasks in cursor.begin(answer(5, epoch, version=4))] == [4]
@@ -169,7 +169,7 @@ def test_change_means_another_version_than_the_first_one_asked_about() -> None:
 
 
 ROWS = Path(__file__).parents[4] / "golden" / "rows.jsonl"
-"""Pushes of the view `rows`, the list that their fold is after each, and where a reader was cut and went on."""
+"""Pushes of the view `rows`, the folded list after each, and the positions where a reader was cut off and resumed."""
 
 
 def test_the_fold_of_the_rows_is_the_list() -> None:

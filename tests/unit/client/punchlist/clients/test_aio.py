@@ -1,4 +1,4 @@
-"""What only the asyncio face has: calls at the same time, cancellation, watches that take their time."""
+"""Features of the asyncio face only: concurrent calls, cancellation, and slow watches."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ from punchlist_testing.daemon import Running, running_daemon
 
 @pytest.fixture
 async def near(tmp_path: Path) -> AsyncGenerator[Running]:
-    """A daemon on the test's own loop."""
+    """A daemon on the test's event loop."""
     async with running_daemon(tmp_path) as daemon:
         yield daemon
 

@@ -80,7 +80,7 @@ async def test_one_scope_object_may_be_entered_by_many_tasks_at_once() -> None:
                 tasks.start_soon(enter)
 
 
-# where a scope would not hold
+# Places where a scope wouldn't hold
 
 
 async def stream() -> AsyncGenerator[str | None]:
@@ -183,7 +183,7 @@ def test_a_plain_stream_opens_no_scope() -> None:
 
 
 def test_a_delegated_manager_holds_for_its_block() -> None:
-    for _ in range(100):  # the interpreter specializes the delegation on the way
+    for _ in range(100):  # the interpreter specializes the delegation after some rounds
         with delegating("A"), ExitStack() as stack:
             stack.enter_context(delegating_twice("B"))
             assert current_conversation() == "B"
@@ -294,7 +294,7 @@ async def test_a_function_that_a_stream_calls_opens_a_scope() -> None:
 
 
 async def test_no_thread_or_task_opens_a_scope_for_its_caller() -> None:
-    """FastAPI runs a dependency with `yield` that is no `async def` so."""
+    """FastAPI runs dependencies with `yield` in a thread unless they are `async def`."""
     manager = within("A")
     with pytest.raises(MisplacedScope, match="must be an `async def`"):
         await anyio.to_thread.run_sync(manager.__enter__)
@@ -317,7 +317,7 @@ async def test_a_scope_is_closed_where_it_was_opened() -> None:
         assert current_conversation() == "A"
 
 
-# where a generator is none of these
+# Generators that don't leak their scope
 
 
 def test_a_generated_manager_holds_for_its_block() -> None:
@@ -343,7 +343,10 @@ async def test_a_generated_async_manager_holds_for_its_block() -> None:
 
 
 async def test_an_async_dependency_holds_for_its_request() -> None:
-    """FastAPI enters dependencies in the request's task, which runs the endpoint, in a thread where it is a `def`."""
+    """FastAPI enters async dependencies in the request's task.
+
+    That task runs the endpoint, or a thread does if it is a `def`.
+    """
 
     async def request(name: str) -> tuple[str | None, str | None]:
         async with AsyncExitStack() as stack:
@@ -373,7 +376,7 @@ def fixed_by_delegation() -> Generator[str | None]:
 
 @pytest.fixture
 def refused() -> str:
-    """Start a stream, which would leave its scope to the test."""
+    """Start a generator that would leak its scope into the test, and return the error."""
     with pytest.raises(MisplacedScope) as error:
         next(opening("leaked"))
     return str(error.value)

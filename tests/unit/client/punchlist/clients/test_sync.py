@@ -1,4 +1,4 @@
-"""What only the blocking face has: threads that share a client, and finalizers."""
+"""Features of the blocking face only: threads that share a client, and finalizers."""
 
 import gc
 import threading
@@ -55,7 +55,7 @@ def test_a_waiting_call_holds_up_no_other_thread(client: Client, plan: Conversat
 def test_each_task_of_a_shared_client_is_worked_once_and_claims_are_renewed_meanwhile(
     client: Client, plan: Conversation
 ) -> None:
-    """Six workers on one client, some of them waiting for a task, while bodies run for longer than a lease."""
+    """Six workers share one client. Some wait for a task while bodies run for longer than a lease."""
     plan.add_many([f"job {n}" for n in range(4)])
     runs: Counter[str] = Counter()
 
@@ -64,7 +64,7 @@ def test_each_task_of_a_shared_client_is_worked_once_and_claims_are_renewed_mean
             for task in tasks:
                 runs[task.id] += 1
                 with client.conversation("c").watch() as changes, pytest.raises(TimedOut):
-                    while True:  # a body that takes longer than its lease
+                    while True:  # the body takes longer than its lease
                         changes.next(timeout_s=1.2)
 
     with ThreadPoolExecutor(6) as pool:
@@ -86,7 +86,7 @@ def test_closing_ends_the_calls_of_other_threads_and_the_client_can_be_used_agai
     assert plan.add("one").id == "1"
 
 
-# what is left behind
+# Abandoned objects
 
 
 def test_a_watch_that_is_left_behind_lets_go_of_its_connection(client: Client, plan: Conversation) -> None:
@@ -105,7 +105,7 @@ def test_a_client_that_is_left_behind_lets_go_of_its_connection(client: Client, 
 
 
 def test_a_finalizer_waits_for_nothing(plan: Conversation) -> None:
-    """Work in a cycle is collected wherever something is allocated: also in the loop's thread, in a call."""
+    """A Work object in a reference cycle can be collected at any time, even in the loop's thread during a call."""
     plan.add("one")
 
     def leave() -> None:

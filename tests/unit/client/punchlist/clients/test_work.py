@@ -1,4 +1,4 @@
-"""Working through a list with both faces: what becomes of a task when its body ends in one way or another."""
+"""Working through a list with both faces: the state of a task after each way its body can end."""
 
 import asyncio
 import gc
@@ -173,7 +173,7 @@ async def test_a_cancelled_body_gives_the_task_back(aplan: AsyncConversation) ->
 
 
 async def test_a_claim_that_is_cancelled_on_its_way_holds_nothing(aplan: AsyncConversation) -> None:
-    """Whether the daemon had granted it already or not: in the end nobody has the task."""
+    """Whether or not the daemon has already granted the claim, the task is free in the end."""
     for delay in (0.0, 0.0005, 0.001, 0.002, 0.005):
         taking = asyncio.ensure_future(aplan.take("w", wait_ms=60_000))
         await asyncio.sleep(delay)

@@ -1,4 +1,4 @@
-"""The core as a table of situations: no socket, no clock."""
+"""The core, tested case by case without sockets and clocks."""
 
 import functools
 from typing import Any
@@ -90,7 +90,7 @@ UNREADABLE: list[tuple[type[RequestRefused], Any, str]] = [
 def test_what_the_daemon_could_not_read_is_refused_before_it_is_sent(
     kind: type[RequestRefused], value: Any, why: str
 ) -> None:
-    """As the daemon would refuse it, but without an id: then nobody could tell whose call it was."""
+    """The daemon would reject it too, but without an id, so the client couldn't tell which call failed."""
     wire = Wire()
     with pytest.raises(kind, match=f"was not sent.*{why}"):
         wire.send(Request.raw("x.y", {"value": value}))

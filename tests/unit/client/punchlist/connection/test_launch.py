@@ -1,4 +1,4 @@
-"""Reaching the daemon and starting one: each way it can go, and what the user is told."""
+"""Reaching the daemon or starting one: every outcome, and its message to the user."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ PUNCH = str(Path(sys.executable).with_name("punch"))
 
 @contextmanager
 def listener(path: Path) -> Generator[socket.socket]:
-    """A listening socket at a path of any length."""
+    """A listening socket, whose path may have any length."""
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -42,7 +42,7 @@ def target(directory: Path, *, autostart: bool = True) -> Target:
 
 @pytest.fixture
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
-    """An interpreter that is a shell script: tests write what the started daemon does."""
+    """An interpreter that is a shell script, so that tests can choose what the started daemon does."""
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\nexit 1\n")
     script.chmod(0o755)
@@ -155,7 +155,7 @@ def test_a_daemon_that_fails_is_a_final_refusal_with_its_exit_code_and_its_words
 
 
 def test_a_slow_start_is_left_alone_told_and_met_by_the_next_call(tmp_path: Path, pretend: Path) -> None:
-    """Each look waits for the one daemon that was started, and begins no other."""
+    """Each attempt waits for the one daemon that was started, and starts no other."""
     pretend.write_text(f"#!/bin/sh\necho begun >> {tmp_path}/begun; exec sleep 100\n")
     slow = target(tmp_path)
     told: list[str] = []
@@ -246,7 +246,10 @@ def test_a_full_backlog_is_waited_for(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def places(tmp_path: Path) -> Generator[list[dict[str, str]]]:
-    """Two environments of one user with sockets in different places; a daemon that runs there is ended."""
+    """Two environments of one user with different socket paths.
+
+    A daemon that still runs there is stopped at the end.
+    """
     environments: list[dict[str, str]] = []
     for name in ("desk", "cron"):
         (tmp_path / name).mkdir(mode=0o700)
@@ -280,7 +283,7 @@ def test_the_daemon_of_ones_data_is_met_wherever_it_listens(places: list[dict[st
 
 def test_the_socket_that_a_killed_daemon_left_keeps_nobody_from_the_one_that_runs(places: list[dict[str, str]]) -> None:
     desk, cron = places
-    for env in (cron, desk):  # the first one is killed, and leaves its socket
+    for env in (cron, desk):  # the first daemon is killed, and leaves its socket
         if env is desk:
             os.kill(int((Path(desk["HOME"]) / ".local/share/punchlist/lock").read_text().split()[0]), signal.SIGKILL)
             shutil.copytree(cron["XDG_RUNTIME_DIR"], f"{cron['XDG_RUNTIME_DIR']}.left", copy_function=os.link)
@@ -329,7 +332,7 @@ def test_a_daemon_of_another_data_directory_is_refused_where_a_data_directory_is
     for target in meant[:-1]:
         target.check(*numbers(mine / "lock"))
         target.check()  # an older daemon
-    for target in meant:  # the last one sees no lock at all
+    for target in meant:  # the last target sees no lock
         with pytest.raises(
             WrongDataDirectory, match="not /.* as it is seen from here.*set PUNCHLIST_SOCKET="
         ) as caught:

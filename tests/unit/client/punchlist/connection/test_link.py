@@ -1,4 +1,4 @@
-"""One connection on the event loop: what it hands out, what it holds back, and how it ends."""
+"""One connection on the event loop: what it returns, what it holds back, and how it ends."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ ANSWER = b'{"jsonrpc":"2.0","id":%d,"result":{}}\n'
 
 
 class Cable(asyncio.Transport):
-    """The system's end of a connection: remembers what it was told."""
+    """A transport that records the calls it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ async def test_a_cancelled_call_is_given_up_at_the_daemon_and_harms_no_other(tmp
 
 
 def answer_to(claim: Any) -> bytes:
-    """The daemon's reply to a claim: it got task 3."""
+    """The daemon's reply to a claim, with task 3."""
     task = {"id": "3", "title": "t", "status": "in_progress", "priority": "normal", "owner": "ann"}
     task |= {"created_at": 1, "updated_at": 1, "status_changed_at": 1, "version": 2}
     result = {"task": task, "fence": 7, "version": 2, "seq": 2}
@@ -213,7 +213,7 @@ async def test_a_claim_whose_answer_crossed_its_cancellation_is_given_back_once(
 
 @pytest.mark.parametrize("first", ["cancellation", "answer"])
 async def test_a_claim_answered_and_cancelled_in_one_turn_is_released(link: Link, cable: Cable, first: str) -> None:
-    """The caller doesn't run between the two, so neither is complete when the other comes."""
+    """The caller doesn't run between cancellation and response, so neither is handled when the other arrives."""
     claiming = asyncio.ensure_future(link.exchange(CLAIM))
     await anyio.wait_all_tasks_blocked()
     if first == "cancellation":
@@ -261,7 +261,7 @@ def test_a_connection_that_comes_after_its_loop_is_closed(tmp_path: Path) -> Non
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(0)
-        with socket.socket(socket.AF_UNIX) as first:  # the backlog is full: the next one waits
+        with socket.socket(socket.AF_UNIX) as first:  # the backlog is full, so the next connection waits
             first.connect(path)
             loop = asyncio.new_event_loop()
             waiting = loop.create_task(dial(profile))
@@ -274,4 +274,4 @@ def test_a_connection_that_comes_after_its_loop_is_closed(tmp_path: Path) -> Non
             for _ in range(2):
                 listener.accept()[0].close()
             late.join(30)
-    gc.collect()  # a socket that is left open is a warning, and so an error
+    gc.collect()  # an unclosed socket is a ResourceWarning, which is an error here

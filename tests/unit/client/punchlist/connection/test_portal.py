@@ -1,4 +1,4 @@
-"""The loop behind blocking clients: interrupts that end a wait, and the interpreter's end."""
+"""The loop behind blocking clients: interrupts that end a wait, and interpreter shutdown."""
 
 import dis
 import itertools
@@ -40,7 +40,7 @@ def test_a_blocking_call_from_the_clients_own_loop_is_refused_instead_of_waiting
 
 
 def program(daemon: Running, body: str) -> subprocess.Popen[bytes]:
-    """A Python of its own under -W error, with `client` and `plan`; it prints a line when it is about to wait."""
+    """A separate Python under -W error, with `client` and `plan`. It prints a line just before it waits."""
     head = f"import punchlist; client = punchlist.connect(socket={daemon.socket!r}, autostart=False)\n"
     head += "plan = client.conversation('c')\n"
     return subprocess.Popen(
@@ -98,7 +98,7 @@ def test_the_interpreter_ends_at_once_and_without_a_word(daemon: Running, body: 
 
 
 def test_no_call_of_the_main_thread_imports_anything(daemon: Running) -> None:
-    """An interrupt in the midst of an import may leave its lock taken; the loop's thread would wait for it for good."""
+    """An interrupt during an import may leave the import lock held, and the loop's thread would wait for it forever."""
     body = """
 import sys, threading, punchlist
 punchlist.connect
@@ -128,7 +128,7 @@ print(Noted.names)
 
 
 class Interrupts:
-    """Interrupts this thread at one step of the portal, counted from the moment in which `is_ready` holds."""
+    """Interrupts this thread at step N of the portal, counted from the moment when `is_ready` holds."""
 
     def __init__(self, step: int, is_ready: Callable[[], bool]) -> None:
         self._steps = itertools.count()
@@ -140,7 +140,7 @@ class Interrupts:
         if frame.f_code is not Portal.deliver.__code__:
             return None
         frame.f_trace_opcodes = True
-        # No signal is handled at a return.
+        # Python handles no signal at a return.
         if event == "opcode" and frame.f_code.co_code[frame.f_lasti] != dis.opmap["RETURN_VALUE"]:
             self._was_ready = self._was_ready or self._is_ready()
             if self._was_ready and next(self._steps) == self._step:
@@ -149,10 +149,10 @@ class Interrupts:
 
 
 def interrupt_at_each_step(call: Callable[[], object], is_ready: Callable[[], bool]) -> Generator[None]:
-    """Make a call that is interrupted at its first step, then one at its second, until a call comes to its end."""
+    """Make a call that is interrupted at its first step, then one at its second, until a call completes."""
     for step in itertools.count():
         outer = sys.gettrace()
-        # Python 3.12 reports opcodes only if a frame asked for them before it begins to trace.
+        # Python 3.12 reports opcodes only if a frame requested them before tracing starts.
         sys._getframe().f_trace_opcodes = True  # pyright: ignore[reportPrivateUsage]
         sys.settrace(Interrupts(step, is_ready).trace)
         try:

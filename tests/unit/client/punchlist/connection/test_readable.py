@@ -1,4 +1,4 @@
-"""Descriptors above those that `select` takes."""
+"""File descriptors above the limit of `select`."""
 
 import fcntl
 import os

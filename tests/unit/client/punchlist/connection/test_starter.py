@@ -1,4 +1,4 @@
-"""Starting a daemon: what it is given, how its readiness and its end are noticed, and what is left of it."""
+"""Starting a daemon: its arguments, detection of readiness and exit, and what remains afterwards."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ Pretend = Callable[[str], None]
 
 @pytest.fixture
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
-    """The interpreter becomes a shell script of these lines, which plays the daemon."""
+    """Replaces the interpreter by a shell script of these lines, which acts as the daemon."""
     program = tmp_path / "python"
 
     def write(lines: str) -> None:
@@ -31,7 +31,7 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Callable[[], Report]:
-    """Starts a daemon below the test's directory and waits for what comes of it."""
+    """Starts a daemon in the test's directory and waits for its report."""
 
     def begin() -> Report:
         report = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data")).wait(10)

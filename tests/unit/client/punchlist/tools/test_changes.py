@@ -198,7 +198,7 @@ def test_offers_without_changes_count_none(client: Client, box: Toolbox) -> None
 
 
 class Follower:
-    """An agent that relies on its replies. Records what was reported at which position of the log."""
+    """An agent that relies on its replies. Records which changes were reported, and at which log position."""
 
     def __init__(self, client: Client, chance: random.Random) -> None:
         self.client = client

@@ -564,7 +564,7 @@ def test_agent_that_split_a_task_gets_its_children(client: Client, sessions: tup
 
 @pytest.fixture
 def split(sessions: tuple[Toolbox, Toolbox]) -> Toolbox:
-    """An agent that has split task 1 and works on its only child. The other tasks are another agent's."""
+    """An agent that has split task 1 and works on its only child. The other tasks belong to another agent."""
     a, b = sessions
     a.call("native", "next")
     a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}]})

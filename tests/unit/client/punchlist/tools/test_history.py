@@ -1,4 +1,4 @@
-"""An agent that comes too late gets the name of the first one, in every dialect."""
+"""An agent that is too late gets the name of the agent that was first, in every dialect."""
 
 from typing import Any
 

@@ -47,7 +47,7 @@ def test_user_id_limits_the_call(daemon: Running, monkeypatch: pytest.MonkeyPatc
 
 
 def test_memory_of_a_list_is_per_user(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Actor, list name and process are the same, but the users' lists stay separate."""
+    """Actor, list name and process are the same, but each user's list stays separate."""
     monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
     early = {"tasks": ["early", "next"]}
     tools.call("native", "plan", early, conversation="my:todos", user="bob", actor="zed")

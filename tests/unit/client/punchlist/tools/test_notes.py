@@ -34,7 +34,7 @@ def plan(client: Client) -> Conversation:
 
 
 def count_in_reply(box: Toolbox, text: str, dialect: str = "native", tool: str = "tasks", **arguments: Any) -> int:
-    """Return how often a reply contains a text."""
+    """Return how often a reply contains some text."""
     return box.call(dialect, tool, arguments).text.count(text)
 
 

@@ -20,7 +20,7 @@ QUICK = Waits(connect_s=0.5, first_s=0.3, silent_s=0.3)
 
 
 def build_caller(*calls: tuple[str, Any], then: str = "") -> Profile:
-    """A model that makes these calls and answers with a text; without a text it repeats the calls."""
+    """A model that makes these calls and then answers with the text. Without a text, it repeats the calls."""
 
     def profile(messages: list[dict[str, Any]]) -> Any:
         return then if then and results(messages) else list(calls)

@@ -81,7 +81,7 @@ async def test_a_correction_closes_the_question(four: Talk) -> None:
 
 
 def answer_correction(messages: list[dict[str, Any]]) -> Says:
-    """A model that is corrected once and asks questions."""
+    """A model that needs one correction and asks questions."""
     if results(messages):
         return "Here you are."
     said: dict[str, Says] = {
@@ -231,7 +231,7 @@ async def test_too_many_requests_are_rejected(four: Talk) -> None:
 
 
 async def test_forty_tasks_of_one_message_are_added(four: Talk) -> None:
-    """Reading time must not double with each request."""
+    """The time to read the thread must not double with each request."""
     answer = await four.say(", ".join(f"add task number {number}" for number in range(40)) + " and complete 1")
     assert len(answer["receipts"]) == 41
 

@@ -1,4 +1,4 @@
-"""Problems of new users, each with a hint to continue."""
+"""Problems that new users meet, each with a hint how to continue."""
 
 import os
 from pathlib import Path

@@ -24,7 +24,7 @@ from punchlist_testing.terminal import spawned, terminal
 
 @pytest.fixture
 def tty() -> Generator[int]:
-    """A terminal whose window has no size yet."""
+    """A terminal whose window size isn't known yet."""
     master, slave = os.openpty()
     yield slave
     os.close(master)

@@ -20,7 +20,7 @@ from punchlist_testing.peer import Request, Session, scripted_peer
 from punchlist_testing.terminal import spawned
 
 FAR_S = 5.0
-"""Less than a call's timeout, and more than an immediate result needs on a loaded machine."""
+"""Shorter than a call's timeout, and longer than an immediate result takes on a loaded machine. In seconds."""
 
 PROMPT_S = 1.0
 """The same for commands that give up after a quarter of a second."""
@@ -30,7 +30,7 @@ HOOK = json.dumps({"session_id": "0f9619ff", "hook_event_name": "UserPromptSubmi
 
 @pytest.fixture
 def suspended(home: Path) -> Generator[Spawned]:
-    """A daemon with one task, stopped by a signal."""
+    """A daemon with one task, suspended by a signal."""
     with spawned_daemon(home) as daemon:
         with spawned("add", "one") as added:
             assert added.wait(20) == 0
@@ -113,7 +113,7 @@ def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
 
     def handler(session: Session, request: Request) -> None:
-        time.sleep(0.3)  # as long as a daemon that is overloaded
+        time.sleep(0.3)  # as slow as an overloaded daemon
         session.answer(request, {"conversations": []})
 
     with scripted_peer(home, handler) as peer:

@@ -30,7 +30,7 @@ def test_extra_with_missing_module_is_not_installed(
 def installation(
     place: Path, monkeypatch: pytest.MonkeyPatch, origin: str | None, *, installer: str = "pip", receipt: str = ""
 ) -> None:
-    """Pretend that this Python is in a tool's environment with the extra mcp only."""
+    """Make this Python appear to run in a tool's environment with the extra mcp only."""
     known = place / "punchlist-9.dist-info"
     known.mkdir()
     (known / "METADATA").write_text("Metadata-Version: 2.1\nName: punchlist\nVersion: 9\n")

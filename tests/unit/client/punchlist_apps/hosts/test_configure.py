@@ -201,7 +201,7 @@ def test_concurrent_writes_of_a_host_are_kept(files: Configurator, target: FileE
     thread.start()
     try:
         for number in range(30):
-            with suppress(SetupError):  # the host was quicker each time
+            with suppress(SetupError):  # the host writes first each time
                 files.edit([target._replace(edits=(Edit(("mcpServers", "punchlist"), {"round": number}),))])
     finally:
         rounds.set()

@@ -1,4 +1,4 @@
-"""Sessions as agents: real `punch agent mcp` processes of one client name, their hooks, and HTTP sessions."""
+"""Sessions as agents: real `punch agent mcp` processes with one client name, their hooks, and HTTP sessions."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 @asynccontextmanager
 async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = ()) -> AsyncGenerator[list[Any]]:
-    """Hosts of one client name, each with its own MCP server. A name is the id of its session."""
+    """Hosts with the same client name, each with its own MCP server. Each is named by the id of its session."""
     info = mcp.types.Implementation(name=HOST, version="2")
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:

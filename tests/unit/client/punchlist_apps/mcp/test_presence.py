@@ -42,7 +42,7 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 
 class Window:
-    """A host's window: one `punch agent mcp` with hand-written messages, so that it can be killed at any time."""
+    """A host's window: one `punch agent mcp` that gets hand-written messages, so that it can be killed at any time."""
 
     def __init__(self, daemon: Spawned, session: str | None, host: str, *more: str, place: Any = None) -> None:
         self.process = subprocess.Popen(
@@ -105,7 +105,7 @@ def task(client: Client, name: str = "1") -> Task:
 
 
 def wait_for(client: Client, condition: Callable[[Task], bool], name: str = "1") -> Task:
-    """Wait until a watch of the list shows the task in this state. Departures and returns are pushed too."""
+    """Wait until a watch of the list shows the task in this state. The watch also receives departures and returns."""
     with client.conversation("work").watch(view="rows") as lists:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
@@ -310,7 +310,7 @@ def test_any_directory_and_host_can_register(daemon: Spawned, client: Client, wi
 
 
 class Web:
-    """`punch agent mcp --http` in this process, with hand-written requests."""
+    """`punch agent mcp --http` in this process, called with hand-written requests."""
 
     def __init__(self, http: Any, address: str) -> None:
         self._http = http

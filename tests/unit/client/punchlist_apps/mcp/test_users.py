@@ -67,7 +67,7 @@ async def test_concurrent_users_do_not_mix(connect: Any) -> None:
 
 @pytest.mark.parametrize("user", ["alice", None])
 async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tmp_path: Path, user: str | None) -> None:
-    """The same holds for a server limited to alice (`--user`) and for calls that name her."""
+    """The same holds for a server limited to alice with `--user`, and for calls that name her."""
     place = repository(tmp_path / "website")
     meant = directory.find_list(str(place))
     assert meant is not None

@@ -1,4 +1,4 @@
-"""`/ag-ui` over HTTP: events in order and form, questions as interrupts, repeated runs, errors."""
+"""`/ag-ui` over HTTP: order and format of events, questions as interrupts, repeated runs, errors."""
 
 import json
 import warnings

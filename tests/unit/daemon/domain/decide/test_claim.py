@@ -1,4 +1,4 @@
-"""Claims as events: one owner at a time, with fences, and the end of a claim."""
+"""Claims as events: one owner at a time, with fences, and expiry."""
 
 from random import Random
 from typing import Any
@@ -33,7 +33,7 @@ def refusal(recorder: Recorder, call: p.Mutation) -> Rejection:
 
 
 def end(recorder: Recorder, task: str, reason: str = "expired") -> Decision:
-    """End the claim of a task, as the engine does."""
+    """End the claim on a task, as the engine does."""
     return recorder.do(EndClaims(**C, claims=((task, recorder.state.claims[task].fence),), reason=reason))
 
 
@@ -191,7 +191,7 @@ def test_delete_clear_and_finish_end_a_claim(recorder: Recorder) -> None:
 
 
 def random_claim_call(random: Random, recorder: Recorder) -> p.Mutation:
-    """Return a call as competing workers make it; owners and fences are sometimes wrong."""
+    """Return a call that a competing worker could make; owners and fences are sometimes wrong."""
     claims = recorder.state.claims
     task = random.choice([*claims, *recorder.state.tasks, "1"])
     held = claims.get(task)

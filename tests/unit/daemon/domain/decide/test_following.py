@@ -206,7 +206,7 @@ def test_list_clears_with_the_last_task_below_headings(plan: Recorder) -> None:
 
 def test_headings_of_an_old_log_complete_with_the_next_change(plan: Recorder) -> None:
     old = [StatusChanged(task, "pending", "completed") for task in ("3", "4")]
-    plan.happen(old)  # an older daemon, which knew of no such rule
+    plan.happen(old)  # an older daemon didn't have this rule
     assert statuses(plan)["1"] == "pending"
     plan.state = load_state(CONVERSATION, dump_state(replay(CONVERSATION, plan.facts)))
     plan.add("something else")
@@ -217,7 +217,7 @@ def test_cycle_of_parents_ends(recorder: Recorder) -> None:
     configure(recorder, complete_parents="auto")
     for number in ("1", "2"):
         recorder.add(number, metadata=HEADING)
-    recorder.happen([TaskEdited("1", parent="2"), TaskEdited("2", parent="1")])  # no call can make it
+    recorder.happen([TaskEdited("1", parent="2"), TaskEdited("2", parent="1")])  # no call can create this cycle
     recorder.add("part", parent="1")
     recorder.set_status("3", "completed")
     check_invariants(recorder.state)

@@ -1,4 +1,4 @@
-"""Serial lists: one task at a time; the end of one starts the next."""
+"""Serial lists: one task at a time; the end of one task starts the next."""
 
 from typing import Any
 
@@ -170,7 +170,7 @@ def test_replacement_leaves_one_in_progress(recorder: Recorder) -> None:
 
 @pytest.fixture
 def waiting(recorder: Recorder) -> Recorder:
-    """A list where task 2 waited for task 1 and started when it was completed."""
+    """A list where task 2 waited for task 1 and started when task 1 was completed."""
     recorder.do(p.TaskEdit(**C, task="2", add_blocked_by=("1",)))
     recorder.set_status("1", "completed")
     assert running(recorder) == ["2"]
@@ -218,6 +218,6 @@ def test_claimed_task_keeps_its_attempts_when_blocked(waiting: Recorder) -> None
 
 def test_attempts_of_a_blocked_task_are_never_negative(waiting: Recorder) -> None:
     waiting.happen((StatusChanged("2", "in_progress", "pending", attempts=0),))
-    waiting.happen((StatusChanged("2", "pending", "in_progress", attempts=0),))  # as an earlier version began it
+    waiting.happen((StatusChanged("2", "pending", "in_progress", attempts=0),))  # as an earlier version started it
     waiting.set_status("1", "pending")
     assert (waiting.state.tasks["2"].status, waiting.state.tasks["2"].attempts) == ("pending", 0)

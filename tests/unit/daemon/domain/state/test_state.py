@@ -76,7 +76,7 @@ def test_path_ends_at_a_cycle_and_after_eight(recorder: Recorder) -> None:
     path = recorder.state.path(recorder.state.tasks["12"])
     assert [one.id for one in path] == ["4", "5", "6", "7", "8", "9", "10", "11"]
     assert recorder.state.path(recorder.state.tasks["1"]) == ()
-    recorder.state.tasks["1"] = replace(recorder.state.tasks["1"], parent="3")  # only a damaged log has a circle
+    recorder.state.tasks["1"] = replace(recorder.state.tasks["1"], parent="3")  # only a damaged log contains a cycle
     assert [one.id for one in recorder.state.path(recorder.state.tasks["3"])] == ["1", "2"]
 
 

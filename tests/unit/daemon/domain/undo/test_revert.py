@@ -1,4 +1,4 @@
-"""Undo of one call, redo and revert, where nothing newer depends on it."""
+"""Undo of one call, redo and revert, where no newer change depends on it."""
 
 from random import Random
 from typing import Any
@@ -20,7 +20,7 @@ def refused(recorder: Recorder, actor: str = "ann", **how: Any) -> dict[str, Any
 
 
 def shape(recorder: Recorder) -> list[Any]:
-    """Return what people see of a list: no times of changes, versions, claim numbers or time spent."""
+    """Return the parts of a list that people see, without change times, versions, claim numbers or time spent."""
     hidden = {"updated_at", "version", "status_changed_at", "fence", "lease_expires_at", "spent_ms"}
     tasks = [
         {name: value for name, value in each.items() if name not in hidden} for each in strip_stamps(recorder.state)

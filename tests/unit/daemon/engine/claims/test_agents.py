@@ -49,7 +49,7 @@ async def left(running: Engine, peer: Peer) -> None:
 
 
 async def end_of_claim(peer: Peer) -> Any:
-    """Return the next Released."""
+    """Return the next Released event."""
     position = 0
     with anyio.fail_after(30):
         while True:
@@ -561,7 +561,7 @@ async def test_changed_grace_period_applies_to_departed_sessions(running: Engine
 
 
 async def gone(running: Engine, agent: str) -> None:
-    """Let an agent enter and leave."""
+    """Make an agent enter and leave."""
     await left(running, await entered(running, agent))
 
 

@@ -34,7 +34,7 @@ async def claim(peer: Peer, owner: str = "ann", **more: Any) -> Any:
 
 
 async def end_of_claim(running: Engine) -> dict[str, Any]:
-    """Return the next Released, whatever caused it."""
+    """Return the next Released event, whatever its cause."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(30):
@@ -85,7 +85,7 @@ async def test_lease_expires_without_a_heartbeat(running: Engine, ann: Peer) -> 
 async def test_any_call_of_the_connection_renews_its_claims(running: Engine, ann: Peer) -> None:
     await claim(ann, lease_ms=1_000)
     until = anyio.current_time() + 1.2
-    while anyio.current_time() < until:  # no time-out round it: one that ends a call leaves its answer unread
+    while anyio.current_time() < until:  # no timeout around the call: cancelling it would leave its response unread
         await ann.result("task.get", **C, task="2")
         await anyio.sleep(0.2)
     assert (await ann.result("task.get", **C, task="1"))["task"]["owner"] == "ann"
@@ -294,7 +294,7 @@ class Standstill:
 
 
 async def rung(running: Engine) -> None:
-    """Fire the lease timer before anything is read, as uvloop does after suspension."""
+    """Fire the lease timer before any socket is read, as uvloop does after suspension."""
     leases = running.claims.leases
     leases.close()
     leases._on_timer()  # pyright: ignore[reportPrivateUsage]
@@ -325,7 +325,7 @@ async def test_unrenewed_claim_ends_once_after_suspension(
     machine = Standstill(monkeypatch)
     bob = await running.connect()
     await claim(bob, "bob", lease_ms=1_000)
-    bob.close()  # a second deadline for the same claim
+    bob.close()  # this sets a second deadline for the same claim
     machine.lasts(3)
     assert (await end_of_claim(running))["owner"] == "bob"
     await ann.result("task.edit", **C, task="2", title="later")
@@ -336,7 +336,7 @@ async def test_unrenewed_claim_ends_once_after_suspension(
 async def test_claim_with_two_past_deadlines_ends_once(
     running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("punchlistd.engine.claims.leases._STANDSTILL_S", 1e9)  # no grace: both deadlines count
+    monkeypatch.setattr("punchlistd.engine.claims.leases._STANDSTILL_S", 1e9)  # without grace, both deadlines count
     machine = Standstill(monkeypatch)
     bob = await running.connect()
     await claim(bob, "bob", lease_ms=1_000)

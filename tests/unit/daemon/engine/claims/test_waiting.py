@@ -1,4 +1,4 @@
-"""Waiting claims: in order, without polling, and never for a closed connection."""
+"""Waiting claims: served in order, without polling, and never for a closed connection."""
 
 from pathlib import Path
 from typing import Any

@@ -69,7 +69,7 @@ async def test_calls_outside_the_scope_are_forbidden(running: Engine) -> None:
     assert (await late.refusal("daemon.hello", user="alice"))["kind"] == "forbidden"
 
 
-# the same words
+# The same response for hidden and missing lists
 
 
 OF_ALL: dict[str, dict[str, Any]] = {
@@ -101,7 +101,7 @@ REQUIRED: dict[str, Any] = {
 
 
 def least(method: Method) -> dict[str, Any]:
-    """The smallest params of a method; a table has those of methods with alternatives."""
+    """The smallest params of a method. A table has those of methods with alternative members."""
     fields = msgspec.structs.fields(method.params)
     found = {field.name: REQUIRED[field.name] for field in fields if field.required and field.name != "conversation"}
     return found | {
@@ -112,7 +112,7 @@ def least(method: Method) -> dict[str, Any]:
 
 
 async def bobs(running: Engine) -> Peer:
-    """A list of bob, with a task claimed by key, a message and a session."""
+    """Create bob's list, with a task claimed by key, a message and a session."""
     bob = await running.connect(user="bob")
     await bob.result("task.add", conversation="bob-list", title="secret", key="bobs-key")
     await bob.result("task.claim", conversation="bob-list", owner="bob", key="claim")
@@ -122,7 +122,7 @@ async def bobs(running: Engine) -> Peer:
 
 
 def told(answer: Any, name: str) -> str:
-    """Return a response without its id, with names as NAME and numbers and durations as 0."""
+    """Return a response without its id, with `name` replaced by NAME, and numbers and durations by 0."""
     text = msgspec.json.encode({key: value for key, value in answer.items() if key != "id"}).decode()
     return re.sub(r"\d+", "0", text.replace(name, "NAME"))
 
@@ -243,7 +243,7 @@ async def test_returning_user_learns_that_a_list_was_deleted(tmp_path: Path, kil
         await alice.quiet()
 
 
-# sessions of each user
+# Sessions of each user
 
 
 async def test_each_user_has_separate_sessions(running: Engine) -> None:
@@ -290,7 +290,7 @@ async def test_equal_session_names_are_found_after_a_restart(tmp_path: Path, kil
             assert await of(peer, "s") == name, user
 
 
-# lists of one's own
+# Private lists of each user
 
 
 async def test_two_users_may_use_the_same_list_name(running: Engine) -> None:
@@ -421,7 +421,7 @@ async def test_only_attached_sessions_are_found_after_a_restart(tmp_path: Path, 
         peer = await running.connect()
         for session in ("stays", "leaves", "moves"):
             await peer.result("conversation.attach", conversation=C, session=session)
-        await peer.result("conversation.list")  # everything is indexed
+        await peer.result("conversation.list")  # this indexes everything
         await peer.result("conversation.detach", conversation=C, session="leaves")
         await peer.result("conversation.attach", conversation="other", session="moves")
         await peer.result("conversation.attach", conversation="other", session="new")

@@ -1,4 +1,4 @@
-"""Past versions in slices, and the states they start from."""
+"""Past versions, computed in slices, and the states they start from."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ from punchlistd.store.record import seal
 C = "c"
 LENGTH = 12 * SLICE_EVENTS
 WORK = (evolve, undo_change)
-"""Steps for each event of a history."""
+"""Number of steps for each event of a history."""
 
 
 async def filled(peer: Peer, name: str = C, count: int = LENGTH, key: str | None = None) -> None:
@@ -49,7 +49,7 @@ READERS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "params"), READERS, ids=["preview", "undo", "of", "at", "repeat", "load"])
 async def test_long_history_is_read_in_slices(running: Engine, peer: Peer, method: str, params: dict[str, Any]) -> None:
-    """Counted in events between two turns of the loop, so the result is the same on every machine."""
+    """The count is in events between two turns of the loop, so the result is the same on every machine."""
     await filled(peer, key="k")
     running.conversations.drop(C)
     others = [await running.connect() for _ in range(4)]
@@ -64,7 +64,7 @@ async def test_long_history_is_read_in_slices(running: Engine, peer: Peer, metho
 
 @pytest.mark.parametrize("clear", [False, True], ids=["calls", "a clear"])
 async def test_change_waits_only_for_the_writes_of_an_undo(running: Engine, peer: Peer, *, clear: bool) -> None:
-    """The undo is computed outside the writer: a change of another list waits for a few slices."""
+    """The undo is computed outside the writer, so a change to another list waits for only a few slices."""
     await filled(peer)
     if clear:
         await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * LENGTH)
@@ -148,7 +148,7 @@ async def test_past_versions_are_exact_in_any_order(running: Engine, peer: Peer)
 
 
 class Cut(MemoryLog):
-    """A log that returns one event at a time, and none after a position."""
+    """A log that returns one event at a time, and none after a given position."""
 
     def __init__(self, last: int) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ def test_unknown_event_types_are_kept() -> None:
 
 
 async def test_few_past_versions_are_computed_concurrently() -> None:
-    """Each is as large as its list, so sixty at once would take the memory of sixty lists."""
+    """Each past version is as large as its list, so sixty at the same time would need the memory of sixty lists."""
 
     class Watched(MemoryLog):
         begun, told, most = 0, 0, 0

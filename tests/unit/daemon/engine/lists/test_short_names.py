@@ -1,4 +1,4 @@
-"""A repository's list is found and shown by its short name while that name is unambiguous."""
+"""A repository's list is found and shown by its short name as long as that name is unambiguous."""
 
 from pathlib import Path
 from typing import Any

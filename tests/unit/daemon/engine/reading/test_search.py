@@ -18,7 +18,7 @@ from punchlistd.store.search import SearchIndex, Words, match_expression
 
 
 class Serving:
-    """A daemon over a real log, and its clients."""
+    """A daemon with a real log, and its clients."""
 
     def __init__(self, socket: str) -> None:
         self._socket = socket
@@ -153,7 +153,7 @@ async def test_search_index_persists_with_owner_permissions(tmp_path: Path, monk
 
 async def test_search_and_deletion_run_concurrently(tmp_path: Path) -> None:
     log = TouchyLog()
-    with anyio.fail_after(30):  # neither would ever end, nor would the engine
+    with anyio.fail_after(30):  # in a deadlock, neither would end, and the engine wouldn't either
         async with engine(tmp_path, log) as running:
             await _delete_beside_a_search(running, log)
     assert b"xyzzy" not in (tmp_path / "log.search").read_bytes()
@@ -169,7 +169,7 @@ async def _delete_beside_a_search(running: Engine, log: TouchyLog) -> None:
     deleter.send("conversation.delete", {"conversation": "c", "confirm": asked["token"]}, id="deleted")
     await gate.reached()
     reader.send("task.search", {"query": "harmless"}, id="found")
-    for _ in range(2):  # the search has begun, and waits for the writer
+    for _ in range(2):  # the search has started, and waits for the writer
         await (await running.connect()).quiet()
     gate.open()
     assert "result" in await deleter.answer("deleted")

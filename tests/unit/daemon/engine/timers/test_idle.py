@@ -1,4 +1,4 @@
-"""Lists that are cleared once they are finished and idle."""
+"""Lists that are cleared when they are finished and idle."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ async def shown(peer: Peer) -> list[str]:
 
 
 async def cleared(running: Engine) -> dict[str, Any]:
-    """Return the next clear, whatever caused it; naming the list would load it."""
+    """Return the next clear event, whatever its cause. A call that names the list would load it."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(30):

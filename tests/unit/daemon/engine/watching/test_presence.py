@@ -1,4 +1,4 @@
-"""Followers of a list in `conversation.presence` and the view `presence`."""
+"""Followers of a list in `conversation.presence` and in the view `presence`."""
 
 from collections.abc import Callable
 from itertools import count
@@ -204,7 +204,7 @@ async def test_unwatched_presence_costs_nothing(running: Engine, monkeypatch: py
         raise AssertionError("nobody asked")
 
     monkeypatch.setattr(presence, "_list_present", asked)
-    monkeypatch.setattr(presence, "GATHER_S", None)  # any timer fails
+    monkeypatch.setattr(presence, "GATHER_S", None)  # starting a timer would fail
     ann = await named(running, "ann")
     first = await ann.result("event.subscribe", conversation=C, view="rows")
     await ann.result("task.add", conversation=C, title="t")

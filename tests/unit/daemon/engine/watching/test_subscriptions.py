@@ -28,7 +28,7 @@ def seqs(events: list[Any]) -> list[int]:
 
 
 class Reader:
-    """Takes pushes and checks that groups come whole."""
+    """Receives pushes and checks that groups arrive complete."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer

@@ -123,7 +123,7 @@ async def test_keyed_call_is_confirmed_with_its_key(running: Engine) -> None:
     assert await peer.result("list.clear", conversation=C, key="k", confirm=token) == first
 
 
-# one answer to one question
+# Each token confirms one question once
 
 
 async def test_token_is_valid_once(running: Engine) -> None:
@@ -174,7 +174,7 @@ async def test_token_belongs_to_the_asked_user(running: Engine) -> None:
     assert (await root.refusal("confirmation.get", token=asked["token"]))["kind"] == "not_found"
 
 
-# a model's question
+# Questions for a model
 
 
 ASKED: list[tuple[str, dict[str, Any]]] = [

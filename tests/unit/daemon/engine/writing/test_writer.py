@@ -44,7 +44,7 @@ async def test_later_calls_of_a_batch_see_earlier_ones(peer: Peer, log: TouchyLo
 
 @asynccontextmanager
 async def adding_during_a_commit(running: Engine, log: TouchyLog, count: int) -> AsyncGenerator[None]:
-    """Commit one call while `count` more wait for the next commit; then all are answered."""
+    """Commit one call while `count` more wait for the next commit; then every call gets a response."""
     peers = [await running.connect() for _ in range(1 + count)]
     gate = log.hold()
     peers[0].send("task.add", add("0"))
@@ -72,7 +72,7 @@ async def test_fast_disk_commits_immediately_again(running: Engine, log: TouchyL
 
 
 class Returning(DaemonCaller):
-    """Send another call this many loop turns after a reply."""
+    """Sends another call a number of loop turns after each reply."""
 
     def __init__(self, running: Engine, turns: int) -> None:
         self._running = running
@@ -96,7 +96,7 @@ async def test_callers_answered_together_share_the_next_commit(tmp_path: Path) -
     log = TouchyLog()
     log.at_once = True
     async with engine(tmp_path, log) as running:
-        callers = [Returning(running, turns) for turns in (1, 2, 2, 2)]  # one of them is a turn ahead of the others
+        callers = [Returning(running, turns) for turns in (1, 2, 2, 2)]  # the first is one turn ahead of the others
         for caller in callers:
             caller.ask()
         await until(lambda: log.head == 1 + len(callers) * ROUNDS)
@@ -151,7 +151,7 @@ async def test_only_durable_state_is_read(running: Engine, peer: Peer, log: Touc
     reader.send("task.list", {"conversation": C}, id=2)
     reader.send("message.list", {"conversation": C}, id=3)
     reader.send("event.read", {"conversation": C, "after": 0}, id=4)
-    await reader.quiet()  # none of them was answered
+    await reader.quiet()  # no read got a response
     gate.open()
     answers = {message["id"]: message["result"] for message in [await reader.receive() for _ in range(3)]}
     assert [task["title"] for task in answers[2]["tasks"]] == ["a", "b"]
@@ -200,7 +200,7 @@ async def test_reply_comes_before_the_push(peer: Peer) -> None:
         assert {(await peer.receive())["params"]["subscription"] for _ in range(2)} == {"1", "2"}
 
 
-# refused by the disk
+# Errors of the disk
 
 
 async def test_full_disk_rejects_the_whole_batch(running: Engine, peer: Peer, log: TouchyLog) -> None:
@@ -303,7 +303,7 @@ async def test_failed_erasure_is_an_unknown_outcome(running: Engine, peer: Peer,
     await until(lambda: running.failure is not None)
 
 
-# nobody cancels a commit
+# Commits aren't cancelled
 
 
 async def test_closed_connection_does_not_cancel_its_commit(running: Engine, log: TouchyLog) -> None:
@@ -332,7 +332,7 @@ async def test_close_drains_accepted_calls_and_rejects_the_rest(running: Engine,
     assert await titles(peer) == ["a", "b"]
 
 
-# no gap and nothing twice
+# No gaps and no duplicates
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before durable", "durable, not published"])
@@ -408,7 +408,7 @@ async def test_settled_list_is_granted_before_new_decisions(running: Engine, pee
     assert [(await peer.receive())["id"] for _ in range(3)] == [1, 2, 3]
 
 
-# names that lead elsewhere
+# Names that resolve to another list
 
 
 async def test_call_right_after_attach_finds_the_list(peer: Peer) -> None:
@@ -469,7 +469,7 @@ async def test_damaged_history_rejects_only_its_undo(peer: Peer, log: TouchyLog)
 
 
 class FickleLog(TouchyLog):
-    """A log that reports a fast disk and is slow, or the reverse."""
+    """A log that claims a fast disk but is slow, or the reverse."""
 
     _random = Random(1)
 
@@ -479,7 +479,7 @@ class FickleLog(TouchyLog):
         return self._random.random() < 0.5
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Commit now, or not."""
+        """Return without a thread if the log claims a fast disk."""
         self.at_once = self.quick
         return super().append_now(entries)
 

@@ -1,4 +1,4 @@
-"""Upgrades over a running daemon, with two real installations."""
+"""Upgrades while the daemon runs, with two real installations."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ Punch = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def install(place: Path, comment: str) -> str:
-    """Copy the program with a longer file of the daemon, and return its module path."""
+    """Copy the program, make one of the daemon's files longer, and return the copy's module path."""
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, place / folder)
     with open(place / "daemon" / "punchlistd" / "clock.py", "a", encoding="utf-8") as source:

@@ -48,7 +48,7 @@ def test_notifications_and_other_replies_are_skipped(tmp_path: Path) -> None:
 
 
 def chatter(session: Session, request: PeerRequest) -> None:
-    """Send notifications and never reply."""
+    """Send notifications but never a reply."""
     with suppress(OSError):
         while True:
             session.send({"method": "events", "params": {}})
@@ -92,7 +92,7 @@ def test_a_signal_between_system_calls_is_handled(tmp_path: Path, monkeypatch: p
     never = threading.Event()
 
     def handler(session: Session, request: PeerRequest) -> None:
-        never.wait(0.02)  # by then the caller waits in recv(), which only a message ends
+        never.wait(0.02)  # by then the caller waits in recv(), until a message arrives
         _thread.interrupt_main()
 
     with scripted_peer(tmp_path, handler) as peer:
@@ -123,7 +123,7 @@ def test_the_connection_to_a_foreign_daemon_is_closed(tmp_path: Path) -> None:
         with pytest.raises(ProtocolError, match="version 99") as caught:
             open_link(path)
         assert served.result(PATIENCE_S) == b""
-        assert caught.tb is not None  # refers to the link: it was closed, not garbage-collected
+        assert caught.tb is not None  # the traceback keeps the link alive, so it was closed, not garbage-collected
 
 
 def test_a_restart_repeats_the_call_with_its_key(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monke
     punch("add", "a")
     path = str(home / "run" / "daemon.sock")
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is not None
-    # Only in the client: the daemon in this process still asks the system.
+    # Replace it in the client only: the daemon in this process still asks the system.
     monkeypatch.setattr(launch, "os_calls", SimpleNamespace(connect=os_calls.connect, read_peer=foreign_peer))
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is None
 

@@ -186,7 +186,7 @@ def test_checklist_tools_report_corrupt_file(end: str, punch: Any, home: Path) -
     elif end == "removed":
         punch("mirror", "remove", str(home))
     else:
-        corrupt(home, 2**22 + 1)  # beyond the greatest process id
+        corrupt(home, 2**22 + 1)  # above the largest process id
     assert '"a"' in tools.call("checklist", "ListTasks", conversation="web").text
     assert ("corrupt" in punch("mirror", "list").out) == (end == "ended")
 

@@ -21,7 +21,7 @@ def _project(run: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def this_process_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat this process as the host, because its parents may be shells only."""
+    """Treat this process as the host, because its parent processes may all be shells."""
     monkeypatch.setattr(os, "getppid", os.getpid)
 
 
@@ -160,7 +160,7 @@ def test_session_keeps_list_in_other_directory(punch: Any, home: Path, monkeypat
 
 
 def test_hook_of_removed_project_uses_no_list(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    punch("add", "Private")  # into the list of the directory that the project was in
+    punch("add", "Private")  # added to the list of the project's former directory
     gone = str(home / "website")
     for event in ("SessionStart", "UserPromptSubmit", "Stop"):
         outcome = hook(punch, event, cwd=gone)

@@ -17,7 +17,7 @@ SHOW = "import json, os, sys; t = json.load(sys.stdin); print(sys.argv[1:], t['i
 
 @pytest.fixture(autouse=True)
 def slack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the slack of retries, because lanes and the daemon share a clock in this process."""
+    """Shorten the delay of retries, because lanes and the daemon share a clock in this process."""
     monkeypatch.setattr("punchlist_apps.cli.running.lanes._CLOCK_SLACK_S", 0.5)
 
 
@@ -188,7 +188,7 @@ def test_reopened_task_has_all_attempts(punch: Any) -> None:
 def test_groups_have_own_lanes(punch: Any, home: Path) -> None:
     for name in ("g1", "g2", "c1", "c2"):
         punch("add", name, *(("--label", "gpu") if name[0] == "g" else ()))
-    # Commands of the group fail if they overlap; the two others fail unless they overlap.
+    # Commands in the group fail if they overlap. The other two fail unless they overlap.
     script = (
         f'cd {home}; k=$(printf %.1s "$PUNCHLIST_TITLE"); mkdir -p r; touch r/$PUNCHLIST_TITLE;'
         'if test $k = g; then test "$(ls r | grep -c g)" = 1 || exit 3; sleep 0.2;'
@@ -251,7 +251,7 @@ def test_invalid_notification_is_rejected_first(punch: Any) -> None:
 
 @pytest.mark.usefixtures("plan")
 def test_closed_output_loses_no_result(punch: Any, home: Path) -> None:
-    """Running commands finish and no further one starts."""
+    """Running commands finish and no others start."""
     line = f"echo told; echo ran >> {home}/ran"
     with open("/dev/full", "wb") as full:
         process = subprocess.run(

@@ -1,4 +1,7 @@
-"""`punch daemon service` without a user manager and with a fake one. `tests/system/systemd` uses a real one."""
+"""`punch daemon service` without a user manager and with a fake one.
+
+Tests with a real one are in `tests/system/systemd`.
+"""
 
 import os
 from pathlib import Path

@@ -24,7 +24,7 @@ from punchlist_testing.terminal import Terminal, command, environment, spawned, 
 
 
 def until_watched(client: Client) -> None:
-    """Poll until a client has subscribed. The test's timeout is the limit."""
+    """Poll until a client has subscribed. The test's own timeout limits the wait."""
     while not client.status().subscriptions:
         pass
 

@@ -1,4 +1,4 @@
-"""`punch who`, and other commands' output about tasks of departed owners."""
+"""`punch who`, and the output of other commands about tasks whose owner has left."""
 
 from collections.abc import Generator
 from typing import Any

@@ -1,4 +1,4 @@
-"""`punch daemon service` on macOS, with a script in place of launchctl."""
+"""`punch daemon service` on macOS, with a script as launchctl."""
 
 import os
 import plistlib

@@ -39,7 +39,7 @@ def test_ipv4_is_enough_without_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
     listening = sockets._open_listener  # pyright: ignore[reportPrivateUsage]
 
     def no_ipv6(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-        # What the kernel answers where there is no ::1.
+        # The kernel's error on machines without ::1.
         return listening(family, "2001:db8::1" if family == socket.AF_INET6 else address, port)
 
     monkeypatch.setattr(sockets, "_open_listener", no_ipv6)
@@ -70,7 +70,7 @@ def test_unix_socket_is_private_and_replaces_only_stale_one(tmp_path: Path) -> N
         assert os.stat(path).st_mode & 0o777 == 0o600
         with pytest.raises(OSError, match="in use"):
             open_unix_socket(path)
-    with closing(open_unix_socket(path)), socket.socket(socket.AF_UNIX) as caller:  # the one before has ended
+    with closing(open_unix_socket(path)), socket.socket(socket.AF_UNIX) as caller:  # the previous server has ended
         caller.connect(path)
     file = tmp_path / "file"
     file.write_text("mine")

@@ -1,4 +1,4 @@
-"""Every format except Markdown, with files as the programs write them."""
+"""Every format except Markdown, with files as other programs write them."""
 # ruff: noqa: E501 - so are their lines
 
 import json
@@ -214,7 +214,7 @@ def test_a_file_of_task_master_old_and_tagged() -> None:
     two = found(old, "Two")
     assert two.members["owner"] == "ann"
     assert (two.blocked_by, two.members["status"], two.members["labels"]) == (["1", "1.1"], "completed", ["cancelled"])
-    # The plan was circular: 1 ← 2 by "Other", which is a part of 1 and no dependency of it.
+    # The plan had a cycle: 2 waits for 1, and "Other", a part of 1, waits for 2. A part is no dependency of its parent.
     tagged: Any = {"master": {"tasks": tasks[:1]}, "feature": {"tasks": tasks[1:], "metadata": {}}, "note": 3}
     new = taskmaster.read(doc(json.dumps(tagged)))
     assert [item.key for item in new.items] == ["1", "1.1", "1.2", "feature/2"]

@@ -24,7 +24,7 @@ def claude(tmp_path: Path) -> ClaudeHome:
 
 
 async def sync(place: Place, claude: ClaudeHome, folder: str = SESSION) -> None:
-    """Sync once in a new process. The folder must not be written."""
+    """Sync once in a new process. The mirror must not write to the folder."""
     before = claude.everything()
     await Inbound(place.client, str(claude.tasks), folder, place.daemon.data_dir, place.report).sync()
     assert claude.everything() == before

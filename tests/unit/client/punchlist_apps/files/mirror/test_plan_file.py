@@ -47,7 +47,7 @@ class Desk:
 
     def write(self, text: str) -> None:
         self.path.write_text(text)
-        os.utime(self.path, (1, time.time() - 10))  # nobody has been writing to it for a while
+        os.utime(self.path, (1, time.time() - 10))  # as if the last write was some time ago
 
     @property
     def text(self) -> str:

@@ -48,7 +48,7 @@ async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
 
 
 async def until_titles(place: Place, titles: list[str]) -> None:
-    """Wait until list and file have these titles."""
+    """Wait until both the list and the file have these titles."""
     await place.list.wait(lambda tasks: [task.title for task in tasks] == titles, timeout_s=10)
     await until(lambda: shown(place) == titles)
 
@@ -110,7 +110,7 @@ async def test_existing_and_new_lists_are_mirrored(place: Place) -> None:
 
 
 async def test_uuid_digits_name_the_file(place: Place) -> None:
-    """Even if all lists are mirrored, no second list with the dashed UUID adopts the file."""
+    """Even if all lists are mirrored, the file isn't adopted by a second list whose name is the dashed UUID."""
     digits = "0f9619ff8b8611d0b42d00c04fc964ff"
     guid = place.client.conversation(digits)
     with older_daemon():

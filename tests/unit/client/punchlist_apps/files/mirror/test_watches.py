@@ -1,4 +1,4 @@
-"""`punch mirror run` without inotify watches or with dropped events, by real limits in a namespace."""
+"""`punch mirror run` without inotify watches or with dropped events, caused by real limits in a namespace."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ QUEUE = "/proc/sys/fs/inotify/max_queued_events"
 
 
 def needs_namespace() -> None:
-    """Skip if a process can't have its own limits."""
+    """Skip the test if a process can't have its own limits."""
     script = f"test -w {LIMITS}/max_inotify_instances && echo 9 > {LIMITS}/max_inotify_instances"
     if shutil.which("unshare") is None or subprocess.run([*NAMESPACE, "sh", "-c", script], check=False).returncode:
         pytest.skip("no user namespace, or none with limits of inotify, can be made here")
