@@ -1,4 +1,4 @@
-"""How packages are made, as far as it needs no network; `make dist TEST=1` installs them."""
+"""Building packages, as far as that needs no network; `make dist TEST=1` installs them."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def git(root: Path, *words: str) -> str:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Files that state 0.2.0.dev0."""
+    """Source files with the version 0.2.0.dev0."""
     for path in STATED:
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text('__version__ = "0.2.0.dev0"\n')

@@ -1,4 +1,4 @@
-"""Fault programs in small sizes, with another seed each time. `make fault NAME=…` runs them at length."""
+"""Fault programs at a small size, with another seed each time. `make fault NAME=…` runs the full versions."""
 
 import random
 import subprocess

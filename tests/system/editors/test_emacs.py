@@ -1,4 +1,4 @@
-"""The plugin in a real Emacs, against a real daemon, while another client changes the list."""
+"""The plugin in a real Emacs, with a real daemon, while another client changes the list."""
 
 import os
 import re
@@ -405,7 +405,7 @@ def test_files_compile_and_pass_checkdoc(tmp_path: Path) -> None:
         shutil.copy(PLUGIN / name, tmp_path)
     for name in names:
         if name == "punchlist-autoloads.el":
-            continue  # Emacs writes such files itself
+            continue  # Emacs generates such files itself
         form = f'(progn (byte-compile-file "{name}") (checkdoc-file "{name}"))'
         command = ["emacs", "--batch", "-Q", "-L", ".", "--eval", form]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)

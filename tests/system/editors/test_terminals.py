@@ -1,4 +1,4 @@
-"""Neovim and Emacs on a terminal, as a person sees them; with PICTURES=1 the pictures of docs/editors.md are drawn."""
+"""Neovim and Emacs in a terminal, as a person sees them; PICTURES=1 draws the pictures of docs/editors.md."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The demo, as `make demo` runs it: every scene works, and nothing is left."""
+"""The demo, as `make demo` runs it: every scene works, and no files or processes are left behind."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A daemon over a damaged log: every reply reports what it lacks, and the rest is served."""
+"""A daemon with a damaged log: every reply reports what it lacks, and everything else is served."""
 
 import json
 import sqlite3
@@ -28,7 +28,7 @@ def spoil(data: Path, old: bytes, new: bytes) -> None:
 
 
 async def plan(place: Path) -> None:
-    """A log with a long list with messages, and a short one."""
+    """Create a log with a short list, and a long one with messages."""
     async with running_daemon(place) as daemon:
         peer = await Peer.open(daemon.socket)
         for number in range(TASKS):

@@ -144,7 +144,7 @@ def test_http_gets_one_readable_line(verb: str, step: int) -> None:
     assert message
     assert "HTTP" in message
     assert "\n" not in message
-    assert kind is None  # so that the answer goes out as a line
+    assert kind is None  # so that the response is sent as a line
 
 
 @pytest.mark.parametrize(

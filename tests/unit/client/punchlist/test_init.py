@@ -32,7 +32,7 @@ def test_every_public_name_is_there_and_explained(name: str) -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
-        getattr(punchlist, "no_such_name")  # noqa: B009 - to the type gate it is a misspelling
+        getattr(punchlist, "no_such_name")  # noqa: B009 - the type checker would reject the attribute
 
 
 def test_names_for_the_type_checker_are_the_ones_at_run_time() -> None:

@@ -266,7 +266,7 @@ def test_replacing_daemon_keeps_its_files(daemon: Spawned, tmp_path: Path) -> No
         assert second.stop() == 0
 
 
-# surroundings
+# Environment of the process
 
 
 def test_daemon_restarts_after_a_kill(daemon: Spawned) -> None:

@@ -16,7 +16,8 @@ from punchlistd.store.port import StorageFailed, StorageFull
 C = "c"
 GUID = "0f9619ff-8b86-d011-b42d-00c04fc964ff"
 
-# method, params, what the error's data has to say: one row for each refusal of the contract that a call can meet
+# Method, params, and expected members of the error's data: one row for each rejection in the contract that a call can
+# get.
 REFUSALS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("method_not_found", "task.ad", {}, {"method": "task.ad", "nearest": "task.add"}),
     ("invalid_params", "task.add", {"conversation": C, "titel": "x"}, {"field": "titel", "nearest": "title"}),
@@ -231,7 +232,7 @@ async def test_idle_shutdown_waits_for_connections_and_claims(running: Engine) -
     await peer.result("task.release", conversation="c", task="1", owner="ann")
     with anyio.fail_after(30):
         while not (await peer.result("daemon.shutdown", if_idle=True))["stopping"]:
-            pass  # the other connection's end is not noticed yet
+            pass  # the end of the other connection hasn't been noticed yet
         await running.stopping.wait()
 
 
@@ -256,7 +257,7 @@ async def test_language_server_client_can_cancel_and_exit(running: Engine) -> No
     editor.send("event.wait", {"after": 0, "conversation": C, "timeout_ms": 60_000}, id=2)
     editor.send("$/cancelRequest", {"id": 2}, id=None)
     assert (await editor.answer(2))["error"]["data"]["kind"] == "cancelled"
-    editor.send("$/cancelRequest", {"id": 2}, id=None)  # a notification is never answered
+    editor.send("$/cancelRequest", {"id": 2}, id=None)  # a notification gets no response
     editor.send("task.add", {"conversation": C, "title": "a"}, id=3)
     assert (await editor.answer(3))["result"]["version"] == 2
     editor.write(editor.frame({"jsonrpc": "2.0", "id": 4, "method": "shutdown", "params": None}))

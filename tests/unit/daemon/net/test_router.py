@@ -39,7 +39,7 @@ async def test_notifications_are_executed_without_reply(peer: Peer) -> None:
 
 
 async def test_exception_becomes_an_internal_error(running: Engine, peer: Peer) -> None:
-    refused = await peer.refusal("daemon.status")  # nobody reports here
+    refused = await peer.refusal("daemon.status")  # no report is installed here
     assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
     await peer.quiet()
     assert "daemon.status" in running.metrics.errors[0]

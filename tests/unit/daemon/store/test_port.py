@@ -1,4 +1,4 @@
-"""The contract of event logs, tested with each implementation."""
+"""The contract of event logs, tested with every implementation."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from random import Random
@@ -24,7 +24,7 @@ async def scribe(request: pytest.FixtureRequest, path: str) -> AsyncIterator[Scr
 
 
 class IndexingScribe(Scribe):
-    """Bring the index up to date after every commit, so that nothing is found through the unindexed tail."""
+    """Update the index after every commit, so that nothing is found through the unindexed tail."""
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         await super().append(entries)
@@ -281,7 +281,7 @@ async def test_idle_lists_to_clear_are_found(scribe: Scribe) -> None:
 
 @pytest.fixture
 async def found(scribe: Scribe) -> Callable[..., Awaitable[list[str]]]:
-    """List a log of five conversations, one of them deleted; return their titles."""
+    """List a log of five conversations, one of which was deleted; return their titles."""
     about: dict[str, dict[str, Any]] = {
         "old": {"title": "Äpfel kaufen", "user": "ann"},
         "mid.b": {"title": "100% done_", "user": "bob", "open": 1},

@@ -1,4 +1,4 @@
-"""Guarantees of a log on disk beyond the common contract."""
+"""Guarantees of a log on disk beyond those of the common contract."""
 
 import hashlib
 import os
@@ -261,7 +261,7 @@ async def test_lagging_or_foreign_mark_is_ignored(path: str) -> None:
     assert len(mark.read_bytes()) == 128
 
 
-# Files that are not what they were
+# Files changed by other programs
 
 
 def overwrite(how: str, path: Path, older: Path) -> None:
@@ -294,7 +294,7 @@ async def test_overwritten_file_stops_acknowledgements(path: str, tmp_path: Path
     await scribe.write("a", CLEARED)
     await log.checkpoint()
     for _ in range(2):
-        await scribe.write("a", CLEARED)  # what we have written ourselves is no alarm
+        await scribe.write("a", CLEARED)  # the log's own writes must cause no error
     overwrite(how, Path(path), older)
     with pytest.raises(StorageFailed, match="was (overwritten|cut) while in use"):
         await scribe.write("a", CLEARED)
@@ -305,7 +305,7 @@ async def test_overwritten_file_stops_acknowledgements(path: str, tmp_path: Path
 async def test_older_wal_of_equal_length_is_detected(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
-    await log.maintain([])  # lays out zeros, so that the length stays
+    await log.maintain([])  # fills the file with zeros, so that its length stays the same
     await scribe.write("a", CLEARED)
     older = await anyio.Path(f"{path}-wal").read_bytes()
     for _ in range(2):
@@ -383,12 +383,12 @@ async def test_close_keeps_files_that_replaced_ours(path: str, tmp_path: Path) -
     await stranger.close()
 
 
-# Errors of the disk
+# Disk errors
 
 
 @contextmanager
 def largest_file(size: int) -> Generator[None]:
-    """Limit the size of files: the simplest write error."""
+    """Limit the size of files, which is the simplest way to cause a write error."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -410,7 +410,7 @@ async def test_file_size_limit_rejects_writes_and_recovers(path: str) -> None:
         assert [stored.line for stored in await log.read(0, 9)] == before and not log.failed
     await scribe.write("a", said("y" * 300_000))
     size = await run_sync(os.path.getsize, path)
-    with largest_file(size), pytest.raises(StorageFull):  # what is moved into it makes it larger
+    with largest_file(size), pytest.raises(StorageFull):  # the checkpoint makes the file larger
         await log.checkpoint()
     await scribe.write("b", said("x" * 300_000))
     await log.close()
@@ -420,7 +420,7 @@ async def test_file_size_limit_rejects_writes_and_recovers(path: str) -> None:
 
 
 async def test_log_rejects_everything_after_a_write_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "probe_append", os.stat)  # there is room: it was another error
+    monkeypatch.setattr(operations, "probe_append", os.stat)  # the disk has space, so it counts as another error
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("kept"))

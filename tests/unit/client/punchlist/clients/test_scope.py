@@ -210,7 +210,7 @@ def test_a_manager_lets_no_stream_open_a_scope() -> None:
 
     @contextmanager
     def loop() -> Generator[str | None]:
-        for one in opening("A"):  # noqa: UP028 - this is not the same
+        for one in opening("A"):  # noqa: UP028 - `yield from` behaves differently
             yield one
 
     for manager in (first, loop):

@@ -36,7 +36,7 @@ os.execv(sys.executable, [sys.executable, "-m", "punchlist", *sys.argv[2:]])
 """
 
 
-def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - an answer for each thing said
+def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - one return for each kind of message
     """A model that calls the tools as a task assistant should, and repeats their results."""
     text, told = last_user(messages), list_results(messages)
     tasks = [one for one in messages if one["role"] == "user"]

@@ -223,7 +223,7 @@ async def test_idle_connections_are_closed(tmp_path: Path) -> None:
             async with users.connect("ann") as bound:
                 assert await can_connect(bound.client)
             with anyio.fail_after(30):
-                while len(users):  # noqa: ASYNC110 - nobody is told
+                while len(users):  # noqa: ASYNC110 - no event reports this
                     await anyio.sleep(0.01)
             async with users.connect("bob") as bound:
                 assert await can_connect(bound.client)

@@ -244,7 +244,7 @@ async def test_full_disk_delays_the_end_of_a_claim(running: Engine, ann: Peer, l
     log.refusal = StorageFull()
     bob.close()
     with anyio.fail_after(30):
-        while not running.metrics.errors:  # noqa: ASYNC110 - the metrics ring no bell
+        while not running.metrics.errors:  # noqa: ASYNC110 - metrics send no events
             await anyio.sleep(0.01)
     log.refusal = None
     assert (await end_of_claim(running))["task"] == "1"

@@ -159,7 +159,7 @@ async def test_brief_presence_is_not_pushed(running: Engine, monkeypatch: pytest
     assert await told(watcher) == [("watching", 1)]
     first = await ann.result("event.subscribe", conversation=C)
     await ann.result("event.unsubscribe", subscription=first["subscription"])
-    running.subscriptions.presence._flush()  # pyright: ignore[reportPrivateUsage] - its time has come
+    running.subscriptions.presence._flush()  # pyright: ignore[reportPrivateUsage] - as its timer does
     await watcher.quiet()
 
 
@@ -193,7 +193,7 @@ async def test_stuck_watcher_later_gets_only_the_newest_presence(running: Engine
     crowd = [await named(running, f"ann {number}") for number in range(5)]
     for peer in crowd:
         await peer.result("event.subscribe", conversation=C)
-        running.subscriptions.presence._flush()  # pyright: ignore[reportPrivateUsage] - its time has come
+        running.subscriptions.presence._flush()  # pyright: ignore[reportPrivateUsage] - as its timer does
     connection.resume_writing()
     assert len(await told(watcher)) == 6
     await watcher.quiet()

@@ -80,7 +80,7 @@ async def test_connection_limits_its_waiting_calls(tmp_path: Path, ids: str) -> 
                     9,
                     8,
                 )
-        await peer.quiet()  # waiting calls do not hold up the others
+        await peer.quiet()  # waiting calls don't delay others
         assert waiting(running) == 8
         await peer.result("task.add", conversation="c", title="a")
         await until(lambda: waiting(running) == 0)

@@ -45,7 +45,7 @@ async def test_subscription_ids_are_unique(running: Engine, peer: Peer) -> None:
     assert session.framing == "lines" and session.framed(b"{}") == b"{}\n" and list(session.subscriptions) == ["2"]
 
 
-# what is not taken
+# Output that the peer doesn't read
 
 LONG = 300_000
 
@@ -56,7 +56,7 @@ async def turned(times: int = 100) -> None:
 
 
 async def asked(running: Engine, *calls: tuple[str, dict[str, Any]]) -> tuple[Peer, Connection]:
-    """A client with all these calls that reads nothing, and its connection."""
+    """Return a client that sends all these calls but reads nothing, and its connection."""
     known = set(running.connections.live)
     peer = await running.connect()
     peer.stop_reading()
@@ -87,7 +87,10 @@ async def test_long_replies_are_built_as_the_peer_reads(running: Engine, ask: st
 
 
 async def test_replies_waiting_for_a_commit_are_limited(running: Engine) -> None:
-    """Queries after a change are answered with it; those too long in total are read again afterwards."""
+    """Queries after a change are answered at its commit.
+
+    If the replies are too long in total, the rest is read again afterwards.
+    """
     filler = await running.connect()
     for _ in range(10):
         await filler.result("task.add", **add("t"), description="d" * 60_000)

@@ -1,4 +1,4 @@
-"""The protocol without I/O: bytes in, calls out, and the reverse."""
+"""The protocol without I/O: bytes in, calls out, and replies back to bytes."""
 
 from typing import Any
 
@@ -161,7 +161,7 @@ def test_other_input_skips_the_fast_path() -> None:
 
 
 def test_dropped_long_frame_is_not_decoded() -> None:
-    """No client waits for it, and its bytes are not counted any more."""
+    """No client waits for the call, and its bytes no longer count."""
     protocol = ServerProtocol(Limits())
     tasks = [{"title": "x" * 60, "labels": ["a"]} for _ in range(2_000)]
     assert protocol.receive_data(line(request(1, "task.add_many", tasks=tasks))) and protocol.needs_slicing

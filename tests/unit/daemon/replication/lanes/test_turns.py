@@ -7,7 +7,7 @@ from punchlistd.replication.lanes.turns import IN_FLIGHT_FRACTION, QUEUE_S, TURN
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that the test controls."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -50,7 +50,7 @@ async def test_erased_conversation_starts_over_and_others_stay(path: str, indexe
     if indexed:
         await log.maintain([scribe.snapshot("a", b"", title="none")])
     await log.erase("a")
-    for _ in range(2):  # twice is harmless
+    for _ in range(2):  # the second time must be harmless
         await log.forget("a")
         assert [stored.conversation for stored in await log.read(0, 9)] == ["b", "b"]
         assert (await log.load("a")).newer == []

@@ -103,4 +103,4 @@ def test_a_daemon_that_does_not_stop_is_reported(tmp_path: Path, monkeypatch: py
     with spawned_daemon(tmp_path) as daemon, Caller(socket=daemon.socket, data_dir=daemon.data_dir) as caller:
         pid = caller.open().pid
         with pytest.raises(TimedOut, match=rf"process {pid}\) did not stop; find out why: punch doctor"):
-            other_build._connect_to_successor(caller, pid)  # pyright: ignore[reportPrivateUsage] - a real one is gone by then
+            other_build._connect_to_successor(caller, pid)  # pyright: ignore[reportPrivateUsage] - a real daemon would have ended

@@ -240,7 +240,7 @@ async def test_a_peer_that_reads_nothing_is_disconnected(token: str, site: Site)
     texts = [asked(f"/{size}", token).replace(b"Host", b"Connection: close\r\nHost") for size in sizes]
     streams = [await site.connect(text) for text in texts]
     with anyio.fail_after(30):
-        while site.slots.count:  # noqa: ASYNC110 - a client that reads nothing isn't told
+        while site.slots.count:  # noqa: ASYNC110 - a client that reads nothing gets no event
             await anyio.sleep(0.01)
     received = 0
     with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):

@@ -1,5 +1,5 @@
 """Every format except Markdown, with files as other programs write them."""
-# ruff: noqa: E501 - so are their lines
+# ruff: noqa: E501 - the programs write lines this long
 
 import json
 from datetime import datetime
@@ -363,7 +363,7 @@ def test_surplus_jira_cells_become_labels() -> None:
     ("written", "day"),
     [
         ("Thu Jun 25 2026 23:00:00 GMT+0000 (GMT+00:00)", 26),  # midnight in London, in summer
-        ("Fri Jun 26 2026 07:00:00 GMT+0000 (Coordinated Universal Time)", 26),  # in California
+        ("Fri Jun 26 2026 07:00:00 GMT+0000 (Coordinated Universal Time)", 26),  # midnight in California
         ("Fri Jun 26 2026 00:00:00 GMT+0200 (CEST)", 26),
         ("2026-06-26", 26),
     ],

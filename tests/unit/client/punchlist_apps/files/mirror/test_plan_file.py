@@ -287,7 +287,7 @@ async def test_a_plan_is_followed_live_both_ways(place: Place, monkeypatch: pyte
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["a"], timeout_s=15)
         with anyio.fail_after(30):
             await place.list.complete("1")
-            while desk.text != "- [x] a\n":  # noqa: ASYNC110 - a file has no event of its own
+            while desk.text != "- [x] a\n":  # noqa: ASYNC110 - a file sends no events
                 await anyio.sleep(0.02)
         desk.path.write_text("- [x] a\n- [ ] b\n")
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["a", "b"], timeout_s=15)

@@ -43,7 +43,7 @@ async def running(
 
 async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
     with anyio.fail_after(seconds):
-        while not condition():  # noqa: ASYNC110 - a file says nothing by itself
+        while not condition():  # noqa: ASYNC110 - a file sends no events
             await anyio.sleep(PAUSE_S)
 
 
@@ -280,7 +280,7 @@ async def test_concurrent_calls_and_edits_are_all_kept(place: Place, monkeypatch
             ]
 
         with anyio.move_on_after(30):
-            while not await settled():  # noqa: ASYNC110 - two ends that agree make no event
+            while not await settled():  # noqa: ASYNC110 - no event reports that both sides agree
                 await anyio.sleep(0.05)
         assert await settled(), (sorted(wanted - set(await place.titles())), place.problems)
     assert sorted(await place.titles()) == sorted(wanted)

@@ -75,7 +75,7 @@ async def test_edit_with_dropped_events_is_found(place: Place) -> None:
     await place.list.add("one")
     with process(place) as running:
         await shown(place, "one")
-        await anyio.sleep(runner._AFTER_BURST_S * 3)  # pyright: ignore[reportPrivateUsage] - the look after a start
+        await anyio.sleep(runner._AFTER_BURST_S * 3)  # pyright: ignore[reportPrivateUsage] - the check after a start
         running.send_signal(signal.SIGSTOP)
         await run_sync(overflow, place, queue)
         await run_sync(sed, place.file, 's/"one"/"ONE"/')
