@@ -225,7 +225,7 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def test_a_module_imports_only_what_its_room_may() -> None:
+def test_module_imports_only_what_its_room_may() -> None:
     assert [rule for module, path in MODULES.items() for rule in broken_rules(module, path.read_text("utf-8"))] == []
 
 
@@ -244,7 +244,7 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
     assert len(broken_rules(module, source)) == 1
 
 
-def test_a_module_imports_only_its_floor_and_those_below() -> None:
+def test_module_imports_only_its_floor_and_below() -> None:
     assert [rule for module, path in MODULES.items() for rule in broken_floors(module, path.read_text("utf-8"))] == []
 
 
@@ -261,7 +261,7 @@ def test_an_import_upwards_is_found(module: str, source: str) -> None:
 
 
 @pytest.mark.parametrize("package", FOLDERS)
-def test_no_module_is_imported_by_what_it_imports(package: str) -> None:
+def test_no_module_has_import_cycle(package: str) -> None:
     graph = {
         name: {module_of(one) for one in imported_names(path.read_text("utf-8"))} - {name, ""}
         for name, path in MODULES.items()
@@ -276,7 +276,7 @@ def test_no_module_is_imported_by_what_it_imports(package: str) -> None:
     ("folder", "suffix", "first"),
     [("editors/vscode/src", ".ts", "extension.ts"), ("client/punchlist_apps/web/page", ".js", "app.js")],
 )
-def test_no_script_is_imported_by_what_it_imports(folder: str, suffix: str, first: str) -> None:
+def test_no_script_has_import_cycle(folder: str, suffix: str, first: str) -> None:
     sources = {path.name: path.read_text("utf-8") for path in (ROOT / folder).glob(f"*{suffix}")}
     graph = {name: set(re.findall(r'\bfrom "\./(.+?)";$', text, re.MULTILINE)) for name, text in sources.items()}
     assert len(graph[first]) > 5

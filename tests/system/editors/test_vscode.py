@@ -358,7 +358,7 @@ def test_restarted_daemon_loses_nothing(browser: Any, tmp_path: Path) -> None:
         process.kill()
 
 
-def test_missing_daemon_is_started_and_agent_mode_gets_tools(browser: Any, tmp_path: Path) -> None:
+def test_missing_daemon_is_started_and_agents_get_tools(browser: Any, tmp_path: Path) -> None:
     env = {"PUNCHLIST_AUTOSTART": "1", "PUNCHLIST_DATA_DIR": str(tmp_path / "data")}
     # VS Code gets PATH from a login shell, without the venv, so the command must be where pipx and uv install it.
     installed = tmp_path / "editor/home/.local/bin/punch"

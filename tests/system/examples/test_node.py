@@ -53,7 +53,7 @@ def through_proxy(daemon: Spawned, script: str) -> Any:
     return json.loads(ran.stdout)
 
 
-def test_the_client_knows_all_methods() -> None:
+def test_client_has_all_methods() -> None:
     contract = json.loads((ROOT / "schemas/json/openrpc.json").read_text("utf-8"))
     kinds = {method["name"]: method["tags"][0]["name"] for method in contract["methods"]}
     told = run(

@@ -151,7 +151,7 @@ def titles(count: int) -> list[dict[str, str]]:
     return [{"title": f"task {number}"} for number in range(count)]
 
 
-async def test_commit_takes_one_hop_and_a_burst_few_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_commit_takes_one_hop_and_bursts_share_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         await client.call("task.add", conversation="c", title="the first")
         await finish_start(client)
@@ -206,7 +206,7 @@ async def test_function_calls_of_a_request_do_not_grow(
         assert calls.total <= 64 * of_many, calls.beyond(Calls())
 
 
-async def test_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
+async def test_change_cost_is_independent_of_list_length(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         costs: dict[int, list[Calls]] = {}
         peaks: dict[int, int] = {}
@@ -237,7 +237,7 @@ async def test_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
         assert peaks[10_000] <= peaks[10] + 20_000
 
 
-async def test_page_costs_the_same_of_a_long_list(tmp_path: Path) -> None:
+async def test_page_cost_is_independent_of_list_length(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         costs: dict[int, tuple[Calls, int]] = {}
         for length in (100, 10_000):
@@ -253,7 +253,7 @@ async def test_page_costs_the_same_of_a_long_list(tmp_path: Path) -> None:
         assert costs[10_000][1] <= costs[100][1] + 20_000  # listing all tasks would take 80,000
 
 
-async def test_row_push_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
+async def test_row_push_cost_is_independent_of_list_length(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon, 2) as (client, reader):
         costs: dict[int, tuple[Calls, int]] = {}
         for length in (100, 10_000):

@@ -50,7 +50,7 @@ async def plan(place: Path) -> None:
         ("task.add", {"title": f"t{TASKS - 1}.", "key": f"k{TASKS - 1}"}),
     ],
 )
-async def test_damaged_event_is_reported_and_its_list_read_only(
+async def test_damaged_event_is_reported_with_read_only_list(
     tmp_path: Path, method: str, params: dict[str, Any]
 ) -> None:
     await plan(tmp_path)
@@ -160,7 +160,7 @@ async def test_follower_gets_the_positions_of_missing_events(tmp_path: Path) -> 
         peer.close()
 
 
-async def test_intact_list_beside_a_damaged_one_can_be_deleted(tmp_path: Path) -> None:
+async def test_intact_list_can_be_deleted_despite_damage(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         calls = [

@@ -33,7 +33,7 @@ async def _watch(path: str, upto: int, seen: list[tuple[int, str, int]]) -> None
 
 
 @pytest.mark.parametrize("lists", [1, CLIENTS])
-async def test_responses_to_64_clients_are_stored_once_and_in_order(tmp_path: Path, lists: int) -> None:
+async def test_responses_to_64_clients_are_ordered_and_unique(tmp_path: Path, lists: int) -> None:
     acknowledged: list[tuple[str, str, str]] = []
     seen: list[list[tuple[int, str, int]]] = [[] for _ in range(WATCHERS)]
     total = CLIENTS * TASKS + lists

@@ -17,7 +17,7 @@ def classes() -> set[type]:
     return {each for each in found if isinstance(each, type) and "__del__" in vars(each)}
 
 
-def test_a_constructor_that_was_interrupted_leaves_nothing_that_complains(classes: set[type]) -> None:
+def test_interrupted_constructor_causes_no_finalizer_error(classes: set[type]) -> None:
     assert {"AsyncClient", "AsyncWork", "Starting", "Watch"} <= {kind.__name__ for kind in classes}
     for kind in classes:
         finalize: Any = vars(kind)["__del__"]

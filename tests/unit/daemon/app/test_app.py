@@ -68,14 +68,14 @@ def run_planted(directory: Path, module: str, owner: str, name: str, error: str)
 
 
 @pytest.mark.parametrize(("module", "owner", "name"), LONG_LIVED)
-def test_exception_in_a_long_lived_task_ends_the_process(tmp_path: Path, module: str, owner: str, name: str) -> None:
+def test_exception_in_long_lived_task_ends_process(tmp_path: Path, module: str, owner: str, name: str) -> None:
     ended = run_planted(tmp_path, module, owner, name, "RuntimeError")
     assert ended.returncode == 70
     assert "RuntimeError: planted" in ended.stderr
     assert not (tmp_path / "run" / "s").exists()
 
 
-def test_system_error_ends_the_process_like_a_failed_write(tmp_path: Path) -> None:
+def test_system_error_ends_process_like_failed_write(tmp_path: Path) -> None:
     ended = run_planted(tmp_path, "punchlistd.app.app", "", "watch", "OSError")
     assert (ended.returncode, "planted" in ended.stderr, "Traceback" in ended.stderr) == (74, True, False)
 
@@ -173,7 +173,7 @@ def flood(client: Raw) -> None:
         pass
 
 
-def test_client_rejected_by_a_stop_finds_the_directory_unlocked(tmp_path: Path) -> None:
+def test_client_rejected_during_stop_finds_directory_unlocked(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         for _ in range(5):
             stopping = threading.Thread(target=daemon.stop)

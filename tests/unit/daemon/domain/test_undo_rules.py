@@ -123,7 +123,7 @@ def test_undone_change_blocks_no_other_undo(recorder: Recorder) -> None:
     assert recorder.do(undo(of=None, call=preview.touches[0]), "ann").lines == ('removed #1 "A"',)
 
 
-def test_own_later_change_blocks_undo_of_an_older_call(recorder: Recorder) -> None:
+def test_own_later_change_blocks_undo_of_older_call(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="A"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", title="B"), "ann")
     recorder.do(undo(), "ann")

@@ -45,7 +45,7 @@ LONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), LONG, ids=[f"{each[0]}-{number}" for number, each in enumerate(LONG)])
-async def test_long_call_runs_in_slices_and_is_seen_at_once(
+async def test_long_call_is_sliced_but_seen_whole(
     running: Engine, peer: Peer, method: str, params: dict[str, Any]
 ) -> None:
     before = (await peer.result("task.add_many", conversation=C, tasks=titled()))["version"]
@@ -196,7 +196,7 @@ async def test_long_calls_are_rejected_like_short_ones(running: Engine, peer: Pe
 
 
 @pytest.mark.parametrize("view", ["rows", "events"])
-async def test_changes_of_a_long_call_are_pushed_one_subscriber_a_turn(tmp_path: Path, view: str) -> None:
+async def test_long_call_is_pushed_one_subscriber_per_turn(tmp_path: Path, view: str) -> None:
     piece = 2_000
     async with engine(tmp_path, chunk_bytes=piece) as running:
         peer, watchers = await running.connect(), [await running.connect() for _ in range(6)]

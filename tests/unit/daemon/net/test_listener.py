@@ -121,7 +121,7 @@ def test_live_socket_is_not_replaced(path: str, frozen: bool, lock_file: str) ->
         end(process)
 
 
-def test_live_socket_with_a_full_queue_is_not_replaced(path: str) -> None:
+def test_live_socket_with_full_queue_is_not_replaced(path: str) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700)
     with socket.socket(socket.AF_UNIX) as full, socket.socket(socket.AF_UNIX) as waiting:
         full.bind(path)

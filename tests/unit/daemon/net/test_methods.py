@@ -156,7 +156,7 @@ async def test_discover_returns_the_whole_contract(running: Engine) -> None:
     assert {"task.add", "event.subscribe"} <= {method["name"] for method in document["methods"]}
 
 
-async def test_connection_above_the_limit_is_closed_with_an_error(tmp_path: Path) -> None:
+async def test_connection_above_limit_is_closed_with_error(tmp_path: Path) -> None:
     async with engine(tmp_path, limits=Limits(connections=3)) as running:
         peers = [await running.connect() for _ in range(3)]
         for peer in peers:

@@ -72,7 +72,7 @@ async def test_memory_error_propagates_after_the_announcement() -> None:
             await faults.raise_first()
 
 
-def test_daemon_out_of_memory_ends_and_keeps_acknowledged_calls(
+def test_daemon_out_of_memory_keeps_acknowledged_calls(
     tmp_path: Path,
 ) -> None:
     """Such a task can't be cancelled, so waiting for its end would never return."""

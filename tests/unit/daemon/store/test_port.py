@@ -35,7 +35,7 @@ def seqs(events: list[Stored]) -> list[int]:
     return [stored.seq for stored in events]
 
 
-async def test_a_new_log_is_empty_and_has_an_epoch(scribe: Scribe) -> None:
+async def test_new_log_is_empty_and_has_epoch(scribe: Scribe) -> None:
     log = scribe.log
     assert log.head == 0 and log.unindexed == 0 and len(log.epoch) == 16 and log.regressed is None
     assert await log.read(0, 10) == NOTHING

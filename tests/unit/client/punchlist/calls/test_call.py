@@ -69,7 +69,7 @@ def parameters(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS.keys() - STATUS_WORDS))
-def test_a_typed_method_takes_exactly_the_parameters_of_its_call(name: str) -> None:
+def test_typed_method_has_parameters_of_its_call(name: str) -> None:
     call = build(name)
     row = METHODS[call.method]
     assert type(call.request.params) is row.params
@@ -79,12 +79,12 @@ def test_a_typed_method_takes_exactly_the_parameters_of_its_call(name: str) -> N
     assert parameters(name) == expected
 
 
-def test_every_method_of_the_contract_has_a_typed_one() -> None:
+def test_every_contract_method_has_typed_method() -> None:
     assert {build(name).method for name in BUILDERS} | BY_HAND | OF_LANGUAGE_CLIENTS == set(METHODS)
 
 
 @pytest.mark.parametrize("name", sorted(methods(ConversationCalls)))
-def test_a_mutation_carries_a_key_and_the_facades_actor(name: str) -> None:
+def test_mutation_has_key_and_facade_actor(name: str) -> None:
     call = build(name)
     if METHODS[call.method].kind != "write":
         return
@@ -99,7 +99,7 @@ def test_a_mutation_carries_a_key_and_the_facades_actor(name: str) -> None:
 @pytest.mark.parametrize(
     ("calls", "faces"), [(ClientCalls, (Client, AsyncClient)), (ConversationCalls, (Conversation, AsyncConversation))]
 )
-def test_both_faces_have_every_call_with_its_parameters_and_documentation(calls: type, faces: tuple[type, ...]) -> None:
+def test_both_faces_document_every_call(calls: type, faces: tuple[type, ...]) -> None:
     for face in faces:
         for name, builder in methods(calls).items():
             method = getattr(face, name)
@@ -108,7 +108,7 @@ def test_both_faces_have_every_call_with_its_parameters_and_documentation(calls:
 
 
 @pytest.mark.parametrize(("one", "other"), [(Client, AsyncClient), (Conversation, AsyncConversation)])
-def test_what_the_faces_add_by_hand_is_the_same_on_both(one: type, other: type) -> None:
+def test_both_faces_have_the_same_other_methods(one: type, other: type) -> None:
     twins = {"close": "aclose"}
     for name, method in methods(one).items():
         twin = getattr(other, twins.get(name, name))
@@ -117,7 +117,7 @@ def test_what_the_faces_add_by_hand_is_the_same_on_both(one: type, other: type) 
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
-def test_every_method_says_what_it_does_in_a_sentence_and_what_it_answers(name: str) -> None:
+def test_every_method_documents_purpose_and_result(name: str) -> None:
     first = (BUILDERS[name].__doc__ or "").splitlines()[0]
     assert first[0].isupper()
     assert "." in first

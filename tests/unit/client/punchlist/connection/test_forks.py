@@ -41,7 +41,7 @@ def add_and_read_back(plan: Conversation, who: str, made: "multiprocessing.Simpl
         made.put((title, task.title == title and plan.get(task.id).title == title))
 
 
-def test_children_and_their_parent_use_one_client_and_each_gets_its_own_answers(plan: Conversation) -> None:
+def test_forked_processes_share_client_without_mixing_responses(plan: Conversation) -> None:
     plan.add("before")
     context = multiprocessing.get_context("fork")
     made: multiprocessing.SimpleQueue[tuple[str, bool]] = context.SimpleQueue()

@@ -28,7 +28,7 @@ def plan(client: Client) -> Conversation:
     return client.conversation("c")
 
 
-def test_a_blocking_call_from_the_clients_own_loop_is_refused_instead_of_waiting_for_itself() -> None:
+def test_blocking_call_from_client_loop_is_rejected() -> None:
     own = Portal()
 
     async def call() -> None:
@@ -60,9 +60,7 @@ def program(daemon: Running, body: str) -> subprocess.Popen[bytes]:
         "client.call('event.wait', {'after': 1, 'conversation': 'c', 'timeout_ms': 600_000})",
     ],
 )
-def test_an_interrupt_ends_a_waiting_call_and_nothing_is_left_of_it(
-    daemon: Running, client: Client, plan: Conversation, wait: str
-) -> None:
+def test_interrupt_ends_waiting_call_completely(daemon: Running, client: Client, plan: Conversation, wait: str) -> None:
     plan.open()
     if "done" in wait:
         plan.add("open")
@@ -91,7 +89,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("body", ENDS.values(), ids=ENDS)
-def test_the_interpreter_ends_at_once_and_without_a_word(daemon: Running, body: str) -> None:
+def test_interpreter_ends_immediately_and_silently(daemon: Running, body: str) -> None:
     with program(daemon, body) as process:
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (0, b"", b"")

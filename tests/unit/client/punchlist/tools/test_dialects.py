@@ -117,7 +117,7 @@ def test_huge_description_is_not_repeated_in_error(name: str, box: Toolbox) -> N
     assert not box.call(name, LISTERS[name], USERS.get(name)).refused
 
 
-def test_pending_and_completed_to_dos_add_up_to_all(box: Toolbox, client: Client) -> None:
+def test_pending_and_completed_todos_add_up(box: Toolbox, client: Client) -> None:
     plan = client.conversation("work")
     plan.add_many(["a", "b", "c", "d", "e"])
     plan.complete("1")

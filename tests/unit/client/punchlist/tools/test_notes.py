@@ -65,7 +65,7 @@ def test_rejection_includes_the_note(box: Toolbox, plan: Conversation, dialect: 
     assert "Note on #1 by root: stop" in reply.text + box.call("native", "tasks").text
 
 
-def test_a_bare_array_leaves_the_note_for_the_next_reply(box: Toolbox, plan: Conversation) -> None:
+def test_bare_array_leaves_note_for_next_reply(box: Toolbox, plan: Conversation) -> None:
     box.call("native", "next")
     plan.note("1", "stop")
     assert count_in_reply(box, "stop", "todo", "list_todo_tasks") == 0

@@ -137,7 +137,7 @@ def test_scope_names_the_list(client: Client) -> None:
     assert [task.title for task in client.conversation("scoped").list()] == ["Here"]
 
 
-def test_an_unknown_tool_or_dialect_is_a_reply(box: Toolbox) -> None:
+def test_unknown_tool_or_dialect_gets_reply(box: Toolbox) -> None:
     assert "available: TaskCreate, TaskUpdate" in box.call("claude", "TaskDestroy").text
     assert "available: native, checklist" in box.call("klingon", "x").text
 

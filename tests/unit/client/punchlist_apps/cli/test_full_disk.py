@@ -91,7 +91,7 @@ def test_a_damaged_project_file_is_reported_with_advice(home: Path, project: Pat
 
 @needs("mount")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
-def test_a_project_on_a_full_disk_can_be_used_again(home: Path, project: Path) -> None:
+def test_project_is_usable_after_full_disk(home: Path, project: Path) -> None:
     disk = home / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False).returncode:

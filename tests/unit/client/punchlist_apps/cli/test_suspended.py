@@ -60,7 +60,7 @@ def test_commands_name_a_suspended_daemon(suspended: Spawned, run: Any, words: s
     assert (outcome.code, outcome.out, outcome.err) == (69, "", message)
 
 
-def test_a_suspended_daemon_with_a_full_backlog_is_named(
+def test_suspended_daemon_with_full_backlog_is_named(
     suspended: Spawned, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.2)
@@ -108,7 +108,7 @@ def test_hooks_give_up_a_hanging_daemon(home: Path, run: Any, monkeypatch: pytes
     assert (outcome.code, outcome.out) == (0, "")
 
 
-def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_notes_busy_daemon_and_waits(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.05)
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
 
@@ -123,13 +123,13 @@ def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch
     assert (outcome.code, outcome.out, outcome.err) == (0, "no lists\n", note)
 
 
-def test_a_waiting_call_notes_nothing(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_call_prints_no_note(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.05)
     outcome = punch("queue", "claim", "--wait", "500ms")
     assert "still waiting" not in outcome.err and "no reply" not in outcome.err
 
 
-def test_doctor_prints_as_it_goes_and_names_the_signal(suspended: Spawned, home: Path) -> None:
+def test_doctor_prints_immediately_and_names_signal(suspended: Spawned, home: Path) -> None:
     with spawned("doctor") as process:
         assert process.stdout is not None
         assert "python: " in process.stdout.readline()

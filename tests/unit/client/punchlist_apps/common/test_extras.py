@@ -86,7 +86,7 @@ def test_pip_adds_an_extra_from_the_same_source(
         (None, "'punchlist[mcp,ui]'"),
     ],
 )
-def test_uv_and_pipx_add_an_extra_and_keep_the_others(
+def test_uv_and_pipx_add_extra_and_keep_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, command: str, origin: str | None, what: str
 ) -> None:
     installation(tmp_path, monkeypatch, origin, receipt=receipt)

@@ -56,7 +56,7 @@ def test_clear_keeps_and_resume_restores_the_agent(tmp_path: Path) -> None:
     )
 
 
-def test_another_session_of_the_same_process_is_another_agent(tmp_path: Path) -> None:
+def test_sessions_of_one_process_are_separate_agents(tmp_path: Path) -> None:
     hooks, server = of(tmp_path), of(tmp_path)
     hooks.record("a", "startup")
     hooks.record("b", "startup")

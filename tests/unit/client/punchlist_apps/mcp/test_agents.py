@@ -80,7 +80,7 @@ async def test_two_sessions_of_a_host_are_two_agents(daemon: Spawned, client: Cl
     assert done["2"][1] != done["1"][1]
 
 
-async def test_a_sessions_hooks_and_its_server_are_one_agent(daemon: Spawned, client: Client) -> None:
+async def test_session_hooks_and_server_are_one_agent(daemon: Spawned, client: Client) -> None:
     for session in ("a", "b"):
         run_hook(daemon, session, hook_event_name="SessionStart", source="startup")
     async with sessions(daemon, "a", "b") as (a, b):

@@ -112,7 +112,7 @@ async def read_to_end(response: Any) -> float:
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_every_way_to_end_a_token_ends_its_streams(served: tuple[Served, Spawned], table: Path, end: str) -> None:
+async def test_revoking_token_in_any_way_ends_streams(served: tuple[Served, Spawned], table: Path, end: str) -> None:
     token, act = ENDS[end]
     wait = {"name": "wait", "arguments": {"seconds": 60}, "_meta": {"punchlist/user": "ann"}}
     async with session(served[0], token) as host:
@@ -126,7 +126,7 @@ async def test_every_way_to_end_a_token_ends_its_streams(served: tuple[Served, S
                 assert refused.status_code == 401
 
 
-async def test_a_token_that_gains_a_user_keeps_its_streams(served: tuple[Served, Spawned], table: Path) -> None:
+async def test_token_that_gains_user_keeps_streams(served: tuple[Served, Spawned], table: Path) -> None:
     wait = {"name": "wait", "arguments": {"seconds": 2}, "_meta": {"punchlist/user": "bob"}}
     async with session(served[0], TEAM) as host, host.stream("POST", "tools/call", **wait) as waiting:
         write(table, {**GRANTS, TEAM: ["ann", "bob", "carol"]})

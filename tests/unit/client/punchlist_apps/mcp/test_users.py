@@ -31,7 +31,7 @@ async def rows(session: Any, user: str, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("conversation", [None, "todos"])
-async def test_one_server_keeps_the_lists_of_many_users_apart(connect: Any, conversation: str | None) -> None:
+async def test_one_server_separates_users_lists(connect: Any, conversation: str | None) -> None:
     seed = random.randrange(1 << 32)
     chance, users = random.Random(seed), ["alice", "bob", "Bob", "../../bob", "bob carol", "é", "u" * 128]
     made: dict[str, list[str]] = {user: [] for user in users}
@@ -66,7 +66,7 @@ async def test_concurrent_users_do_not_mix(connect: Any) -> None:
 
 
 @pytest.mark.parametrize("user", ["alice", None])
-async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tmp_path: Path, user: str | None) -> None:
+async def test_each_user_has_repository_list(connect: Any, tmp_path: Path, user: str | None) -> None:
     """The same holds for a server limited to alice with `--user`, and for calls that name her."""
     place = repository(tmp_path / "website")
     meant = directory.find_list(str(place))
@@ -103,7 +103,7 @@ async def test_tools_without_user_id_use_the_request(connect: Any) -> None:
         assert ids == {"of:ann:default", "of:bob:default"}
 
 
-async def test_the_list_of_another_user_can_not_be_named(connect: Any) -> None:
+async def test_list_of_another_user_cannot_be_named(connect: Any) -> None:
     async with connect("todo-v1", conversation=None) as host:
         await host.session.call_tool("add_task", {"user_id": "bob", "title": "secret"})
         meta = {"punchlist/conversation": "of:bob:default"}

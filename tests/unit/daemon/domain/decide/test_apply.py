@@ -172,7 +172,7 @@ def test_auto_clear_considers_all_changes() -> None:
     assert recorder.titles() == []
 
 
-def test_serial_list_starts_its_next_task_after_all_changes() -> None:
+def test_serial_list_starts_next_task_after_all_changes() -> None:
     recorder = Recorder()
     recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(execution="serial")))
     for title in "abc":

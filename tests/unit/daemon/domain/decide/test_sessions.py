@@ -54,7 +54,7 @@ def test_resumed_task_of_an_ended_session_is_free(paused: Recorder) -> None:
     assert paused.state.next_for([B]) == paused.state.tasks["1"]
 
 
-def test_serial_list_keeps_the_task_of_an_ended_session(paused: Recorder) -> None:
+def test_serial_list_keeps_task_of_ended_session(paused: Recorder) -> None:
     paused.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     paused.present = frozenset()
     paused.do(status("1", "in_progress"), "ann")

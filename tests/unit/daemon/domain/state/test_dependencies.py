@@ -46,7 +46,7 @@ def large_state() -> State:
     return state
 
 
-def test_an_edge_is_checked_quickly_in_a_large_graph() -> None:
+def test_edge_is_checked_quickly_in_large_graph() -> None:
     with untraced():
         state = large_state()
     times: list[float] = []

@@ -85,7 +85,7 @@ def test_a_pending_kept_task_gets_the_edges(recorder: Recorder) -> None:
     assert (kept.blocked_by, kept.description, kept.title) == (("1",), "keep the cookie", "Fix logout")
 
 
-def test_a_kept_task_at_work_gets_no_edge(recorder: Recorder) -> None:
+def test_kept_task_in_progress_gets_no_edge(recorder: Recorder) -> None:
     recorder.add("Fix login")
     recorder.add("Fix logout", status="in_progress")
     planned(recorder, new("Fix login", ref="a"), new("Fix logout", blocked_by=("a",)))
@@ -121,7 +121,7 @@ def test_one_added_task_is_kept_with_its_edges(recorder: Recorder) -> None:
     assert rejected(recorder, p.TaskAdd(**C, title="one", blocked_by=("9",), keep_equal=True)) == "not_found"
 
 
-def test_an_added_task_without_an_equal_one_is_new(recorder: Recorder) -> None:
+def test_added_task_without_equal_is_new(recorder: Recorder) -> None:
     recorder.add("two", status="failed")
     call = p.TaskAdd(**C, title="two", keep_equal=True)
     answer: Any = respond(call, recorder.state, recorder.do(call).events, recorder.seq)

@@ -34,7 +34,7 @@ def test_next_task_follows_moves_and_priorities(recorder: Recorder) -> None:
     assert next_id(recorder) == "3"
 
 
-def test_a_blocked_task_and_the_child_of_a_held_one_are_not_ready(recorder: Recorder) -> None:
+def test_blocked_tasks_and_held_tasks_children_are_unready(recorder: Recorder) -> None:
     recorder.add()
     recorder.add(parent="1")
     recorder.add(blocked_by=("2",))

@@ -101,7 +101,7 @@ def test_undo_can_be_undone_repeatedly(recorder: Recorder) -> None:
     assert shape(recorder) == seen[0]
 
 
-def test_redo_is_rejected_once_work_on_the_restored_started(recorder: Recorder) -> None:
+def test_redo_is_rejected_after_restored_task_starts(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskDelete(**C, task="1"), "ann")
     recorder.do(p.ListUndo(**C, of="ann", count=1), "ann")

@@ -135,7 +135,7 @@ async def test_sub_agents_leave_with_their_session(running: Engine, ann: Peer) -
     assert "left_at" not in await task(ann, "2")
 
 
-async def test_agent_of_a_shorter_name_ends_no_other_session(running: Engine, ann: Peer) -> None:
+async def test_agent_with_shorter_name_ends_no_other_session(running: Engine, ann: Peer) -> None:
     agent, short = await entered(running, A), await entered(running, "claude-code")
     await claim(agent, A)
     await left(running, short)
@@ -170,7 +170,7 @@ async def test_abandoned_task_is_claimed_by_id(running: Engine, ann: Peer) -> No
     assert late["kind"] == "lease_held"
 
 
-async def test_abandoned_task_of_a_serial_list_is_claimed_by_id(running: Engine, ann: Peer) -> None:
+async def test_abandoned_serial_task_is_claimed_by_id(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"execution": "serial"})
     agent = await entered(running, A)
     await claim(agent, A)
@@ -338,7 +338,7 @@ async def test_persons_claim_lasts_by_the_wall_clock(monkeypatch: pytest.MonkeyP
     assert left_s(0) == 3_600, "an older version did not record when it was made"
 
 
-async def test_claims_of_a_silent_machine_are_claimable_by_id() -> None:
+async def test_silent_machine_claims_are_claimable_by_id() -> None:
     state, member = State("c"), Member()
     state.claims["1"] = Claim("ann", 7, LEASE_MS, keep=True, keeper="mb_1")
     kept = Leases(10.0, lambda _write: None)

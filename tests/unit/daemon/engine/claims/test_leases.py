@@ -99,7 +99,7 @@ async def test_renewal_adds_no_event_and_restarts_the_lease(ann: Peer) -> None:
     assert renewed["task"]["lease_expires_at"] - claimed["task"]["lease_expires_at"] > 50_000
 
 
-async def test_closed_connection_loses_its_claims_after_the_grace_period(running: Engine, ann: Peer) -> None:
+async def test_closed_connection_loses_claims_after_grace_period(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     await claim(bob, "bob")
     bob.close()
@@ -115,7 +115,7 @@ async def test_kept_claim_outlives_its_connection(running: Engine, ann: Peer) ->
     await ann.result("task.set_status", **C, task="1", status="completed", actor="bob")
 
 
-async def test_late_owner_can_not_finish_the_next_owners_work(running: Engine, ann: Peer) -> None:
+async def test_late_owner_cannot_finish_next_owners_work(running: Engine, ann: Peer) -> None:
     lost = await claim(ann, "agent-A", keep=True)
     await ann.result("task.release", **C, task="1", owner="agent-A")
     bob = await running.connect()
@@ -172,7 +172,7 @@ async def test_kept_claim_is_detached_from_a_closed_connection(running: Engine, 
     assert len(running.claims.leases) == 1
 
 
-async def test_owner_who_returns_within_the_grace_period_keeps_the_task(tmp_path: Path, log: TouchyLog) -> None:
+async def test_owner_returning_within_grace_period_keeps_task(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log, grace_s=30.0) as running:
         bob = await running.connect()
         await bob.result("task.add", **C, title="a")
@@ -218,7 +218,7 @@ async def test_kept_claim_restarts_its_lease_after_a_restart(tmp_path: Path, log
         assert len(after.claims.leases) == 1
 
 
-async def test_claim_repeated_by_key_moves_to_the_new_connection(running: Engine, ann: Peer) -> None:
+async def test_claim_repeated_by_key_moves_to_new_connection(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     first = await claim(bob, "bob", key="k")
     again = await running.connect()

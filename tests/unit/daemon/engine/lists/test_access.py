@@ -170,7 +170,7 @@ async def test_claim_repeated_by_another_user_moves_no_lease(running: Engine) ->
     await bob.result("task.set_status", conversation="bob-list", task="1", status="completed")
 
 
-async def test_waiting_claim_ends_when_the_list_changes_its_user(running: Engine) -> None:
+async def test_waiting_claim_ends_when_list_changes_user(running: Engine) -> None:
     alice, root = await running.connect(user="alice"), await running.connect()
     await alice.result("conversation.open", conversation=C)
     alice.send("task.claim", {"conversation": C, "owner": "a", "wait_ms": 60_000}, id=1)
@@ -183,7 +183,7 @@ async def test_waiting_claim_ends_when_the_list_changes_its_user(running: Engine
     assert not running.claims.waiting
 
 
-async def test_list_opened_by_another_in_the_batch_is_not_found(running: Engine, log: TouchyLog) -> None:
+async def test_list_opened_by_another_in_batch_is_hidden(running: Engine, log: TouchyLog) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     gate = log.hold()
     await (await running.connect()).quiet()
@@ -491,7 +491,7 @@ async def test_private_list_has_one_name(running: Engine) -> None:
         assert (await ann.refusal("task.add", conversation=spelling, title="a"))["kind"] == "not_found"
 
 
-async def test_session_named_by_a_guid_resolves_to_its_list(running: Engine) -> None:
+async def test_session_named_by_guid_resolves_to_list(running: Engine) -> None:
     peer = await running.connect()
     session = SPELLINGS[2]
     await peer.result("conversation.open", conversation="plan")

@@ -63,7 +63,7 @@ async def test_long_history_is_read_in_slices(running: Engine, peer: Peer, metho
 
 
 @pytest.mark.parametrize("clear", [False, True], ids=["calls", "a clear"])
-async def test_change_waits_only_for_the_writes_of_an_undo(running: Engine, peer: Peer, *, clear: bool) -> None:
+async def test_change_waits_only_for_writes_of_undo(running: Engine, peer: Peer, *, clear: bool) -> None:
     """The undo is computed outside the writer, so a change to another list waits for only a few slices."""
     await filled(peer)
     if clear:
@@ -85,7 +85,7 @@ async def test_change_waits_only_for_the_writes_of_an_undo(running: Engine, peer
         assert len(waits) >= 3
 
 
-async def test_full_undo_is_written_in_slices_and_seen_at_once(running: Engine, peer: Peer) -> None:
+async def test_full_undo_is_sliced_but_seen_whole(running: Engine, peer: Peer) -> None:
     await filled(peer)
     undoer, reader, versions = await running.connect(), await running.connect(), set[int]()
     async with turns(*WORK) as counted:
@@ -118,7 +118,7 @@ async def test_past_version_starts_from_the_nearest_state(running: Engine, peer:
     assert counted.total == LENGTH // 2, "an earlier one than the snapshot is folded from the beginning"
 
 
-async def test_few_past_versions_are_kept_and_no_erased_ones(running: Engine, peer: Peer, log: TouchyLog) -> None:
+async def test_few_past_and_no_erased_versions_are_kept(running: Engine, peer: Peer, log: TouchyLog) -> None:
     past = running.history
     for number in range(PASTS_KEPT + 2):
         await filled(peer, f"c{number}", 2)
@@ -161,7 +161,7 @@ class Cut(MemoryLog):
         return [stored for stored in found if stored.seq <= self.last]
 
 
-async def test_short_read_continues_and_a_missing_event_is_damage() -> None:
+async def test_short_read_continues_and_gap_is_damage() -> None:
     log, found = Cut(7), list[int]()
     scribe, past = Scribe(log), History(log)
     for number in range(5):

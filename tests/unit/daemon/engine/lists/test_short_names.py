@@ -101,7 +101,7 @@ async def test_list_with_the_exact_name_wins(ann: Peer) -> None:
     assert len((await ann.result("task.list", conversation="website"))["tasks"]) == 2
 
 
-async def test_user_may_own_a_list_with_an_ambiguous_name(running: Engine, ann: Peer) -> None:
+async def test_user_may_own_list_with_ambiguous_name(running: Engine, ann: Peer) -> None:
     await add(ann, A)
     await add(ann, B)
     eve = await running.connect(user="eve")

@@ -246,9 +246,7 @@ async def test_explanation_shows_owners_and_expiry(peer: Peer) -> None:
         ({"text": "big", "label": "ui"}, "3"),
     ],
 )
-async def test_a_list_is_filtered_by_label_parent_due_date_and_text(
-    peer: Peer, params: dict[str, Any], expected: str
-) -> None:
+async def test_list_is_filtered_by_each_criterion(peer: Peer, params: dict[str, Any], expected: str) -> None:
     tasks = [
         {"title": "a", "labels": ["ui"], "due": 10, "ref": "a"},
         {"title": "b", "description": "Straße", "parent": "a", "due": 20},

@@ -50,7 +50,7 @@ async def plan(peer: Peer, name: str, *titles: str) -> None:
     await peer.result("task.add_many", conversation=name, tasks=[{"title": title} for title in titles])
 
 
-async def test_words_match_without_case_accents_and_endings(
+async def test_search_ignores_case_accents_and_endings(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path) as running:
@@ -95,7 +95,7 @@ async def test_search_follows_changes_deletion_clear_and_undo(tmp_path: Path) ->
         assert refused["kind"] == "invalid_params"
 
 
-async def test_best_match_is_first_and_the_rest_is_counted(tmp_path: Path) -> None:
+async def test_best_match_is_first_and_rest_counted(tmp_path: Path) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await peer.result("task.add", conversation="a", title="something", description="about a needle, long " * 20)
@@ -232,7 +232,7 @@ async def test_untrusted_index_is_rebuilt(tmp_path: Path, harm: str) -> None:
         assert await found(await running.connect(), "alpha") == ["c#1"]
 
 
-async def test_damage_in_use_and_a_full_disk_are_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search_survives_damage_and_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await plan(peer, "c", "alpha")

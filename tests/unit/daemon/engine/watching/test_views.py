@@ -126,7 +126,7 @@ async def test_long_list_in_pieces_includes_changes_between(
         assert all(piece["seq"] == 0 for piece in follower.pieces if "more" in piece), "it begins again when it is cut"
 
 
-async def test_resume_gets_changes_or_the_list_after_a_clear(running: Engine, peer: Peer) -> None:
+async def test_resume_gets_changes_or_cleared_list(running: Engine, peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 20)
     before = (await listed(peer))[2]
     await peer.result("task.set_status", conversation=C, task="3", status="completed")

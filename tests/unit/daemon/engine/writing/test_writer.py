@@ -158,9 +158,7 @@ async def test_only_durable_state_is_read(running: Engine, peer: Peer, log: Touc
     assert len(answers[4]["events"]) == 3
 
 
-async def test_reads_of_other_conversations_do_not_wait_for_a_commit(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_reads_of_other_conversations_do_not_wait(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a", "other"))
     gate = log.hold()
     peer.send("task.add", add("b"), id=1)
@@ -191,7 +189,7 @@ async def test_pipelined_calls_take_effect_in_order(peer: Peer) -> None:
         assert len(answers[f"events {number}"]["events"]) >= number + 2
 
 
-async def test_reply_comes_before_the_push(peer: Peer) -> None:
+async def test_reply_precedes_push(peer: Peer) -> None:
     await peer.result("event.subscribe", conversation=C)
     await peer.result("event.subscribe")
     for number in range(20):

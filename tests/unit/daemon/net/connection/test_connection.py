@@ -64,7 +64,7 @@ async def test_calls_before_a_broken_frame_are_answered(tmp_path: Path) -> None:
         await peer.closed()
 
 
-async def test_a_last_line_needs_no_newline(peer: Peer) -> None:
+async def test_last_line_needs_no_newline(peer: Peer) -> None:
     peer.write(peer.request("task.add", add("a"), id=1).rstrip(b"\n"))
     peer.writer.write_eof()
     assert "result" in await peer.receive()

@@ -160,7 +160,7 @@ async def test_callers_answered_together_share_the_next_post(
 
 
 @together()
-async def test_distant_machine_gets_its_turns_beside_busy_ones(
+async def test_distant_machine_gets_turns_despite_busy_ones(
     space: MemorySpace,
 ) -> None:
     space.faults = Faults(delays=(0.001, 0.0015))
@@ -187,7 +187,7 @@ async def test_distant_machine_gets_its_turns_beside_busy_ones(
 
 
 @together()
-async def test_local_list_costs_no_more_beside_a_shared_one(space: MemorySpace) -> None:
+async def test_shared_list_does_not_slow_local_one(space: MemorySpace) -> None:
     async def steps(machine: Machine) -> float:
         taken = 0
 
@@ -335,7 +335,7 @@ async def test_long_call_runs_in_slices_on_every_machine() -> None:
 
 
 @together(Faults(delays=(0.0,)))
-async def test_post_during_a_long_call_comes_first(space: MemorySpace) -> None:
+async def test_post_during_long_call_is_first(space: MemorySpace) -> None:
     """The result was computed for the old list, so the call is computed again."""
     many = MAX_PARTS + 4 * SLICE_EVENTS
 
@@ -349,7 +349,7 @@ async def test_post_during_a_long_call_comes_first(space: MemorySpace) -> None:
 
 
 @together(Faults(delays=(0.0,)))
-async def test_decision_for_a_long_list_is_not_applied_to_a_short_one(space: MemorySpace) -> None:
+async def test_long_list_decision_is_not_applied_to_short_list(space: MemorySpace) -> None:
     many = MAX_PARTS + 4 * SLICE_EVENTS
 
     a, b = pair(space)
@@ -501,7 +501,7 @@ def test_key_resolves_an_unknown_outcome() -> None:
 
 
 @together()
-async def test_push_tells_which_post_was_first(
+async def test_push_shows_which_post_was_first(
     space: MemorySpace,
 ) -> None:
     log = space.member("ann_1")
@@ -719,7 +719,7 @@ async def test_diverged_space_differs_from_a_lossy_one(
 
 
 @together()
-async def test_members_report_how_much_of_a_lost_list_they_have(space: MemorySpace) -> None:
+async def test_members_report_their_part_of_lost_list(space: MemorySpace) -> None:
     a, b = await sharing(space)
     b.shared.cut()
     await a.call(add("two"))
@@ -847,7 +847,7 @@ async def test_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tmp_
 
 
 @in_real_time
-async def test_list_with_other_versions_in_its_space_is_read_only(space: MemorySpace, tmp_path: Path) -> None:
+async def test_list_with_other_space_versions_is_read_only(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
     steps = [step async for piece in read_pieces(a.log, LIST, a.shared.member) for step in piece.steps]
     body = seal(a.shared.member, "nonce", 1, "", steps)  # as if the list's history started there
@@ -1090,7 +1090,7 @@ async def test_list_opened_for_a_user_elsewhere_is_private(space: MemorySpace) -
 
 
 @together()
-async def test_claims_of_a_machine_that_left_are_handed_on(space: MemorySpace) -> None:
+async def test_claims_of_departed_machine_become_available(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     await a.call(claim("ann", lease_ms=3_000, keep=True))

@@ -348,7 +348,7 @@ async def test_a_forged_author_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("position", [None, "", "-1", "0", "1.5", "\u0661", "9" * 30, " 1"])
-def test_a_message_without_a_position_is_refused(position: str | None) -> None:
+def test_message_without_position_is_rejected(position: str | None) -> None:
     headers = {} if position is None else {"Nats-Sequence": position}
     with pytest.raises(Garbled):
         read_post("plan", Answer(headers, b""))
@@ -362,6 +362,6 @@ def test_a_message_without_its_predecessor_is_invalid(expected: str | None) -> N
 
 
 @pytest.mark.parametrize("n", [None, 0, -5, 2**63, "1", 1.5, [], b"1"])
-def test_a_row_without_a_position_is_refused(n: object) -> None:
+def test_row_without_position_is_rejected(n: object) -> None:
     with pytest.raises(Garbled):
         read_row("plan", {"n": n, "nonce": "n", "body": b"", "size": 0})

@@ -339,7 +339,7 @@ async def test_damaged_log_rebuilds_no_index(path: str, caplog: pytest.LogCaptur
     await log.close()
 
 
-async def test_rebuilt_index_knows_the_owners_of_a_lost_row(path: str, place: Path) -> None:
+async def test_rebuilt_index_records_owners_of_lost_row(path: str, place: Path) -> None:
     """The log's rows of `b` are unreadable, and the index is wrong about `a`."""
     scribe = await written(path)
     execute(path, "DELETE FROM log WHERE seq % 2 = 1")
@@ -355,7 +355,7 @@ async def test_rebuilt_index_knows_the_owners_of_a_lost_row(path: str, place: Pa
         await log.close()
 
 
-async def test_damaged_event_of_unknown_owner_is_found_at_each_start(path: str) -> None:
+async def test_damaged_event_without_owner_is_found_at_start(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for name in ("anna", "bert"):

@@ -231,7 +231,7 @@ async def test_flipped_position_never_hides_an_event(path: str, indexed: bool) -
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_row_with_the_next_position_is_not_read_for_it(path: str, indexed: bool) -> None:
+async def test_row_with_flipped_position_is_not_served(path: str, indexed: bool) -> None:
     """A search by position finds this row first, and its content follows from earlier rows.
 
     Only the next row reveals the error.

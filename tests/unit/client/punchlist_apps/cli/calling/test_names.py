@@ -79,7 +79,7 @@ def test_log_and_undo_accept_a_hosts_name(two: Any) -> None:
     assert (nobody.code, A in nobody.err) == (1, True)
 
 
-def test_a_name_is_found_far_back_in_the_log(punch: Any) -> None:
+def test_name_is_found_in_old_events(punch: Any) -> None:
     punch("add", "old", "--actor", "codex/1a2b3c")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(names, "RECENT", 1)

@@ -72,7 +72,7 @@ def test_an_older_daemon_in_use_is_noted_once(upgraded: Punch) -> None:
         assert client.status().pid == pid
 
 
-def test_only_a_daemon_of_a_lower_version_is_older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_daemon_with_lower_version_is_older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes: list[str] = []
     with spawned_daemon(tmp_path) as older:
         target = Target(older.socket, older.data_dir, autostart=True)

@@ -77,7 +77,7 @@ def test_a_call_after_its_deadline_is_not_sent(tmp_path: Path) -> None:
         link.close()
 
 
-def test_a_closed_connection_is_reported_on_read_and_write(tmp_path: Path) -> None:
+def test_closed_connection_is_reported(tmp_path: Path) -> None:
     with scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer:
         link = open_link(peer.socket)
         with pytest.raises(ConnectionLost, match="closed the connection"):
@@ -138,7 +138,7 @@ def test_a_restart_repeats_the_call_with_its_key(tmp_path: Path) -> None:
         assert answer == {"key": peer.seen[0]["params"]["key"], "n": 2}
 
 
-def test_a_late_reply_is_not_taken_for_the_next(tmp_path: Path) -> None:
+def test_late_reply_is_not_mistaken_for_next(tmp_path: Path) -> None:
     def handler(session: Session, request: PeerRequest) -> None:
         if session.number > 1:
             session.answer(request, "in time")

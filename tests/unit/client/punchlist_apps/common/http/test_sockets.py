@@ -58,13 +58,13 @@ def test_systemd_sockets_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert take_systemd_sockets() == []
 
 
-def test_a_socket_that_other_machines_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_socket_reachable_by_other_machines_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     hand_over(monkeypatch, socket.create_server(("0.0.0.0", 0)))
     with pytest.raises(ValueError, match=r"must be on 127\.0\.0\.1"):
         take_systemd_sockets()
 
 
-def test_unix_socket_is_private_and_replaces_only_stale_one(tmp_path: Path) -> None:
+def test_unix_socket_is_private_and_replaces_stale_ones(tmp_path: Path) -> None:
     path = str(tmp_path / "web.sock")
     with closing(open_unix_socket(path)):
         assert os.stat(path).st_mode & 0o777 == 0o600

@@ -48,7 +48,7 @@ async def test_proposal_is_applied_to_changed_list(place: Place, monkeypatch: py
 
 
 @pytest.mark.parametrize("origin", [Origin("web", "other", 1), Origin("other", "", 1)])
-async def test_a_file_of_another_log_or_list_is_foreign(place: Place, origin: Origin) -> None:
+async def test_file_of_another_log_is_foreign(place: Place, origin: Origin) -> None:
     with pytest.raises(Foreign):
         await ProposalApplier(place.client, "web", Checklist()).apply("web.json", document(origin, "x"))
     assert await place.titles() == []

@@ -173,7 +173,7 @@ async def test_rejected_box_is_restored_and_reported(desk: Desk) -> None:
     assert (await desk.outline())[4] == ("Tag it", "pending")
 
 
-async def test_an_edit_between_reading_and_writing_is_not_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_edit_during_sync_is_not_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     real = plan_file.rewrite_text
 
     def interrupted(*args: Any) -> Any:
@@ -268,7 +268,7 @@ async def test_plan_above_size_limit_is_reported(desk: Desk) -> None:
     assert told.kind == "corrupt" and "at most 1,048,576; split it" in told.text
 
 
-async def test_a_line_of_blanks_is_mirrored(place: Place) -> None:
+async def test_blank_line_is_mirrored(place: Place) -> None:
     desk = Desk(place)
     blanks = " " * 300_000
     desk.write(f"- [ ] a{blanks}b\n{blanks}\n- [ ] c\n")

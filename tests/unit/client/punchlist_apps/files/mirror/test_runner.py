@@ -145,7 +145,7 @@ async def test_spellings_of_one_uuid_get_separate_files(place: Place) -> None:
     assert place.problems == []
 
 
-async def test_a_named_conversation_is_mirrored_alone(place: Place) -> None:
+async def test_only_named_conversation_is_mirrored(place: Place) -> None:
     await place.list.add("a")
     await place.client.conversation("other").add("b")
     async with running(place, "web"):
@@ -214,7 +214,7 @@ async def test_recreated_directory_is_filled_again(place: Place) -> None:
         await until_titles(place, ["A"])
 
 
-async def test_a_second_process_is_refused(place: Place) -> None:
+async def test_second_process_is_rejected(place: Place) -> None:
     async with running(place):
         with pytest.raises(AlreadyRunning):
             Runner(place.client, place.daemon.data_dir, place.report).acquire()
