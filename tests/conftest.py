@@ -107,7 +107,7 @@ UNTRACED = (
 )
 """Path prefixes of slow tests that, in this process, run almost only lines that other tests run as well.
 
-Of 60,000 branches, only these tests cover 300. A traced test takes more than twice as long.
+Of 60,000 line transitions, 300 are covered only by these tests. A traced test takes more than twice as long.
 """
 
 _measuring = os.environ.get(MEASURE_PROCESSES)

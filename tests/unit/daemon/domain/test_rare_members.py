@@ -1,4 +1,4 @@
-"""Due and deferral, labels, links, estimates and notes: in events, undo, restored tasks and snapshots."""
+"""Due dates, deferral, labels, links, estimates and notes: in events, undo, restored tasks and snapshots."""
 
 from typing import Any
 

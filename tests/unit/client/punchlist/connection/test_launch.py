@@ -327,7 +327,7 @@ def test_daemon_of_another_data_directory_is_rejected(tmp_path: Path) -> None:
     meant += [Target(env={**env, "PUNCHLIST_DATA_DIR": str(mine)}), Target(env={**env, "XDG_DATA_HOME": str(tmp_path)})]
     for target in meant[:-1]:
         target.check(*numbers(mine / "lock"))
-        target.check()  # an older daemon
+        target.check()  # an older daemon reports no lock
     for target in meant:  # the last target sees no lock
         with pytest.raises(
             WrongDataDirectory, match="not /.* as it is seen from here.*set PUNCHLIST_SOCKET="

@@ -32,7 +32,7 @@ NODE_S = 60
 
 
 def run(text: str | None, id: str = "m1", *, thread: str = "t1", **members: Any) -> dict[str, Any]:
-    """Return the body of a run."""
+    """Return the request body of a run."""
     messages = [] if text is None else [{"id": id, "role": "user", "content": text}]
     common: dict[str, Any] = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
     return {"threadId": thread, "runId": f"run-{id}", "messages": messages, **common, **members}

@@ -473,11 +473,11 @@ class FickleLog(TouchyLog):
 
     @property
     def quick(self) -> bool:
-        """Alternate."""
+        """Whether the log claims a fast disk, at random."""
         return self._random.random() < 0.5
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Return without a thread if the log claims a fast disk."""
+        """Commit in the loop's thread only if the log claims a fast disk."""
         self.at_once = self.quick
         return super().append_now(entries)
 
