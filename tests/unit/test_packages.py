@@ -108,7 +108,7 @@ def test_pins_cover_all_dependencies() -> None:
     assert names("mcp", "web", "ui") <= bundled
     versions = {line.split(" ")[0] for line in lines["dev"] + lines["mcp"] if "==" in line}
     counted = [version.partition("==")[0] for version in versions]
-    assert [name for name in bundled if counted.count(name) != 1] == [], "each has one exact version"
+    assert [name for name in bundled if counted.count(name) != 1] == [], "each package is pinned to one exact version"
 
 
 def test_stale_vscode_package_is_left_out(tmp_path: Path) -> None:

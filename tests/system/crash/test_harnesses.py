@@ -115,7 +115,9 @@ def test_fault_at_one_system_call_breaks_no_promise(scenario: str, fault: Fault)
     try:
         need_strace()
         with workplace() as place:
-            assert Sweep(place).point(next(each for each in SCENARIOS if each.name == scenario), fault), "it struck"
+            assert Sweep(place).point(next(each for each in SCENARIOS if each.name == scenario), fault), (
+                "the fault occurred"
+            )
     except Unavailable as missing:
         pytest.skip(str(missing))
 

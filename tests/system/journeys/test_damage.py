@@ -59,7 +59,7 @@ async def test_damaged_event_is_reported_with_read_only_list(
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         shown = await peer.result("task.list", conversation="long")
-        assert len(shown["tasks"]) == TASKS, "the snapshot has it all"
+        assert len(shown["tasks"]) == TASKS, "the snapshot contains everything"
         if method == "event.read":
             part = await peer.result(method, conversation="long", **params)
             params = {"after": part["next"]}
@@ -102,7 +102,7 @@ async def test_every_view_of_a_damaged_list_reports_it(tmp_path: Path) -> None:
             ("message.list", {"after": "m9"}),
         ):
             assert (await peer.refusal(method, conversation="cut", **params))["kind"] == "damaged", (
-                "not that it never was"
+                "the error doesn't say that the task never existed"
             )
         await peer.result("event.subscribe", view="list", after=8)
         while (push := await peer.push())["params"]["conversation"] != "cut":

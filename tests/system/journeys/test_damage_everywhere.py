@@ -132,7 +132,7 @@ async def test_damage_rejects_only_its_operation(
                 assert kind not in ("internal_error", "outcome_unknown"), (method, answer)
             if operation == "erase":
                 assert all(each.get("error", {}).get("data", {}).get("kind") != "damaged" for each in answers), (
-                    "it is gone"
+                    "the damaged list was deleted"
                 )
             await peer.result("task.add", conversation="good", title=f"{number}")
             assert (await peer.result("task.list", conversation="good"))["total"] == number + 2, (

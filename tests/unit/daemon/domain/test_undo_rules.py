@@ -130,7 +130,7 @@ def test_own_later_change_blocks_undo_of_older_call(recorder: Recorder) -> None:
     recorder.do(undo(redo=True), "ann")
     refused = recorder.call(undo(of=None, call=1), "ann")
     assert isinstance(refused, Rejection)
-    assert refused.data["newer"] == recorder.state.version, "the redo made the edit again"
+    assert refused.data["newer"] == recorder.state.version, "the redo repeated the edit"
 
 
 def test_a_redo_is_one_event_for_a_task(recorder: Recorder) -> None:

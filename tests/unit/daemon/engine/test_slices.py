@@ -80,7 +80,7 @@ async def test_concurrent_multipart_calls_take_several_turns(running: Engine, pe
             peer.send("task.add_many", {"conversation": C, "tasks": titled(MAX_PARTS // 4)}, id=number)
         answers = [(await peer.answer(number))["result"]["version"] for number in range(16)]
     assert answers == [1 + (each + 1) * MAX_PARTS // 4 for each in range(16)]
-    assert counted.longest <= 4 * MAX_PARTS, "a part is looked at up to three times, and one call too many is begun"
+    assert counted.longest <= 4 * MAX_PARTS, "each part is visited up to three times, and one extra call starts"
 
 
 async def test_other_calls_run_between_two_long_ones(running: Engine, peer: Peer) -> None:
@@ -95,7 +95,7 @@ async def test_other_calls_run_between_two_long_ones(running: Engine, peer: Peer
     for number in range(8):
         seqs[number] = (await peer.answer(number))["result"]["seq"]
     assert list(seqs.values()) == sorted(seqs.values())
-    assert beside < seqs[2], "it waited for one of them alone"
+    assert beside < seqs[2], "the call waited for only one of them"
 
 
 async def test_endless_reads_delay_a_long_call_briefly(running: Engine, peer: Peer, log: TouchyLog) -> None:

@@ -270,7 +270,7 @@ async def test_language_server_client_can_cancel_and_exit(running: Engine) -> No
         for each in (await (await running.connect()).result("event.read", after=0))["events"]
         if each["event"]["type"] == "TaskAdded"
     ]
-    assert event["actor"] == "helix", "and the daemon goes on"
+    assert event["actor"] == "helix", "the daemon continues"
 
 
 async def test_undo_preview_names_its_calls(peer: Peer) -> None:

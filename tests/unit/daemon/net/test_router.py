@@ -81,4 +81,6 @@ def test_every_method_has_a_handler() -> None:
     for name, row in rows.items():
         answers = (row.immediate, row.state, row.log)
         assert row.method is METHODS[name]
-        assert any(answers) != (row.method.kind == "write"), f"{name}: the writer answers writes, a function the others"
+        assert any(answers) != (row.method.kind == "write"), (
+            f"{name}: the writer handles writes, a function all other methods"
+        )

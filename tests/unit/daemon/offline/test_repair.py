@@ -116,7 +116,7 @@ def test_repair_removes_only_lost_events(place: Path) -> None:
     assert (code, report["problems"], report["restored"]) == (0, [], [])
     assert [(lost["conversation"], lost["seq"]) for lost in report["lost"]] == [("short", seq)]
     assert Path(report["backup"]).read_bytes() == before, "the damaged log is kept"
-    assert execute(place, "SELECT value FROM meta WHERE name = 'epoch'") != epoch, "nobody resumes over the hole"
+    assert execute(place, "SELECT value FROM meta WHERE name = 'epoch'") != epoch, "no client can resume across the gap"
     repaired = (place / "data" / "log.db").read_bytes()
     assert repair(place)[1]["backup"] == "" and (place / "data" / "log.db").read_bytes() == repaired
     assert shown(place) == {**WHOLE, "short": ["first.", "third."]}

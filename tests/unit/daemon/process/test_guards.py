@@ -87,7 +87,7 @@ def test_daemon_out_of_memory_keeps_acknowledged_calls(
         daemon.plant = ()
         daemon.start()
         kept = [task["title"] for task in daemon.connect().result("task.list", conversation="c")["tasks"]]
-        assert kept == ["kept"], "the call came when the writer waited: it was neither carried out nor answered"
+        assert kept == ["kept"], "the stuck writer neither ran nor answered the call"
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ async def test_totals_are_summed_by_user(scribe: Scribe) -> None:
     assert (
         await log.names("ann") == ["y", "z"] and await log.names("bob") == ["x"] and await log.names("") == ["u", "v"]
     )
-    assert await log.totals() == (7, 3), "those of users are theirs"
+    assert await log.totals() == (7, 3), "users' sessions stay with their users"
     await log.maintain([scribe.snapshot("u", open=1)])
     assert await log.totals() == (3, 1)
 

@@ -107,7 +107,7 @@ async def test_fast_disk_commits_inline(path: str) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(log.read, 0, 9)
         await anyio.lowlevel.checkpoint()
-        assert not log.append_now([]), "the connection belongs to who reads"
+        assert not log.append_now([]), "the reader holds the connection"
     assert log.append_now(scribe.group("a", said("again")))
     assert [stored.version for stored in await log.read(0, 9)] == [1, 2]
     await log.close()
@@ -203,7 +203,7 @@ async def test_restored_directory_gets_a_new_epoch(
     await log.close()
     shutil.copytree(data, older)
     log = await OpenedLog.open(str(data / "log.db"), reserve_bytes=0, twin=twin)
-    assert (log.regressed, log.epoch) == (None, epoch), "an ordinary restart is no alarm"
+    assert (log.regressed, log.epoch) == (None, epoch), "an ordinary restart reports nothing"
     await Scribe(log).write("b", CLEARED, CLEARED)
     await log.close()
     shutil.rmtree(data)
@@ -214,7 +214,7 @@ async def test_restored_directory_gets_a_new_epoch(
     after = log.epoch
     await log.close()
     log = await OpenedLog.open(str(data / "log.db"), reserve_bytes=0, twin=twin)
-    assert (log.regressed, log.epoch) == (None, after), "it is told once"
+    assert (log.regressed, log.epoch) == (None, after), "the loss is reported once"
     await log.close()
 
 
@@ -472,7 +472,7 @@ async def test_full_disk_rejects_writes_and_recovers(small_disk: Path, monkeypat
     scribe = Scribe(log)
     await fill(scribe, "a")
     assert log.head > 5 and not log.failed and not log.reserve_held
-    assert [stored.line for stored in (await log.load("a")).newer] == scribe.lines, "reads go on"
+    assert [stored.line for stored in (await log.load("a")).newer] == scribe.lines, "reads continue"
     await scribe.write("a", said("what is under way still fits"))
     await log.checkpoint()
     await fill(scribe, "b")

@@ -38,4 +38,4 @@ def test_times_are_in_their_largest_unit(passed: int, said: str) -> None:
 
 def test_another_day_has_its_date() -> None:
     assert clock(0).startswith("19")
-    assert clock(2**80) == str(2**80), "no calendar has it"
+    assert clock(2**80) == str(2**80), "no calendar contains this date"

@@ -51,7 +51,9 @@ def test_environment_precedes_directory(tmp_path: Path) -> None:
 def test_project_may_take_unused_list(tmp_path: Path, name: str, used: str | None, expected: bool) -> None:
     data = str(tmp_path / "data")
     assert project.may_be_taken(of(tmp_path / "clone", name), data, used) is expected
-    assert not project.may_be_taken(of(tmp_path / "clone", name), data, "site-8f909d367e2b"), "another repository's"
+    assert not project.may_be_taken(of(tmp_path / "clone", name), data, "site-8f909d367e2b"), (
+        "the list belongs to another repository"
+    )
     assert project.may_be_taken(of(tmp_path / "clone", name), data, name) is expected
 
 

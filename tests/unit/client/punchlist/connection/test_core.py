@@ -92,13 +92,17 @@ def test_unreadable_request_is_rejected_before_sending(kind: type[RequestRefused
     wire = Wire()
     with pytest.raises(kind, match=f"was not sent.*{why}"):
         wire.send(Request.raw("x.y", {"value": value}))
-    assert isinstance(jsonrpc.decode(wire.send(request())[1][:-1], Limits()), jsonrpc.Call), "the next one is fine"
+    assert isinstance(jsonrpc.decode(wire.send(request())[1][:-1], Limits()), jsonrpc.Call), (
+        "the next request is accepted"
+    )
 
 
 def test_call_with_many_small_tasks_is_sent() -> None:
     tasks = tuple(p.NewTask(title="x", owner="o", labels=("a", "b", "c", "d"), notes=("n",)) for _ in range(10_000))
     _, line = Wire().send(Request.of("list.replace", p.ListReplace(conversation="c", tasks=tasks)))
-    assert isinstance(jsonrpc.decode(line, Limits()), jsonrpc.Malformed), "at once it would be too much"
+    assert isinstance(jsonrpc.decode(line, Limits()), jsonrpc.Malformed), (
+        "decoded in one piece, the frame has too many values"
+    )
     assert line.count(b'"x"') == 10_000
 
 

@@ -69,7 +69,7 @@ async def test_excess_notifications_stay_in_socket_buffer(link: Link, cable: Cab
     with anyio.fail_after(30):
         taken = [await link.receive() for _ in range(READ_AHEAD + 1)]
         assert [msgspec.json.decode(notice.params)["n"] for notice in taken] == list(range(READ_AHEAD + 1))
-        assert not cable.reads, "nobody asked for more yet"
+        assert not cable.reads, "no more data was requested yet"
         async with anyio.create_task_group() as group:
             group.start_soon(link.receive)
             await anyio.wait_all_tasks_blocked()

@@ -44,7 +44,7 @@ def test_task_comes_with_its_notes(box: Toolbox, plan: Conversation, dialect: st
     tool, arguments = HAND_OUTS[dialect]
     assert count_in_reply(box, "root: use the new API", dialect, tool, **arguments) == 1
     assert count_in_reply(box, "use the new API", dialect, CALLS[dialect][0]) == (dialect == "queue"), (
-        "shown with the task alone"
+        "notes are shown only with the task"
     )
 
 
@@ -124,7 +124,7 @@ def test_idle_agent_loads_no_notes(client: Client, box: Toolbox, plan: Conversat
     box.call("native", "tasks")
     before = client.status().calls
     box.call("claude", "TaskList")
-    assert client.status().calls - before == 2, "the list, and this status"
+    assert client.status().calls - before == 2, "the list shows the note, and so does this status"
 
 
 def test_current_queue_task_shows_its_notes(client: Client) -> None:

@@ -168,7 +168,7 @@ async def test_model_text_is_marked_without_changes(talk: Talk, script: Script) 
         script.profile = profile
         answer = await talk.say("put milk on it")
         assert answer.get("mark") == mark, tool
-        assert "no task" not in answer["text"], "a model does not read its own mark"
+        assert "no task" not in answer["text"], "the model's marker isn't passed back to it"
     talk.worker = Worker()
     assert "mark" not in await talk.say("show my tasks")
 

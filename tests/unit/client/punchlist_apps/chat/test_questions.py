@@ -161,7 +161,9 @@ async def test_title_question_takes_answer(four: Talk) -> None:
 
 async def test_doubtful_change_needs_confirmation(four: Talk) -> None:
     answer = await four.say("add eggs and finish the reprot")
-    assert answer["text"] == "Created task: eggs\nCompleted task: Write the report", "a slip of a long word is none"
+    assert answer["text"] == "Created task: eggs\nCompleted task: Write the report", (
+        "a typo in a long word needs no confirmation"
+    )
     answer = await four.say("finish the dentest")
     assert (answer["text"], answer["about"]) == (
         "Are you sure you want to complete task 2? (yes/no)",

@@ -95,7 +95,7 @@ def test_punch_alone_shows_list_and_next_step(punch: Punch, monkeypatch: pytest.
     punch("start", "1")
     assert punch().lines[-1] == "next: punch done 1  (a)"
     punch("add", "b", "--parent", "1", "--blocked-by", "1")
-    assert punch().lines[-1] == "next: punch done 1  (a)", "the child waits for it"
+    assert punch().lines[-1] == "next: punch done 1  (a)", "the child process waits"
     punch("rm", "3", "--yes")
     assert punch("--json").json["tasks"][0]["id"] == "1"
     punch("start", "1", "-o", "ann", "--actor", "ann")

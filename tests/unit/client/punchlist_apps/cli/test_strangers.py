@@ -34,7 +34,7 @@ def test_starting_anothers_paused_or_ended_task_claims_it(punch: Any, end: str) 
     assert punch("start", "1", "--actor", "bob").code == 0
     task = punch("show", "1", "--json").json["task"]
     assert (task["status"], task["owner"], task["fence"] > 0) == ("in_progress", "bob", True)
-    assert punch("done", "1", "--actor", "ann").code == 1, "it is bob's now"
+    assert punch("done", "1", "--actor", "ann").code == 1, "the task is bob's now"
     assert punch("done", "1", "--actor", "bob").code == 0
 
 

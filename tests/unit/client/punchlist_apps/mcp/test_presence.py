@@ -144,7 +144,7 @@ def test_another_session_takes_abandoned_task(client: Client, windows: Callable[
     told = other.call(result="r")
     assert "Nothing ready: 2 in progress" in told
     for name in ("1", "3"):
-        assert f"take it with update id={name} status=in_progress" in told, "its sub-agent's, too"
+        assert f"take it with update id={name} status=in_progress" in told, "also the sub-agent's task"
     assert other.call("update", id="1", status="in_progress") == "#1 is yours."
     assert is_there(task(client))
     late = windows("a")
@@ -248,7 +248,7 @@ def test_next_server_in_a_place_continues(client: Client, windows: Callable[...,
     first.process.wait()
     again, third = windows(host="gen"), windows(host="gen")
     assert "You are at it already.\nNow #1" in again.call()
-    assert "Now #2" in third.call(), "one of two goes on"
+    assert "Now #2" in third.call(), "only one of the two continues"
     owners = {one.id: one.owner for one in client.conversation("work").list() if one.owner}
     assert len(set(owners.values())) == 2
     assert "#1 done" in again.call(result="r")

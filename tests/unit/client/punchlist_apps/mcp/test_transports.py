@@ -121,4 +121,4 @@ async def test_both_transports_give_equal_results(places: tuple[Path, Path], dia
     ours = await replies(places[0], connect_in_process, dialect, script)
     assert await replies(places[1], connect_over_http, dialect, script) == ours
     assert any("waits for a person's yes" in one or "waitsFor" in one for one in ours)
-    assert any("agent 0" in one for one in ours), "agents are told apart"
+    assert any("agent 0" in one for one in ours), "agents are distinguished"

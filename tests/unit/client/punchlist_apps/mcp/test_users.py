@@ -161,7 +161,7 @@ def test_changed_token_table_is_read_again(users_file: Path) -> None:
     assert table.find_grant(ANN.encode()) == Grant(frozenset({"ann"})) and table.find_grant(BOB.encode()) == ALL_USERS
     assert table.find_grant(b"") is None and table.find_grant(b"c" * 16) is None
     users_file.chmod(0o640)
-    assert table.find_grant(ANN.encode()) is None, "somebody else could read it"
+    assert table.find_grant(ANN.encode()) is None, "another user could read it"
     users_file.chmod(0o600)
     users_file.write_text(json.dumps({ANN: ["eve"]}))
     assert table.find_grant(ANN.encode()) == Grant(frozenset({"eve"})) and table.find_grant(BOB.encode()) is None

@@ -96,7 +96,7 @@ def test_undo_can_be_undone_repeatedly(recorder: Recorder) -> None:
         assert shape(recorder) == wanted
     assert recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann").events == ()
     recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
-    assert shape(recorder) == seen[1], "a redo is taken back like any call"
+    assert shape(recorder) == seen[1], "a redo can be undone like any call"
     recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann")
     assert shape(recorder) == seen[0]
 
@@ -171,7 +171,7 @@ def test_list_is_reverted_past_a_clear(recorder: Recorder) -> None:
     decision = recorder.do(p.ListUndo(**C, to_version=version), "ann")
     assert (shape(recorder), decision.reverts_to, decision.undoes) == (wanted, version, ())
     recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
-    assert recorder.titles() == ["other"], "a revert is taken back like any call"
+    assert recorder.titles() == ["other"], "a revert can be undone like any call"
     assert recorder.do(p.ListUndo(**C, to_version=recorder.state.version)).events == ()
 
 
@@ -220,7 +220,7 @@ def test_reverted_list_has_its_former_claims(recorder: Recorder, keep: bool) -> 
     recorder.do(p.ListUndo(**C, to_version=then), "ann")
     (task,), claim = recorder.state.ordered(), recorder.state.claims["1"]
     assert (task.status, task.owner, task.attempts) == ("in_progress", "bob", 1)
-    assert (claim.owner, claim.lease_ms, claim.keep) == ("bob", 7_000, True), "no connection holds it any more"
+    assert (claim.owner, claim.lease_ms, claim.keep) == ("bob", 7_000, True), "no connection holds the claim any more"
 
 
 def test_redo_removes_a_claim_restored_by_undo(recorder: Recorder) -> None:

@@ -136,7 +136,7 @@ async def test_owner_connection_or_number_finishes_a_kept_claim(running: Engine,
     done = {"status": "completed", **C}
     await bob.result("task.set_status", task=first["task"]["id"], **done)
     refused = await bob.refusal("task.set_status", task=second["task"]["id"], actor="another agent", **done)
-    assert refused["kind"] == "lease_held", "a connection that serves several agents says which one calls"
+    assert refused["kind"] == "lease_held", "a connection for several agents must name the caller"
     await ann.result("task.set_status", task=second["task"]["id"], actor="bob", **done)
     assert (await ann.refusal("task.set_status", task=third["task"]["id"], **done))["kind"] == "lease_held"
     fence = (await ann.result("task.get", **C, task=third["task"]["id"]))["task"]["fence"]
@@ -153,7 +153,7 @@ async def test_apply_can_not_finish_another_owners_task(running: Engine, ann: Pe
     assert (await ann.result("task.get", **C, task="1"))["task"]["title"] == "a"
     pause = done | {"status": "paused"}
     made = await ann.result("list.apply", **C, changes=[edit, pause, done])
-    assert [task["status"] for task in made["tasks"]] == ["pending", "completed"], "whoever pauses it takes it away"
+    assert [task["status"] for task in made["tasks"]] == ["pending", "completed"], "pausing the task ends the claim"
     assert (await bob.refusal("task.renew", **C, task="2", owner="bob", fence=held["fence"]))["kind"] == "lease_lost"
 
 
@@ -182,7 +182,7 @@ async def test_owner_returning_within_grace_period_keeps_task(tmp_path: Path, lo
         await again.result("task.renew", **C, task="1", owner="bob")
         other = await running.connect()
         refused = await other.refusal("task.renew", **C, task="1", owner="bob")
-        assert refused["kind"] == "lease_held", "the same name on another connection"
+        assert refused["kind"] == "lease_held", "the same name calls on another connection"
         assert (await other.refusal("task.set_status", **C, task="1", status="completed"))["kind"] == "lease_held"
         assert (await other.refusal("task.release", **C, task="1", owner="bob"))["kind"] == "lease_held"
         await other.result("task.set_status", **C, task="1", status="completed", fence=fence)

@@ -143,7 +143,7 @@ async def test_other_users_lists_look_nonexistent(running: Engine, method: Metho
     assert foreign["error"]["data"] == {"kind": "not_found", "what": "conversation", "id": "bob-list"}
     assert running.log.head == head
     assert not indexed or "bob-list" not in running.conversations.loaded, (
-        "its size would show in the time that it takes"
+        "loading the list would reveal its size by the time it takes"
     )
     never = await alice.call(method.name, conversation="never", **params)
     if "error" in never:
@@ -393,7 +393,7 @@ async def test_session_moves_between_lists(running: Engine, peer: Peer) -> None:
     await peer.result("conversation.attach", conversation="two", session="s")
     assert await of(peer, "s") == "two"
     one = (await peer.result("conversation.get", conversation="one"))["conversation"]
-    assert one.get("sessions", []) == [] and one["version"] == 3, "its log says that the session left"
+    assert one.get("sessions", []) == [] and one["version"] == 3, "the log records that the session left"
     await peer.result("conversation.detach", conversation="s", session="s")
     assert await of(peer, "s") == "s"
 

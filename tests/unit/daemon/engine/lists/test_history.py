@@ -59,7 +59,7 @@ async def test_long_history_is_read_in_slices(running: Engine, peer: Peer, metho
         for other in others:
             assert "result" in await other.answer(1)
     assert counted.total >= LENGTH
-    assert counted.longest <= 3 * SLICE_EVENTS, "one slice; a step of an undo folds what it gives"
+    assert counted.longest <= 3 * SLICE_EVENTS, "one slice, and an undo step also folds its own events"
 
 
 @pytest.mark.parametrize("clear", [False, True], ids=["calls", "a clear"])
@@ -115,7 +115,7 @@ async def test_past_version_starts_from_the_nearest_state(running: Engine, peer:
     assert (found["tasks"][0]["status"], counted.total) == ("pending", 0)
     async with turns(*WORK) as counted:
         assert await peer.result("task.list", **at) == first
-    assert counted.total == LENGTH // 2, "an earlier one than the snapshot is folded from the beginning"
+    assert counted.total == LENGTH // 2, "versions before the snapshot are folded from the beginning"
 
 
 async def test_few_past_and_no_erased_versions_are_kept(running: Engine, peer: Peer, log: TouchyLog) -> None:

@@ -85,7 +85,7 @@ async def test_bound_user_sees_no_presence_of_others_lists(running: Engine) -> N
     refused = await bob.refusal("conversation.presence", conversation=C)
     assert (refused["kind"], refused["id"]) == ("not_found", C)
     for peer in (root, ann):
-        assert sorted(await present(peer)) == [("ann", 1), ("root", 1)], "bob is told nothing of it: he is not there"
+        assert sorted(await present(peer)) == [("ann", 1), ("root", 1)], "bob isn't listed"
 
 
 async def test_stuck_subscriber_is_present(running: Engine) -> None:
@@ -145,7 +145,7 @@ async def test_simultaneous_connections_of_an_actor_are_one_push(running: Engine
     pushes = [await told(watcher)]
     while pushes[-1][-1] != ("ann", 40):
         pushes.append(await told(watcher))
-    assert len(pushes) <= 3, "gathered: 40 came at once"
+    assert len(pushes) <= 3, "40 changes are batched in one push"
     for peer in crowd:
         peer.close()
     while await told(watcher) != [("watching", 1)]:
@@ -170,7 +170,7 @@ async def test_bound_user_gets_no_presence_pushes_of_others(running: Engine) -> 
     assert len(await told(root)) == 3
     await ann.result("conversation.open", conversation=C)
     for peer in (ann, root):
-        assert sorted(await told(peer)) == [("ann", 1), ("root", 1)], "bob is not there"
+        assert sorted(await told(peer)) == [("ann", 1), ("root", 1)], "bob isn't listed"
     refused = await bob.refusal("event.subscribe", conversation=C, view="presence")
     assert (refused["kind"], refused["id"]) == ("not_found", C)
     await bob.quiet()

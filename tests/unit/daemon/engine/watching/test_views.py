@@ -123,7 +123,9 @@ async def test_long_list_in_pieces_includes_changes_between(
         tasks, version, _ = await listed(peer)
         assert await follower.upto(version) == tasks
         assert max(len(msgspec.json.encode(piece["rows"])) for piece in follower.pieces) < 2_500
-        assert all(piece["seq"] == 0 for piece in follower.pieces if "more" in piece), "it begins again when it is cut"
+        assert all(piece["seq"] == 0 for piece in follower.pieces if "more" in piece), (
+            "an interrupted reader starts again"
+        )
 
 
 async def test_resume_gets_changes_or_cleared_list(running: Engine, peer: Peer) -> None:
@@ -170,7 +172,7 @@ async def test_too_many_changes_push_the_whole_list(
     found = await peer.result("task.list", conversation=C, since=late + 1)
     assert (found.get("reset"), len(found["gone"])) == (None, kept - 1)
     changes = running.conversations.loaded[C].state.changes
-    assert len(changes) == kept, "what it remembers is bounded"
+    assert len(changes) == kept, "the remembered changes are bounded"
     await peer.result("task.delete", conversation=C, task=str(kept + 2))
     found = await peer.result("task.list", conversation=C, since=late + 1)
     assert (found["reset"], len(found["rows"])) == (True, 8)

@@ -212,7 +212,7 @@ async def test_persons_quote_confirms_and_is_stored(running: Engine, peer: Peer)
     blank = await peer.refusal("task.delete", conversation=C, task="1", ask=True, quote="  ")
     assert blank["kind"] == "confirmation_required"
     erased = await peer.refusal("conversation.delete", conversation=C, quote="erase it all")
-    assert erased["kind"] == "confirmation_required", "words alone erase nothing"
+    assert erased["kind"] == "confirmation_required", "an answer in words alone erases nothing"
 
 
 def caller(user: str | None = None, pid: int = 1) -> Caller:
@@ -236,7 +236,7 @@ def test_tokens_use_monotonic_time_and_end_with_process() -> None:
         return cast(str, asked.data["token"])
 
     held = token()
-    assert ask(held) is not None and ask(held, at=10**15) is not None, "the wall clock decides nothing"
+    assert ask(held) is not None and ask(held, at=10**15) is not None, "the wall clock has no effect"
     assert ask(held, pid=2) is None
     held = token()
     now += 5

@@ -67,7 +67,7 @@ async def test_calls_during_a_commit_share_the_next_one(running: Engine, log: To
 async def test_fast_disk_commits_immediately_again(running: Engine, log: TouchyLog) -> None:
     async with adding_during_a_commit(running, log, 2):
         log.at_once = True
-    assert log.sizes_of_appends == [2], "what formed meanwhile took no way through the thread"
+    assert log.sizes_of_appends == [2], "the calls formed meanwhile were committed without the thread"
     assert log.head == 4
 
 
@@ -217,7 +217,7 @@ async def test_full_disk_rejects_the_whole_batch(running: Engine, peer: Peer, lo
     await until(lambda: len(running.writer._forming.items) == 4)  # pyright: ignore[reportPrivateUsage]
     gate.open()
     answers = {message["id"]: message for message in [await peer.receive() for _ in range(6)]}
-    assert answers.pop(3)["error"]["data"]["kind"] == "invalid_params", "told before the writer had it"
+    assert answers.pop(3)["error"]["data"]["kind"] == "invalid_params", "reported before the writer noticed"
     assert [answers[id]["error"]["data"]["kind"] for id in (1, 2, 4)] == ["storage_full"] * 3
     assert [task["title"] for task in answers[5]["result"]["tasks"]] == ["a"]
     assert len(answers[6]["result"]["conversations"]) == 1
@@ -432,7 +432,7 @@ async def test_conversation_used_after_deletion_is_new(peer: Peer, log: TouchyLo
     )
     deleted, added, own = [(await peer.answer(id))["result"] for id in (1, 2, 3)]
     assert (deleted["version"], added["version"], added["task"]["id"]) == (4, 6, "1")
-    assert own["version"] == 2, "the session does not lead to the deleted list any more"
+    assert own["version"] == 2, "the session no longer resolves to the deleted list"
     assert await log.unerased() == []
     lines = await log.read(0, 100)
     assert b"secret" not in b"".join(line.line for line in lines) and lines[0].seq == 4

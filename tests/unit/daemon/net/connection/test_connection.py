@@ -143,7 +143,7 @@ async def test_concurrent_long_calls_of_a_connection_are_limited(tmp_path: Path,
         answers = [await peer.receive() for _ in range(20)]
         assert [answer[0]["id"] if in_batches else answer["id"] for answer in answers] == list(range(20))
         task = (await bystander.answer("mine"))["result"]["task"]
-        assert int(task["id"]) < 8, "whoever comes while they are written waits for those under way alone"
+        assert int(task["id"]) < 8, "a later call waits only for the calls in flight"
         await peer.quiet()
 
 
@@ -155,7 +155,7 @@ async def test_others_run_between_many_long_calls(running: Engine, peer: Peer) -
     ]
     for call in calls:  # as when the loop keeps reading from a socket with more data
         session.data_received(msgspec.json.encode(call) + b"\n")
-    assert len(session.protocol.frames) == 7, "one is refused at once, the others wait"
+    assert len(session.protocol.frames) == 7, "one call is rejected immediately, the others wait"
     assert session.output.transport is not None and not session.output.transport.is_reading()
     assert [(await peer.receive())["id"] for _ in calls] == list(range(8))
     await until(session.output.transport.is_reading)
@@ -260,7 +260,7 @@ async def test_started_batch_keeps_no_decoded_values(tmp_path: Path) -> None:
             peer.frame([{"jsonrpc": "2.0", "id": id, "method": m, "params": p} for id, (m, p) in enumerate(calls)])
         )
         await reads.reached()
-        assert len(session.protocol.members) == 2, "they wait for the undo"
+        assert len(session.protocol.members) == 2, "the calls wait for the undo"
         session.pause_writing()
         log.release_all()
         await until(lambda: not session.protocol.members)

@@ -56,7 +56,7 @@ async def test_stuck_connections_share_one_byte_limit(
         assert held.bytes <= HELD
         refusal = await filler.refusal(method, **params)
         assert (refusal["kind"], refusal["limit"]) == ("limit_exceeded", "held_bytes")
-        assert (await filler.result("task.get", conversation=C, task="1"))["task"], "short answers go on"
+        assert (await filler.result("task.get", conversation=C, task="1"))["task"], "short replies continue"
         assert await filler.result("task.add", conversation=C, title="and changes")
         answers = list[Any]()
         for peer in stuck:

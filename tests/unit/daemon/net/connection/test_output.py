@@ -79,7 +79,7 @@ async def test_long_replies_are_built_as_the_peer_reads(running: Engine, ask: st
         "at_version": {"conversation": C, "at_version": 7},
     }.get(ask, {"conversation": C})
     peer, session = await asked(running, *[("task.list" if ask == "at_version" else ask, params)] * 40)
-    assert 0 < session.unsent_bytes <= 1_000_000, "one answer, whatever was asked"
+    assert 0 < session.unsent_bytes <= 1_000_000, "one reply, whatever was requested"
     await filler.quiet()
     peer.resume_reading()
     answers = [await peer.receive() for _ in range(40)]
@@ -122,7 +122,7 @@ async def test_batch_answers_what_fits(running: Engine, headers: bool) -> None:
     refused = [answer["error"]["data"] for answer in answers if "error" in answer]
     assert len(refused) in range(10, 22)
     assert {(error["kind"], error["limit"]) for error in refused} == {("limit_exceeded", "batch_bytes")}
-    assert "result" in next(answer for answer in answers if answer["id"] == 24), "a change is never answered so"
+    assert "result" in next(answer for answer in answers if answer["id"] == 24), "a change never gets this error"
     await peer.quiet()
 
 

@@ -151,11 +151,11 @@ def test_other_input_skips_the_fast_path() -> None:
         protocol.receive_data(data)
         return protocol
 
-    assert ServerProtocol(Limits()).receive_call(one) is None, "the first byte decides on the framing"
+    assert ServerProtocol(Limits()).receive_call(one) is None, "the first byte selects the framing"
     for data in (one[:-1], one + one, b"[" + one[:-1] + b"]\n", b"\n", b" " + one):
         assert begun().receive_call(data) is None, data
-    assert begun(b'{"js').receive_call(one) is None, "it would be the end of another one"
-    assert begun(one).receive_call(one) is None, "what came before it begins first"
+    assert begun(b'{"js').receive_call(one) is None, "the data would end another frame"
+    assert begun(one).receive_call(one) is None, "earlier frames start first"
     assert begun(b"[" + one[:-1] + b"," + one[:-1] + b"]\n").receive_call(one) is None
     assert begun(limits=Limits(frame_bytes=64)).receive_call(line(request(1, task="7" * 64))) is None
 

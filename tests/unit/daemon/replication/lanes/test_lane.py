@@ -247,7 +247,7 @@ async def test_claim_lasts_while_its_machine_is_alive(space: MemorySpace) -> Non
     for _ in range(30):
         a.connection.last_seen_at = begun + _
         await asyncio.sleep(1)
-    assert not waiting.done(), "its machine gives signs of life"
+    assert not waiting.done(), "its machine still sends heartbeats"
     await a.stop()
     died = asyncio.get_running_loop().time()
     got = await decoded(waiting)
@@ -287,7 +287,7 @@ async def test_machine_back_before_rejection_ends_no_claim(space: MemorySpace, *
     assert await a.version(LIST) == 3
     await a.stop()
     taken = b.begin(claim("bob", wait_ms=20_000))
-    assert (await decoded(taken))["task"]["id"] == "1", "its time goes on"
+    assert (await decoded(taken))["task"]["id"] == "1", "its lease continues"
 
 
 @together()
@@ -328,7 +328,7 @@ async def test_long_call_runs_in_slices_on_every_machine() -> None:
     async with turns(evolve, add_many) as counted:
         await a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany))
         await b.reaches(LIST, 2 + many)
-    assert counted.total >= 3 * many, "on the draft, and on both machines"
+    assert counted.total >= 3 * many, "once on the draft, and once on each machine"
     assert counted.longest <= 6 * SLICE_EVENTS
     await a.stop()
     await b.stop()
@@ -431,7 +431,7 @@ async def test_isolated_machine_can_read_and_not_write(space: MemorySpace) -> No
     waited = asyncio.get_running_loop().time() - began
     assert refused.kind == "unreachable" and 9 < waited < 9.8, (refused, waited)
     assert (await b.refused(add("three"))).kind == "unreachable"
-    assert asyncio.get_running_loop().time() - began - waited < 0.1, "known to be away: refused at once"
+    assert asyncio.get_running_loop().time() - began - waited < 0.1, "a member known to be offline rejects immediately"
     assert await b.version(LIST) == 2
     b.shared.heal()
     assert (await b.call(add("two", "k")))["task"]["id"] == "2"
@@ -484,9 +484,7 @@ def test_key_resolves_an_unknown_outcome() -> None:
         outcome = await answer
         assert isinstance(outcome, Rejection)
         kinds.add(outcome.kind)
-        assert (await a.refused(add("two", "k"))).kind == outcome.kind, (
-            "a repetition is not told that nothing was written"
-        )
+        assert (await a.refused(add("two", "k"))).kind == outcome.kind, "a retry isn't told that nothing was written"
         assert (await a.refused(add("other", "l"))).kind == "unreachable"
         a.shared.heal()
         assert (await a.call(add("two", "k")))["task"]["id"] == "2"
@@ -756,7 +754,7 @@ async def test_deleted_list_is_erased_everywhere(space: MemorySpace, tmp_path: P
         assert b"secret" not in kept[0].line
     await b.call(add("new"))
     await a.reaches(LIST, 5)
-    assert [b"secret" in post.body for post in space.posts[LIST]] == [False, False], "the space has it no more"
+    assert [b"secret" in post.body for post in space.posts[LIST]] == [False, False], "the space no longer has the list"
     c = Machine("eve", space, LIST, data_dir=str(tmp_path))
     await c.reaches(LIST, 5)
     assert [t.title for t in (await c.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
@@ -824,7 +822,7 @@ async def begun_again(space: MemorySpace, directory: Path) -> Machine:
 async def test_recreated_shared_list_is_restored(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
     base, posts = await share(a.log, a.shared, LIST)
-    assert posts == 1 and await share(a.log, a.shared, LIST) == (base, 0), "again it goes on where it stopped"
+    assert posts == 1 and await share(a.log, a.shared, LIST) == (base, 0), "it continues where it stopped"
     before = space.posts.pop(LIST)
     assert await put_back(a.log, a.shared, LIST, base, 5) == 1
     assert [check_of(each.body) for each in space.posts[LIST]] == [check_of(each.body) for each in before]
@@ -949,7 +947,7 @@ async def test_waiters_continue_after_a_lanes_writes(space: MemorySpace) -> None
     await a.call(add("one"))
     write = a.begin(add("two"))
     assert await a.engine.inbox.barrier() is None
-    assert not write.done(), "its post is on its way"
+    assert not write.done(), "its post is in flight"
     assert await a.lanes.lanes[LIST].barrier() is None
     assert write.done()
 
@@ -1107,7 +1105,7 @@ async def test_empty_claim_is_never_based_on_stale_state(space: MemorySpace) -> 
     await a.call(p.ConversationOpen(conversation=LIST))
     await b.reaches(LIST, 1)
     await a.call(add("one"))
-    assert await b.version(LIST) == 1, "it has not heard of the task"
+    assert await b.version(LIST) == 1, "the machine hasn't received the task"
     assert (await b.call(claim("bob")))["task"]["id"] == "1"
 
 

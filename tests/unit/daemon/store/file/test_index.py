@@ -411,7 +411,7 @@ async def test_pending_erasures_are_found_once_indexed(path: str, place: Path) -
         await scribe.write(name, said("gone"))
         await scribe.write(name, DELETED)
     await log.erase("b")
-    assert log.just_deleted == ["a"], "it is erased before anybody reads"
+    assert log.just_deleted == ["a"], "the list is erased before any read"
     await log.maintain([])
     await log.close()
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -419,5 +419,5 @@ async def test_pending_erasures_are_found_once_indexed(path: str, place: Path) -
     await log.close()
     os.unlink(place)
     log = await OpenedLog.open(path, reserve_bytes=0)
-    assert log.just_deleted == ["a"], "nothing is left of b but its tombstone"
+    assert log.just_deleted == ["a"], "only the tombstone of b is left"
     await log.close()

@@ -117,7 +117,7 @@ def test_assign_accepts_new_names_and_rejects_ambiguous_ones(two: Any) -> None:
     assert two("edit", "4", "--owner", "").out == "  ☐ #4 four\n"
     unclear = two("assign", "4", "claude-code/")
     assert (unclear.code, "several names begin with" in unclear.err) == (1, True)
-    assert two("assign", "4", "#4").code == 1, "nobody has task 4"
+    assert two("assign", "4", "#4").code == 1, "task 4 has no owner"
     assert two("assign", "4").code == 2
     busy = two("assign", "1", "carol")
     assert (busy.code, "punch reopen 1" in busy.err) == (1, True)

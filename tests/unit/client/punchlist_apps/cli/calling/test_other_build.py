@@ -67,7 +67,7 @@ def test_an_older_daemon_in_use_is_noted_once(upgraded: Punch) -> None:
         assert f"(process {pid})" in outcome.stderr and "punch daemon stop" in outcome.stderr
         claim = {"conversation": "default", "owner": "ann", "lease_ms": 3_600_000, "keep": True}
         other.call("task.claim", claim)
-    assert upgraded("add", "once more").stderr == "", "the claim keeps it in use"
+    assert upgraded("add", "once more").stderr == "", "the claim keeps the daemon in use"
     with connect(autostart=False) as client:
         assert client.status().pid == pid
 

@@ -22,7 +22,7 @@ from punchlist_testing.terminal import command, environment, spawned
 def wait_for(path: Path, text: str) -> None:
     deadline = time.monotonic() + 15
     while not (path.exists() and text in path.read_text()):
-        assert time.monotonic() < deadline, f"{path} never said {text!r}"
+        assert time.monotonic() < deadline, f"{path} never contained {text!r}"
         time.sleep(0.02)
 
 

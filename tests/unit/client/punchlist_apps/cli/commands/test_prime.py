@@ -69,7 +69,7 @@ def test_stop_hook_reminds_once(punch: Any) -> None:
     assert result["decision"] == "block"
     assert '#1 "Write"' in result["reason"]
     assert hook(punch, "Stop").out == ""
-    assert hook(punch, "Stop", session="another").out == "", "it is not the other session's work"
+    assert hook(punch, "Stop", session="another").out == "", "the task isn't the other session's"
 
 
 def test_stop_hook_counts_only_own_tasks(punch: Any) -> None:

@@ -94,7 +94,7 @@ def test_uninstall_notes_running_daemon(punch: Any, units: Path) -> None:
     hint = "the daemon is still running; to stop it: punch daemon stop"
     punch("daemon", "service", "install")
     assert hint in punch("daemon", "service", "uninstall").err
-    assert punch("list").code == 0, "it does"
+    assert punch("list").code == 0, "the daemon is still running"
     punch("daemon", "stop")
     assert hint not in punch("daemon", "service", "uninstall").err
 

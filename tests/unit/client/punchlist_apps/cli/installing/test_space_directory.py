@@ -83,7 +83,7 @@ class Nats:
 
     def reload(self) -> None:
         server_program = program()
-        assert server_program is not None and self.server.process is not None, "it runs"
+        assert server_program is not None and self.server.process is not None, "the server runs"
         subprocess.run([server_program, "--signal", f"reload={self.server.process.pid}"], check=True)
 
     def log(self, name: str) -> NatsLog:
@@ -116,7 +116,7 @@ async def test_nats_members_change_without_disconnecting_others(server: Punch, h
             assert [link.state for link in (*of_ann.links, *of_bob.links)] == ["up", "up"]
     finally:
         nats.server.kill()
-    assert "our own" in (nats.folder / "nats.conf").read_text(), "hand edits stay"
+    assert "our own" in (nats.folder / "nats.conf").read_text(), "manual edits stay"
     assert not (nats.folder / "carol.creds").exists()
 
 

@@ -203,7 +203,9 @@ async def test_token_with_most_connections_loses_one(site: Site) -> None:
     bobs = [await site.hold("bob") for _ in range(6)]
     anns = [await site.hold("ann") for _ in range(3)]
     assert [await is_open(each) for each in anns] == [True] * 3
-    assert [await is_open(each) for each in bobs] == [True] * 3 + [False] * 3, "what has begun first is finished"
+    assert [await is_open(each) for each in bobs] == [True] * 3 + [False] * 3, (
+        "requests that started first are finished"
+    )
 
 
 async def test_idle_connection_is_evicted_before_busy_one(site: Site) -> None:

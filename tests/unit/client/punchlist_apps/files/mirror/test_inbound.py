@@ -99,10 +99,10 @@ async def test_file_that_returns_is_the_same_task(place: Place, claude: ClaudeHo
     await sync(place, claude)
     claude.task(SESSION, 1, "Parse", status="in_progress")
     await sync(place, claude)
-    assert await shown(place) == [("1", "Parse", "completed")], "what was done here stays"
+    assert await shown(place) == [("1", "Parse", "completed")], "changes made in the list stay"
     claude.task(SESSION, 1, "Parse it", status="in_progress")
     await sync(place, claude)
-    assert await shown(place) == [("1", "Parse it", "completed")], "it is there again, and a new title is an edit"
+    assert await shown(place) == [("1", "Parse it", "completed")], "the task is back, and a new title is an edit"
 
 
 async def test_folder_renamed_for_team_is_imported_once(place: Place, claude: ClaudeHome, tmp_path: Path) -> None:

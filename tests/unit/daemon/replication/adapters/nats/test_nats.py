@@ -283,7 +283,7 @@ async def test_round_trip_is_known_before_the_first_post(
     try:
         space = await create_space(server)
         async with connected(space) as (ann, _), connected(Space(space.name, (far.url,)), "bob_2") as (bob, _):
-            assert bob.round_trip_s >= 0.04 > ann.round_trip_s, "a turn lasts as long as one of the member's posts"
+            assert bob.round_trip_s >= 0.04 > ann.round_trip_s, "a turn takes as long as one of the member's posts"
             position = await ann.post("a", 0, "n1", b"one")
             for number in range(8):
                 with pytest.raises(Conflict):

@@ -280,7 +280,7 @@ async def test_full_disk_is_reported_until_space_is_free(members: Members, monke
         count = len(hearing.links)
         await hearing.until(lambda: ann.link.state == "down")
         assert all(link.state != "up" for link in hearing.links[count:]), (
-            "the link was up before the server stored again"
+            "the link was up before the server could store again"
         )
         members.server.sql(f"DROP TRIGGER no_room ON {table}")
         await hearing.link("up")
