@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings, hooks and fixtures for all tests."""
 
 import gc
 import os
@@ -15,31 +15,32 @@ from hypothesis import settings
 from punchlist_testing.optional import summarize
 from punchlist_testing.unmeasured import untraced
 
-# Shared machines make wall-clock deadlines flaky; a failing example prints how to get it again.
+# Wall-clock deadlines are flaky on shared machines. A failing example prints how to reproduce it.
 settings.register_profile("punchlist", deadline=None, print_blob=True)
 settings.load_profile("punchlist")
 
 IN_MEMORY = "/dev/shm"
 ROOM_BYTES = 2 << 30
-"""A run that fails everywhere keeps about so much."""
+"""About the amount that a run in which every test fails leaves behind."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where it can be, the files of tests are kept in memory: a third of the time goes into waiting for fsync() else.
+    """Keep the files of tests in memory if possible. Otherwise a third of the time is spent waiting for fsync().
 
-    What an fsync() means is the matter of tests/system/crash and of the harnesses that cut the power. TMPDIR is heeded.
+    The effect of fsync() is tested in tests/system/crash and by the harnesses that cut the power. If TMPDIR is set, it
+    is used instead.
     """
-    # A shell starts what runs in its background with this ignored, and the programs of the tests would inherit that.
+    # A shell starts background processes with SIGINT ignored, and the programs started by tests would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if "TMPDIR" not in os.environ and has_room(IN_MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
     if config.getoption("numprocesses", None):
-        sys.settrace(None)  # this process only hands out tests: coverage.py measures those that run them
-    gc.disable()  # until the tests are collected: all of it stays
+        sys.settrace(None)  # this process only distributes tests; coverage.py measures the workers
+    gc.disable()  # until the tests are collected, because all of these objects stay
 
 
 def has_room(directory: str) -> bool:
-    """Whether a directory can take the files of all tests, among them programs."""
+    """Return whether a directory has room for the files of all tests, and allows programs to run."""
     return (
         os.access(directory, os.W_OK)
         and not os.statvfs(directory).f_flag & os.ST_NOEXEC
@@ -66,10 +67,13 @@ UNMEASURED = (
     "tests/unit/client/punchlist/clients/",
     "tests/unit/client/punchlist/connection/",
 )
-"""What begins so starts many processes of which others measure the coverage: measuring one costs 0.1 s and more."""
+"""Path prefixes of tests that start many processes whose lines other tests cover.
+
+Measuring the coverage of one process takes 0.1 s or more.
+"""
 
 MEASURE_PROCESSES = "COVERAGE_PROCESS_CONFIG"
-"""The variable by which coverage.py measures each Python that a measured one starts."""
+"""The variable with which coverage.py measures every Python process started by a measured one."""
 
 UNTRACED = (
     "tests/system/crash/",
@@ -101,15 +105,17 @@ UNTRACED = (
     "tests/unit/daemon/offline/test_repair.py",
     "tests/unit/schemas/test_framing.py",
 )
-"""What begins so takes long and runs, in this process, lines that others run, too: of 60,000 steps from line to line
-these alone run 300. A traced test takes more than twice the time."""
+"""Path prefixes of slow tests that, in this process, run almost only lines that other tests run as well.
+
+Of 60,000 line transitions, 300 are covered only by these tests. A traced test takes more than twice as long.
+"""
 
 _measuring = os.environ.get(MEASURE_PROCESSES)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Whether a test is measured, and the processes that it starts, depends on its file."""
+    """Decide by a test's file whether to measure it and the processes that it starts."""
     if _measuring is not None:
         if item.location[0].startswith(UNMEASURED):
             os.environ.pop(MEASURE_PROCESSES, None)
@@ -142,19 +148,19 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest are run first: what is left at the end is short, and all processes end together."""
+    """Run the slowest files first, so that only short tests remain at the end and all workers finish together."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 def pytest_collection_finish() -> None:
-    """What was collected is never searched for garbage again: it is thousands of tests, and all that they imported."""
+    """Exclude the collected tests and their imports, which are thousands of objects, from garbage collection."""
     gc.freeze()
     gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what was skipped, and the command that runs it."""
+    """Print the skipped tests, and the command that runs them."""
     if lines := summarize(terminalreporter.getreports("skipped")):
         terminalreporter.section("skipped")
         for line in lines:
@@ -163,13 +169,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """aiosqlite knows asyncio alone, so the daemon and its tests do too."""
+    """aiosqlite supports only asyncio, so the daemon and its tests do too."""
     return "asyncio"
 
 
 @pytest.fixture(autouse=True)
 def umask() -> Iterator[None]:
-    """A program run in this process sets its own umask: the files of the tests to come must not depend on it."""
+    """Restore the umask, because a program that runs in this process sets its own."""
     before = os.umask(0o022)
     os.umask(before)
     yield

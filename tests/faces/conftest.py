@@ -32,14 +32,14 @@ def browser() -> Generator[Browser]:
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Generator[Stage]:
-    """A stage without lists."""
+    """A stage without any lists."""
     with stage(tmp_path_factory.mktemp("stage")) as empty_stage:
         yield empty_stage
 
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Generator[Stage]:
-    """A stage with the lists of the pictures."""
+    """A stage with the lists that the pictures show."""
     with stage(tmp_path_factory.mktemp("planned")) as planned_stage:
         plan(planned_stage)
         yield planned_stage
@@ -57,7 +57,7 @@ def open_page(browser: Browser) -> Generator[Open]:
             problems.append(f"request to {request.url}")
 
     def on_console(message: ConsoleMessage) -> None:
-        # Chromium itself logs failed requests, which are expected while the server is away.
+        # Chromium logs failed requests itself. They are expected while the server is down.
         if not message.text.startswith("Failed to load resource"):
             problems.append(message.text)
 

@@ -11,7 +11,7 @@ from punchlist_testing.stage import Stage
 
 EXAMPLES = os.environ.get("EXAMPLES", "10")
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-"""What schemathesis checks in each response."""
+"""Checks that schemathesis makes on each response."""
 HOOKS = """
 import schemathesis
 

@@ -1,4 +1,4 @@
-"""The chat page in a browser, with a scripted model and a real server, and its pictures."""
+"""The chat page in a browser, with a scripted model and a real server. Also draws its pictures."""
 
 import io
 import os

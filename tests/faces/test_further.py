@@ -14,7 +14,7 @@ SPY = """() => {
     constructor(title, options) { super(title, options); window.notifications.push([title, options.body]); }
   };
 }"""
-"""Records the notifications that the page shows."""
+"""Script that records the notifications shown by the page."""
 
 
 def test_task_is_reachable_by_mouse(planned: Stage, open_page: Open) -> None:
@@ -85,7 +85,7 @@ def test_only_enabled_notifications_report_failures(planned: Stage, open_page: O
     page.keyboard.press("Enter")
     expect(page.locator(".toast")).to_contain_text("you get a notification")
     tasks.fail("2", "no luck either")
-    # Not wait_for_function: it polls by eval, which the page's policy forbids.
+    # Don't use wait_for_function: it polls with eval, which the page's policy forbids.
     assert eventually(lambda: bool(page.evaluate("window.notifications.length")))
     assert page.evaluate("window.notifications") == [["watched", "A task failed."]]
     expect(page).to_have_title("(3) punchlist")

@@ -67,7 +67,7 @@ async def draw_ui(stage: Stage, name: str | None, keys: str) -> str:
 )
 def test_ui_pictures(planned: Stage, browser: Browser, picture: str, name: str | None, keys: str) -> None:
     drawing: list[str] = []
-    # Playwright runs an event loop in this thread, so the terminal's needs another thread.
+    # Playwright runs an event loop in this thread, so the loop of the terminal UI needs another thread.
     thread = Thread(target=lambda: drawing.append(asyncio.run(draw_ui(planned, name, keys))))
     thread.start()
     thread.join()

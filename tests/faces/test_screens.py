@@ -1,4 +1,4 @@
-"""Each screen in light, dark and on a phone: accessibility, names for screen readers, and the pictures."""
+"""Each screen in light mode, in dark mode and on a phone: accessibility, names for screen readers, and the pictures."""
 
 import io
 import os
@@ -23,7 +23,7 @@ SCREENS: dict[str, tuple[str, str, str]] = {
     "history": ("#/list/release-1.0/history", "", ".story li"),
     "undo": ("#/list/release-1.0/12", "u", "dialog .lines"),
 }
-"""Screens of the pictures: address, key to press, and the element that shows that it is open."""
+"""Screens with pictures: address, key to press, and an element that shows that the screen is open."""
 
 FURTHER = {
     "help": ("#/", "?", "dialog"),

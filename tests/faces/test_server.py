@@ -1,4 +1,4 @@
-"""Costs of `punch web` compared with the daemon: processor time, memory, and the duration of a call."""
+"""Costs of `punch web` compared with the daemon: processor time, memory, and time per call."""
 
 import http.client
 import json
@@ -26,14 +26,17 @@ def cpu_s(pid: int) -> float:
 
 
 def memory_kib(pid: int) -> int:
-    """Return the private memory of a process."""
+    """Return the private memory of a process, in KiB."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 
 
 @contextmanager
 def stream(stage: Stage, name: str, buffer: int | None = None) -> Generator[socket.socket]:
-    """Open a stream of a list's rows. A small receive buffer makes an unread stream block the server early."""
+    """Open a stream of a list's rows.
+
+    With a small receive buffer, an unread stream soon blocks the server.
+    """
     with closing(socket.socket()) as sock:
         if buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -44,7 +47,7 @@ def stream(stage: Stage, name: str, buffer: int | None = None) -> Generator[sock
 
 
 def measure_changes(stage: Stage, name: str, readers: list[socket.socket]) -> tuple[float, float]:
-    """Make changes that all readers receive; return the processor seconds of the server and of the daemon."""
+    """Make changes that all readers receive; return the processor time of the server and of the daemon, in seconds."""
     assert stage.process is not None
     assert stage.daemon.process is not None
     web, daemon = stage.process.pid, stage.daemon.process.pid
@@ -91,14 +94,14 @@ def test_unread_stream_costs_little(empty: Stage) -> None:
             wait_until_steady(lambda: memory_kib(pid))
             return memory_kib(pid)
 
-        before = open_unread(10)  # without the fixed cost of the first streams
+        before = open_unread(10)  # excludes the fixed cost of the first streams
         per_stream_kib = (open_unread(STALLED) - before) / STALLED
         keep(stuck_stream_kib=per_stream_kib)
     assert per_stream_kib <= 64
 
 
 def wait_until_steady(measure: Callable[[], int]) -> None:
-    """Wait until a value stays the same for a second, at most 20 seconds."""
+    """Wait until a value has stayed the same for a second, for at most 20 seconds."""
     last, since, started = measure(), time.monotonic(), time.monotonic()
     while time.monotonic() - since < 1 and time.monotonic() - started < 20:
         time.sleep(0.1)

@@ -33,7 +33,7 @@ DELAYS = """() => {
 
 
 class Meter:
-    """Sums the browser's performance counters over its blocks."""
+    """Adds up the browser's performance counters over its `with` blocks."""
 
     def __init__(self, page: Page) -> None:
         self._session = page.context.new_cdp_session(page)
@@ -49,7 +49,7 @@ class Meter:
 
     def __exit__(self, *error: object) -> None:
         for name, value in self._read().items():
-            self.spent[name] += value - self._before[name]  # pyright: ignore[reportArgumentType] - a sum of seconds
+            self.spent[name] += value - self._before[name]  # pyright: ignore[reportArgumentType] - seconds aren't integers
 
 
 def test_busy_long_list_keeps_its_frame_rate(empty: Stage, open_page: Open) -> None:

@@ -1,4 +1,4 @@
-"""What the pages show is true: links, paths and commands exist, and examples run as shown."""
+"""The pages are correct: links, paths and commands exist, and examples run as shown."""
 
 import json
 import posixpath
@@ -47,7 +47,7 @@ def test_links_resolve(page: str) -> None:
 def test_named_paths_exist(page: str) -> None:
     places = [ROOT / name for name in ("", "daemon/punchlistd", "client/punchlist", "client/punchlist_apps")]
     named = re.findall(r"`([\w.-]+/[\w./-]*)`", PAGES[page])
-    # A word with a slash is a path if its first folder exists. A module may go without its ending.
+    # A word with a slash is a path if its first folder exists. A module may be named without its extension.
     paths = [name for name in named if any((place / name.partition("/")[0]).exists() for place in places)]
     ends = ("", ".py")
     assert [
@@ -97,7 +97,7 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 
 def fits(shown: Any, real: Any) -> bool:
-    """Return whether a shortened value of a page fits the real one: … stands for any text."""
+    """Return whether a shortened value on a page matches the real one; … stands for any text."""
     match shown:
         case "…":
             return isinstance(real, str) and real != ""

@@ -1,4 +1,4 @@
-"""The architecture, executable: who imports whom, what stays pure, and that the map is true."""
+"""The architecture as tests: which module imports which, which modules stay pure, and that the map is correct."""
 
 import ast
 import graphlib
@@ -10,10 +10,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {"punchlist_schemas": "schemas", "punchlist": "client", "punchlist_apps": "client", "punchlistd": "daemon"}
-"""Import package -> the folder that holds it."""
+"""Import package → the folder that contains it."""
 
 DATA = tuple(f"punchlist_schemas.{name}" for name in ("changes", "errors", "events", "order", "params", "things"))
-"""Modules of the contract that hold plain values: all that the domain may use."""
+"""Modules of the contract that contain plain values. The domain may use no others."""
 
 GROUND = ("punchlistd.clock", "punchlistd.metrics", "punchlistd.settings", "punchlistd.slices")
 """Small modules that every room of the daemon may use."""
@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "punchlistd.app": ("punchlistd", "punchlist_schemas"),
     "punchlistd.__main__": ("punchlistd", "punchlist_schemas"),
 }
-"""Room -> what it may import. The longest matching prefix of a module's name is its room."""
+"""Room → what it may import. The longest matching prefix of a module's name is its room."""
 
 _CONNECTION = ("errors", "base", "connection")
 _CALLS = (*_CONNECTION, "calls")
@@ -131,29 +131,29 @@ FLOORS: dict[str, dict[str, tuple[str, ...]]] = {
         "writing": ("replies", "lists", "calls", "watching", "claims", "timers"),
     },
 }
-"""Package -> room -> the rooms below it that it may import. No command imports another."""
+"""Package → room → the rooms below that it may import. A command can't import another command."""
 
 IMPURE = frozenset(
     "aiosqlite anyio asyncio datetime io logging multiprocessing os pathlib random secrets selectors shutil signal"
     " socket sqlite3 ssl subprocess tempfile threading time uuid watchfiles".split()
 )
-"""Clocks, chance, system and disk: what a pure module must be given instead."""
+"""Modules for clocks, randomness, the system and the disk. Pure modules get these as arguments instead."""
 
 PURE: dict[str, frozenset[str]] = {
     "punchlistd.domain": frozenset(),
-    "punchlistd.net.connection.protocol": frozenset(),  # bytes in, calls out: fuzzed without a loop
+    "punchlistd.net.connection.protocol": frozenset(),  # bytes in, calls out; fuzzed without a loop
     "punchlistd.net.jsonrpc": frozenset(),
     "punchlist_schemas": frozenset(),
-    "punchlist_schemas.rendezvous": frozenset({"os"}),  # asks the system whose directory it is
-    "punchlist_schemas.directory": frozenset({"os"}),  # the rule of which list a directory means looks at it
+    "punchlist_schemas.rendezvous": frozenset({"os"}),  # asks the system who owns a directory
+    "punchlist_schemas.directory": frozenset({"os"}),  # finds the list for a directory, so it reads that directory
     "punchlist_schemas.project_file": frozenset({"os"}),
     "punchlist_schemas.repository": frozenset({"os"}),
-    "punchlist_schemas.build": frozenset({"os"}),  # looks at the installed files
-    "punchlist_schemas.system": IMPURE,  # the calls of the system themselves
-    "punchlist_schemas.export": IMPURE,  # a tool that writes files
-    "punchlist.connection.core": frozenset({"os"}),  # draws idempotency keys
+    "punchlist_schemas.build": frozenset({"os"}),  # reads the installed files
+    "punchlist_schemas.system": IMPURE,  # the system calls themselves
+    "punchlist_schemas.export": IMPURE,  # a program that writes files
+    "punchlist.connection.core": frozenset({"os"}),  # generates idempotency keys
 }
-"""What does no I/O and knows no clock → what it may import all the same."""
+"""Modules without I/O and clocks → the impure modules that each may still import."""
 
 
 def is_within(name: str, prefixes: tuple[str, ...]) -> bool:
@@ -165,7 +165,7 @@ def room_of(module: str, rooms: Iterable[str]) -> str | None:
 
 
 def imported_names(source: str) -> Iterator[str]:
-    """Every imported module; for `from a import b` the name `a.b`, whether b is a module or not."""
+    """Yield every imported name; for `from a import b` it is `a.b`, whether or not b is a module."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -174,7 +174,7 @@ def imported_names(source: str) -> Iterator[str]:
 
 
 def broken_rules(module: str, source: str) -> list[str]:
-    """The imports of a module that its room does not allow."""
+    """Return the imports of a module that its room doesn't allow."""
     allowed = MAY_IMPORT[room_of(module, MAY_IMPORT) or module]
     pure_room = room_of(module, PURE)
     forbidden = IMPURE - PURE[pure_room] if pure_room else frozenset[str]()
@@ -191,7 +191,7 @@ def broken_rules(module: str, source: str) -> list[str]:
 
 
 def broken_floors(module: str, source: str) -> list[str]:
-    """Return the imports of a module that go up, or aside into a room that it has no business in."""
+    """Return the imports of a module that go up, or sideways into a room that it may not use."""
     package = room_of(module, FLOORS)
     if package is None:
         return []
@@ -206,14 +206,14 @@ def broken_floors(module: str, source: str) -> list[str]:
 
 
 def module_of(name: str) -> str:
-    """The module that an imported name is, or is a member of."""
+    """Return the module that an imported name is, or belongs to."""
     while name and name not in MODULES:
         name = name.rpartition(".")[0]
     return name
 
 
 def modules() -> dict[str, Path]:
-    """Every source module of ours by its import name; a package goes by its own name."""
+    """Return our source modules by import name; a package has its own name."""
     found: dict[str, Path] = {}
     for package, folder in FOLDERS.items():
         for path in sorted((ROOT / folder / package).rglob("*.py")):
@@ -225,7 +225,7 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def test_a_module_imports_only_what_its_room_may() -> None:
+def test_module_imports_only_what_its_room_may() -> None:
     assert [rule for module, path in MODULES.items() for rule in broken_rules(module, path.read_text("utf-8"))] == []
 
 
@@ -244,7 +244,7 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
     assert len(broken_rules(module, source)) == 1
 
 
-def test_a_module_imports_only_its_floor_and_those_below() -> None:
+def test_module_imports_only_its_floor_and_below() -> None:
     assert [rule for module, path in MODULES.items() for rule in broken_floors(module, path.read_text("utf-8"))] == []
 
 
@@ -261,13 +261,13 @@ def test_an_import_upwards_is_found(module: str, source: str) -> None:
 
 
 @pytest.mark.parametrize("package", FOLDERS)
-def test_no_module_is_imported_by_what_it_imports(package: str) -> None:
+def test_no_module_has_import_cycle(package: str) -> None:
     graph = {
         name: {module_of(one) for one in imported_names(path.read_text("utf-8"))} - {name, ""}
         for name, path in MODULES.items()
         if is_within(name, (package,)) and name != package
     }
-    # The package itself is left out: it names its faces for type checkers alone and loads them at their first use.
+    # The package itself is excluded: it names its faces only for type checkers, and loads them on first use.
     assert "__getattr__" in MODULES["punchlist"].read_text("utf-8")
     graphlib.TopologicalSorter(graph).prepare()
 
@@ -276,7 +276,7 @@ def test_no_module_is_imported_by_what_it_imports(package: str) -> None:
     ("folder", "suffix", "first"),
     [("editors/vscode/src", ".ts", "extension.ts"), ("client/punchlist_apps/web/page", ".js", "app.js")],
 )
-def test_no_script_is_imported_by_what_it_imports(folder: str, suffix: str, first: str) -> None:
+def test_no_script_has_import_cycle(folder: str, suffix: str, first: str) -> None:
     sources = {path.name: path.read_text("utf-8") for path in (ROOT / folder).glob(f"*{suffix}")}
     graph = {name: set(re.findall(r'\bfrom "\./(.+?)";$', text, re.MULTILINE)) for name, text in sources.items()}
     assert len(graph[first]) > 5

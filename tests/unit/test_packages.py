@@ -1,4 +1,4 @@
-"""How packages are made, as far as it needs no network; `make dist TEST=1` installs them."""
+"""Building packages, as far as that needs no network; `make dist TEST=1` installs them."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def git(root: Path, *words: str) -> str:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Files that state 0.2.0.dev0."""
+    """Source files with the version 0.2.0.dev0."""
     for path in STATED:
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text('__version__ = "0.2.0.dev0"\n')
@@ -108,7 +108,7 @@ def test_pins_cover_all_dependencies() -> None:
     assert names("mcp", "web", "ui") <= bundled
     versions = {line.split(" ")[0] for line in lines["dev"] + lines["mcp"] if "==" in line}
     counted = [version.partition("==")[0] for version in versions]
-    assert [name for name in bundled if counted.count(name) != 1] == [], "each has one exact version"
+    assert [name for name in bundled if counted.count(name) != 1] == [], "each package is pinned to one exact version"
 
 
 def test_stale_vscode_package_is_left_out(tmp_path: Path) -> None:

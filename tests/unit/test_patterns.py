@@ -1,4 +1,4 @@
-"""The time that regular expressions take grows with the length of their text, and no faster."""
+"""The run time of regular expressions grows linearly with the length of their text, or more slowly."""
 
 import os
 import subprocess
@@ -12,7 +12,10 @@ pytestmark = pytest.mark.long
 
 
 def slow_patterns(*sources: str) -> list[str]:
-    """Return a line for each slow pattern, of these or of all. A process of its own has no other threads to measure."""
+    """Return a line for each slow pattern in these sources, or in all of them.
+
+    A separate process has no other threads that affect the measurement.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "punchlist_testing.patterns", *sources],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Each promise of RELIABILITY.md and SECURITY.md has tests, and they exist."""
+"""Each promise in RELIABILITY.md and SECURITY.md has tests, and they exist."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What the conformance suites call by fixed names, mounted on our own server object beside what it really serves."""
+"""Tools, resources and prompts that the conformance suites call by fixed names, mounted on our own server object."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -49,7 +49,7 @@ async def fails(context: Context, params: types.CallToolRequestParams) -> Answer
 
 async def logs(context: Context, params: types.CallToolRequestParams) -> Answer:
     for words in ("Tool execution started", "Tool processing data", "Tool execution completed"):
-        session: Any = context.session  # deprecated, and asked for by the older suite
+        session: Any = context.session  # deprecated, but required by the older suite
         await session.send_log_message("info", words, related_request_id=context.request_id)
         await anyio.sleep(0.05)
     return said("logged")
@@ -63,7 +63,7 @@ async def progresses(context: Context, params: types.CallToolRequestParams) -> A
 
 
 def needs(context: Context, **capabilities: Any) -> None:
-    """Refuse a client that has not declared what the tool needs."""
+    """Reject a client that hasn't declared the capabilities that the tool needs."""
     wanted = types.ClientCapabilities.model_validate(capabilities)
     if not context.session.check_client_capability(wanted):
         data = {"requiredCapabilities": capabilities}
@@ -74,7 +74,7 @@ async def samples(context: Context, params: types.CallToolRequestParams) -> Answ
     needs(context, sampling={})
     prompt = str((params.arguments or {}).get("prompt"))
     message = types.SamplingMessage(role="user", content=text(prompt))
-    session: Any = context.session  # deprecated, and asked for by the older suite
+    session: Any = context.session  # deprecated, but required by the older suite
     result = await session.create_message([message], max_tokens=100, related_request_id=context.request_id)
     return said(f"LLM response: {getattr(result.content, 'text', '')}")
 
@@ -163,7 +163,7 @@ NEEDS: dict[type[Any], dict[str, Any]] = {
 
 
 def allowed(context: Context, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Of what would be asked, what this client has declared that it can answer."""
+    """Return the requests that this client has declared it can answer."""
     return {
         name: request
         for name, request in wanted.items()
@@ -338,7 +338,7 @@ WRAPPED: dict[str, Callable[[Ours, Context, Any], Awaitable[Any]]] = {
 
 
 def mount(server: Server[Any]) -> None:
-    """Let the server answer the suite's fixed names too."""
+    """Make the server answer the suites' fixed names as well."""
 
     def wrap(method: str) -> None:
         entry = server.get_request_handler(method)

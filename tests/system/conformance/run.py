@@ -1,7 +1,7 @@
 """Runs the official conformance suites and the inspector against our server: `make conformance`.
 
-Each suite runs twice: against the server as it is, where what needs no fixture must pass, and with the fixtures
-mounted, where everything that is scored must pass. Exit code 0 if all is as expected.
+Each suite runs twice: against the plain server, where everything that needs no fixture must pass, and with the fixtures
+mounted, where every scored check must pass. The exit code is 0 if all results are as expected.
 """
 
 import argparse
@@ -39,7 +39,7 @@ FREE = (
     "server-initialize ping tools-list resources-list prompts-list resources-subscribe resources-unsubscribe"
     " server-sse-multiple-streams dns-rebinding-protection"
 ).split()
-"""Scenarios of the handshake era that need no fixture."""
+"""Scenarios from the handshake era that need no fixture."""
 
 FREE_MODERN = (
     "tools-list resources-list prompts-list dns-rebinding-protection caching sep-2164-resource-not-found".split()
@@ -68,7 +68,7 @@ SUITES = [
 
 
 def node() -> str | None:
-    """A Node of the needed version: the one that came with the type checker, or the system's."""
+    """Return a Node that is new enough: the type checker's or the system's."""
     for one in (shutil.which("node", path=os.path.dirname(sys.executable)), _packaged(), shutil.which("node")):
         if one is None:
             continue
@@ -85,7 +85,7 @@ def _packaged() -> str | None:
 
 
 def install(place: Path, node_path: str) -> None:
-    """Get the packages from the registry, once."""
+    """Install the packages from the registry, once."""
     npm = Path(node_path).parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     command = [node_path, str(npm)] if npm.exists() else ["npm"]
     for folder, packages in PACKAGES.items():
@@ -100,7 +100,7 @@ def install(place: Path, node_path: str) -> None:
 
 @contextmanager
 def served(daemon: Spawned, *, fixtures: bool) -> Generator[str]:
-    """Our server over HTTP, without a token, which the suites can't show; its address."""
+    """Serve our server over HTTP without a token, because the suites can't send one. Yields its address."""
     sockets = open_loopback_sockets(0)
     port = sockets[0].getsockname()[1]
     servers: list[uvicorn.Server] = []
@@ -130,7 +130,7 @@ def served(daemon: Spawned, *, fixtures: bool) -> Generator[str]:
 
 
 def run_suite(place: Path, node_path: str, suite: Suite, url: str) -> tuple[bool, str]:
-    """Whether it passed, and what it said in the end."""
+    """Return whether the suite passed, and its output."""
     script = place / suite.package / "node_modules" / SCOPE / "conformance" / "dist" / "index.js"
     with tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
@@ -156,7 +156,7 @@ INSPECTIONS: list[tuple[str, ...]] = [
 
 
 def script(directory: Path, daemon: Spawned) -> Path:
-    """Our server as one program without arguments, since the inspector has options of the same names."""
+    """Write our server as a program without arguments, because the inspector has options with the same names."""
     dialects = [
         word for name in ("native", "claude", "checklist", "queue", "todo", "todo-v1") for word in ("--dialect", name)
     ]
@@ -169,7 +169,7 @@ def script(directory: Path, daemon: Spawned) -> Path:
 
 
 def inspect(place: Path, node_path: str, server: Path, era: str, method: Sequence[str]) -> tuple[bool, str]:
-    """Whether the inspector is content with a method over stdio, and what it said."""
+    """Return whether the inspector accepts a method over stdio, and its output."""
     program = place / "inspector" / "node_modules" / SCOPE / "inspector" / "clients" / "launcher" / "build" / "index.js"
     with tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
@@ -184,7 +184,7 @@ def inspect(place: Path, node_path: str, server: Path, era: str, method: Sequenc
 
 
 def main() -> int:
-    """Get the packages, then run everything and print one line for each."""
+    """Install the packages, then run everything and print one line for each run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--place", type=Path, default=Path("build/conformance"), help="where the packages are kept")
     parser.add_argument("--verbose", action="store_true", help="also print what passed")
@@ -201,7 +201,7 @@ def main() -> int:
 
 
 def check(place: Path, node_path: str, only: str, *, verbose: bool) -> int:
-    """Run what is chosen; 0 if all is as expected."""
+    """Run the selected suites; return 0 if all results are as expected."""
     wrong = 0
 
     def tell(title: str, passed: bool, said: str) -> int:

@@ -1,4 +1,4 @@
-"""The checker of the fault program `drain`: it finds planted faults."""
+"""The checker of the fault program `drain`: it detects deliberate faults."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 
 @pytest.fixture
 def history() -> tuple[list[Fact], list[Call]]:
-    """Two workers, three tasks, one claim that expired."""
+    """Two workers, three tasks, and one claim that expired."""
     recorder = Recorder()
     recorder.do(p.TaskAddMany(**C, tasks=tuple(p.NewTask(title=title) for title in "abc")))
     calls: list[Call] = []

@@ -1,4 +1,4 @@
-"""Fault programs in small sizes, with another seed each time. `make fault NAME=…` runs them at length."""
+"""Fault programs at a small size, with another seed each time. `make fault NAME=…` runs the full versions."""
 
 import random
 import subprocess
@@ -88,7 +88,7 @@ def test_machines_under_faults_give_no_wrong_response() -> None:
 
 @pytest.mark.long
 @needs_server
-def test_planted_bug_in_the_order_of_posts_is_detected() -> None:
+def test_wrong_post_order_is_detected() -> None:
     ended = as_program("apart", 1, seconds=4, bug="late-post")
     assert ended.returncode == 1 and "Diverged: " in ended.stderr, ended.stdout + ended.stderr
 
@@ -115,18 +115,20 @@ def test_fault_at_one_system_call_breaks_no_promise(scenario: str, fault: Fault)
     try:
         need_strace()
         with workplace() as place:
-            assert Sweep(place).point(next(each for each in SCENARIOS if each.name == scenario), fault), "it struck"
+            assert Sweep(place).point(next(each for each in SCENARIOS if each.name == scenario), fault), (
+                "the fault occurred"
+            )
     except Unavailable as missing:
         pytest.skip(str(missing))
 
 
-def test_a_seed_repeats_a_run() -> None:
+def test_seed_repeats_run() -> None:
     first, second = simulate.run_seed(11), simulate.run_seed(11)
     assert [event.line for event in first.log.everything()] == [event.line for event in second.log.everything()]
     assert first.turns == second.turns
 
 
-def test_the_judge_sees_half_a_call() -> None:
+def test_judge_detects_half_call() -> None:
     events = simulate.run_seed(3).log.everything()
     last = next(place for place, event in enumerate(events) if event.remaining)
     with pytest.raises(Violation, match="half-applied"):

@@ -1,4 +1,4 @@
-"""A daemon for the editors, another client of it, and a list of each test's own."""
+"""A daemon for the editors, another client of it, and a separate list for each test."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def plan(request: pytest.FixtureRequest, client: Client) -> Any:
 
 @pytest.fixture
 def odd_texts() -> list[str]:
-    """Random texts of letters, pictures, and characters that are shown as escapes."""
+    """Random texts of letters, emoji, and characters that are shown as escapes."""
     print("seed", seed := int(os.environ.get("SEED") or random.randrange(1 << 32)))
     chance = random.Random(seed)
     signs = "aZ9é \t\x1b\x9b\u00ad\u00a0\u0301\u200c\u200d\u200b\u202e\u2028\u3000\ufe0f\ufe01\ufeff\ue000"

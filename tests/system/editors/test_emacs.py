@@ -1,4 +1,4 @@
-"""The plugin in a real Emacs, against a real daemon, while another client changes the list."""
+"""The plugin in a real Emacs, with a real daemon, while another client changes the list."""
 
 import os
 import re
@@ -385,7 +385,7 @@ def test_kills_lose_and_repeat_nothing(tmp_path: Path) -> None:
             for number in range(1, kills + 1):
                 emacs.until("punchlist--connected")
                 emacs.eval('(punchlist--change punchlist--list "task.add" (list :title (car given)))', f"Task {number}")
-                process.kill()  # before the response, after it, or before the push
+                process.kill()  # at any time: before or after the response, or before the push
                 emacs.until("(not punchlist--connected)")
                 assert "away, showing the last known list" in (emacs.header() or "")
                 process.start()
@@ -405,7 +405,7 @@ def test_files_compile_and_pass_checkdoc(tmp_path: Path) -> None:
         shutil.copy(PLUGIN / name, tmp_path)
     for name in names:
         if name == "punchlist-autoloads.el":
-            continue  # Emacs writes such files itself
+            continue  # Emacs generates such files itself
         form = f'(progn (byte-compile-file "{name}") (checkdoc-file "{name}"))'
         command = ["emacs", "--batch", "-Q", "-L", ".", "--eval", form]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""The plugin in a real Neovim, against a real daemon, while another client changes the list."""
+"""The plugin in a real Neovim, with a real daemon, while another client changes the list."""
 
 import os
 import random
@@ -335,7 +335,7 @@ def test_task_and_parent_swap_in_one_save(nvim: Editor, plan: Any) -> None:
 
 
 def untick(lines: list[str]) -> list[str]:
-    """Untick each line above an open child."""
+    """Untick each line that is above an open child."""
     kept: list[str] = []
     is_open = False
     for line in reversed(lines):
@@ -750,7 +750,7 @@ def test_saves_between_kills_happen_once(tmp_path: Path) -> None:
                 title = f"Task {number}"
                 nvim.until("require('punchlist.transport').connected and require('punchlist.view').of(0).model.ready")
                 nvim.write([*lines, f"[ ] {title}"])
-                process.kill()  # before the response, after it, or before the push
+                process.kill()  # at any time: before or after the response, or before the push
                 process.start()
                 lines.append(f"[ ] #{number} {title}")
                 nvim.shows(lines)
@@ -781,7 +781,7 @@ def test_missing_daemon_is_started(tmp_path: Path) -> None:
 
 def test_checkhealth_reports_connection_and_its_failure(nvim: Editor, daemon: Running, tmp_path: Path) -> None:
     nvim.command("checkhealth punchlist")
-    said = "\n".join(nvim.lines()).replace("OK: ", "OK ")  # newer ones write no colon
+    said = "\n".join(nvim.lines()).replace("OK: ", "OK ")  # newer versions print no colon
     assert f"OK the socket is {daemon.socket}" in said
     assert "OK connected to punchlistd" in said
     assert "ERROR" not in said

@@ -1,4 +1,4 @@
-"""Neovim and Emacs on a terminal, as a person sees them; with PICTURES=1 the pictures of docs/editors.md are drawn."""
+"""Neovim and Emacs in a terminal, as a person sees them; PICTURES=1 draws the pictures of docs/editors.md."""
 
 import os
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def planned(client: Any) -> Any:
 
 
 @needs("nvim")
-def test_neovim_shows_a_list_that_agents_work_on_and_a_conflict_as_a_diff(daemon: Spawned, tmp_path: Path) -> None:
+def test_neovim_shows_agents_work_and_conflict_as_diff(daemon: Spawned, tmp_path: Path) -> None:
     with connect(socket=daemon.socket, autostart=False, name="agent") as client:
         plan = planned(client)
         screen = Neovim(daemon.socket, tmp_path)
@@ -80,7 +80,7 @@ def test_neovim_shows_a_list_that_agents_work_on_and_a_conflict_as_a_diff(daemon
 
 
 @needs("emacs")
-def test_emacs_shows_a_list_that_agents_work_on(daemon: Spawned, tmp_path: Path) -> None:
+def test_emacs_shows_list_that_agents_work_on(daemon: Spawned, tmp_path: Path) -> None:
     with connect(socket=daemon.socket, autostart=False, name="agent") as client:
         plan = planned(client)
         screen = Emacs(daemon.socket, tmp_path)

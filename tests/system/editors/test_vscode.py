@@ -1,4 +1,4 @@
-"""The extension in a real VS Code, against a real daemon, while another client changes the list."""
+"""The extension in a real VS Code, with a real daemon, while another client changes the list."""
 
 import os
 import re
@@ -92,7 +92,8 @@ def test_push_draws_only_changed_rows(window: Window, plan: Any) -> None:
     window.page.locator(".codicon-play-circle").first.wait_for()
     plan.add("One more", parent="3")
     window.sees("#1001 One more")
-    assert window.js("return punchlist.base.tree.drawn") - drawn == 3  # the two, and the row that is a parent now
+    # The two new rows, and the one that has become a parent.
+    assert window.js("return punchlist.base.tree.drawn") - drawn == 3
 
 
 HOSTILE = [
@@ -218,7 +219,7 @@ def test_description_never_overwrites_anothers_change(window: Window, plan: Any)
     assert plan.get("1").description == "# Evil\n"
     window.page.get_by_role("button", name="Overwrite").first.click()
     window.until("punchlist.list.get('1').description === 'typed # Else\\n'")
-    # VS Code itself detects a file of another size before it calls the extension.
+    # VS Code itself detects a change in a file's size before it calls the extension.
     window.js(
         "const document = vscode.workspace.textDocuments.find((one) => one.uri.scheme === 'punchlist');"
         "const edit = new vscode.WorkspaceEdit();"
@@ -357,7 +358,7 @@ def test_restarted_daemon_loses_nothing(browser: Any, tmp_path: Path) -> None:
         process.kill()
 
 
-def test_missing_daemon_is_started_and_agent_mode_gets_tools(browser: Any, tmp_path: Path) -> None:
+def test_missing_daemon_is_started_and_agents_get_tools(browser: Any, tmp_path: Path) -> None:
     env = {"PUNCHLIST_AUTOSTART": "1", "PUNCHLIST_DATA_DIR": str(tmp_path / "data")}
     # VS Code gets PATH from a login shell, without the venv, so the command must be where pipx and uv install it.
     installed = tmp_path / "editor/home/.local/bin/punch"

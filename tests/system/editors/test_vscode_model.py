@@ -1,4 +1,4 @@
-"""Modules of the extension that don't need VS Code, in Node's test runner, with a real daemon."""
+"""Modules of the extension that don't need VS Code, run by Node's test runner with a real daemon."""
 
 import os
 import subprocess

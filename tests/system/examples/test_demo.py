@@ -1,4 +1,4 @@
-"""The demo, as `make demo` runs it: every scene works, and nothing is left."""
+"""The demo, as `make demo` runs it: every scene works, and no files or processes are left behind."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def leftovers(directory: Path) -> list[str]:
     return found
 
 
-def test_each_scene_makes_its_point(tmp_path: Path) -> None:
+def test_each_scene_shows_its_feature(tmp_path: Path) -> None:
     env = environment(PYTHONPATH=str(DEMO), TMPDIR=str(tmp_path), HOME=str(tmp_path))
     done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=50, env=env, check=False)
     assert (done.returncode, done.stderr) == (0, "")

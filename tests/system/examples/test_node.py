@@ -1,4 +1,4 @@
-"""The client for Node, over real sockets."""
+"""The Node client, over real sockets."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ const proxy = net.createServer((peer) => {
 await new Promise((done) => proxy.listen(process.env.PROXY, done))
 const client = new Client(process.env.PROXY)
 """
-"""A proxy that drops the next `left` replies with their connection, and a client of it."""
+"""A proxy that drops the next `left` replies together with their connections, and a client that uses it."""
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def run(script: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def through_proxy(daemon: Spawned, script: str) -> Any:
-    """Return the JSON that a script behind the proxy prints."""
+    """Return the JSON printed by a script that uses the proxy."""
     script = PROXY + script + "\nclient.close()\nproxy.close()\n"
     ran = run(script, DAEMON=daemon.socket, PROXY=f"{daemon.socket}.proxy")
     assert (ran.returncode, ran.stderr) == (0, "")
     return json.loads(ran.stdout)
 
 
-def test_the_client_knows_all_methods() -> None:
+def test_client_has_all_methods() -> None:
     contract = json.loads((ROOT / "schemas/json/openrpc.json").read_text("utf-8"))
     kinds = {method["name"]: method["tags"][0]["name"] for method in contract["methods"]}
     told = run(
@@ -126,7 +126,7 @@ def test_call_without_a_daemon_fails_soon(tmp_path: Path) -> None:
 
 
 def test_call_waits_for_a_restarting_daemon(daemon: Spawned) -> None:
-    """A call in flight is repeated at the next daemon, and a call during the outage waits for it."""
+    """A call in flight is repeated on the next daemon, and a call during the outage waits for that daemon."""
     script = """
     await client.call('task.add', { conversation: 'c', title: 'one' })
     proxy.close()

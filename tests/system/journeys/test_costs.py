@@ -1,7 +1,8 @@
-"""What an operation costs, counted instead of timed: commits, hops to the database's thread, encodings, calls, memory.
+"""Costs of operations, counted instead of timed: commits, hops to the database's thread, encodings, calls, memory.
 
-Calls are counted on the event loop's thread, those of our own functions and those that they make into C. The counts are
-the same on every machine, so a loop over a whole list, an encoding per subscriber or a second hop shows in each run.
+Calls are counted on the event loop's thread: calls of our own functions, and the C functions that these call. The
+counts are the same on every machine, so every run reveals a loop over a whole list, an encoding per subscriber, or a
+second hop.
 """
 
 import os
@@ -27,16 +28,16 @@ from punchlistd.store.sqlite import DatabaseThread
 
 OURS = ("/punchlistd/", "/punchlist_schemas/")
 UNCOUNTED = "/punchlistd/process/status_file.py"
-"""Delay the prompt's line by 0.1 s, on a slow machine that counts calls."""
+"""Writes the status file 0.1 s after a change, which on a slow machine falls into the next count."""
 
 QUIET = {"index_delay_s": 3600.0, "index_events": 1 << 30, "watch_s": 3600.0}
-"""Settings under which the daemon does nothing but what is requested."""
+"""Settings for a daemon that does only what is requested."""
 
 PATIENCE_S = 30
 
 
 class Calls:
-    """Return how often each of our functions was called, and each C function by one of ours."""
+    """Counts how often each of our functions was called, and each C function that one of ours called."""
 
     def __init__(self) -> None:
         self.python: Counter[str] = Counter()
@@ -60,7 +61,7 @@ class Calls:
         return self.c["encode"] + self.c["json_encode"]
 
     def beyond(self, other: "Calls") -> str:
-        """Describe the difference for the message of a failure."""
+        """Describe the difference for the message of a failed assertion."""
         more = (self.python + self.c) - (other.python + other.c)
         return f"{self.total} calls, not {other.total}: {more.most_common(8)}"
 
@@ -77,7 +78,7 @@ def counted() -> Generator[Calls]:
 
 @contextmanager
 def hops(monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
-    """Count the operations that are handed to the database's thread."""
+    """Count the operations that are passed to the database's thread."""
     seen: list[str] = []
     run = DatabaseThread.run
 
@@ -130,10 +131,10 @@ async def connected(daemon: Running, number: int = 1) -> AsyncGenerator[list[Lin
 
 
 async def finish_start(client: Line) -> None:
-    """Wait for what a daemon does after its first calls, so that it is not counted with a later one.
+    """Wait until the daemon has finished the work after its start, so that later counts don't include it.
 
-    A reply with all lists waits for the indexing that it requests. The indexing that the start itself requests may then
-    still follow; it has run before the writer gets to the second of two changes.
+    A reply with all lists waits for the indexing that it requests. The indexing requested at the start may still
+    follow. It has finished when the writer gets to the second of two changes.
     """
     await client.call("conversation.list")
     for _ in range(2):
@@ -150,7 +151,7 @@ def titles(count: int) -> list[dict[str, str]]:
     return [{"title": f"task {number}"} for number in range(count)]
 
 
-async def test_commit_takes_one_hop_and_a_burst_few_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_commit_takes_one_hop_and_bursts_share_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         await client.call("task.add", conversation="c", title="the first")
         await finish_start(client)
@@ -160,7 +161,7 @@ async def test_commit_takes_one_hop_and_a_burst_few_commits(tmp_path: Path, monk
             await client.receive(64)
         burst = (await client.call("daemon.status"))["commits"]["count"] - before
         assert burst <= 2
-        assert len(seen) <= burst + 1  # one more where what was written ahead is moved into the database
+        assert len(seen) <= burst + 1  # one more if the WAL is checkpointed into the database
         with hops(monkeypatch) as seen:
             for _ in range(10):
                 await client.call("task.add", conversation="c", title="alone")
@@ -205,14 +206,14 @@ async def test_function_calls_of_a_request_do_not_grow(
         assert calls.total <= 64 * of_many, calls.beyond(Calls())
 
 
-async def test_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
+async def test_change_cost_is_independent_of_list_length(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         costs: dict[int, list[Calls]] = {}
         peaks: dict[int, int] = {}
         for length in (10, 10_000):
             place = {"conversation": f"of-{length}"}
             await client.call("task.add_many", **place, tasks=titles(length))
-            # The first answer with a next task builds the queue of ready ones.
+            # The first response with a next task builds the queue of ready tasks.
             await client.call("task.set_status", **place, task="1", status="completed")
             await client.call("task.list", **place)
             changes: list[tuple[str, dict[str, Any]]] = [
@@ -232,11 +233,11 @@ async def test_change_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
             tracemalloc.stop()
         for short, long in zip(costs[10], costs[10_000], strict=True):
             assert long.total <= short.total + 10, long.beyond(short)
-        # An encoding of the whole list is one call, but far more than the 256 KiB that reading a socket takes.
+        # Encoding the whole list is one call, but it takes far more memory than the 256 KiB for reading a socket.
         assert peaks[10_000] <= peaks[10] + 20_000
 
 
-async def test_page_costs_the_same_of_a_long_list(tmp_path: Path) -> None:
+async def test_page_cost_is_independent_of_list_length(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon) as (client,):
         costs: dict[int, tuple[Calls, int]] = {}
         for length in (100, 10_000):
@@ -249,10 +250,10 @@ async def test_page_costs_the_same_of_a_long_list(tmp_path: Path) -> None:
             tracemalloc.stop()
             assert [task["id"] for task in page["tasks"]] == ["51", "52", "53", "54", "55"] and page["total"] == length
         assert costs[10_000][0].total <= costs[100][0].total + 10, costs[10_000][0].beyond(costs[100][0])
-        assert costs[10_000][1] <= costs[100][1] + 20_000  # a list of all tasks would take 80,000
+        assert costs[10_000][1] <= costs[100][1] + 20_000  # listing all tasks would take 80,000
 
 
-async def test_row_push_costs_the_same_in_a_long_list(tmp_path: Path) -> None:
+async def test_row_push_cost_is_independent_of_list_length(tmp_path: Path) -> None:
     async with running_daemon(tmp_path, **QUIET) as daemon, connected(daemon, 2) as (client, reader):
         costs: dict[int, tuple[Calls, int]] = {}
         for length in (100, 10_000):
@@ -280,7 +281,8 @@ async def test_list_is_encoded_once_for_all_readers(tmp_path: Path) -> None:
             await client.call("task.list", conversation="c")
         with counted() as again:
             await client.call("task.list", conversation="c")
-        assert again.total <= 78, again.beyond(Calls())  # what a peer does not take at once goes into the account
+        # Includes the accounting of bytes that the peer doesn't read immediately.
+        assert again.total <= 78, again.beyond(Calls())
         assert first.encodings > 0 == again.encodings
 
 
@@ -320,16 +322,15 @@ async def main():
 
 anyio.run(main)
 """
-"""A daemon that does the same for a call on a slow machine as on a quick one.
+"""A daemon whose work for a call is the same on slow and fast machines.
 
-Its index isn't written beside the calls, which takes a flush every 0.25 s, and where it commits isn't left to the pace
-of the disk.
-"""
+It doesn't write the index while it serves calls, which would add a flush every 0.25 s, and the choice of the
+committing thread doesn't depend on the speed of the disk."""
 
 
 @contextmanager
 def quiet_process(directory: Path, slow_s: float) -> Generator[tuple[int, str]]:
-    """Run a daemon with the settings of `QUIET` as a process; return its process id and socket."""
+    """Run a daemon with the settings in `QUIET` as a process; return its process id and socket."""
     command = [sys.executable, "-c", QUIET_DAEMON.format(settings=QUIET, slow_s=slow_s), str(directory)]
     env = {**unmeasured(), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
@@ -343,7 +344,7 @@ def quiet_process(directory: Path, slow_s: float) -> Generator[tuple[int, str]]:
 @needs("strace")
 @pytest.mark.parametrize(("slow_s", "wakeups"), [(60.0, 3), (0.0, None)], ids=["in the loop", "in the thread"])
 def test_durable_reply_takes_one_flush(tmp_path: Path, slow_s: float, wakeups: float | None) -> None:
-    """How often the loop wakes for a commit depends on which of the two threads is faster."""
+    """The number of times the loop wakes for a commit depends on which of the two threads is faster."""
     changes = 100
     with quiet_process(tmp_path, slow_s) as (pid, path):
         client = Raw(path)
@@ -375,6 +376,6 @@ def test_durable_reply_takes_one_flush(tmp_path: Path, slow_s: float, wakeups: f
 
 
 def system_calls(report: str) -> Counter[str]:
-    """Return the number of calls by name, from `strace -c`."""
+    """Return the number of calls by name, from the output of `strace -c`."""
     rows = (line.split() for line in report.splitlines())
     return Counter({row[-1]: int(row[3]) for row in rows if len(row) >= 5 and row[3].isdigit() and row[-1] != "total"})

@@ -1,4 +1,4 @@
-"""A daemon over a damaged log: every reply reports what it lacks, and the rest is served."""
+"""A daemon with a damaged log: every reply reports what it lacks, and everything else is served."""
 
 import json
 import sqlite3
@@ -28,7 +28,7 @@ def spoil(data: Path, old: bytes, new: bytes) -> None:
 
 
 async def plan(place: Path) -> None:
-    """A log with a long list with messages, and a short one."""
+    """Create a log with a short list, and a long one with messages."""
     async with running_daemon(place) as daemon:
         peer = await Peer.open(daemon.socket)
         for number in range(TASKS):
@@ -50,7 +50,7 @@ async def plan(place: Path) -> None:
         ("task.add", {"title": f"t{TASKS - 1}.", "key": f"k{TASKS - 1}"}),
     ],
 )
-async def test_damaged_event_is_reported_and_its_list_read_only(
+async def test_damaged_event_is_reported_with_read_only_list(
     tmp_path: Path, method: str, params: dict[str, Any]
 ) -> None:
     await plan(tmp_path)
@@ -59,7 +59,7 @@ async def test_damaged_event_is_reported_and_its_list_read_only(
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         shown = await peer.result("task.list", conversation="long")
-        assert len(shown["tasks"]) == TASKS, "the snapshot has it all"
+        assert len(shown["tasks"]) == TASKS, "the snapshot contains everything"
         if method == "event.read":
             part = await peer.result(method, conversation="long", **params)
             params = {"after": part["next"]}
@@ -102,7 +102,7 @@ async def test_every_view_of_a_damaged_list_reports_it(tmp_path: Path) -> None:
             ("message.list", {"after": "m9"}),
         ):
             assert (await peer.refusal(method, conversation="cut", **params))["kind"] == "damaged", (
-                "not that it never was"
+                "the error doesn't say that the task never existed"
             )
         await peer.result("event.subscribe", view="list", after=8)
         while (push := await peer.push())["params"]["conversation"] != "cut":
@@ -160,7 +160,7 @@ async def test_follower_gets_the_positions_of_missing_events(tmp_path: Path) -> 
         peer.close()
 
 
-async def test_intact_list_beside_a_damaged_one_can_be_deleted(tmp_path: Path) -> None:
+async def test_intact_list_can_be_deleted_despite_damage(tmp_path: Path) -> None:
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
         calls = [

@@ -1,4 +1,4 @@
-"""Each operation of the log raises `Damaged` under each method: one call is rejected, all others work."""
+"""Each operation of the log raises `Damaged` in each method: one call is rejected, all others work."""
 
 import inspect
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from punchlistd.store.port import Damaged, EventLog, Gap, Sealed
 from punchlistd.store.sqlite import SqliteLog
 
 ENDING = {"close"}
-"""Operations that only a stopping daemon uses."""
+"""Operations used only by a stopping daemon."""
 
 OPERATIONS = sorted(
     name
@@ -50,13 +50,13 @@ ASKED: dict[str, dict[str, Any]] = {
     "event.subscribe": {"after": 0},
     "task.list": {"at_version": 1},
 }
-"""Params that a method needs beside the list."""
+"""Params that a method needs in addition to the list."""
 
 LANGUAGE_SERVER = {"$/cancelRequest", "initialize", "initialized", "shutdown", "exit"}
 """Methods for language server clients; they name no list."""
 
 NOT_ASKED = {"daemon.hello", "rpc.discover", "rpc.cancel", "daemon.shutdown", "event.unsubscribe"} | LANGUAGE_SERVER
-"""Methods about the connection and the daemon only."""
+"""Methods that concern only the connection or the daemon."""
 
 PLACELESS = {"daemon.backup", "daemon.status", "confirmation.get", "conversation.list", "conversation.resolve"}
 
@@ -66,7 +66,7 @@ def list_of(method: str) -> str:
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, operation: str, met: list[str]) -> None:
-    """Let an operation raise `Damaged` for one of the bad lists or without a list."""
+    """Make an operation raise `Damaged` for one of the bad lists or without a list."""
     sound: Callable[..., Any] = getattr(SqliteLog, operation)
 
     def damage(args: tuple[Any, ...], options: dict[str, Any]) -> Exception | None:
@@ -125,14 +125,14 @@ async def test_damage_rejects_only_its_operation(
             if place:
                 answers.append(
                     await peer.call(method, **{**asked, "conversation": f"bad-none-{method}"})
-                )  # nobody used it yet
+                )  # not used before
             for answer in answers:
                 kind = answer.get("error", {}).get("data", {}).get("kind", "")
                 assert "result" in answer or kind in ERRORS, (method, answer)
                 assert kind not in ("internal_error", "outcome_unknown"), (method, answer)
             if operation == "erase":
                 assert all(each.get("error", {}).get("data", {}).get("kind") != "damaged" for each in answers), (
-                    "it is gone"
+                    "the damaged list was deleted"
                 )
             await peer.result("task.add", conversation="good", title=f"{number}")
             assert (await peer.result("task.list", conversation="good"))["total"] == number + 2, (

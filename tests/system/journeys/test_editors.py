@@ -1,4 +1,4 @@
-"""Clients of others: a shell, an editor's JSON-RPC library, an editor."""
+"""Third-party clients: a shell, an editor's JSON-RPC library, an editor."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def environment(daemon: Spawned, tmp_path: Path) -> dict[str, str]:
 
 
 def block(page: str, language: str, marker: str) -> str:
-    """Return the page's block in this language that contains `marker`."""
+    """Return the page's code block in this language that contains `marker`."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (found,) = [each for each in blocks if marker in each]
     return found

@@ -1,4 +1,4 @@
-"""Many agents on one daemon: nothing is lost, doubled or out of order."""
+"""Many agents with one daemon: nothing is lost, duplicated or out of order."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ async def _watch(path: str, upto: int, seen: list[tuple[int, str, int]]) -> None
 
 
 @pytest.mark.parametrize("lists", [1, CLIENTS])
-async def test_responses_to_64_clients_are_stored_once_and_in_order(tmp_path: Path, lists: int) -> None:
+async def test_responses_to_64_clients_are_ordered_and_unique(tmp_path: Path, lists: int) -> None:
     acknowledged: list[tuple[str, str, str]] = []
     seen: list[list[tuple[int, str, int]]] = [[] for _ in range(WATCHERS)]
     total = CLIENTS * TASKS + lists
@@ -70,7 +70,7 @@ async def test_prompt_line_follows_the_work(tmp_path: Path) -> None:
         async def shows(text: str) -> None:
             with anyio.fail_after(30):
                 while not (await line.exists() and await line.read_text() == f"{text}\n"):  # noqa: ASYNC110
-                    await anyio.sleep(0.005)  # a file tells nobody that it changed
+                    await anyio.sleep(0.005)  # a file can't notify the test of a change
 
         await shows("0 open, 0 in progress")
         await peer.result("task.add_many", conversation="a", tasks=[{"title": "x"}, {"title": "y"}])

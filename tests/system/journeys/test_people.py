@@ -144,7 +144,7 @@ def test_fully_ticked_plan_completes_its_list(desk: Desk) -> None:
         mirror.communicate(timeout=60)
 
 
-def test_person_takes_the_first_task_and_not_its_heading(planned: Desk) -> None:
+def test_person_takes_first_task_not_heading(planned: Desk) -> None:
     assert planned.punch("next").splitlines()[1] == "  \u2610 #2 Backend › schema"
     assert "#2 Backend › schema" in planned.punch("next", "--take")
     assert planned.run("why", "1")[1].splitlines()[1:] == ["  \u2190 has 2 open tasks: #2, #3"]

@@ -1,4 +1,4 @@
-"""Many agents with tools in one process; `make fault NAME=sessions` does the same over MCP servers, with hooks."""
+"""Many agents with tools in one process; `make fault NAME=sessions` does the same with MCP servers and hooks."""
 
 import os
 import random
@@ -38,7 +38,7 @@ async def test_each_task_is_done_once_by_its_session(tmp_path: Path) -> None:
 
 
 async def session(socket: str, worker: Worker, caller: ToolCaller, calls: int) -> None:
-    """One session; sometimes its process ends, and the next one has no memory of it."""
+    """Run one session. Sometimes its process ends, and the next one remembers nothing of it."""
     while calls > 0:
         user: Any = {"user": caller.user} if caller.user else {}
         async with connect_async(socket=socket, autostart=False, **user) as client:

@@ -1,4 +1,7 @@
-"""Installs and uses what `make dist` built. Run by `make dist TEST=1` and not with the suite, since it downloads."""
+"""Installs and uses the packages that `make dist` built.
+
+`make dist TEST=1` runs these tests. They aren't part of the suite, because they download packages.
+"""
 
 import os
 

@@ -1,5 +1,5 @@
-# Installs a Debian package by apt in a copy-on-write view of this system, uses it as nobody, removes it.
-# Called with the package and an empty directory, in a mount and PID namespace of its own.
+# Installs a Debian package with apt in a copy-on-write view of this system, uses it as nobody, removes it.
+# Called with the package and an empty directory, in its own mount and PID namespace.
 set -euo pipefail
 package=$1 place=$2
 mount --make-rprivate /
@@ -7,7 +7,7 @@ mount -t tmpfs none "$place"
 mkdir "$place"/{upper,work,root}
 mount -t overlay overlay -o "lowerdir=/,upperdir=$place/upper,workdir=$place/work" "$place/root"
 root=$place/root
-# Nothing of a checkout, of root's programs, or of a Python beside the system's can be found in there.
+# Hides checkouts, root's programs, and every Python except the system's.
 for folder in root home opt usr/local tmp work run; do
     [[ ! -d $root/$folder ]] || mount -t tmpfs none "$root/$folder"
 done

@@ -1,4 +1,4 @@
-"""Each package in a clean environment, used as its reader would, without this checkout."""
+"""Each package in a clean environment, used as a reader of the documentation would, without this checkout."""
 
 import json
 import os
@@ -28,14 +28,14 @@ INITIALIZE = {
 
 
 def made(pattern: str) -> Path:
-    """Return the only package of this kind."""
+    """Return the only built package of this kind."""
     (found,) = DIST.glob(pattern)
     return found
 
 
 @pytest.fixture(scope="module")
 def stamp() -> str:
-    """Return the version of the packages, which names their commit."""
+    """Return the version of the packages, which includes their commit."""
     with zipfile.ZipFile(made("*.whl")) as wheel:
         text = wheel.read("punchlist/base/__init__.py").decode()
         (stated,) = re.findall(r"^__version__ = \"(.+)\"$", text, re.MULTILINE)
@@ -74,7 +74,7 @@ def user(tmp_path: Path) -> Iterator[User]:
 
 
 def use(user: User, punch: str | Path, stamp: str) -> None:
-    """Run a first session: versions, a task from start to end, shipped files, an agent."""
+    """Run a first session: versions, a task from start to finish, shipped files, an agent."""
     assert user.run(punch, "--version").startswith(f"punch {stamp} (build ")
     try:
         user.run(punch, "add", "Write the lexer")
@@ -189,7 +189,7 @@ def test_pipx_and_uv_install_it(user: User, stamp: str, tool: str, install: tupl
     user.env |= {
         "UV_PYTHON": sys.executable,
         "UV_SYSTEM_CERTS": "1",
-    }  # also behind a proxy with a certificate of its own
+    }  # also works behind a proxy with its own certificate
     user.run(user.home / "tools/bin" / tool, *words)
     use(user, user.home / ".local/bin/punch", stamp)
     serves_agents(user, user.home / ".local/bin/punch")
@@ -203,7 +203,7 @@ def test_zipapp_needs_only_python(user: User, stamp: str) -> None:
 
 
 def others(*wanted: str) -> list[Path]:
-    """Return Pythons of these versions that pyenv has."""
+    """Return the Pythons of these versions that pyenv has installed."""
     return [
         path
         for one in wanted

@@ -1,4 +1,4 @@
-"""Files that page and editors share with the Python sources are written and compared by one program."""
+"""Files that the page and the editors share with the Python sources are written and compared by one program."""
 
 from pathlib import Path
 

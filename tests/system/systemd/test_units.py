@@ -21,14 +21,14 @@ from punchlist_testing.optional import needs
 
 ROOT = Path(__file__).resolve().parents[3] / "systemd"
 EXPOSURE = 7
-"""Upper limit of the exposure, in tenths."""
+"""Upper limit for the exposure that systemd-analyze reports, in tenths."""
 
 needs_analyze = needs("systemd-analyze")
 
 
 @pytest.fixture
 def shipped(tmp_path: Path) -> Path:
-    """A copy of the units in a home directory with the program at the expected path."""
+    """A copy of the units in a home directory, with the program at the expected path."""
     shutil.copytree(ROOT, tmp_path / "units")
     program = tmp_path / ".local" / "bin" / "punchlistd"
     program.parent.mkdir(parents=True)

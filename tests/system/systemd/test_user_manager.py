@@ -30,7 +30,7 @@ WatchdogSec=1
 
 
 def configure(manager: UserManager, unit: str = "StartLimitBurst=100") -> None:
-    """Settings of the tests beside the shipped units: the path of the copied program, a log, short times."""
+    """Add the tests' settings to the shipped units: the path of the copied program, a log, short timeouts."""
     extra = manager.units / "punchlistd.service.d" / "test.conf"
     manager.run("mkdir", "-p", str(extra.parent))
     extra.write_text(EXTRA.format(unit=unit, path=manager.env["PYTHONPATH"], home=manager.home))
@@ -39,7 +39,7 @@ def configure(manager: UserManager, unit: str = "StartLimitBurst=100") -> None:
 
 @pytest.fixture(scope="module")
 def manager() -> Iterator[UserManager]:
-    """A manager in which the service was installed and started."""
+    """A manager in which the service has been installed and started."""
     try:
         with user_manager() as manager:
             configure(manager)
@@ -59,7 +59,7 @@ def until(manager: UserManager, condition: Callable[[], bool]) -> None:
 
 
 def pid_of_the_daemon(manager: UserManager) -> int:
-    """Send a request as clients do, again after a reset: a killed daemon drops the connections it has accepted."""
+    """Send a request as clients do. Retry after a reset: a killed daemon drops the connections that it accepted."""
     deadline = time.monotonic() + SOON_S
     while True:
         client = Raw(manager.socket)
@@ -177,7 +177,7 @@ def test_stop_holds_until_the_next_command(manager: UserManager) -> None:
 def test_daemon_that_lost_its_socket_yields(manager: UserManager) -> None:
     manager.systemctl("stop", "punchlistd.socket", "punchlistd.service")
     manager.punch("add", "once more")
-    manager.systemctl("start", "punchlistd.socket")  # takes the path without asking
+    manager.systemctl("start", "punchlistd.socket")  # replaces the socket of the running daemon
     assert str(pid_of_the_daemon(manager)) == manager.show("MainPID")
 
 
@@ -204,7 +204,7 @@ def test_first_request_starts_the_page_server(
 ) -> None:
     service = "punchlist-web.service"
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]  # another user of this machine may run punch web
+        port: int = free.getsockname()[1]  # a free port, because another user of this machine may run punch web
     drop_ins = {
         service: EXTRA.format(unit="", path=manager.env["PYTHONPATH"], home=manager.home).partition("Watch")[0],
         "punchlist-web.socket": f"[Socket]\nListenStream=\nListenStream=127.0.0.1:{port}\n",
@@ -226,7 +226,7 @@ def test_first_request_starts_the_page_server(
 
 
 def fetched(port: int, path: str, secret: str = "") -> bytes:
-    """Return the body of a response of the page's server."""
+    """Return the body of the page server's response."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SOON_S)) as connection:
         connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
         return connection.getresponse().read()

@@ -1,4 +1,4 @@
-"""What holds for every test of the daemon."""
+"""Fixtures for all tests of the daemon."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,6 @@ from punchlist_testing.daemon import guarded_loop
 
 @pytest.fixture(scope="module", autouse=True)
 def no_blocking_calls() -> Iterator[None]:
-    """File, socket, sleep and SQLite calls of the daemon on the event loop raise `BlockingError`."""
+    """Blocking file, socket, sleep and SQLite calls by the daemon on the event loop raise `BlockingError`."""
     with guarded_loop():
         yield

@@ -5,7 +5,7 @@ from msgspec import UNSET
 from punchlist_schemas import events as e
 from punchlist_schemas.things import Link, Note, Settings
 
-# Stored forms: changing any of these lines breaks all existing logs.
+# Stored formats: changing any of these lines breaks all existing logs.
 STORED: list[tuple[e.KnownEvent, bytes]] = [
     (e.ConversationOpened(), b'{"type":"ConversationOpened"}'),
     (

@@ -22,7 +22,7 @@ def test_export_is_deterministic(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "root"
     assert export.main(["--out", str(out)]) == 0
     assert written(out) == export.build_documents()
-    # Another process has other hash seeds, which reveals an order that depends on a set.
+    # Another process has a different hash seed, which reveals any order that depends on a set.
     again = tmp_path / "again"
     command = [sys.executable, "-m", "punchlist_schemas.export", "--out", str(again)]
     path = str(Path(export.__file__).parents[1])

@@ -144,13 +144,13 @@ def test_http_gets_one_readable_line(verb: str, step: int) -> None:
     assert message
     assert "HTTP" in message
     assert "\n" not in message
-    assert kind is None  # so that the answer goes out as a line
+    assert kind is None  # so that the response is sent as a line
 
 
 @pytest.mark.parametrize(
     "word", [b"GETS", b"Hello ", b"PUTT", b"get /", b"get", b"POS\n", b"\xef\xbb\xbf{}\n", b'"a"\n', b"1\n"]
 )
-def test_other_words_are_not_http(word: bytes) -> None:
+def test_other_lines_are_not_http(word: bytes) -> None:
     for step in (1, 1000):
         _, message, _ = run(pieces(word, step))
         assert message

@@ -1,4 +1,4 @@
-"""Spellings of a GUID."""
+"""The accepted spellings of a GUID."""
 
 import re
 

@@ -19,7 +19,7 @@ def without(*names: str) -> dict[str, str]:
     return {name: value for name, value in EVERYTHING.items() if name not in names}
 
 
-def test_the_data_directory_is_the_first_that_is_set() -> None:
+def test_first_set_data_directory_is_used() -> None:
     assert rendezvous.data_dir(EVERYTHING, "/option") == "/option"
     assert rendezvous.data_dir(EVERYTHING) == "/env/data"
     assert rendezvous.data_dir(without("PUNCHLIST_DATA_DIR")) == "/xdg/data/punchlist"
@@ -27,7 +27,7 @@ def test_the_data_directory_is_the_first_that_is_set() -> None:
     assert rendezvous.data_dir({}) == os.path.expanduser("~") + "/.local/share/punchlist"
 
 
-def test_the_socket_is_the_first_that_is_set() -> None:
+def test_first_set_socket_is_used() -> None:
     assert rendezvous.socket_path(EVERYTHING, "/option") == "/option"
     assert rendezvous.socket_path(EVERYTHING) == "/env/socket"
     assert rendezvous.socket_path(without("PUNCHLIST_SOCKET")) == "/run/xdg/punchlist/daemon.sock"
@@ -55,7 +55,7 @@ def test_own_runtime_directory_is_used_if_it_exists(tmp_path: Path, monkeypatch:
     assert rendezvous.socket_path(env, data_dir_option="/option") == "/option/run/daemon.sock"
 
 
-def test_empty_and_relative_directories_of_the_environment_are_ignored() -> None:
+def test_empty_and_relative_environment_directories_are_ignored() -> None:
     empty = dict.fromkeys(EVERYTHING, "") | {"HOME": "/home/me"}
     assert rendezvous.data_dir(empty) == "/home/me/.local/share/punchlist"
     assert rendezvous.data_dir({"XDG_DATA_HOME": "data", "HOME": "/home/me"}) == "/home/me/.local/share/punchlist"

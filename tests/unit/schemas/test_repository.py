@@ -42,7 +42,7 @@ def test_worktrees_share_the_list_of_their_repository(tmp_path: Path, website: P
     assert name(linked) == name(website)
 
 
-def test_a_bare_repository_and_its_worktrees_share_a_list(tmp_path: Path, website: Path) -> None:
+def test_bare_repository_and_worktrees_share_list(tmp_path: Path, website: Path) -> None:
     bare = tmp_path / "bare" / "website.git"
     git(tmp_path, "clone", "--quiet", "--bare", str(website), str(bare))
     own = name(bare)
@@ -101,7 +101,7 @@ def test_forged_worktree_is_rejected(tmp_path: Path, website: Path) -> None:
         name(planted)
 
 
-def test_planted_git_directory_is_its_own_repository(tmp_path: Path, website: Path) -> None:
+def test_forged_git_directory_is_separate_repository(tmp_path: Path, website: Path) -> None:
     planted = repositories.repository(tmp_path / "planted")
     (planted / ".git" / "commondir").write_text(f"{website}/.git\n")
     own = name(planted)

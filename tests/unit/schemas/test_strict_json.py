@@ -21,7 +21,7 @@ def accepts(text: bytes, depth: int = 32) -> bool:
 
 
 def reference(text: bytes) -> bool:
-    """Return whether a strict parser on top of the standard library accepts the text."""
+    """Return whether a strict parser based on the standard library accepts the text."""
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in pairs}) != len(pairs):
@@ -136,7 +136,7 @@ def test_values_of_all_forms_are_counted(value: bytes) -> None:
 
 
 def in_parts(text: bytes, depth: int = 32) -> tuple[object, int]:
-    """Parse in slices. Return the value or the kind of error, and the number of pauses."""
+    """Parse in slices. Return the value or the kind of error, and the number of times that parsing yielded."""
     work, pauses = strict_json.parse_in_slices(text, depth), 0
     while True:
         try:

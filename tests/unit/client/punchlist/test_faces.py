@@ -1,4 +1,4 @@
-"""What a user of the library sees, told once and run on both faces against a real daemon."""
+"""Behavior that users of the library see, tested once and run on both faces with a real daemon."""
 
 import contextlib
 import threading
@@ -32,7 +32,7 @@ from punchlist_testing.daemon import Running
 from punchlist_testing.faces import Connect
 
 
-def test_a_plan_is_worked_through(client: Client) -> None:
+def test_plan_is_worked_through(client: Client) -> None:
     plan = client.conversation("website", actor="planner")
     copy = plan.add("Write the copy", priority="high", active_form="Writing")
     publish = plan.add("Publish", blocked_by=[copy.id])
@@ -48,7 +48,7 @@ def test_a_plan_is_worked_through(client: Client) -> None:
     assert {change.actor for change in client.read(0) if change.version > 1} == {"planner"}
 
 
-def test_every_word_for_a_status_does_what_it_says(client: Client) -> None:
+def test_every_status_method_sets_its_status(client: Client) -> None:
     plan = client.conversation("c")
     task = plan.add("one").id
     words: list[tuple[Callable[..., Any], str]] = [
@@ -63,7 +63,7 @@ def test_every_word_for_a_status_does_what_it_says(client: Client) -> None:
     assert plan.set_status(task, "completed").task.status == "completed"
 
 
-def test_a_list_is_shaped_and_looked_at_in_every_way(client: Client) -> None:
+def test_list_is_changed_and_read_in_every_way(client: Client) -> None:
     plan = client.conversation("c")
     made = plan.add_many([NewTask(title="a", ref="x"), NewTask(title="b", blocked_by=("x",)), "c"])
     assert [task.blocked_by for task in made] == [(), ("1",), ()]
@@ -86,7 +86,7 @@ def test_a_list_is_shaped_and_looked_at_in_every_way(client: Client) -> None:
     assert list(plan.list()) == []
 
 
-def test_a_conversation_is_described_attached_and_erased(client: Client) -> None:
+def test_conversation_is_described_attached_and_erased(client: Client) -> None:
     plan = client.conversation("c")
     assert plan.open(title="Website").created
     assert plan.configure(settings=SettingsPatch(auto_clear="when_done")).settings.auto_clear == "when_done"
@@ -128,7 +128,7 @@ REFUSALS: list[tuple[type[RequestRefused], Callable[[Conversation], Any], dict[s
 
 
 @pytest.mark.parametrize(("kind", "call", "facts"), REFUSALS, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_refusal_is_its_exception_with_the_facts(
+def test_rejection_raises_its_exception_with_facts(
     client: Client, kind: type[RequestRefused], call: Callable[[Conversation], Any], facts: dict[str, Any]
 ) -> None:
     plan = client.conversation("c")
@@ -140,7 +140,7 @@ def test_a_refusal_is_its_exception_with_the_facts(
     assert str(caught.value)
 
 
-def test_a_version_that_never_comes_is_a_conflict(
+def test_unreached_version_is_a_conflict(
     daemon: Running, open_client: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("punchlistd.engine.reading.queries.REACHED_S", 0.5)
@@ -152,7 +152,7 @@ def test_a_version_that_never_comes_is_a_conflict(
             client.call("task.get", {"conversation": "c", "task": "1", "min_version": 99})
 
 
-def test_any_call_can_be_made_by_its_wire_name(client: Client) -> None:
+def test_calls_can_be_made_by_wire_name(client: Client) -> None:
     made = client.call("task.add", {"conversation": "c", "title": "one"})
     assert made["task"]["id"] == "1"
     listed = client.call("task.list", {"conversation": "c", "fields": ["title"]})
@@ -162,19 +162,19 @@ def test_any_call_can_be_made_by_its_wire_name(client: Client) -> None:
     assert caught.value.nearest == "task.add"
 
 
-def test_the_same_key_happens_once(client: Client) -> None:
+def test_equal_key_takes_effect_once(client: Client) -> None:
     plan = client.conversation("c")
     assert plan.add("one", key="k") == plan.add("one", key="k")
     assert len(plan.list()) == 1
 
 
-def test_the_daemon_tells_about_itself(client: Client) -> None:
+def test_daemon_reports_its_status(client: Client) -> None:
     assert client.open().name == "punchlistd"
     assert "tester" in [row.name for row in client.status().clients]
     assert client.discover()["openrpc"].startswith("1.")
 
 
-def test_a_copy_of_the_log_is_made_while_it_is_in_use(client: Client, tmp_path: Path) -> None:
+def test_log_is_copied_while_in_use(client: Client, tmp_path: Path) -> None:
     client.conversation("c").add("one")
     made = client.backup(str(tmp_path / "copy.db"))
     assert (made.path, made.seq, made.events, made.checked) == (str(tmp_path / "copy.db"), 2, 2, True)
@@ -184,7 +184,7 @@ def test_a_copy_of_the_log_is_made_while_it_is_in_use(client: Client, tmp_path: 
     assert client.backup(str(tmp_path / "raw.db"), check=False).events is None
 
 
-def test_the_list_that_is_meant_comes_from_the_scope(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scope_determines_the_list(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PUNCHLIST_CONVERSATION", raising=False)
     with pytest.raises(NoConversation):
         client.conversation()
@@ -203,7 +203,7 @@ def test_with_confirm_destruction_takes_two_steps(daemon: Running, open_client: 
         assert plan.delete("1", confirm=caught.value.token) == ("1",)
 
 
-def test_a_connection_of_one_user_does_not_see_anothers_lists(daemon: Running, open_client: Connect) -> None:
+def test_user_does_not_see_other_users_lists(daemon: Running, open_client: Connect) -> None:
     with open_client(daemon.socket, user="ann") as ann, open_client(daemon.socket, user="bob") as bob:
         ann.conversation("hers").add("one")
         with pytest.raises(NotFound):
@@ -214,7 +214,7 @@ def test_a_connection_of_one_user_does_not_see_anothers_lists(daemon: Running, o
 # watching
 
 
-def test_a_watch_sees_everything_after_the_line_that_made_it(client: Client) -> None:
+def test_watch_sees_everything_after_its_creation(client: Client) -> None:
     plan = client.conversation("c")
     plan.add("before")
     with plan.watch() as changes:
@@ -227,7 +227,7 @@ def test_a_watch_sees_everything_after_the_line_that_made_it(client: Client) -> 
     assert (started.event.task, started.event.from_, started.event.to) == ("2", "pending", "in_progress")
 
 
-def test_a_watch_goes_on_behind_any_position_and_over_all_lists(client: Client) -> None:
+def test_watch_resumes_anywhere_and_covers_all_lists(client: Client) -> None:
     client.conversation("a").add("1")
     seen = client.conversation("a").list().seq
     client.conversation("b").add("2")
@@ -239,7 +239,7 @@ def test_a_watch_goes_on_behind_any_position_and_over_all_lists(client: Client) 
 
 
 @pytest.mark.parametrize("view", ["list", "rows"])
-def test_a_watch_of_the_list_begins_with_the_present_one(client: Client, view: Literal["list", "rows"]) -> None:
+def test_list_watch_starts_with_current_list(client: Client, view: Literal["list", "rows"]) -> None:
     plan = client.conversation("c")
     plan.add("one")
     with plan.watch(view=view) as lists:
@@ -248,7 +248,7 @@ def test_a_watch_of_the_list_begins_with_the_present_one(client: Client, view: L
         assert [task.title for task in next(lists)] == ["one", "two"]
 
 
-def test_nothing_happening_is_told_in_time_and_the_watch_goes_on(client: Client) -> None:
+def test_watch_times_out_and_continues(client: Client) -> None:
     plan = client.conversation("c")
     with plan.watch() as changes:
         with pytest.raises(TimedOut, match=r"Nothing happened within 0\.05 s"):
@@ -283,7 +283,7 @@ def test_closing_the_client_ends_its_watches(daemon: Running, open_client: Conne
     assert ended == [1, 2]
 
 
-def test_waiting_ends_when_the_list_is_as_wanted_and_calls_go_on_meanwhile(client: Client) -> None:
+def test_waiting_ends_on_condition_without_blocking_calls(client: Client) -> None:
     plan = client.conversation("c")
     assert plan.wait("done", timeout_s=5) == []
     plan.add("one")
@@ -303,7 +303,7 @@ def test_waiting_ends_when_the_list_is_as_wanted_and_calls_go_on_meanwhile(clien
     assert results[1].remaining == 0
 
 
-def test_a_closed_client_connects_again_when_it_is_used(client: Client) -> None:
+def test_closed_client_reconnects_on_use(client: Client) -> None:
     client.conversation("c").add("one")
     client.close()
     assert len(client.conversation("c").list()) == 1

@@ -1,4 +1,4 @@
-"""What both faces make of a daemon that dies, lies, hangs or says no at the wrong time."""
+"""Both faces with a daemon that dies, sends garbage, hangs, or rejects calls at the wrong time."""
 
 import socket
 import threading
@@ -22,9 +22,7 @@ ADDED = {"task": TASK, "version": 2, "seq": 2}
 
 
 @pytest.mark.parametrize("fault", ["hang up", "shutting_down", "outcome_unknown"])
-def test_an_interrupted_mutation_is_made_again_with_the_same_key_on_a_new_connection(
-    tmp_path: Path, open_client: Connect, fault: str
-) -> None:
+def test_interrupted_mutation_is_retried_with_same_key(tmp_path: Path, open_client: Connect, fault: str) -> None:
     def handler(session: Session, request: Request) -> None:
         if session.number == 3:
             session.answer(request, ADDED)
@@ -40,7 +38,7 @@ def test_an_interrupted_mutation_is_made_again_with_the_same_key_on_a_new_connec
         assert len(set(keys)) == 1
 
 
-def test_a_plain_refusal_is_not_tried_again(tmp_path: Path, open_client: Connect) -> None:
+def test_plain_error_is_not_retried(tmp_path: Path, open_client: Connect) -> None:
     with (
         scripted_peer(tmp_path, lambda session, request: session.refuse(request, -32009, "storage_full")) as peer,
         open_client(peer.socket) as client,
@@ -50,7 +48,7 @@ def test_a_plain_refusal_is_not_tried_again(tmp_path: Path, open_client: Connect
         assert len(peer.seen) == 1
 
 
-def test_a_call_that_must_not_be_repeated_fails_when_the_connection_does(tmp_path: Path, open_client: Connect) -> None:
+def test_unsafe_call_fails_with_its_connection(tmp_path: Path, open_client: Connect) -> None:
     with (
         scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer,
         open_client(peer.socket) as client,
@@ -60,9 +58,7 @@ def test_a_call_that_must_not_be_repeated_fails_when_the_connection_does(tmp_pat
         assert len(peer.seen) == 1
 
 
-def test_a_request_that_is_too_long_is_refused_unsent_and_costs_no_connection(
-    tmp_path: Path, open_client: Connect
-) -> None:
+def test_too_long_request_is_rejected_without_sending(tmp_path: Path, open_client: Connect) -> None:
     hello = msgspec.structs.replace(HELLO, limits=Limits(frame_bytes=1_000))
     with (
         scripted_peer(tmp_path, lambda session, request: session.answer(request, session.number), hello) as peer,
@@ -74,9 +70,7 @@ def test_a_request_that_is_too_long_is_refused_unsent_and_costs_no_connection(
         assert len(peer.seen) == 1
 
 
-def test_the_refusal_that_ends_a_connection_in_the_middle_of_a_request_is_heard(
-    tmp_path: Path, open_client: Connect
-) -> None:
+def test_error_during_request_is_read_before_close(tmp_path: Path, open_client: Connect) -> None:
     data = {"kind": "limit_exceeded", "limit": "frame_seconds", "maximum": 10}
     last_words = {"jsonrpc": "2.0", "id": None, "error": {"code": -32008, "message": "too slow", "data": data}}
 
@@ -98,18 +92,18 @@ def test_the_refusal_that_ends_a_connection_in_the_middle_of_a_request_is_heard(
         server.join(5)
 
 
-def test_a_daemon_that_never_comes_back_is_given_up_in_time(tmp_path: Path, open_client: Connect) -> None:
+def test_missing_daemon_times_out(tmp_path: Path, open_client: Connect) -> None:
     with (
         scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer,
         open_client(peer.socket, timeout_s=0.3) as client,
     ):
-        # The deadline comes between two attempts or cuts the last of them.
+        # The deadline passes between two attempts or interrupts the last one.
         with pytest.raises((ConnectionLost, TimedOut)):
             client.conversation("c").list()
         assert len(peer.seen) > 1
 
 
-def test_a_daemon_that_does_not_answer_is_given_up_in_time(tmp_path: Path, open_client: Connect) -> None:
+def test_silent_daemon_times_out(tmp_path: Path, open_client: Connect) -> None:
     with (
         scripted_peer(tmp_path, lambda session, request: None) as peer,
         open_client(peer.socket, timeout_s=0.1) as client,
@@ -118,7 +112,7 @@ def test_a_daemon_that_does_not_answer_is_given_up_in_time(tmp_path: Path, open_
         client.conversation("c").list()
 
 
-def test_an_answer_that_comes_too_late_is_not_taken_for_another_ones(tmp_path: Path, open_client: Connect) -> None:
+def test_late_response_is_not_taken_for_another(tmp_path: Path, open_client: Connect) -> None:
     held: list[tuple[Session, Request]] = []
 
     def handler(session: Session, request: Request) -> None:
@@ -127,7 +121,7 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_another_ones(tmp_path: P
         if not held:
             held.append((session, request))
             return
-        with suppress(OSError):  # the blocking face has left that connection
+        with suppress(OSError):  # the blocking face has closed that connection
             held[0][0].answer(held[0][1], "the old answer")
         session.answer(request, "the new answer")
 
@@ -137,7 +131,7 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_another_ones(tmp_path: P
         assert client.call("x.second") == "the new answer"
 
 
-def test_answers_to_nobody_and_notifications_are_passed_over(tmp_path: Path, open_client: Connect) -> None:
+def test_unexpected_responses_and_notifications_are_ignored(tmp_path: Path, open_client: Connect) -> None:
     def handler(session: Session, request: Request) -> None:
         session.answer({"id": 77}, "for somebody else")
         session.send({"method": "news.of.later", "params": {}})
@@ -148,9 +142,7 @@ def test_answers_to_nobody_and_notifications_are_passed_over(tmp_path: Path, ope
 
 
 @pytest.mark.parametrize("garbage", ["nonsense", {"jsonrpc": "2.0"}, [1]])
-def test_garbage_is_a_protocol_error_and_the_next_call_works(
-    tmp_path: Path, open_client: Connect, garbage: Any
-) -> None:
+def test_call_after_garbage_works(tmp_path: Path, open_client: Connect, garbage: Any) -> None:
     def handler(session: Session, request: Request) -> None:
         if session.number == 1:
             session.raw(msgspec.json.encode(garbage) + b"\n")
@@ -168,7 +160,7 @@ def event(seq: int) -> dict[str, Any]:
     return {"seq": seq, "conversation": "c", "version": seq, "at": 1, "actor": "a", "event": body}
 
 
-def test_a_watch_goes_on_behind_what_it_saw_and_drops_what_comes_twice(tmp_path: Path, open_client: Connect) -> None:
+def test_watch_resumes_after_last_event_without_duplicates(tmp_path: Path, open_client: Connect) -> None:
     def handler(session: Session, request: Request) -> None:
         session.answer(request, {"subscription": "s", "seq": 10, "epoch": "e1"})
         seqs = {2: (11, 12), 3: (11, 12, 13), 4: (14,)}[session.number]
@@ -178,13 +170,13 @@ def test_a_watch_goes_on_behind_what_it_saw_and_drops_what_comes_twice(tmp_path:
 
     with scripted_peer(tmp_path, handler) as peer, open_client(peer.socket) as client:
         with client.conversation("c").watch() as changes:
-            # The client itself never asked for anything: connection 1 is its own, so the watch has 2, 3 and 4.
+            # The client's own connection is number 1 and sent no request, so the watch uses 2, 3 and 4.
             assert [next(changes).seq for _ in range(4)] == [11, 12, 13, 14]
         positions = [request["params"].get("after") for request in peer.seen]
         assert positions == [None, 12, 13]
 
 
-def test_a_log_that_was_replaced_is_told_to_whoever_watches(tmp_path: Path, open_client: Connect) -> None:
+def test_replaced_log_is_reported_to_watches(tmp_path: Path, open_client: Connect) -> None:
     def handler(session: Session, request: Request) -> None:
         session.answer(request, {"subscription": "s", "seq": 10, "epoch": f"e{session.number}"})
         session.hang_up()

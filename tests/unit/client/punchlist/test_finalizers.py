@@ -1,4 +1,4 @@
-"""Finalizers: they also meet objects whose constructor was interrupted before it did anything."""
+"""Finalizers, which also run for objects whose constructor was interrupted before it did anything."""
 
 import importlib
 import pkgutil
@@ -11,13 +11,13 @@ import punchlist
 
 @pytest.fixture
 def classes() -> set[type]:
-    """The classes of the library that have a finalizer of their own."""
+    """The library's classes that define a finalizer."""
     names = [module.name for module in pkgutil.walk_packages(punchlist.__path__, "punchlist.")]
     found = [each for name in names for each in vars(importlib.import_module(name)).values()]
     return {each for each in found if isinstance(each, type) and "__del__" in vars(each)}
 
 
-def test_a_constructor_that_was_interrupted_leaves_nothing_that_complains(classes: set[type]) -> None:
+def test_interrupted_constructor_causes_no_finalizer_error(classes: set[type]) -> None:
     assert {"AsyncClient", "AsyncWork", "Starting", "Watch"} <= {kind.__name__ for kind in classes}
     for kind in classes:
         finalize: Any = vars(kind)["__del__"]

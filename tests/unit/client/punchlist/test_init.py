@@ -8,7 +8,7 @@ import punchlist
 import punchlistd
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_package_loads_no_heavy_modules() -> None:
     program = "import sys; before = set(sys.modules); import punchlist; print(*sorted(set(sys.modules) - before))"
     run = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
@@ -23,19 +23,19 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("name", punchlist.__all__)
-def test_every_public_name_is_there_and_explained(name: str) -> None:
+def test_every_public_name_exists_and_is_documented(name: str) -> None:
     value = getattr(punchlist, name)
     assert name in dir(punchlist)
     if name != "__version__":
         assert value.__doc__
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
-        getattr(punchlist, "no_such_name")  # noqa: B009 - to the type gate it is a misspelling
+        getattr(punchlist, "no_such_name")  # noqa: B009 - the type checker would reject the attribute
 
 
-def test_names_for_the_type_checker_are_the_ones_at_run_time() -> None:
+def test_type_checker_names_match_run_time() -> None:
     source = importlib.import_module("inspect").getsource(punchlist)
     typed = source.split("if TYPE_CHECKING:")[1].split("__version__")[0]
     for name in set(punchlist.__all__) - {"__version__"}:

@@ -24,7 +24,7 @@ PUBLIC = {
     "punchlist.tools.adapters": "agents_tools answer_anthropic answer_openai answer_responses",
     "punchlist.tools.functions": "functions",
 }
-"""What other programs import. Removing a name breaks them."""
+"""Names that other programs import. Removing one breaks them."""
 
 
 @pytest.mark.parametrize("module", PUBLIC)

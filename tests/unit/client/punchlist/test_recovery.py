@@ -1,4 +1,4 @@
-"""Both faces against a real process that is killed in the middle: nothing lost, nothing twice."""
+"""Both faces with a real daemon that is killed during calls: nothing is lost, nothing is done twice."""
 
 import os
 import shlex
@@ -27,9 +27,7 @@ EACH = 40
 KILLS = 3
 
 
-def test_kills_in_mid_stream_lose_nothing_repeat_nothing_and_double_nothing(
-    process: Spawned, open_client: Connect
-) -> None:
+def test_kills_lose_and_repeat_nothing(process: Spawned, open_client: Connect) -> None:
     wanted = {f"{writer}-{n}" for writer in range(WRITERS) for n in range(EACH)}
     acknowledged: list[str] = []
     enough = threading.Semaphore(0)
@@ -69,9 +67,7 @@ for tasks in connect(socket=sys.argv[1], name=sys.argv[2], autostart=False).conv
 """
 
 
-def test_presence_tells_who_was_killed_and_is_told_again_by_the_next_daemon(
-    process: Spawned, open_client: Connect
-) -> None:
+def test_presence_reports_killed_agents_across_restarts(process: Spawned, open_client: Connect) -> None:
     def follow(name: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", _FOLLOW, process.socket, name], stdout=subprocess.PIPE)
 
@@ -100,7 +96,7 @@ def test_presence_tells_who_was_killed_and_is_told_again_by_the_next_daemon(
         assert [one.actor for one in client.conversation("c").presence()] == []
 
 
-def test_a_stopped_daemon_that_is_told_to_finish_hands_over_to_the_next(process: Spawned, open_client: Connect) -> None:
+def test_stopping_daemon_hands_over_to_next(process: Spawned, open_client: Connect) -> None:
     with open_client(process.socket) as client:
         plan = client.conversation("c")
         plan.add("one")
@@ -111,7 +107,7 @@ def test_a_stopped_daemon_that_is_told_to_finish_hands_over_to_the_next(process:
         assert plan.complete("1").remaining == 0
 
 
-def test_a_frozen_daemon_costs_no_more_than_the_time_given(process: Spawned, open_client: Connect) -> None:
+def test_frozen_daemon_costs_only_the_timeout(process: Spawned, open_client: Connect) -> None:
     with open_client(process.socket, timeout_s=0.6) as client:
         plan = client.conversation("c")
         plan.add("one")
@@ -129,7 +125,7 @@ def test_a_frozen_daemon_costs_no_more_than_the_time_given(process: Spawned, ope
 
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
-    """A home of its own, whose daemon is stopped at the end."""
+    """A separate home, whose daemon is stopped at the end."""
     for name in ("PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     runtime = tmp_path / ("r" * 120)
@@ -143,9 +139,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Pa
         client.shutdown()
 
 
-def test_the_first_client_starts_the_daemon_and_one_that_died_is_started_again(
-    environment: Path, open_client: Connect
-) -> None:
+def test_client_starts_and_restarts_daemon(environment: Path, open_client: Connect) -> None:
     socket = f"{os.environ['XDG_RUNTIME_DIR']}/punchlist/daemon.sock"
     with open_client(socket, autostart=True) as client:
         first = client.status().pid
@@ -158,7 +152,7 @@ def test_the_first_client_starts_the_daemon_and_one_that_died_is_started_again(
     assert (environment / ".local/share/punchlist").stat().st_mode & 0o777 == 0o700
 
 
-def test_many_that_start_at_once_meet_at_one_daemon(environment: Path) -> None:
+def test_concurrent_clients_start_one_daemon(environment: Path) -> None:
     pids: list[int] = []
 
     def meet() -> None:
@@ -176,10 +170,8 @@ def test_many_that_start_at_once_meet_at_one_daemon(environment: Path) -> None:
 
 @needs("mount")
 @pytest.mark.skipif(os.getuid() != 0, reason="a mount namespace takes root")
-def test_a_daemon_in_a_sandbox_with_files_of_its_own_is_refused_before_any_call(
-    environment: Path, open_client: Connect
-) -> None:
-    """The first caller sits in a sandbox that shares the socket's directory and has a home of its own."""
+def test_sandboxed_daemon_is_rejected_before_any_call(environment: Path, open_client: Connect) -> None:
+    """The first caller runs in a sandbox that shares the socket's directory but has its own home."""
     data = environment / ".local/share"
     data.mkdir(parents=True)
     (data / "punchlist").mkdir(mode=0o700)
@@ -200,9 +192,7 @@ def test_a_daemon_in_a_sandbox_with_files_of_its_own_is_refused_before_any_call(
         assert [task.title for task in client.conversation("c").list()] == ["inside"]
 
 
-def test_who_follows_a_list_over_a_repair_gets_what_is_left_of_it_and_what_comes(
-    process: Spawned, open_client: Connect
-) -> None:
+def test_follower_of_repaired_list_gets_rest_and_changes(process: Spawned, open_client: Connect) -> None:
     with open_client(process.socket) as client:
         plan = client.conversation("c")
         for title in ("first", "second", "third"):
@@ -228,7 +218,7 @@ def test_who_follows_a_list_over_a_repair_gets_what_is_left_of_it_and_what_comes
 PUNCH = (sys.executable, "-P", "-m", "punchlist")
 
 
-def test_a_daemon_stopped_on_purpose_stays_so_until_a_new_command_wants_one(environment: Path) -> None:
+def test_stopped_daemon_restarts_only_for_new_command(environment: Path) -> None:
     target = Target()
     target.dial().close()
     subprocess.run([*PUNCH, "daemon", "stop"], check=True, capture_output=True)
@@ -242,9 +232,7 @@ def test_a_daemon_stopped_on_purpose_stays_so_until_a_new_command_wants_one(envi
     assert not is_stopped(target.socket)
 
 
-def test_a_watch_outwaits_a_stop_and_goes_on_with_the_next_daemon(
-    environment: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_survives_stop_and_continues(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = threading.Semaphore(0)
     counted: list[type[Exception]] = []
     dial, pause_s = Target.dial, Retry.pause_s
@@ -276,7 +264,7 @@ def test_a_watch_outwaits_a_stop_and_goes_on_with_the_next_daemon(
         subprocess.run([*PUNCH, "daemon", "stop"], check=True, capture_output=True)
         for _ in range(2):
             assert refused.acquire(timeout=60)
-        assert DaemonStopped not in counted  # what counts ends the watch after a while
+        assert DaemonStopped not in counted  # a counted error would end the watch after a while
         told = subprocess.run([*PUNCH, "daemon", "start"], check=True, capture_output=True, text=True).stdout
         assert told.startswith("the daemon is running: process ")
         subprocess.run([*PUNCH, "add", "two", "-c", "c"], check=True, capture_output=True)

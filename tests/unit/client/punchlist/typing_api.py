@@ -1,4 +1,4 @@
-"""Checked by the type gate, never run: what an editor knows about the library's values."""
+"""Checked by the type checker but never run: the types that an editor shows for the library's values."""
 
 from typing import assert_type
 

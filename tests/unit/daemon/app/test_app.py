@@ -19,7 +19,7 @@ from punchlist_testing.daemon import Raw, Spawned, running_daemon, spawned_daemo
 from punchlist_testing.store import DELETED, Scribe, said
 from punchlistd.store.sqlite import SqliteLog
 
-# A daemon in which one thing fails 0.2 s after it began.
+# A daemon in which one function fails 0.2 s after it was called.
 PLANTED = """
 import sys
 sys.path[:0] = {path!r}
@@ -68,14 +68,14 @@ def run_planted(directory: Path, module: str, owner: str, name: str, error: str)
 
 
 @pytest.mark.parametrize(("module", "owner", "name"), LONG_LIVED)
-def test_exception_in_a_long_lived_task_ends_the_process(tmp_path: Path, module: str, owner: str, name: str) -> None:
+def test_exception_in_long_lived_task_ends_process(tmp_path: Path, module: str, owner: str, name: str) -> None:
     ended = run_planted(tmp_path, module, owner, name, "RuntimeError")
     assert ended.returncode == 70
     assert "RuntimeError: planted" in ended.stderr
     assert not (tmp_path / "run" / "s").exists()
 
 
-def test_system_error_ends_the_process_like_a_failed_write(tmp_path: Path) -> None:
+def test_system_error_ends_process_like_failed_write(tmp_path: Path) -> None:
     ended = run_planted(tmp_path, "punchlistd.app.app", "", "watch", "OSError")
     assert (ended.returncode, "planted" in ended.stderr, "Traceback" in ended.stderr) == (74, True, False)
 
@@ -139,7 +139,7 @@ def test_stop_answers_accepted_calls_and_defers_the_rest(tmp_path: Path) -> None
         try:
             while (message := client.receive()) is not None:
                 answers.append(message)
-        except ConnectionError:  # what was never read ends so
+        except ConnectionError:  # the reset discards unread responses
             pass
         client.close()
         assert daemon.process.wait(10) == 0
@@ -160,7 +160,7 @@ def test_stuck_client_delays_a_stop_briefly(tmp_path: Path) -> None:
             client.send("task.add", {"conversation": "c", "title": title}, id=number)
         sender = threading.Thread(target=flood, args=(client,))
         sender.start()
-        assert daemon.stop() == 0  # within the time that `stop` waits
+        assert daemon.stop() == 0  # within the timeout of `stop`
         sender.join()
         client.close()
 
@@ -173,7 +173,7 @@ def flood(client: Raw) -> None:
         pass
 
 
-def test_client_rejected_by_a_stop_finds_the_directory_unlocked(tmp_path: Path) -> None:
+def test_client_rejected_during_stop_finds_directory_unlocked(tmp_path: Path) -> None:
     with spawned_daemon(tmp_path) as daemon:
         for _ in range(5):
             stopping = threading.Thread(target=daemon.stop)
@@ -190,7 +190,7 @@ def test_client_rejected_by_a_stop_finds_the_directory_unlocked(tmp_path: Path) 
                 except (EOFError, OSError):
                     pass
                 client.close()
-            daemon.start()  # the lock is free as soon as the socket is gone
+            daemon.start()  # the lock is released before the socket disappears
             stopping.join()
 
 
@@ -243,7 +243,7 @@ def test_interrupted_erasure_finishes_at_the_next_start(tmp_path: Path) -> None:
     daemon = Spawned(tmp_path)
     daemon.start()
     assert daemon.process is not None
-    daemon.process.kill()  # it is finished before anybody is served, not by what is done beside the first calls
+    daemon.process.kill()  # erasure finishes before clients are served, not in the background of the first calls
     daemon.process.wait()
     kept = b"".join(path.read_bytes() for path in data.iterdir())
     assert b"quick brown secret" not in kept and b"kept" in kept
@@ -253,7 +253,7 @@ async def test_connection_accepted_during_a_stop_is_closed(tmp_path: Path) -> No
     async with running_daemon(tmp_path) as daemon:
         late = socket.socket(socket.AF_UNIX)
         late.connect(daemon.socket)
-        await asyncio.sleep(0)  # The loop accepts it in its next turn, as the daemon stops.
+        await asyncio.sleep(0)  # the loop accepts the connection in its next turn, while the daemon stops
         daemon.app.stop()
     late.close()
-    gc.collect()  # A transport that is not closed warns.
+    gc.collect()  # an unclosed transport is a ResourceWarning

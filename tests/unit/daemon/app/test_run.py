@@ -1,4 +1,4 @@
-"""Whole processes: how they end, their exit codes and output."""
+"""Daemon processes: how they end, their exit codes and output."""
 
 import contextlib
 import os
@@ -171,7 +171,7 @@ def test_other_users_data_directory_exits_78(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "data") == []
 
 
-# what is taken away while it runs
+# Loss of files while the daemon runs
 
 
 def remove_the_lock(daemon: Spawned) -> None:
@@ -194,7 +194,7 @@ def replace_the_socket(daemon: Spawned) -> None:
 
 
 def remove(directory: str) -> None:
-    """Remove a directory of a running daemon, which may add or remove files at the same time."""
+    """Remove a directory of a running daemon, which may add or remove files in it at the same time."""
     os.rename(directory, f"{directory}.removed")
     shutil.rmtree(f"{directory}.removed", ignore_errors=True)
 
@@ -226,7 +226,7 @@ TAKEN = [
 
 def test_idle_daemon_detects_loss_and_exits_74(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
-        # All at once: each of them would have to be waited for else.
+        # Run the daemons in parallel, because waiting for one after another would take long.
         daemons = [stack.enter_context(spawned_daemon(tmp_path / str(n))) for n in range(len(TAKEN))]
         for take, daemon in zip(TAKEN, daemons, strict=True):
             take(daemon)
@@ -242,7 +242,7 @@ def test_nothing_is_acknowledged_after_a_loss(daemon: Spawned, take: Callable[[S
     client = Raw(daemon.socket)
     assert "result" in client.call("task.add", conversation="c", title="before")
     take(daemon)
-    # A daemon that notices before the call comes refuses it, or has hung up.
+    # If the daemon notices before the call arrives, it rejects the call or has closed the connection.
     with contextlib.suppress(EOFError, ConnectionError):
         answer = client.call("task.add", conversation="c", title="after")
         assert answer["error"]["data"]["kind"] in ("outcome_unknown", "shutting_down")
@@ -266,7 +266,7 @@ def test_replacing_daemon_keeps_its_files(daemon: Spawned, tmp_path: Path) -> No
         assert second.stop() == 0
 
 
-# surroundings
+# Environment of the process
 
 
 def test_daemon_restarts_after_a_kill(daemon: Spawned) -> None:
@@ -280,7 +280,7 @@ def test_daemon_restarts_after_a_kill(daemon: Spawned) -> None:
 
 
 def mode_of(path: Path) -> int:
-    """Return the permissions of a file; none if it is gone, as a temporary one may be."""
+    """Return the permissions of a file, or None if it is gone, as temporary files may be."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:
@@ -306,7 +306,7 @@ def test_descriptors_are_not_inheritable(daemon: Spawned) -> None:
     place = Path("/proc", str(daemon.process.pid), "fdinfo")
     flags: dict[int, int] = {}
     for each in place.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+        with contextlib.suppress(FileNotFoundError):  # the descriptor may be closed by now
             flags[int(each.name)] = int(re.findall(r"flags:\s+(\d+)", each.read_text())[0], 8)
     assert len(flags) > 7
     assert [number for number, flag in flags.items() if number > 2 and not flag & os.O_CLOEXEC] == []
@@ -402,7 +402,7 @@ def make_runtime(path: Path, kind: str) -> None:
             pass
 
 
-# what systemd is told
+# Notifications to systemd
 
 
 def test_service_manager_gets_ready_watchdog_and_stop(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Dates without a time: stored as days, with moments that follow them through every change."""
+"""Dates without a time: stored as days, with times that are updated with every change."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -27,7 +27,7 @@ from punchlistd.domain.state import State
 
 
 def given(*events: AnyEvent) -> State:
-    """Return the state after these events, one millisecond apart from 1,000."""
+    """Return the state after these events, whose times start at 1,000 and are one millisecond apart."""
     recorder = Recorder()
     for event in events:
         recorder.happen([event])
@@ -72,13 +72,13 @@ def test_restored_task_keeps_its_age() -> None:
         UnknownEvent(Raw(b"{}")),
     ],
 )
-def test_event_about_an_unknown_task_changes_only_the_numbers(event: AnyEvent) -> None:
+def test_event_about_unknown_task_changes_only_numbers(event: AnyEvent) -> None:
     before, after = given(ONE, TWO), given(ONE, TWO, event)
     assert strip_stamps(after) == strip_stamps(before)
     assert (after.version, after.updated_at) == (3, 1_002)
 
 
-def test_unknown_relations_of_an_added_task_are_left_out() -> None:
+def test_unknown_relations_of_added_task_are_omitted() -> None:
     task = given(TaskAdded(AddedTask("1", "t", blocked_by=("1", "9"), parent="9"))).tasks["1"]
     assert (task.blocked_by, task.parent) == ((), None)
 
@@ -103,7 +103,7 @@ def test_completed_blocker_leaves_the_dependents_stamps() -> None:
     assert state.tasks["2"].open_blockers == ("1",)
 
 
-def test_an_edge_to_a_completed_task_is_not_open() -> None:
+def test_edge_to_completed_task_is_not_open() -> None:
     state = given(ONE, StatusChanged("1", "pending", "completed"), TWO, TaskAdded(AddedTask("3", "t")))
     assert state.tasks["2"].open_blockers == ()
     state = given(

@@ -1,4 +1,4 @@
-"""Explanations of why a task or list is blocked, by the rules that decide calls."""
+"""Explanations of why a task or list is blocked, derived from the rules that decide calls."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_ready_task_has_a_place_and_no_reasons(recorder: Recorder) -> None:
     assert (found.startable, found.completable) == (True, True)
 
 
-def test_stopped_and_serial_lists_and_paused_parents_are_reasons(recorder: Recorder) -> None:
+def test_stopped_list_serial_list_and_paused_parent_explain(recorder: Recorder) -> None:
     recorder.add("d", parent="1")
     recorder.set_status("1", "failed", fail_reason="broken")
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(on_failure="stop")))

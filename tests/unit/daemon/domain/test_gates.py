@@ -1,4 +1,4 @@
-"""Gates: a completed task waits for a check or an approval; and the time spent on tasks."""
+"""Gates: a completed task waits for a check or an approval. Also the time spent on tasks."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_rejected_task_is_pending_with_a_required_reason() -> None:
         (Gate(by="ann"), "ann", "ann", ""),
     ],
 )
-def test_approver_is_not_the_owner_or_is_named_by_the_gate(gate: Gate, owner: str, actor: str, kind: str) -> None:
+def test_approver_is_not_owner_unless_gate_names_it(gate: Gate, owner: str, actor: str, kind: str) -> None:
     recorder = gated(gate, owner=owner)
     done(recorder)
     answered = answer(recorder, actor)

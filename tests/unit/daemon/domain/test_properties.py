@@ -1,4 +1,4 @@
-"""Properties that hold for any calls. A failing case prints its seed."""
+"""Properties that hold for all sequences of calls. A failing case prints its seed."""
 
 from random import Random
 
@@ -151,7 +151,7 @@ def test_undo_of_everything_empties_the_list(seed: int) -> None:
 
 
 def _whole(state: State) -> tuple[object, ...]:
-    """Return what an undo can restore; a restored note has a new time."""
+    """Return the part of the state that an undo can restore; a restored note has a new time."""
     notes = {task.id: [(note.text, note.actor) for note in task.notes] for task in state.tasks.values()}
     return state.title, state.settings, notes, [{**task, "notes": ()} for task in strip_stamps(state)]
 

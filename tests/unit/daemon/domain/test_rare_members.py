@@ -1,4 +1,4 @@
-"""Due and deferral, labels, links, estimates and notes: in events, undo, restored tasks and snapshots."""
+"""Due dates, deferral, labels, links, estimates and notes: in events, undo, restored tasks and snapshots."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def test_labels_are_added_and_removed_once(recorder: Recorder) -> None:
     assert (refused.kind, refused.data["limit"]) == ("limit_exceeded", "labels")
 
 
-def test_notes_have_actor_and_time_and_undo_removes_one(recorder: Recorder) -> None:
+def test_notes_have_actor_and_time_and_are_undoable(recorder: Recorder) -> None:
     recorder.add("a")
     for text in ("first", "second", "third"):
         note(recorder, text)
@@ -106,7 +106,7 @@ def test_notes_are_limited_in_number_and_size(recorder: Recorder) -> None:
     assert isinstance(refused, Rejection) and refused.data["limit"] == "notes_characters"
 
 
-def test_deferred_task_is_not_handed_out(recorder: Recorder) -> None:
+def test_deferred_task_is_not_claimable(recorder: Recorder) -> None:
     recorder.add("a", not_before=LATER)
     assert recorder.state.counts().ready == 0
     assert recorder.do(p.TaskClaim(**C, owner="o")).events == ()
@@ -119,7 +119,7 @@ def test_deferred_task_is_not_handed_out(recorder: Recorder) -> None:
     assert not isinstance(recorder.set_status("1", "in_progress"), Rejection)
 
 
-def test_only_due_tasks_wake_and_start_a_serial_list(recorder: Recorder) -> None:
+def test_only_due_tasks_wake_and_start_list(recorder: Recorder) -> None:
     recorder.do(p.ConversationOpen(**C, settings=SettingsPatch(execution="serial")))
     at = recorder.state.updated_at
     recorder.add("a", not_before=at + 10)

@@ -36,7 +36,7 @@ def test_hostile_id_is_escaped() -> None:
     assert "\x1b" not in task_not_found("\x1b[31m").message
 
 
-def test_renewal_of_an_ended_claim_says_what_works() -> None:
+def test_renewal_of_ended_claim_gives_advice() -> None:
     begun = replace(task("1"), status="in_progress")
     assert lease_lost(begun, None).message.endswith("Claim the task again.")
     told = lease_lost(replace(begun, owner="ann"), None).message

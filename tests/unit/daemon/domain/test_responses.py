@@ -1,4 +1,4 @@
-"""Responses, given first and again from the log."""
+"""Responses, both the first time and when repeated from the log."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
 def answer(recorder: Recorder, call: p.Mutation) -> Any:
-    """Return the response to a call; check that a replay gives the same."""
+    """Return the response to a call; check that replaying the log gives the same one."""
     decision = recorder.do(call)
     first = respond(call, recorder.state, decision.events, recorder.seq, decision, "me")
     again = respond(call, replay(CONVERSATION, recorder.facts), decision.events, recorder.seq, decision, "me")
@@ -32,7 +32,7 @@ def recorder() -> Recorder:
     return recorder
 
 
-def test_response_has_the_added_task_of_a_new_conversation() -> None:
+def test_response_has_added_task_of_new_conversation() -> None:
     assert answer(Recorder(), p.TaskAdd(**C, title="t")).task.id == "1"
 
 
@@ -57,7 +57,7 @@ def test_completion_returns_the_next_task(recorder: Recorder) -> None:
     assert (last.next_task.id, last.unblocked) == ("3", ("3",))
 
 
-def test_pause_returns_a_next_task_and_start_does_not(recorder: Recorder) -> None:
+def test_pause_returns_next_task_but_start_does_not(recorder: Recorder) -> None:
     recorder.add("d")
     assert answer(recorder, p.TaskSetStatus(**C, task="1", status="in_progress")).next_task is None
     assert answer(recorder, p.TaskSetStatus(**C, task="1", status="paused")).next_task.id == "4"

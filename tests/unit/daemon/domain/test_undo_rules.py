@@ -1,4 +1,4 @@
-"""State restored by undo, redo and revert obeys the rules for calls. A failing case prints its seed."""
+"""States restored by undo, redo and revert obey the rules for calls. A failing case prints its seed."""
 
 from random import Random
 from typing import Any
@@ -123,14 +123,14 @@ def test_undone_change_blocks_no_other_undo(recorder: Recorder) -> None:
     assert recorder.do(undo(of=None, call=preview.touches[0]), "ann").lines == ('removed #1 "A"',)
 
 
-def test_own_later_change_blocks_undo_of_an_older_call(recorder: Recorder) -> None:
+def test_own_later_change_blocks_undo_of_older_call(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="A"), "ann")
     recorder.call(p.TaskEdit(**C, task="1", title="B"), "ann")
     recorder.do(undo(), "ann")
     recorder.do(undo(redo=True), "ann")
     refused = recorder.call(undo(of=None, call=1), "ann")
     assert isinstance(refused, Rejection)
-    assert refused.data["newer"] == recorder.state.version, "the redo made the edit again"
+    assert refused.data["newer"] == recorder.state.version, "the redo repeated the edit"
 
 
 def test_a_redo_is_one_event_for_a_task(recorder: Recorder) -> None:
@@ -214,7 +214,7 @@ def test_restored_tasks_obey_the_rules(seed: int) -> None:
 
 
 def check_rules(before: State, recorder: Recorder, params: p.ListUndo, decision: Decision, said: str) -> None:
-    """Check a restored state against the rules; a task may equal its state before an undone call."""
+    """Check a restored state against the rules. A task may also equal its state before an undone call."""
     now = recorder.state
     firsts = [params.to_version + 1] if params.to_version is not None else decision.touches
     pasts = [replay(CONVERSATION, [fact for fact in recorder.facts if fact.version < first]) for first in firsts]

@@ -1,4 +1,4 @@
-"""An engine over a log in memory, and a client of it."""
+"""An engine with a log in memory, and a client connected to it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -26,7 +26,7 @@ def test_command_has_its_time_and_actor() -> None:
     assert stamped(TaskAdd(conversation="c", title="a", actor="me")).actor == "me"
 
 
-def test_only_a_message_without_id_gets_a_new_one() -> None:
+def test_only_message_without_id_gets_new_one() -> None:
     bare = MessageAppend(conversation="c", role="user", content=1)
     assert stamped(bare).message_id != stamped(bare).message_id != ""
     assert stamped(MessageAppend(conversation="c", role="user", content=1, message="own")).message_id == ""

@@ -1,4 +1,4 @@
-"""The first responses after a kill equal later ones: complete, without deleted lists."""
+"""The first responses after a kill equal later ones: they are complete and omit deleted lists."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from punchlistd.clock import now_ms
 from punchlistd.store.port import Damaged, StorageFull, Survey
 
 LISTS = {"of:ann:old", "of:ann:new", "of:ann:again", "mine"}
-"""Lists of the user ann."""
+"""Lists that belong to the user ann."""
 
 INDEXING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("conversation.list", {}),
@@ -18,7 +18,7 @@ INDEXING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("conversation.list", {"active": True}),
     ("task.search", {"query": "errand"}),
 )
-"""Queries of the index, which they bring up to date."""
+"""Queries on the index, which they bring up to date."""
 
 READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("task.search", {"query": "errand", "conversation": "my:new"}),
@@ -40,11 +40,11 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
         )
     ),
 )
-"""Calls for lists that the index lacks, has in an older state, or still has after deletion."""
+"""Calls that name lists that the index lacks, has in an older state, or still has after deletion."""
 
 
 async def _live(running: Engine) -> None:
-    """Lists with and without users: changed, created, deleted and moved since the log was indexed."""
+    """Lists with and without users that were changed, created, deleted or moved since the log was indexed."""
     ann, bob, peer = await running.connect(user="ann"), await running.connect(user="bob"), await running.connect()
     for each in (ann, bob):
         for name in ("old", "gone", "again"):
@@ -130,7 +130,7 @@ async def test_subscription_after_a_kill_is_complete(tmp_path: Path, view: str) 
 async def test_index_entries_have_summaries(tmp_path: Path) -> None:
     log = await _killed(tmp_path)
     async with engine(tmp_path, log, recover=False):
-        pass  # it stops, and indexes all, before it has recovered
+        pass  # the engine stops before recovery, and indexes everything
     async with engine(tmp_path, log) as running:
         found = await (await running.connect(user="ann")).result("conversation.list")
         assert {each["conversation"] for each in found["conversations"]} == LISTS

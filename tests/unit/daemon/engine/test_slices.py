@@ -1,4 +1,4 @@
-"""Calls with thousands of parts: other calls continue."""
+"""Calls with thousands of parts, which must not stop other calls."""
 
 import asyncio
 from pathlib import Path
@@ -21,10 +21,10 @@ from punchlistd.store.port import StorageFull
 C = "c"
 MANY = MAX_PARTS + 4 * SLICE_EVENTS
 WORK = (evolve, apply, add_many, replace)
-"""Steps for each part of a call: the rules pause after each."""
+"""Number of steps for each part of a call. The rules yield after each step."""
 
 SLICE = 3 * SLICE_EVENTS
-"""A slice runs at most two steps for each of its parts, and one may end where the next begins."""
+"""A slice runs at most two steps for each of its parts; a part may end where the next one begins."""
 
 
 def titled(count: int = MANY, prefix: str = "t") -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ LONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "params"), LONG, ids=[f"{each[0]}-{number}" for number, each in enumerate(LONG)])
-async def test_long_call_runs_in_slices_and_is_seen_at_once(
+async def test_long_call_is_sliced_but_seen_whole(
     running: Engine, peer: Peer, method: str, params: dict[str, Any]
 ) -> None:
     before = (await peer.result("task.add_many", conversation=C, tasks=titled()))["version"]
@@ -80,7 +80,7 @@ async def test_concurrent_multipart_calls_take_several_turns(running: Engine, pe
             peer.send("task.add_many", {"conversation": C, "tasks": titled(MAX_PARTS // 4)}, id=number)
         answers = [(await peer.answer(number))["result"]["version"] for number in range(16)]
     assert answers == [1 + (each + 1) * MAX_PARTS // 4 for each in range(16)]
-    assert counted.longest <= 4 * MAX_PARTS, "a part is looked at up to three times, and one call too many is begun"
+    assert counted.longest <= 4 * MAX_PARTS, "each part is visited up to three times, and one extra call starts"
 
 
 async def test_other_calls_run_between_two_long_ones(running: Engine, peer: Peer) -> None:
@@ -95,7 +95,7 @@ async def test_other_calls_run_between_two_long_ones(running: Engine, peer: Peer
     for number in range(8):
         seqs[number] = (await peer.answer(number))["result"]["seq"]
     assert list(seqs.values()) == sorted(seqs.values())
-    assert beside < seqs[2], "it waited for one of them alone"
+    assert beside < seqs[2], "the call waited for only one of them"
 
 
 async def test_endless_reads_delay_a_long_call_briefly(running: Engine, peer: Peer, log: TouchyLog) -> None:
@@ -132,7 +132,7 @@ async def test_rejected_append_of_a_long_call_leaves_nothing(running: Engine, pe
 
 
 def linked(count: int = MAX_PARTS - 100) -> list[dict[str, Any]]:
-    """Few enough tasks for one decision, with more events than one slice."""
+    """A number of tasks that fits in one decision but has more events than one slice."""
     return [
         {"title": f"t{each}", "ref": f"r{each}", "blocked_by": [f"r{each + 1}"] if each + 1 < count else []}
         for each in range(count)
@@ -170,7 +170,7 @@ async def test_call_after_a_rejected_append_is_decided_again(running: Engine, pe
     other.send("task.add", {"conversation": C, "title": "y"}, id=1)
     await gate.reached()
     peer.send("task.add_many", {"conversation": C, "tasks": linked()}, id=2)
-    await running.connect()  # what was sent before has come
+    await running.connect()  # the request sent before has arrived
     log.refusal = StorageFull("full")
     gate.open()
     gate = log.hold()
@@ -196,7 +196,7 @@ async def test_long_calls_are_rejected_like_short_ones(running: Engine, peer: Pe
 
 
 @pytest.mark.parametrize("view", ["rows", "events"])
-async def test_changes_of_a_long_call_are_pushed_one_subscriber_a_turn(tmp_path: Path, view: str) -> None:
+async def test_long_call_is_pushed_one_subscriber_per_turn(tmp_path: Path, view: str) -> None:
     piece = 2_000
     async with engine(tmp_path, chunk_bytes=piece) as running:
         peer, watchers = await running.connect(), [await running.connect() for _ in range(6)]

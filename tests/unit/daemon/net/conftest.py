@@ -8,7 +8,7 @@ from punchlist_testing.engine import Engine, Peer, engine
 
 @pytest.fixture
 async def running(tmp_path: Path) -> AsyncGenerator[Engine]:
-    """An engine that serves a socket."""
+    """An engine that listens on a socket."""
     async with engine(tmp_path) as running:
         yield running
 

@@ -31,7 +31,7 @@ print("listening", flush=True)
 signal.pause()
 """
 
-# The sources may lie where another user can't read them, so this process changes its user after the imports.
+# The sources may be in a place that another user can't read, so this process changes its user after the imports.
 AS_NOBODY = """
 import os, sys
 from punchlistd.net.listener import OwnSocket, PlaceUnusable, SocketTaken
@@ -78,7 +78,7 @@ def identity(path: str) -> tuple[int, int]:
     return status.st_ino, status.st_mode
 
 
-# what is found at the socket's place
+# Existing files at the socket's path
 
 
 def test_missing_socket_is_bound(path: str) -> None:
@@ -121,7 +121,7 @@ def test_live_socket_is_not_replaced(path: str, frozen: bool, lock_file: str) ->
         end(process)
 
 
-def test_live_socket_with_a_full_queue_is_not_replaced(path: str) -> None:
+def test_live_socket_with_full_queue_is_not_replaced(path: str) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700)
     with socket.socket(socket.AF_UNIX) as full, socket.socket(socket.AF_UNIX) as waiting:
         full.bind(path)
@@ -201,7 +201,7 @@ def open_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-# paths of any length
+# Paths of any length
 
 
 @pytest.mark.parametrize("length", range(100, 301, 8))
@@ -237,7 +237,7 @@ def test_missing_home_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         open_private_directory(str(tmp_path / "file" / "data"))
 
 
-# who may come near
+# Permissions of other users
 
 
 def test_directory_socket_and_lock_are_private(path: str) -> None:
@@ -293,7 +293,7 @@ def test_directory_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
 
     def swap() -> None:
         while not over.is_set():
-            with contextlib.suppress(OSError):  # the other one makes the directory while it is not there
+            with contextlib.suppress(OSError):  # the listener creates the directory when it is missing
                 place.rename(tmp_path / f"aside{next(number)}")
                 place.symlink_to("victim")
                 time.sleep(chance.random() / 5_000)
@@ -315,7 +315,7 @@ def test_directory_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
     assert bound
 
 
-# what happens while we live
+# Changes while the socket is open
 
 
 def test_replaced_socket_is_detected_and_kept(path: str) -> None:

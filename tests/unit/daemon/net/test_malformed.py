@@ -1,4 +1,4 @@
-"""Malformed frames: each gets exactly the error that the rules of the contract give."""
+"""Malformed frames: each gets exactly the error that the contract's rules require."""
 
 import gc
 import time
@@ -73,7 +73,8 @@ def test_decoding_takes_linear_time() -> None:
     whole, part = hard_frames(LIMITS.frame_bytes), hard_frames(LIMITS.frame_bytes // 16)
     for name, frame in whole.items():
         taken_s = processor_s(frame)
-        # Linear is 16 times the part's time and quadratic 256 times; what ends early is too short to be compared.
+        # Linear decoding takes 16 times as long as the part, quadratic 256 times. Frames rejected early are too fast to
+        # compare.
         assert taken_s < 0.2 or taken_s < 64 * processor_s(part[name]), name
 
 
@@ -93,7 +94,7 @@ def hard_frames(room: int) -> dict[str, bytes]:
 
 
 def processor_s(frame: bytes) -> float:
-    # The collector would look through all that other tests left, once for each of the frame's many lists.
+    # The collector would scan all objects left by other tests, once for each of the frame's many lists.
     gc.disable()
     try:
         began = time.process_time()

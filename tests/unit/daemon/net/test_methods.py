@@ -16,7 +16,8 @@ from punchlistd.store.port import StorageFailed, StorageFull
 C = "c"
 GUID = "0f9619ff-8b86-d011-b42d-00c04fc964ff"
 
-# method, params, what the error's data has to say: one row for each refusal of the contract that a call can meet
+# Method, params, and expected members of the error's data: one row for each rejection in the contract that a call can
+# get.
 REFUSALS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("method_not_found", "task.ad", {}, {"method": "task.ad", "nearest": "task.add"}),
     ("invalid_params", "task.add", {"conversation": C, "titel": "x"}, {"field": "titel", "nearest": "title"}),
@@ -155,7 +156,7 @@ async def test_discover_returns_the_whole_contract(running: Engine) -> None:
     assert {"task.add", "event.subscribe"} <= {method["name"] for method in document["methods"]}
 
 
-async def test_connection_above_the_limit_is_closed_with_an_error(tmp_path: Path) -> None:
+async def test_connection_above_limit_is_closed_with_error(tmp_path: Path) -> None:
     async with engine(tmp_path, limits=Limits(connections=3)) as running:
         peers = [await running.connect() for _ in range(3)]
         for peer in peers:
@@ -231,7 +232,7 @@ async def test_idle_shutdown_waits_for_connections_and_claims(running: Engine) -
     await peer.result("task.release", conversation="c", task="1", owner="ann")
     with anyio.fail_after(30):
         while not (await peer.result("daemon.shutdown", if_idle=True))["stopping"]:
-            pass  # the other connection's end is not noticed yet
+            pass  # the end of the other connection hasn't been noticed yet
         await running.stopping.wait()
 
 
@@ -256,7 +257,7 @@ async def test_language_server_client_can_cancel_and_exit(running: Engine) -> No
     editor.send("event.wait", {"after": 0, "conversation": C, "timeout_ms": 60_000}, id=2)
     editor.send("$/cancelRequest", {"id": 2}, id=None)
     assert (await editor.answer(2))["error"]["data"]["kind"] == "cancelled"
-    editor.send("$/cancelRequest", {"id": 2}, id=None)  # a notification is never answered
+    editor.send("$/cancelRequest", {"id": 2}, id=None)  # a notification gets no response
     editor.send("task.add", {"conversation": C, "title": "a"}, id=3)
     assert (await editor.answer(3))["result"]["version"] == 2
     editor.write(editor.frame({"jsonrpc": "2.0", "id": 4, "method": "shutdown", "params": None}))
@@ -269,7 +270,7 @@ async def test_language_server_client_can_cancel_and_exit(running: Engine) -> No
         for each in (await (await running.connect()).result("event.read", after=0))["events"]
         if each["event"]["type"] == "TaskAdded"
     ]
-    assert event["actor"] == "helix", "and the daemon goes on"
+    assert event["actor"] == "helix", "the daemon continues"
 
 
 async def test_undo_preview_names_its_calls(peer: Peer) -> None:

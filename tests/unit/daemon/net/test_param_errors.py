@@ -111,7 +111,7 @@ def test_every_invalid_parameter_is_explained(method: str) -> None:
                 assert str(parsed.data["field"]).split(".")[0].split("[")[0] in fields
 
 
-def test_message_says_what_to_do() -> None:
+def test_message_gives_advice() -> None:
     assert refusal("task.add", conversation="c", titel="a").message == "Unknown parameter; did you mean title?"
     assert "known are conversation, task" in refusal("task.get", zzz="a").message
     assert refusal("task.get", conversation=1).message == "conversation is wrong: expected string."

@@ -39,7 +39,7 @@ async def test_notifications_are_executed_without_reply(peer: Peer) -> None:
 
 
 async def test_exception_becomes_an_internal_error(running: Engine, peer: Peer) -> None:
-    refused = await peer.refusal("daemon.status")  # nobody reports here
+    refused = await peer.refusal("daemon.status")  # no report is installed here
     assert (refused["kind"], refused["code"]) == ("internal_error", -32603)
     await peer.quiet()
     assert "daemon.status" in running.metrics.errors[0]
@@ -81,4 +81,6 @@ def test_every_method_has_a_handler() -> None:
     for name, row in rows.items():
         answers = (row.immediate, row.state, row.log)
         assert row.method is METHODS[name]
-        assert any(answers) != (row.method.kind == "write"), f"{name}: the writer answers writes, a function the others"
+        assert any(answers) != (row.method.kind == "write"), (
+            f"{name}: the writer handles writes, a function all other methods"
+        )

@@ -9,7 +9,7 @@ import pytest
 
 from punchlistd.net import systemd
 
-# systemd executes the service with the sockets as descriptors 3, 4, … and its process id in the environment.
+# systemd starts the service with the sockets as descriptors 3, 4, … and its process id in the environment.
 INHERIT = """
 import os, socket, sys
 sys.path[:0] = {path!r}

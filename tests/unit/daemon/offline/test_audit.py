@@ -1,4 +1,4 @@
-"""Reports about log files that no daemon serves, by real processes."""
+"""Reports about log files that no daemon has open, made by real processes."""
 
 import json
 import os
@@ -25,7 +25,7 @@ Program = Callable[..., tuple[int, Any]]
 
 @pytest.fixture
 def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Program:
-    """Run it; return the exit code and the printed JSON."""
+    """Run the audit; return the exit code and the printed JSON."""
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "nowhere"))
 
     def program(*arguments: str) -> tuple[int, Any]:
@@ -36,7 +36,7 @@ def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 
 async def _used(directory: Path) -> None:
-    """A long list, one with sessions and messages, and a deleted one."""
+    """Create a log with a long list, a list with sessions and messages, and a deleted list."""
     async with running_daemon(directory) as daemon:
         peer = await Peer.open(daemon.socket)
         for number in range(70):

@@ -1,4 +1,4 @@
-"""Leftovers of killed programs are removed at the next start; files in use or of others stay."""
+"""Leftovers of killed programs are removed at the next start. Files in use and other users' files stay."""
 
 import fcntl
 import os

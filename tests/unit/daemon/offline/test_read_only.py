@@ -1,4 +1,4 @@
-"""A read-only daemon: over the log of a killed one, and over a read-only disk."""
+"""A read-only daemon: with the log of a killed daemon, and on a read-only disk."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ def contents(directory: str) -> dict[str, tuple[bytes, int]]:
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Spawned]:
-    """A killed daemon whose changes are only in the WAL."""
+    """A killed daemon whose changes exist only in the WAL."""
     with spawned_daemon(tmp_path / "left") as daemon:
         with closing(Raw(daemon.socket)) as client:
             for title in ("one", "two"):

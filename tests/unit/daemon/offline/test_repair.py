@@ -66,7 +66,7 @@ def execute(place: Path, statement: str, *values: Any, file: str = "log.db") -> 
 
 
 def spoil(place: Path, title: bytes) -> int:
-    """Change one event; return its position."""
+    """Damage one event; return its position."""
     for seq, body in execute(place, "SELECT seq, body FROM log"):
         if b'"title":"' + title in body:
             execute(place, "UPDATE log SET body = ? WHERE seq = ?", body.replace(title, b"#" * len(title)), seq)
@@ -116,7 +116,7 @@ def test_repair_removes_only_lost_events(place: Path) -> None:
     assert (code, report["problems"], report["restored"]) == (0, [], [])
     assert [(lost["conversation"], lost["seq"]) for lost in report["lost"]] == [("short", seq)]
     assert Path(report["backup"]).read_bytes() == before, "the damaged log is kept"
-    assert execute(place, "SELECT value FROM meta WHERE name = 'epoch'") != epoch, "nobody resumes over the hole"
+    assert execute(place, "SELECT value FROM meta WHERE name = 'epoch'") != epoch, "no client can resume across the gap"
     repaired = (place / "data" / "log.db").read_bytes()
     assert repair(place)[1]["backup"] == "" and (place / "data" / "log.db").read_bytes() == repaired
     assert shown(place) == {**WHOLE, "short": ["first.", "third."]}
@@ -181,7 +181,7 @@ def test_damage_to_any_page_can_be_repaired(model: Path, place: Path, how: Calla
         (place / "data" / "log.db").write_bytes((model / "log.db").read_bytes())
         (place / "data" / "log.mark").write_bytes((model / "log.mark").read_bytes())
         damage_of_pages(how)(place, page)
-        code, report = repair(place, unmeasured())  # the lines that run are those of the tests above
+        code, report = repair(place, unmeasured())  # the tests above already cover these lines
         assert (code, report["problems"]) == (0, []), page
         seen = shown(place)
         missing = sum(len(set(WHOLE[name]) - set(seen[name])) for name in WHOLE)
@@ -229,7 +229,7 @@ def test_full_disk_leaves_nothing_changed(place: Path) -> None:
     small = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     small += "resource.setrlimit(resource.RLIMIT_FSIZE, (32768, 32768)); from punchlistd.__main__ import main; "
     small += f"sys.exit(main(['--repair', '--data-dir', {str(place / 'data')!r}]))"
-    # Without coverage: its file would be cut off, too.
+    # Run it without coverage, whose data file would be truncated, too.
     done = subprocess.run([sys.executable, "-c", small], stdout=subprocess.PIPE, env=unmeasured(), check=False)
     report = json.loads(done.stdout)
     assert (done.returncode, report["error"]) == (1, "backup") and "no space left" in report["message"]

@@ -72,10 +72,10 @@ async def test_memory_error_propagates_after_the_announcement() -> None:
             await faults.raise_first()
 
 
-def test_daemon_out_of_memory_ends_and_keeps_acknowledged_calls(
+def test_daemon_out_of_memory_keeps_acknowledged_calls(
     tmp_path: Path,
 ) -> None:
-    """Such a task can't be cancelled: a wait for its end would never return."""
+    """Such a task can't be cancelled, so waiting for its end would never return."""
     with daemon_in(tmp_path) as daemon:
         daemon.plant = ("lost-wakeup",)
         daemon.start()
@@ -87,7 +87,7 @@ def test_daemon_out_of_memory_ends_and_keeps_acknowledged_calls(
         daemon.plant = ()
         daemon.start()
         kept = [task["title"] for task in daemon.connect().result("task.list", conversation="c")["tasks"]]
-        assert kept == ["kept"], "the call came when the writer waited: it was neither carried out nor answered"
+        assert kept == ["kept"], "the stuck writer neither ran nor answered the call"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ print(connections, os.getpriority(os.PRIO_PROCESS, 0), oct(os.umask(0)),
 
 
 def detached(prepare: Callable[[], object]) -> subprocess.CompletedProcess[str]:
-    """Print what is left of a caller's settings, which `prepare` sets."""
+    """Print the settings of a caller that remain after `prepare`."""
     return subprocess.run(
         [sys.executable, "-c", SHOW],
         capture_output=True,
@@ -40,7 +40,7 @@ def test_callers_soft_limits_are_reset() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (1, resource.RLIM_INFINITY))
         os.umask(0)
         if os.getuid() == 0:
-            os.nice(10)  # taking it back needs privileges
+            os.nice(10)  # resetting this needs privileges
 
     done = detached(prepare)
     assert done.stderr == ""

@@ -10,7 +10,7 @@ from punchlistd.process.status_file import StatusFile
 
 @pytest.fixture
 async def status_file(tmp_path: Path) -> AsyncIterator[StatusFile]:
-    """A status file that is kept current."""
+    """A status file that is kept up to date."""
     file = StatusFile(str(tmp_path / "status"))
     async with anyio.create_task_group() as group:
         group.start_soon(file.run)
@@ -24,7 +24,7 @@ def text_of(path: Path) -> str:
 
 async def until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(30):
-        while not condition():  # noqa: ASYNC110 - a file has no event to wait for
+        while not condition():  # noqa: ASYNC110 - a file sends no events
             await anyio.sleep(0.005)
 
 

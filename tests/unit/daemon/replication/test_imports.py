@@ -1,4 +1,4 @@
-"""Imports of a daemon without a space, and of each adapter."""
+"""Modules imported by a daemon without a space, and by each adapter."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The contract of the shared log's port, for real servers of NATS and PostgreSQL."""
+"""The contract of the shared log's port, tested with real NATS and PostgreSQL servers."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Server(Protocol):
-    """Faults of a server."""
+    """A server, and the faults that tests can cause."""
 
     def kill(self) -> None: ...
     def start(self) -> None: ...
@@ -35,7 +35,7 @@ class Server(Protocol):
 
 
 class Engine(Protocol):
-    """An engine with one running server."""
+    """A storage engine with one running server."""
 
     server: Server
     largest: int
@@ -101,7 +101,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(params=ENGINES)
 def struck(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Engine]:
-    """An engine with faults."""
+    """A separate engine for tests that cause faults."""
     running = request.param(tmp_path)
     yield running
     running.end()
@@ -109,12 +109,12 @@ def struck(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Engine]:
 
 LINKS = ("punchlistd.replication.adapters.nats.link", "punchlistd.replication.adapters.postgres.link")
 LOST_S = 0.5
-"""Timeout of requests that a paused server can't answer, in seconds."""
+"""Timeout for requests that a paused server can't answer, in seconds."""
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use long timeouts, for busy machines."""
+    """Use long timeouts for busy machines."""
     for module in LINKS:
         monkeypatch.setattr(f"{module}.REQUEST_S", PATIENCE_S)
         monkeypatch.setattr(f"{module}.CONNECT_S", PATIENCE_S)
@@ -150,7 +150,7 @@ async def test_post_is_delivered_to_all_members(engine: Engine) -> None:
             (second, first, "n2", b"two", ""),
         ]
         await bob.until(lambda: expected[-1] in bob.posts)
-        assert [*dict.fromkeys(bob.posts)] == expected  # the port lets a post come twice
+        assert [*dict.fromkeys(bob.posts)] == expected  # the port may deliver a post twice
         assert await ann.read("release-1.0", 0, 1) == expected[:1]
         assert await ann.read("release-1.0", first) == expected[1:]
         assert await ann.last("release-1.0") == second
@@ -308,7 +308,7 @@ async def test_hanging_server_makes_the_space_unreachable(struck: Engine, monkey
         with monkeypatch.context() as lost:
             for module in LINKS:
                 lost.setattr(f"{module}.REQUEST_S", LOST_S)
-            with pytest.raises((OutcomeUnknown, Unreachable)):  # the latter if the link noticed it first
+            with pytest.raises((OutcomeUnknown, Unreachable)):  # Unreachable if the link noticed the loss first
                 await ann.post("a", first, "n2", b"two")
             await hearing.link("down", "unreachable")
         hung_s = time.monotonic() - began

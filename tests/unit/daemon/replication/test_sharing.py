@@ -52,7 +52,7 @@ async def members(machines: Machines, server: NatsServer, space: str) -> AsyncGe
 
 @pytest.fixture
 async def following(members: Members, space: str) -> Members:
-    """Two machines in the space, with a list that the first one shares."""
+    """Two machines in the space, and a list shared by the first one."""
     ann, bob = members
     await ann.conversation("release").add("one")
     await ann.conversation("release").share(space)
@@ -239,7 +239,7 @@ async def test_list_can_be_joined_after_interrupted_deletion(
         await erase(bob, "release")
         await bob.spaces()
         second.kill()
-        await anyio.Path(second.data_dir, "spaces.json").write_bytes(before)  # as if it had come to the log alone
+        await anyio.Path(second.data_dir, "spaces.json").write_bytes(before)  # as if only the log had stored it
         second.start()
         async with client(second) as again:
             assert (await again.spaces())[0].lists == ()
@@ -372,7 +372,7 @@ async def test_damage_of_a_shared_list_stays_local(machines: Machines, server: N
     first.start()
     async with client(first) as ann:
         with anyio.fail_after(PATIENCE_S):
-            while (await ann.spaces())[0].lists[0].state != "damaged":  # noqa: ASYNC110 - it has no such event
+            while (await ann.spaces())[0].lists[0].state != "damaged":  # noqa: ASYNC110 - there is no such event
                 await anyio.sleep(0.05)
         with pytest.raises(errors.Damaged):
             await ann.conversation("release").add("two")
@@ -494,7 +494,7 @@ async def test_longest_copy_restores_an_empty_server(machines: Machines, tmp_pat
                     try:
                         await bob.conversation("release").add("goes on", key="k")
                         break
-                    except errors.Diverged:  # until the posts that were put back have come to him
+                    except errors.Diverged:  # until the restored posts have reached bob
                         continue
             await follows(ann, "release", "task 0", "task 1", "task 2", "from bob", "goes on")
             assert (await bob.conversation("release").share("team", repair=True)).posts == 0

@@ -1,4 +1,4 @@
-"""The contract of event logs, tested with each implementation."""
+"""The contract of event logs, tested with every implementation."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from random import Random
@@ -24,7 +24,7 @@ async def scribe(request: pytest.FixtureRequest, path: str) -> AsyncIterator[Scr
 
 
 class IndexingScribe(Scribe):
-    """Bring the index up to date after every commit, so that nothing is found through the unindexed tail."""
+    """Update the index after every commit, so that nothing is found through the unindexed tail."""
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         await super().append(entries)
@@ -35,7 +35,7 @@ def seqs(events: list[Stored]) -> list[int]:
     return [stored.seq for stored in events]
 
 
-async def test_a_new_log_is_empty_and_has_an_epoch(scribe: Scribe) -> None:
+async def test_new_log_is_empty_and_has_epoch(scribe: Scribe) -> None:
     log = scribe.log
     assert log.head == 0 and log.unindexed == 0 and len(log.epoch) == 16 and log.regressed is None
     assert await log.read(0, 10) == NOTHING
@@ -256,7 +256,7 @@ async def test_totals_are_summed_by_user(scribe: Scribe) -> None:
     assert (
         await log.names("ann") == ["y", "z"] and await log.names("bob") == ["x"] and await log.names("") == ["u", "v"]
     )
-    assert await log.totals() == (7, 3), "those of users are theirs"
+    assert await log.totals() == (7, 3), "users' sessions stay with their users"
     await log.maintain([scribe.snapshot("u", open=1)])
     assert await log.totals() == (3, 1)
 
@@ -281,7 +281,7 @@ async def test_idle_lists_to_clear_are_found(scribe: Scribe) -> None:
 
 @pytest.fixture
 async def found(scribe: Scribe) -> Callable[..., Awaitable[list[str]]]:
-    """List a log of five conversations, one of them deleted; return their titles."""
+    """List a log of five conversations, one of which was deleted; return their titles."""
     about: dict[str, dict[str, Any]] = {
         "old": {"title": "Äpfel kaufen", "user": "ann"},
         "mid.b": {"title": "100% done_", "user": "bob", "open": 1},

@@ -107,7 +107,7 @@ def test_random_damage_raises_only_damaged() -> None:
                 verify_chain("a", 0, "", tail)
 
 
-def test_groups_are_taken_whole() -> None:
+def test_groups_are_read_whole() -> None:
     entries = Scribe(MemoryLog()).group("a", CLEARED, CLEARED, CLEARED)
     events = [Stored(seq, entry.line) for seq, entry in enumerate(entries, 1)]
     assert take_groups(events * 2, 1, 1) == events

@@ -1,4 +1,4 @@
-"""Guarantees of a log on disk beyond the common contract."""
+"""Guarantees of a log on disk beyond those of the common contract."""
 
 import hashlib
 import os
@@ -107,7 +107,7 @@ async def test_fast_disk_commits_inline(path: str) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(log.read, 0, 9)
         await anyio.lowlevel.checkpoint()
-        assert not log.append_now([]), "the connection belongs to who reads"
+        assert not log.append_now([]), "the reader holds the connection"
     assert log.append_now(scribe.group("a", said("again")))
     assert [stored.version for stored in await log.read(0, 9)] == [1, 2]
     await log.close()
@@ -203,7 +203,7 @@ async def test_restored_directory_gets_a_new_epoch(
     await log.close()
     shutil.copytree(data, older)
     log = await OpenedLog.open(str(data / "log.db"), reserve_bytes=0, twin=twin)
-    assert (log.regressed, log.epoch) == (None, epoch), "an ordinary restart is no alarm"
+    assert (log.regressed, log.epoch) == (None, epoch), "an ordinary restart reports nothing"
     await Scribe(log).write("b", CLEARED, CLEARED)
     await log.close()
     shutil.rmtree(data)
@@ -214,7 +214,7 @@ async def test_restored_directory_gets_a_new_epoch(
     after = log.epoch
     await log.close()
     log = await OpenedLog.open(str(data / "log.db"), reserve_bytes=0, twin=twin)
-    assert (log.regressed, log.epoch) == (None, after), "it is told once"
+    assert (log.regressed, log.epoch) == (None, after), "the loss is reported once"
     await log.close()
 
 
@@ -261,7 +261,7 @@ async def test_lagging_or_foreign_mark_is_ignored(path: str) -> None:
     assert len(mark.read_bytes()) == 128
 
 
-# Files that are not what they were
+# Files changed by other programs
 
 
 def overwrite(how: str, path: Path, older: Path) -> None:
@@ -294,7 +294,7 @@ async def test_overwritten_file_stops_acknowledgements(path: str, tmp_path: Path
     await scribe.write("a", CLEARED)
     await log.checkpoint()
     for _ in range(2):
-        await scribe.write("a", CLEARED)  # what we have written ourselves is no alarm
+        await scribe.write("a", CLEARED)  # the log's own writes must cause no error
     overwrite(how, Path(path), older)
     with pytest.raises(StorageFailed, match="was (overwritten|cut) while in use"):
         await scribe.write("a", CLEARED)
@@ -305,7 +305,7 @@ async def test_overwritten_file_stops_acknowledgements(path: str, tmp_path: Path
 async def test_older_wal_of_equal_length_is_detected(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
-    await log.maintain([])  # lays out zeros, so that the length stays
+    await log.maintain([])  # fills the file with zeros, so that its length stays the same
     await scribe.write("a", CLEARED)
     older = await anyio.Path(f"{path}-wal").read_bytes()
     for _ in range(2):
@@ -383,12 +383,12 @@ async def test_close_keeps_files_that_replaced_ours(path: str, tmp_path: Path) -
     await stranger.close()
 
 
-# Errors of the disk
+# Disk errors
 
 
 @contextmanager
 def largest_file(size: int) -> Generator[None]:
-    """Limit the size of files: the simplest write error."""
+    """Limit the size of files, which is the simplest way to cause a write error."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -410,7 +410,7 @@ async def test_file_size_limit_rejects_writes_and_recovers(path: str) -> None:
         assert [stored.line for stored in await log.read(0, 9)] == before and not log.failed
     await scribe.write("a", said("y" * 300_000))
     size = await run_sync(os.path.getsize, path)
-    with largest_file(size), pytest.raises(StorageFull):  # what is moved into it makes it larger
+    with largest_file(size), pytest.raises(StorageFull):  # the checkpoint makes the file larger
         await log.checkpoint()
     await scribe.write("b", said("x" * 300_000))
     await log.close()
@@ -420,7 +420,7 @@ async def test_file_size_limit_rejects_writes_and_recovers(path: str) -> None:
 
 
 async def test_log_rejects_everything_after_a_write_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "probe_append", os.stat)  # there is room: it was another error
+    monkeypatch.setattr(operations, "probe_append", os.stat)  # the disk has space, so it counts as another error
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     await scribe.write("a", said("kept"))
@@ -472,7 +472,7 @@ async def test_full_disk_rejects_writes_and_recovers(small_disk: Path, monkeypat
     scribe = Scribe(log)
     await fill(scribe, "a")
     assert log.head > 5 and not log.failed and not log.reserve_held
-    assert [stored.line for stored in (await log.load("a")).newer] == scribe.lines, "reads go on"
+    assert [stored.line for stored in (await log.load("a")).newer] == scribe.lines, "reads continue"
     await scribe.write("a", said("what is under way still fits"))
     await log.checkpoint()
     await fill(scribe, "b")

@@ -61,7 +61,7 @@ def test_failure_leaves_only_the_old_file(tmp_path: Path) -> None:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limit[1]))
     try:
-        with pytest.raises(OSError) as caught:  # noqa: PT011 - the number is looked at below
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is checked below
             atomic_write(str(path), b"x" * 100)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)

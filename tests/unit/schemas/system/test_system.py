@@ -1,4 +1,4 @@
-"""System modules of Linux and macOS, as far as Linux can run them, and a daemon with those of macOS."""
+"""System modules of Linux and macOS, as far as Linux can run them, and a daemon that runs with the one for macOS."""
 
 import asyncio
 import inspect
@@ -27,13 +27,13 @@ ONE_ONLY = re.compile(
     r"SO_PEERCRED|LOCAL_PEER|/proc/|O_PATH|memfd_create|pidfd_open|posix_fallocate|fdatasync|renameat2|renameatx"
     r"|SUBREAPER|SOCK_NONBLOCK|SOCK_CLOEXEC|F_FULLFSYNC|\bos\.fsync\b|Library/Application"
 )
-"""Names that only one of the systems has."""
+"""Names that only one of the systems supports."""
 
 EXEMPT = {
     "schemas/punchlist_schemas/system/linux.py",
     "schemas/punchlist_schemas/system/macos.py",
     "schemas/punchlist_schemas/rendezvous.py",  # its docstring names both data directories
-    "daemon/punchlistd/net/systemd.py",  # systemd is Linux's
+    "daemon/punchlistd/net/systemd.py",  # systemd exists only on Linux
     "client/punchlist_apps/cli/running/orphans.py",  # its docstring names the call
 }
 
@@ -136,11 +136,11 @@ def test_facts_of_a_process_are_read(system: types.ModuleType) -> None:
     try:
         assert child.stdin is not None and child.stdout is not None
         os.write(child.stdin.fileno(), b"x")
-        os.read(child.stdout.fileno(), 1)  # it runs: until a program is loaded, Linux reports no arguments
+        os.read(child.stdout.fileno(), 1)  # wait until it runs: Linux reports no arguments until the program is loaded
         name, started, parent = system.read_process(child.pid)
         assert (name, parent) == ("cat", os.getpid())
         assert started
-        if system is linux:  # on Linux, ps computes the time and may be off by a second
+        if system is linux:  # on Linux, ps calculates the time and may be off by a second
             assert system.read_process(child.pid)[1] == started
         assert [word for word in system.read_command_line(child.pid) if word] == ["cat", "-u"]
         assert system.is_running(child.pid)
@@ -183,7 +183,7 @@ else:
     from punchlist_apps.cli import main
 sys.exit(main(sys.argv[2:]))
 """
-"""Runs the program with all other functions of macOS."""
+"""Runs the program with the macOS versions of all other functions."""
 
 
 def test_daemon_and_command_line_run_with_macos_calls(tmp_path: Path) -> None:

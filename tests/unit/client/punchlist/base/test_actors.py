@@ -13,7 +13,7 @@ from punchlist.base.actors import belongs_to_agent, chat_actor
         ("", "", False),
     ],
 )
-def test_an_agents_own_are_itself_and_its_sub_agents_alone(actor: str, agent: str, *, is_so: bool) -> None:
+def test_agent_owns_only_itself_and_sub_agents(actor: str, agent: str, *, is_so: bool) -> None:
     assert belongs_to_agent(actor, agent) is is_so
 
 
@@ -28,5 +28,5 @@ def test_an_agents_own_are_itself_and_its_sub_agents_alone(actor: str, agent: st
         ("t" * 128, "chat/" + "t" * 123),
     ],
 )
-def test_threads_of_one_list_are_actors_of_their_own(thread: str, actor: str) -> None:
+def test_threads_of_one_list_are_separate_actors(thread: str, actor: str) -> None:
     assert chat_actor(thread) == actor

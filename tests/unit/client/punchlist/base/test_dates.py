@@ -1,4 +1,4 @@
-"""Words for days and moments, in the local zone."""
+"""Display of days and times in the local time zone."""
 
 import time
 from datetime import datetime
@@ -76,28 +76,28 @@ NONE = (
 
 
 @pytest.mark.parametrize(("text", "day"), DAYS.items())
-def test_words_without_a_time_are_a_day(text: str, day: str) -> None:
+def test_text_without_time_is_day(text: str, day: str) -> None:
     found = parse(text, NOW)
     assert found == When(round(datetime.fromisoformat(day).timestamp() * 1000), day)
 
 
 @pytest.mark.parametrize(("text", "at"), MOMENTS.items())
-def test_words_with_a_time_are_a_moment(text: str, at: datetime) -> None:
+def test_text_with_time_is_moment(text: str, at: datetime) -> None:
     assert parse(text, NOW) == When(round(at.timestamp() * 1000))
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_other_words_are_no_time(text: str) -> None:
+def test_other_text_is_rejected(text: str) -> None:
     assert parse(text, NOW) is None
 
 
-def test_a_weekday_is_never_today() -> None:
+def test_weekday_is_never_today() -> None:
     friday = datetime(2026, 11, 27, 9)
     assert parse("friday", friday) == parse("2026-12-04", friday)
     assert parse("friday", friday, past=True) == parse("today", friday)
 
 
-def test_the_last_day_of_a_month_stays_the_last() -> None:
+def test_last_day_of_month_stays_last() -> None:
     found = parse("in 1 month", datetime(2027, 1, 31, 9))
     assert found is not None and found.day == "2027-02-28"
 
@@ -106,12 +106,12 @@ def test_tonight_is_not_over_in_the_evening() -> None:
     assert parse("tonight", datetime(2026, 11, 25, 21)) == parse("2026-11-25 23:59")
 
 
-def test_behind_a_duration_is_exact() -> None:
+def test_past_duration_is_exact() -> None:
     found = parse("2d", NOW, past=True)
     assert found == When(round(datetime(2026, 11, 23, 14, 30).timestamp() * 1000))
 
 
-def test_a_day_is_late_when_it_has_ended_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_day_is_late_after_its_local_end(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = 1_798_070_400_000  # 2026-12-24 00:00 UTC
     for zone, ends in (("Pacific/Kiritimati", 10), ("UTC", 24), ("America/New_York", 29), ("Pacific/Pago_Pago", 35)):
         monkeypatch.setenv("TZ", zone)
@@ -124,7 +124,7 @@ def test_a_day_is_late_when_it_has_ended_here(monkeypatch: pytest.MonkeyPatch) -
     assert (is_late(5, None, 6), is_late(5, None, 5), is_late(None, None, 5)) == (True, False, False)
 
 
-def test_a_filter_compares_days_with_days() -> None:
+def test_filter_compares_days_with_days() -> None:
     today = parse("today", NOW)
     assert today is not None
     midnight = round(datetime(2026, 11, 26).timestamp() * 1000)

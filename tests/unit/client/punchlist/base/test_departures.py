@@ -8,7 +8,7 @@ from punchlist.base.departures import ago, clock, departure, is_gone
 MINUTE = 60_000
 
 
-def test_it_says_when_the_owner_left_and_when_the_task_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_departure_shows_leaving_time_and_expiry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     now = int(time.time() * 1000)
@@ -22,7 +22,7 @@ def test_it_says_when_the_owner_left_and_when_the_task_is_free(monkeypatch: pyte
     assert departure(silent).startswith("machine mb\\x1b[2J not heard of since ")
 
 
-def test_who_is_there_is_not_gone() -> None:
+def test_present_owner_is_not_gone() -> None:
     task: dict[str, Any] = {"lease_expires_at": 5, "machine": "mb"}
     assert not is_gone(task)
     assert departure(task, 1) == ""
@@ -38,4 +38,4 @@ def test_times_are_in_their_largest_unit(passed: int, said: str) -> None:
 
 def test_another_day_has_its_date() -> None:
     assert clock(0).startswith("19")
-    assert clock(2**80) == str(2**80), "no calendar has it"
+    assert clock(2**80) == str(2**80), "no calendar contains this date"

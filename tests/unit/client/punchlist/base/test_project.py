@@ -18,7 +18,7 @@ def of(directory: Path, name: str) -> DirectoryList:
     return found
 
 
-def test_a_hosts_project_counts_before_the_directory_that_its_session_is_in(tmp_path: Path) -> None:
+def test_host_project_precedes_session_directory(tmp_path: Path) -> None:
     here, there = str(tmp_path), "/"
     assert project.host_directory({}) is None
     assert project.host_directory({}, here) == here
@@ -27,7 +27,7 @@ def test_a_hosts_project_counts_before_the_directory_that_its_session_is_in(tmp_
 
 
 @pytest.mark.parametrize("place", ["gone", "gone/deeper", "file", "${workspaceFolder}"])
-def test_a_project_whose_directory_is_gone_is_refused_and_no_other_list_taken(tmp_path: Path, place: str) -> None:
+def test_missing_project_directory_is_rejected_without_fallback(tmp_path: Path, place: str) -> None:
     of(tmp_path, "site")
     (tmp_path / "file").touch()
     named = project.host_directory({"CLAUDE_PROJECT_DIR": str(tmp_path / place)}, str(tmp_path))
@@ -36,7 +36,7 @@ def test_a_project_whose_directory_is_gone_is_refused_and_no_other_list_taken(tm
     assert project.of_directory({"PUNCHLIST_CONVERSATION": "named"}, named) == ("named", None)
 
 
-def test_the_environment_counts_before_the_directory(tmp_path: Path) -> None:
+def test_environment_precedes_directory(tmp_path: Path) -> None:
     of(tmp_path, "site")
     assert project.of_directory({"PUNCHLIST_CONVERSATION": "named"}, str(tmp_path)) == ("named", None)
     found = project.of_directory({}, str(tmp_path))
@@ -48,16 +48,16 @@ def test_the_environment_counts_before_the_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "used", "expected"), [("site", None, True), ("site", "site", False), ("default", None, False)]
 )
-def test_a_project_may_take_a_list_that_nobody_used(
-    tmp_path: Path, name: str, used: str | None, expected: bool
-) -> None:
+def test_project_may_take_unused_list(tmp_path: Path, name: str, used: str | None, expected: bool) -> None:
     data = str(tmp_path / "data")
     assert project.may_be_taken(of(tmp_path / "clone", name), data, used) is expected
-    assert not project.may_be_taken(of(tmp_path / "clone", name), data, "site-8f909d367e2b"), "another repository's"
+    assert not project.may_be_taken(of(tmp_path / "clone", name), data, "site-8f909d367e2b"), (
+        "the list belongs to another repository"
+    )
     assert project.may_be_taken(of(tmp_path / "clone", name), data, name) is expected
 
 
-def test_what_was_told_counts_for_a_day(tmp_path: Path) -> None:
+def test_announcement_counts_for_one_day(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     assert not project.was_announced(data, "site", 0)
     project.note_announced(data, "site")
@@ -67,8 +67,8 @@ def test_what_was_told_counts_for_a_day(tmp_path: Path) -> None:
     assert not project.was_announced(data, "other", at)
 
 
-def test_all_directories_on_the_way_to_what_we_remember_are_for_us_alone_whatever_the_umask(tmp_path: Path) -> None:
-    """Whoever may write to one of them could put another one in the place of the data directory."""
+def test_remembered_directories_are_private_despite_umask(tmp_path: Path) -> None:
+    """A user who may write to one of them could replace the data directory with another one."""
     data = tmp_path / "local" / "share" / "punchlist"
     before = os.umask(0)
     try:

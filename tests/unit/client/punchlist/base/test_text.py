@@ -12,7 +12,7 @@ STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp", "Cn"}
 
 
 def hostile_strings() -> list[str]:
-    """Strings that have been used to steer terminals, hide text, or break whoever handles text."""
+    """Strings that have been used to control terminals, hide text, or break programs that process text."""
     escape = [
         "\x1b[2J",
         "\x1b[31m",
@@ -47,25 +47,25 @@ def hostile_strings() -> list[str]:
     return [form.format(part) for part in parts for form in ("{}", "before {} after", "{0}{0}rm -rf{0}", "{0}\\")]
 
 
-def test_the_corpus_of_hostile_strings_is_large() -> None:
+def test_corpus_of_hostile_strings_is_large() -> None:
     assert len(set(hostile_strings())) >= 400
 
 
-def test_a_hostile_string_is_shown_without_anything_that_steers() -> None:
+def test_hostile_string_is_shown_without_control_characters() -> None:
     for text in hostile_strings():
         shown = safe(text)
         assert all(unicodedata.category(char) not in STEERING for char in shown), ascii(text)
         assert "\\" in shown, ascii(text)
 
 
-def test_no_control_character_of_all_of_unicode_reaches_a_terminal() -> None:
+def test_no_unicode_control_character_reaches_terminal() -> None:
     with untraced():
         through = [char for char in map(chr, range(sys.maxunicode + 1)) if safe(f"a{char}") == f"a{char}"]
     assert {unicodedata.category(char) for char in through}.isdisjoint(STEERING | {"Co"})
-    assert len(through) > 130_000, "writing of all languages goes through"
+    assert len(through) > 130_000, "text in all languages passes"
 
 
-def test_only_newline_and_tab_are_kept_in_a_block() -> None:
+def test_block_keeps_only_newline_and_tab() -> None:
     controls = {char for char in map(chr, range(0x100)) if unicodedata.category(char) == "Cc"}
     assert {char for char in controls if safe_block(char) == char} == {"\n", "\t"}
 
@@ -91,7 +91,7 @@ def test_ordinary_writing_stays_as_it_is(text: str) -> None:
         *("葛\U000e0100城", "≨\ufe00", "☺\ufe0e"),
     ],
 )
-def test_joiners_and_selectors_that_writing_needs_stay(text: str) -> None:
+def test_joiners_and_selectors_needed_in_text_stay(text: str) -> None:
     assert safe(text) == text
 
 
@@ -103,7 +103,7 @@ def test_joiners_and_selectors_that_writing_needs_stay(text: str) -> None:
     ],
     ids=ascii,
 )
-def test_where_nobody_writes_them_they_are_escaped(text: str) -> None:
+def test_joiners_and_selectors_elsewhere_are_escaped(text: str) -> None:
     assert "\\" in safe(text)
 
 
@@ -121,7 +121,7 @@ def test_escapes_are_readable(text: str, shown: str) -> None:
     assert safe(text) == shown
 
 
-def test_json_keeps_its_value_and_loses_what_steers() -> None:
+def test_json_keeps_value_without_control_characters() -> None:
     seed = random.randrange(2**32)
     print("seed", seed)
     picks = random.Random(seed)
@@ -135,7 +135,7 @@ def test_json_keeps_its_value_and_loses_what_steers() -> None:
         assert all(is_safe(char) for char in safe_json(line))
 
 
-def test_a_long_text_is_clipped_and_shows_it() -> None:
+def test_long_text_is_clipped_with_ellipsis() -> None:
     assert [clip("abcdef", most) for most in (1, 3, 5, 6, 7)] == ["…", "ab…", "abcd…", "abcdef", "abcdef"]
 
 
@@ -143,5 +143,5 @@ def test_white_space_of_any_kind_becomes_single_spaces() -> None:
     assert one_line(" a\r\n\tb \u2028 c ") == "a b c"
 
 
-def test_a_task_is_named_with_or_without_a_hash() -> None:
+def test_task_id_may_have_hash() -> None:
     assert [task_id(text) for text in ("3", "#3", "##3", "#")] == ["3", "3", "#3", ""]

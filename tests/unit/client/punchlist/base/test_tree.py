@@ -6,13 +6,13 @@ def test_children_stand_under_their_parent() -> None:
     assert [depth for depth, _ in as_tree(chain)] == list(range(3000))
 
 
-def test_every_task_is_shown_once_whatever_the_parents_say() -> None:
+def test_every_task_is_shown_once_despite_wrong_parents() -> None:
     parents = {"1": "2", "2": "1", "3": "3", "4": "99"}
     tasks = [{"id": id, "parent": parent} for id, parent in parents.items()]
     assert sorted(one["id"] for _, one in as_tree(tasks)) == ["1", "2", "3", "4"]
 
 
-def test_a_long_path_is_cut_in_the_middle() -> None:
+def test_long_path_is_cut_in_middle() -> None:
     assert with_path("tests", []) == "tests"
     assert with_path("tests", ["Plan", "Backend"]) == "Plan › Backend › tests"
     assert with_path("tests", ["Plan", "a", "b", "Backend"]) == "Plan › … › Backend › tests"

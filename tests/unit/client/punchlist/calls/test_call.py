@@ -1,4 +1,4 @@
-"""The typed surface against the contract: neither may have what the other has not."""
+"""The typed methods compared with the method table: neither may have anything that the other lacks."""
 
 import inspect
 from collections.abc import Callable
@@ -14,26 +14,26 @@ from punchlist.clients.sync import Client, Conversation
 from punchlist_schemas.methods import METHODS
 
 STATUS_WORDS = {"start", "complete", "fail", "pause", "resume", "reopen", "reject"}
-"""Shorthands of set_status and approve; each gives the answer and renames what goes with it."""
+"""Shorthands for set_status and approve. Each returns the response under other names."""
 
 DIFFERENT = {
-    # Tasks without some members and rows that changed are no list of tasks: `client.call("task.list", ...)` has them.
+    # Partial tasks and changed rows don't form a task list: `client.call("task.list", ...)` returns them.
     "list": {"fields", "since", "epoch"},
     "delete": {"task"},  # one or many ids, as positional arguments
 }
-"""Parameters of the wire that a typed method leaves to the untyped call, and why."""
+"""Wire parameters that a typed method leaves to the untyped call, and the reasons."""
 
 BY_HAND = {
     *("daemon.hello", "agent.enter", "agent.leave", "rpc.cancel"),
     *("event.subscribe", "event.unsubscribe", "event.wait"),
 }
-"""Methods that the library itself uses: connections, who works over them, cancelled calls, watches and waits."""
+"""Methods that the library calls itself: connections, present agents, cancellation, watches and waits."""
 
 OF_LANGUAGE_CLIENTS = {"$/cancelRequest", "initialize", "initialized", "shutdown", "exit"}
-"""Methods for clients that are made for language servers, which send them by themselves."""
+"""Methods for language server clients, which send them automatically."""
 
 ASYNC_ONLY = {"forward", "post", "give_back"}
-"""What servers that pass calls on need, an object that goes away outside of any coroutine, and an interrupted call."""
+"""Methods for servers that forward calls, for objects collected outside of any coroutine, and for interrupted calls."""
 
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),
@@ -69,7 +69,7 @@ def parameters(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS.keys() - STATUS_WORDS))
-def test_a_typed_method_takes_exactly_the_parameters_of_its_call(name: str) -> None:
+def test_typed_method_has_parameters_of_its_call(name: str) -> None:
     call = build(name)
     row = METHODS[call.method]
     assert type(call.request.params) is row.params
@@ -79,18 +79,18 @@ def test_a_typed_method_takes_exactly_the_parameters_of_its_call(name: str) -> N
     assert parameters(name) == expected
 
 
-def test_every_method_of_the_contract_has_a_typed_one() -> None:
+def test_every_contract_method_has_typed_method() -> None:
     assert {build(name).method for name in BUILDERS} | BY_HAND | OF_LANGUAGE_CLIENTS == set(METHODS)
 
 
 @pytest.mark.parametrize("name", sorted(methods(ConversationCalls)))
-def test_a_mutation_carries_a_key_and_the_facades_actor(name: str) -> None:
+def test_mutation_has_key_and_facade_actor(name: str) -> None:
     call = build(name)
     if METHODS[call.method].kind != "write":
         return
     named = getattr(ConversationCalls("c", "planner"), name)(*SAMPLES.get(name, ("1",) if name in STATUS_WORDS else ()))
     assert named.request.params.key
-    # For undo an actor means whose changes to take back, so that the facade's own must not slip in.
+    # In an undo, the actor selects whose changes to undo, so the facade's own actor must not be filled in.
     assert named.request.params.actor == (None if name == "undo" else "planner")
     chosen: Any = build(name, key="k", expect_version=4, actor="x").request.params
     assert (chosen.key, chosen.expect_version, chosen.actor) == ("k", 4, "x")
@@ -99,7 +99,7 @@ def test_a_mutation_carries_a_key_and_the_facades_actor(name: str) -> None:
 @pytest.mark.parametrize(
     ("calls", "faces"), [(ClientCalls, (Client, AsyncClient)), (ConversationCalls, (Conversation, AsyncConversation))]
 )
-def test_both_faces_have_every_call_with_its_parameters_and_documentation(calls: type, faces: tuple[type, ...]) -> None:
+def test_both_faces_document_every_call(calls: type, faces: tuple[type, ...]) -> None:
     for face in faces:
         for name, builder in methods(calls).items():
             method = getattr(face, name)
@@ -108,7 +108,7 @@ def test_both_faces_have_every_call_with_its_parameters_and_documentation(calls:
 
 
 @pytest.mark.parametrize(("one", "other"), [(Client, AsyncClient), (Conversation, AsyncConversation)])
-def test_what_the_faces_add_by_hand_is_the_same_on_both(one: type, other: type) -> None:
+def test_both_faces_have_the_same_other_methods(one: type, other: type) -> None:
     twins = {"close": "aclose"}
     for name, method in methods(one).items():
         twin = getattr(other, twins.get(name, name))
@@ -117,7 +117,7 @@ def test_what_the_faces_add_by_hand_is_the_same_on_both(one: type, other: type) 
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
-def test_every_method_says_what_it_does_in_a_sentence_and_what_it_answers(name: str) -> None:
+def test_every_method_documents_purpose_and_result(name: str) -> None:
     first = (BUILDERS[name].__doc__ or "").splitlines()[0]
     assert first[0].isupper()
     assert "." in first

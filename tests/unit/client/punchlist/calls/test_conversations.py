@@ -1,4 +1,4 @@
-"""What each typed method of a conversation asks on the wire, down to the member."""
+"""The request that each typed method of a conversation sends, compared member by member."""
 
 from collections.abc import Callable
 from typing import Any
@@ -128,7 +128,7 @@ def wire(call: Call[Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", ASKED)
-def test_a_typed_method_asks_exactly_this(case: str) -> None:
+def test_typed_method_sends_exact_request(case: str) -> None:
     ask, method, members = ASKED[case]
     call = ask(ConversationCalls("c"))
     asked = wire(call)
@@ -136,7 +136,7 @@ def test_a_typed_method_asks_exactly_this(case: str) -> None:
     assert (call.method, asked) == (method, {"conversation": "c", **members})
 
 
-def test_metadata_is_asked_as_it_was_when_the_call_was_made() -> None:
+def test_metadata_is_copied_when_call_is_made() -> None:
     metadata = {"pr": 7}
     plan = ConversationCalls("c")
     calls = [plan.add("t", metadata=metadata), plan.edit("1", metadata=metadata)]
@@ -144,17 +144,17 @@ def test_metadata_is_asked_as_it_was_when_the_call_was_made() -> None:
     assert [wire(call)["metadata"] for call in calls] == [{"pr": 7}, {"pr": 7}]
 
 
-def test_each_mutation_draws_a_key_of_its_own_and_a_chosen_one_is_kept() -> None:
+def test_each_mutation_has_unique_or_chosen_key() -> None:
     plan = ConversationCalls("c")
     assert len({wire(plan.add("t"))["key"] for _ in range(100)}) == 100
     assert wire(plan.add("t", key="k"))["key"] == "k"
 
 
-def test_what_the_call_says_of_its_actor_goes_before_what_the_facade_says() -> None:
+def test_call_actor_overrides_facade_actor() -> None:
     plan = ConversationCalls("c", "planner")
     assert wire(plan.add("t"))["actor"] == "planner"
     assert wire(plan.add("t", actor="ann"))["actor"] == "ann"
-    # For undo an actor means whose changes to take back, so that the facade's own must not slip in.
+    # In an undo, the actor selects whose changes to undo, so the facade's own actor must not be filled in.
     assert "actor" not in wire(plan.undo())
     assert wire(plan.undo(actor="ann"))["actor"] == "ann"
     for whose in (plan.undo(of="bob"), plan.undo(call=3), plan.undo(to_version=3)):

@@ -44,7 +44,7 @@ def seqs(changes: list[Change]) -> list[int]:
     return [change.seq for change in changes]
 
 
-def test_a_subscription_goes_on_behind_the_last_event_seen_and_drops_what_is_known() -> None:
+def test_subscription_resumes_after_last_event_without_duplicates() -> None:
     cursor = Cursor("c", EventsView())
     assert cursor.subscribe().after is None
     assert cursor.begin(answer(10)) == []
@@ -56,13 +56,13 @@ def test_a_subscription_goes_on_behind_the_last_event_seen_and_drops_what_is_kno
     assert seqs(cursor.take(events(13))) == []
 
 
-def test_one_that_never_saw_an_event_goes_on_from_where_it_began() -> None:
+def test_subscription_without_events_resumes_at_start() -> None:
     cursor = Cursor(None, EventsView())
     cursor.begin(answer(10))
     assert cursor.subscribe().after == 10
 
 
-def test_a_position_of_another_log_is_an_error_never_a_jump() -> None:
+def test_position_of_another_log_is_an_error() -> None:
     cursor = Cursor("c", EventsView())
     cursor.begin(answer(10, "e1"))
     with pytest.raises(WrongEpoch) as caught:
@@ -70,12 +70,12 @@ def test_a_position_of_another_log_is_an_error_never_a_jump() -> None:
     assert (caught.value.epoch, caught.value.expected) == ("e1", "e2")
 
 
-def test_a_position_from_outside_is_sent_with_its_epoch() -> None:
+def test_external_position_is_sent_with_its_epoch() -> None:
     params = Cursor("c", EventsView(), after=7, epoch="e0").subscribe()
     assert (params.after, params.epoch) == (7, "e0")
 
 
-def test_the_end_of_a_subscription_is_raised_as_what_ended_it() -> None:
+def test_subscription_end_raises_its_cause() -> None:
     error = {"code": -32014, "message": "gone", "data": {"kind": "gap", "after": 3, "first": 9}}
     end = Notice("end", msgspec.Raw(msgspec.json.encode({"subscription": "s", "error": error, "next": 3})))
     with pytest.raises(Gap) as caught:
@@ -88,7 +88,7 @@ def test_notifications_of_no_concern_are_passed_over() -> None:
     assert Cursor("c", EventsView()).take(Notice("a.later.one")) == []
 
 
-def test_the_list_view_hands_out_the_present_list_first_and_then_newer_ones_alone() -> None:
+def test_list_view_yields_current_list_then_newer_ones() -> None:
     cursor = Cursor("c", ListView())
     assert cursor.subscribe().view == "list"
     assert [tasks.version for tasks in cursor.begin(answer(5, version=3))] == [3]
@@ -99,7 +99,7 @@ def test_the_list_view_hands_out_the_present_list_first_and_then_newer_ones_alon
 
 
 @pytest.mark.parametrize("view", [ListView(), FoldView(), RowsView()])
-def test_a_list_that_stands_otherwise_is_handed_out_once_more_though_its_log_did_not_go_on(
+def test_changed_list_state_is_yielded_without_new_events(
     view: Any,
 ) -> None:
     cursor = Cursor("c", view)
@@ -116,8 +116,8 @@ def test_a_list_that_stands_otherwise_is_handed_out_once_more_though_its_log_did
     assert (told(3, "offline"), told(5, "behind"), told(5)) == ([], ["behind"], [None])
 
 
-def test_a_list_that_is_shorter_after_a_restart_is_handed_out_and_so_is_what_follows() -> None:
-    for epoch in ("e1", "e2"):  # cut at damage, and after the damage was cut out of the log
+def test_truncated_list_is_yielded_after_restart() -> None:
+    for epoch in ("e1", "e2"):  # truncated at the damage, then with the damage removed from the log
         cursor = Cursor("c", ListView())
         assert [tasks.version for tasks in cursor.begin(answer(9, version=7))] == [7]
         assert [tasks.version for tasks in cursor.begin(answer(5, epoch, version=4))] == [4]
@@ -125,7 +125,7 @@ def test_a_list_that_is_shorter_after_a_restart_is_handed_out_and_so_is_what_fol
         assert [tasks.version for tasks in cursor.take(newest(5))] == [5]
 
 
-def test_rows_of_another_log_are_asked_for_from_the_beginning() -> None:
+def test_rows_of_another_log_start_over() -> None:
     cursor = Cursor("c", RowsView())
     cursor.begin(answer(9, "e1"))
     push = RowsPush(subscription="s", conversation="c", version=7, seq=9, rows=(), counts=Counts(), reset=True)
@@ -136,7 +136,7 @@ def test_rows_of_another_log_are_asked_for_from_the_beginning() -> None:
     assert cursor.subscribe("e2").epoch is None
 
 
-def test_an_event_comes_decoded_and_an_unknown_one_as_it_is() -> None:
+def test_unknown_event_stays_undecoded() -> None:
     (change,) = Cursor("c", EventsView()).take(events(1))
     assert change.event == StatusChanged("1", "pending", "in_progress")
     row = {"seq": 2, "conversation": "c", "version": 2, "at": 1, "actor": "a", "event": {"type": "Novel", "x": 1}}
@@ -150,29 +150,29 @@ def tasks(version: int, **counts: int) -> TaskList:
     return TaskList((), Counts(**counts), version=version, seq=version, total=0)
 
 
-def test_done_means_that_nothing_unfinished_is_left() -> None:
+def test_done_means_no_unfinished_tasks() -> None:
     done = to_predicate("done")
     assert done(tasks(1, completed=3, failed=1))
     assert not any(done(tasks(1, **{status: 1})) for status in ("pending", "in_progress", "paused"))
 
 
-def test_idle_means_that_nothing_is_worked_on_or_could_be() -> None:
+def test_idle_means_no_running_or_ready_tasks() -> None:
     idle = to_predicate("idle")
     assert idle(tasks(1, pending=2, blocked=2))
     assert not idle(tasks(1, in_progress=1))
     assert not idle(tasks(1, pending=1, ready=1))
 
 
-def test_change_means_another_version_than_the_first_one_asked_about() -> None:
+def test_change_means_version_differs_from_first() -> None:
     changed = to_predicate("change")
     assert [changed(tasks(version)) for version in (3, 3, 4)] == [False, False, True]
 
 
 ROWS = Path(__file__).parents[4] / "golden" / "rows.jsonl"
-"""Pushes of the view `rows`, the list that their fold is after each, and where a reader was cut and went on."""
+"""Pushes of the view `rows`, the folded list after each, and the positions where a reader was cut off and resumed."""
 
 
-def test_the_fold_of_the_rows_is_the_list() -> None:
+def test_folded_rows_equal_list() -> None:
     view, lists, seqs = RowsView(), list[TaskList](), set[int]()
     for line in ROWS.read_text().splitlines():
         each = msgspec.json.decode(line)
@@ -188,7 +188,7 @@ def test_the_fold_of_the_rows_is_the_list() -> None:
     assert len(seqs) > 30
 
 
-def test_rows_go_on_behind_the_last_whole_list_and_a_whole_list_that_was_cut_leaves_the_old_one() -> None:
+def test_rows_resume_after_last_complete_list() -> None:
     def push(seq: int, id: str, **more: Any) -> Notice:
         row = {"id": id, "rank": id, "title": "x", "status": "pending", "priority": "normal", "version": 1, **times}
         told: Any = {"subscription": "s", "conversation": "c", "version": seq, "seq": seq, "rows": [row], "counts": {}}
@@ -209,7 +209,7 @@ def test_rows_go_on_behind_the_last_whole_list_and_a_whole_list_that_was_cut_lea
     assert [task.id for task in tasks] == ["a1", "a2", "a3"]
 
 
-def test_a_board_begins_once_in_each_log_and_hands_out_cards_that_share_a_position() -> None:
+def test_board_starts_once_per_log() -> None:
     def card(seq: int, name: str) -> Notice:
         thing = Conversation(conversation=name, version=1, counts=Counts(), created_at=1, updated_at=1)
         return Notice("board", msgspec.Raw(msgspec.json.encode(BoardPush(subscription="s", seq=seq, card=thing))))

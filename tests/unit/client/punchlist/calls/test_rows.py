@@ -17,7 +17,7 @@ def push(*rows: Row, **more: Any) -> RowsPush:
     return RowsPush(subscription="s", conversation="c", rows=rows, **members)
 
 
-def test_what_changed_is_told_once_and_a_row_that_only_looks_different_moves_nothing() -> None:
+def test_each_row_change_is_reported_once() -> None:
     rows = Rows()
     rows.fold(push(row(1, "a"), row(2, "b"), reset=True))
     assert rows.take_changes() is None
@@ -31,7 +31,7 @@ def test_what_changed_is_told_once_and_a_row_that_only_looks_different_moves_not
     assert [task.id for task in rows.order] == ["2", "1"]
 
 
-def test_the_order_is_that_of_rank_and_id_after_any_pushes() -> None:
+def test_rows_are_ordered_by_rank_and_id() -> None:
     seed = random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""What only the asyncio face has: calls at the same time, cancellation, watches that take their time."""
+"""Features of the asyncio face only: concurrent calls, cancellation, and slow watches."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ from punchlist_testing.daemon import Running, running_daemon
 
 @pytest.fixture
 async def near(tmp_path: Path) -> AsyncGenerator[Running]:
-    """A daemon on the test's own loop."""
+    """A daemon on the test's event loop."""
     async with running_daemon(tmp_path) as daemon:
         yield daemon
 
@@ -26,7 +26,7 @@ async def client(near: Running) -> AsyncGenerator[AsyncClient]:
         yield client
 
 
-async def test_more_calls_than_a_connection_may_hold_are_made_at_once(client: AsyncClient) -> None:
+async def test_concurrent_calls_may_exceed_connection_limit(client: AsyncClient) -> None:
     plan = client.conversation("c")
     with anyio.fail_after(30):
         async with anyio.create_task_group() as calls:
@@ -36,20 +36,20 @@ async def test_more_calls_than_a_connection_may_hold_are_made_at_once(client: As
     assert sorted(titles) == sorted(f"task {n}" for n in range(300))
 
 
-async def test_calls_take_effect_in_the_order_they_are_made(client: AsyncClient) -> None:
+async def test_calls_take_effect_in_order(client: AsyncClient) -> None:
     plan = client.conversation("c")
     await asyncio.gather(*(plan.add(str(n)) for n in range(50)))
     assert [task.title for task in await plan.list()] == [str(n) for n in range(50)]
 
 
-async def test_a_waiting_call_that_is_cancelled_leaves_nothing_behind_in_the_daemon(client: AsyncClient) -> None:
+async def test_cancelled_wait_leaves_nothing_in_daemon(client: AsyncClient) -> None:
     with anyio.move_on_after(0.05):
         await client.call("event.wait", {"after": 0, "timeout_ms": 60_000})
     with anyio.fail_after(30):
         assert (await client.conversation("c").add("one")).id == "1"
 
 
-async def test_what_the_body_raises_comes_out_as_it_is(near: Running) -> None:
+async def test_body_exception_is_raised_unchanged(near: Running) -> None:
     with pytest.raises(ZeroDivisionError):
         async with connect_async(socket=near.socket) as client:
             await client.conversation("c").add("one")
@@ -59,7 +59,7 @@ async def test_what_the_body_raises_comes_out_as_it_is(near: Running) -> None:
             await client.conversation("c").get("9")
 
 
-async def test_a_watch_that_takes_its_time_leaves_the_rest_in_the_log_and_misses_nothing(client: AsyncClient) -> None:
+async def test_slow_watch_misses_nothing(client: AsyncClient) -> None:
     plan = client.conversation("c")
     with anyio.fail_after(30):
         async with plan.watch() as changes:
@@ -71,7 +71,7 @@ async def test_a_watch_that_takes_its_time_leaves_the_rest_in_the_log_and_misses
     assert versions == list(range(1, 152))
 
 
-async def test_a_loop_without_a_block_is_ended_with_the_client(near: Running) -> None:
+async def test_loop_without_block_ends_with_client(near: Running) -> None:
     async with connect_async(socket=near.socket) as client:
         plan = client.conversation("c")
         await plan.add("one")
@@ -86,7 +86,7 @@ async def test_a_loop_without_a_block_is_ended_with_the_client(near: Running) ->
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_the_scope_holds_in_tasks_and_worker_threads(client: AsyncClient) -> None:
+async def test_scope_holds_in_tasks_and_worker_threads(client: AsyncClient) -> None:
     async def add(title: str) -> None:
         await client.conversation().add(title)
 
@@ -100,7 +100,7 @@ async def test_the_scope_holds_in_tasks_and_worker_threads(client: AsyncClient) 
 
 
 @pytest.mark.parametrize("bad", [2**53 + 1, "\ud800", reduce(lambda inner, _: [inner], range(40), [0])])
-async def test_one_call_that_cannot_be_read_fails_none_of_its_neighbours(client: AsyncClient, bad: object) -> None:
+async def test_unreadable_call_fails_alone(client: AsyncClient, bad: object) -> None:
     plan = client.conversation("c")
     await plan.open()
     waiting: list[object] = []

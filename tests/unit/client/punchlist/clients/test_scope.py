@@ -26,17 +26,17 @@ def test_argument_scope_environment_in_this_order() -> None:
 
 
 @pytest.mark.parametrize("env", [{}, {"PUNCHLIST_CONVERSATION": ""}])
-def test_nothing_named_is_refused_with_the_three_ways(env: dict[str, str]) -> None:
+def test_missing_scope_is_rejected_with_three_options(env: dict[str, str]) -> None:
     with pytest.raises(NoConversation, match="PUNCHLIST_CONVERSATION"):
         resolve(None, env)
 
 
-def test_an_empty_id_is_refused() -> None:
+def test_empty_id_is_rejected() -> None:
     with pytest.raises(NoConversation):
         conversation("")
 
 
-def test_scopes_nest_and_never_leak_even_through_an_exception() -> None:
+def test_scopes_nest_without_leaks() -> None:
     with conversation("outer") as name:
         assert name == "outer"
         with pytest.raises(ZeroDivisionError), conversation("inner"):
@@ -46,7 +46,7 @@ def test_scopes_nest_and_never_leak_even_through_an_exception() -> None:
     assert current_conversation() is None
 
 
-async def test_a_scope_holds_in_tasks_and_threads_started_in_it_and_not_in_others() -> None:
+async def test_scope_holds_only_in_its_tasks_and_threads() -> None:
     seen: dict[str, str | None] = {}
     inside = anyio.Event()
 
@@ -65,7 +65,7 @@ async def test_a_scope_holds_in_tasks_and_threads_started_in_it_and_not_in_other
     assert seen == {"outside": None, "inside": "mine"}
 
 
-async def test_one_scope_object_may_be_entered_by_many_tasks_at_once() -> None:
+async def test_many_tasks_may_enter_one_scope_object() -> None:
     shared = conversation("shared")
 
     async def enter() -> None:
@@ -80,7 +80,7 @@ async def test_one_scope_object_may_be_entered_by_many_tasks_at_once() -> None:
                 tasks.start_soon(enter)
 
 
-# where a scope would not hold
+# Places where a scope wouldn't hold
 
 
 async def stream() -> AsyncGenerator[str | None]:
@@ -183,7 +183,7 @@ def test_a_plain_stream_opens_no_scope() -> None:
 
 
 def test_a_delegated_manager_holds_for_its_block() -> None:
-    for _ in range(100):  # the interpreter specializes the delegation on the way
+    for _ in range(100):  # the interpreter specializes the delegation after some rounds
         with delegating("A"), ExitStack() as stack:
             stack.enter_context(delegating_twice("B"))
             assert current_conversation() == "B"
@@ -203,14 +203,14 @@ def test_a_delegated_stream_opens_no_scope() -> None:
     assert current_conversation() is None
 
 
-def test_a_manager_lets_no_stream_open_a_scope() -> None:
+def test_stream_in_manager_opens_no_scope() -> None:
     @contextmanager
     def first() -> Generator[str | None]:
         yield next(opening("A"))
 
     @contextmanager
     def loop() -> Generator[str | None]:
-        for one in opening("A"):  # noqa: UP028 - this is not the same
+        for one in opening("A"):  # noqa: UP028 - `yield from` behaves differently
             yield one
 
     for manager in (first, loop):
@@ -263,7 +263,7 @@ THREADS: tuple[Callable[[Callable[[], None]], None], ...] = (
 
 
 @pytest.mark.parametrize("run", THREADS)
-def test_a_plain_thread_is_told_how_to_carry_the_scope(run: Callable[[Callable[[], None]], None]) -> None:
+def test_plain_thread_gets_advice_about_scopes(run: Callable[[Callable[[], None]], None]) -> None:
     seen: list[str] = []
 
     def work() -> None:
@@ -279,7 +279,7 @@ def test_a_plain_thread_is_told_how_to_carry_the_scope(run: Callable[[Callable[[
     assert seen[1:] == ["A"]
 
 
-async def test_a_function_that_a_stream_calls_opens_a_scope() -> None:
+async def test_function_called_by_stream_opens_scope() -> None:
     async def ask(name: str) -> str | None:
         async with within_async(name):
             return await asyncio.to_thread(current_conversation)
@@ -293,8 +293,8 @@ async def test_a_function_that_a_stream_calls_opens_a_scope() -> None:
     assert current_conversation() is None
 
 
-async def test_no_thread_or_task_opens_a_scope_for_its_caller() -> None:
-    """FastAPI runs a dependency with `yield` that is no `async def` so."""
+async def test_thread_or_task_opens_no_scope_for_caller() -> None:
+    """FastAPI runs dependencies with `yield` in a thread unless they are `async def`."""
     manager = within("A")
     with pytest.raises(MisplacedScope, match="must be an `async def`"):
         await anyio.to_thread.run_sync(manager.__enter__)
@@ -317,7 +317,7 @@ async def test_a_scope_is_closed_where_it_was_opened() -> None:
         assert current_conversation() == "A"
 
 
-# where a generator is none of these
+# Generators that don't leak their scope
 
 
 def test_a_generated_manager_holds_for_its_block() -> None:
@@ -343,7 +343,10 @@ async def test_a_generated_async_manager_holds_for_its_block() -> None:
 
 
 async def test_an_async_dependency_holds_for_its_request() -> None:
-    """FastAPI enters dependencies in the request's task, which runs the endpoint, in a thread where it is a `def`."""
+    """FastAPI enters async dependencies in the request's task.
+
+    That task runs the endpoint, or a thread does if it is a `def`.
+    """
 
     async def request(name: str) -> tuple[str | None, str | None]:
         async with AsyncExitStack() as stack:
@@ -373,7 +376,7 @@ def fixed_by_delegation() -> Generator[str | None]:
 
 @pytest.fixture
 def refused() -> str:
-    """Start a stream, which would leave its scope to the test."""
+    """Start a generator that would leak its scope into the test, and return the error."""
     with pytest.raises(MisplacedScope) as error:
         next(opening("leaked"))
     return str(error.value)
@@ -383,7 +386,7 @@ def test_a_fixture_delegates(fixed_by_delegation: str | None) -> None:
     assert current_conversation() == fixed_by_delegation == "fixed"
 
 
-def test_a_fixture_lets_no_stream_open_a_scope(refused: str) -> None:
+def test_stream_in_fixture_opens_no_scope(refused: str) -> None:
     assert "punchlist.scoped(opening(...)" in refused
     assert current_conversation() is None
 
@@ -398,5 +401,5 @@ async def test_an_async_fixture_holds_for_its_test() -> None:
     assert await asyncio.to_thread(current_conversation) == "fixed async"
 
 
-def test_fixtures_leave_no_scope_behind() -> None:
+def test_fixtures_leak_no_scope() -> None:
     assert current_conversation() is None

@@ -25,7 +25,7 @@ def plain(seen: Seen) -> Generator[str | None]:
         seen.append(current_conversation())
 
 
-async def test_each_step_is_in_the_scope_and_what_is_between_them_is_not() -> None:
+async def test_only_steps_are_in_scope() -> None:
     closed: Seen = []
     with conversation("around"):
         async with aclosing(scoped(stream(closed), "A")) as one, aclosing(scoped(stream(closed), "B")) as other:
@@ -56,7 +56,7 @@ STEPS: dict[str, Callable[[AsyncIterator[str | None]], Awaitable[str | None]]] =
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
-async def test_streams_that_take_turns_keep_their_scopes(
+async def test_alternating_streams_keep_their_scopes(
     step: Callable[[AsyncIterator[str | None]], Awaitable[str | None]], look: Callable[[], Awaitable[str | None]]
 ) -> None:
     async def looking() -> AsyncGenerator[str | None]:
@@ -68,7 +68,7 @@ async def test_streams_that_take_turns_keep_their_scopes(
     assert current_conversation() is None
 
 
-async def test_a_stream_with_an_end_or_an_error_ends_so() -> None:
+async def test_stream_keeps_its_end_or_error() -> None:
     async def short() -> AsyncGenerator[str | None]:
         yield current_conversation()
         raise ZeroDivisionError
@@ -80,7 +80,7 @@ async def test_a_stream_with_an_end_or_an_error_ends_so() -> None:
     assert (seen, current_conversation()) == (["A"], None)
 
 
-async def test_leaving_the_loop_leaves_no_scope_behind() -> None:
+async def test_leaving_loop_leaks_no_scope() -> None:
     closed: Seen = []
     async for part in scoped(stream(closed), "GONE"):
         assert part == "GONE"
@@ -88,7 +88,7 @@ async def test_leaving_the_loop_leaves_no_scope_behind() -> None:
     assert current_conversation() is None
 
 
-def test_plain_generators_take_turns_as_well() -> None:
+def test_alternating_plain_generators_keep_their_scopes() -> None:
     closed: Seen = []
     with closing(scoped(plain(closed), "A")) as one, closing(scoped(plain(closed), "B")) as other:
         assert [next(one), next(other), next(one), current_conversation()] == ["A", "B", "A", None]
@@ -96,10 +96,10 @@ def test_plain_generators_take_turns_as_well() -> None:
     assert list(scoped(["x", "y"], "A")) == ["x", "y"]
 
 
-def test_what_can_not_be_closed_needs_no_closing() -> None:
+def test_iterator_without_close_is_accepted() -> None:
     scoped(iter(["x"]), "A").close()
 
 
-def test_an_empty_id_is_refused() -> None:
+def test_empty_id_is_rejected() -> None:
     with pytest.raises(NoConversation):
         scoped([], "")

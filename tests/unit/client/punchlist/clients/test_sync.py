@@ -1,4 +1,4 @@
-"""What only the blocking face has: threads that share a client, and finalizers."""
+"""Features of the blocking face only: threads that share a client, and finalizers."""
 
 import gc
 import threading
@@ -38,7 +38,7 @@ def test_threads_share_a_client(plan: Conversation) -> None:
         assert sorted(one for ids in made for one in ids.result(PATIENCE_S)) == list(range(1, 161))
 
 
-def test_a_waiting_call_holds_up_no_other_thread(client: Client, plan: Conversation) -> None:
+def test_waiting_call_delays_no_other_thread(client: Client, plan: Conversation) -> None:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.conversation("empty").take, "ann", wait_ms=60_000)
         assert eventually(waits)
@@ -52,10 +52,8 @@ def test_a_waiting_call_holds_up_no_other_thread(client: Client, plan: Conversat
         assert taken is not None and taken.title == "at last"
 
 
-def test_each_task_of_a_shared_client_is_worked_once_and_claims_are_renewed_meanwhile(
-    client: Client, plan: Conversation
-) -> None:
-    """Six workers on one client, some of them waiting for a task, while bodies run for longer than a lease."""
+def test_shared_client_works_each_task_once(client: Client, plan: Conversation) -> None:
+    """Six workers share one client. Some wait for a task while bodies run for longer than a lease."""
     plan.add_many([f"job {n}" for n in range(4)])
     runs: Counter[str] = Counter()
 
@@ -64,7 +62,7 @@ def test_each_task_of_a_shared_client_is_worked_once_and_claims_are_renewed_mean
             for task in tasks:
                 runs[task.id] += 1
                 with client.conversation("c").watch() as changes, pytest.raises(TimedOut):
-                    while True:  # a body that takes longer than its lease
+                    while True:  # the body takes longer than its lease
                         changes.next(timeout_s=1.2)
 
     with ThreadPoolExecutor(6) as pool:
@@ -74,9 +72,7 @@ def test_each_task_of_a_shared_client_is_worked_once_and_claims_are_renewed_mean
     assert {task.status for task in plan.list()} == {"completed"}
 
 
-def test_closing_ends_the_calls_of_other_threads_and_the_client_can_be_used_again(
-    client: Client, plan: Conversation
-) -> None:
+def test_closed_client_ends_calls_and_is_reusable(client: Client, plan: Conversation) -> None:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(plan.take, "ann", wait_ms=60_000)
         assert eventually(waits)
@@ -86,10 +82,10 @@ def test_closing_ends_the_calls_of_other_threads_and_the_client_can_be_used_agai
     assert plan.add("one").id == "1"
 
 
-# what is left behind
+# Abandoned objects
 
 
-def test_a_watch_that_is_left_behind_lets_go_of_its_connection(client: Client, plan: Conversation) -> None:
+def test_abandoned_watch_releases_its_connection(client: Client, plan: Conversation) -> None:
     plan.add("one")
     for change in plan.watch(after=0):
         assert change.version == 1
@@ -98,14 +94,14 @@ def test_a_watch_that_is_left_behind_lets_go_of_its_connection(client: Client, p
     assert eventually(lambda: client.status().subscriptions == ())
 
 
-def test_a_client_that_is_left_behind_lets_go_of_its_connection(client: Client, daemon: Running) -> None:
+def test_abandoned_client_releases_its_connection(client: Client, daemon: Running) -> None:
     connect(socket=daemon.socket, autostart=False, name="forgotten")
     gc.collect()
     assert eventually(lambda: [one.name for one in client.status().clients] == ["python"])
 
 
-def test_a_finalizer_waits_for_nothing(plan: Conversation) -> None:
-    """Work in a cycle is collected wherever something is allocated: also in the loop's thread, in a call."""
+def test_finalizer_does_not_wait(plan: Conversation) -> None:
+    """A Work object in a reference cycle can be collected at any time, even in the loop's thread during a call."""
     plan.add("one")
 
     def leave() -> None:

@@ -1,4 +1,4 @@
-"""Working through a list with both faces: what becomes of a task when its body ends in one way or another."""
+"""Working through a list with both faces: the state of a task after each way its body can end."""
 
 import asyncio
 import gc
@@ -24,12 +24,12 @@ def told(plan: Conversation) -> list[tuple[str, int, str]]:
     return [(task.status, task.attempts, task.fail_reason) for task in plan.list()]
 
 
-def test_a_body_that_reaches_its_end_completes_the_task(plan: Conversation) -> None:
+def test_finished_body_completes_task(plan: Conversation) -> None:
     titles = [task.title for task in plan.work("w")]
     assert (titles, plan.list().counts.completed) == (["a", "b", "c"], 3)
 
 
-def test_an_exception_fails_the_task_with_its_message_and_goes_on_up(plan: Conversation) -> None:
+def test_exception_fails_task_and_propagates(plan: Conversation) -> None:
     with pytest.raises(ValueError, match="no such file"), plan.work("w") as tasks:
         for task in tasks:
             if task.title == "b":
@@ -48,7 +48,7 @@ def test_leaving_early_gives_the_task_back(plan: Conversation) -> None:
     assert told(plan)[0] == ("pending", 2, "")
 
 
-def test_a_body_may_finish_the_task_by_itself(plan: Conversation) -> None:
+def test_body_may_finish_task_itself(plan: Conversation) -> None:
     with plan.work("w") as tasks:
         for task in tasks:
             if task.title == "a":
@@ -75,13 +75,13 @@ def test_one_task_is_claimed_finished_and_failed(plan: Conversation) -> None:
     ]
 
 
-def test_an_interrupt_is_no_failure_of_the_task(plan: Conversation) -> None:
+def test_interrupt_does_not_fail_task(plan: Conversation) -> None:
     with pytest.raises(KeyboardInterrupt), plan.claim("w"):
         raise KeyboardInterrupt
     assert told(plan)[0] == ("pending", 1, "")
 
 
-def test_a_claim_that_was_taken_away_is_told(plan: Conversation) -> None:
+def test_lost_claim_is_reported(plan: Conversation) -> None:
     with pytest.raises(LeaseLost), plan.claim("w", "1"):
         plan.reopen("1")
     with pytest.raises(ZeroDivisionError), plan.claim("w", "1"):
@@ -110,7 +110,7 @@ def test_a_claim_survives_a_restart_of_the_daemon(process: Spawned) -> None:
         assert plan.get("1").status == "completed"
 
 
-def test_work_waits_for_what_comes(plan: Conversation, daemon: Running) -> None:
+def test_work_waits_for_new_tasks(plan: Conversation, daemon: Running) -> None:
     plan.clear()
     with connect(socket=daemon.socket, autostart=False) as second:
         done: list[str] = []
@@ -157,7 +157,7 @@ async def test_asyncio_completes_fails_and_gives_back(aplan: AsyncConversation) 
         assert task is None
 
 
-async def test_asyncio_gives_back_what_a_forgotten_loop_held(aplan: AsyncConversation) -> None:
+async def test_abandoned_async_loop_releases_its_task(aplan: AsyncConversation) -> None:
     async for _ in aplan.work("w"):
         break
     gc.collect()
@@ -165,15 +165,15 @@ async def test_asyncio_gives_back_what_a_forgotten_loop_held(aplan: AsyncConvers
     assert (await aplan.get("1")).status == "pending"
 
 
-async def test_a_cancelled_body_gives_the_task_back(aplan: AsyncConversation) -> None:
+async def test_cancelled_body_releases_task(aplan: AsyncConversation) -> None:
     with anyio.move_on_after(0.05):
         async with aplan.claim("w"):
             await anyio.sleep_forever()
     assert (await aplan.get("1")).status == "pending"
 
 
-async def test_a_claim_that_is_cancelled_on_its_way_holds_nothing(aplan: AsyncConversation) -> None:
-    """Whether the daemon had granted it already or not: in the end nobody has the task."""
+async def test_claim_cancelled_in_flight_holds_nothing(aplan: AsyncConversation) -> None:
+    """Whether or not the daemon has already granted the claim, the task is free in the end."""
     for delay in (0.0, 0.0005, 0.001, 0.002, 0.005):
         taking = asyncio.ensure_future(aplan.take("w", wait_ms=60_000))
         await asyncio.sleep(delay)

@@ -1,4 +1,4 @@
-"""The core as a table of situations: no socket, no clock."""
+"""The core, tested case by case without sockets and clocks."""
 
 import functools
 from typing import Any
@@ -38,7 +38,7 @@ def request() -> Request:
     return Request.of("daemon.shutdown", p.NoParams())
 
 
-def test_a_request_is_one_line_that_the_daemon_accepts() -> None:
+def test_request_is_one_valid_line() -> None:
     request_id, data = Wire().send(Request.of("task.add", p.TaskAdd(conversation="c", title="a\nb", key="k")))
     assert data.endswith(b"\n")
     assert data.count(b"\n") == 1
@@ -47,7 +47,7 @@ def test_a_request_is_one_line_that_the_daemon_accepts() -> None:
     assert (call.id, call.method) == (str(request_id).encode(), "task.add")
 
 
-def test_each_request_of_a_connection_has_its_own_id() -> None:
+def test_request_ids_are_unique_per_connection() -> None:
     wire = Wire()
     assert len({wire.send(request())[0] for _ in range(100)}) == 100
 
@@ -58,7 +58,7 @@ def greet(wire: Wire, frame_bytes: int = 1 << 20, protocol: int = PROTOCOL) -> N
     wire.greet(Target("/s"), Reply(id=1, result=msgspec.Raw(msgspec.json.encode(hello))))
 
 
-def test_a_request_longer_than_the_daemon_takes_is_refused_before_it_is_sent() -> None:
+def test_too_long_request_is_rejected_before_sending() -> None:
     def adding(title: str) -> Request:
         return Request.of("task.add", p.TaskAdd(conversation="c", title=title, key="k"))
 
@@ -87,34 +87,36 @@ UNREADABLE: list[tuple[type[RequestRefused], Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "why"), UNREADABLE)
-def test_what_the_daemon_could_not_read_is_refused_before_it_is_sent(
-    kind: type[RequestRefused], value: Any, why: str
-) -> None:
-    """As the daemon would refuse it, but without an id: then nobody could tell whose call it was."""
+def test_unreadable_request_is_rejected_before_sending(kind: type[RequestRefused], value: Any, why: str) -> None:
+    """The daemon would reject it too, but without an id, so the client couldn't tell which call failed."""
     wire = Wire()
     with pytest.raises(kind, match=f"was not sent.*{why}"):
         wire.send(Request.raw("x.y", {"value": value}))
-    assert isinstance(jsonrpc.decode(wire.send(request())[1][:-1], Limits()), jsonrpc.Call), "the next one is fine"
+    assert isinstance(jsonrpc.decode(wire.send(request())[1][:-1], Limits()), jsonrpc.Call), (
+        "the next request is accepted"
+    )
 
 
-def test_a_call_of_very_many_values_is_sent_as_long_as_each_of_its_tasks_has_few() -> None:
+def test_call_with_many_small_tasks_is_sent() -> None:
     tasks = tuple(p.NewTask(title="x", owner="o", labels=("a", "b", "c", "d"), notes=("n",)) for _ in range(10_000))
     _, line = Wire().send(Request.of("list.replace", p.ListReplace(conversation="c", tasks=tasks)))
-    assert isinstance(jsonrpc.decode(line, Limits()), jsonrpc.Malformed), "at once it would be too much"
+    assert isinstance(jsonrpc.decode(line, Limits()), jsonrpc.Malformed), (
+        "decoded in one piece, the frame has too many values"
+    )
     assert line.count(b'"x"') == 10_000
 
 
-def test_what_is_null_is_sent_as_null() -> None:
+def test_null_is_sent_as_null() -> None:
     sent = Wire().send(Request.raw("x.y", {"value": [None, {"a": "null"}]}))[1]
     assert b'{"value":[null,{"a":"null"}]}' in sent
 
 
-def test_until_the_daemon_has_told_its_limits_the_usual_ones_count() -> None:
+def test_default_limits_apply_until_daemon_reports_its_own() -> None:
     with pytest.raises(LimitExceeded):
         Wire().send(Request.raw("x.y", {"text": "x" * Limits().frame_bytes}))
 
 
-def test_messages_come_out_the_same_whole_and_byte_by_byte() -> None:
+def test_messages_are_decoded_in_any_pieces() -> None:
     stream = ANSWER + PUSH + REFUSAL
     whole = Wire().receive(stream)
     wire = Wire()
@@ -123,32 +125,32 @@ def test_messages_come_out_the_same_whole_and_byte_by_byte() -> None:
     assert [type(message) for message in whole] == [Reply, Notice, Reply]
 
 
-def test_what_is_incomplete_waits_for_its_end() -> None:
+def test_incomplete_message_waits_for_its_end() -> None:
     wire = Wire()
     assert wire.receive(ANSWER + PUSH[:-1]) == Wire().receive(ANSWER)
     assert [type(message) for message in wire.receive(b"\n")] == [Notice]
 
 
 @pytest.mark.parametrize("line", [b"{}\n", b"nonsense\n", b"{not json}\n", b'{"jsonrpc":"1.0","id":1,"result":1}\n'])
-def test_what_is_no_message_is_a_protocol_error(line: bytes) -> None:
+def test_invalid_message_is_a_protocol_error(line: bytes) -> None:
     with pytest.raises(ProtocolError):
         Wire().receive(line)
 
 
-def test_a_refusal_of_the_whole_connection_is_raised_with_its_kind() -> None:
+def test_connection_error_is_raised_with_its_kind() -> None:
     line = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32008,"message":"full","data":{"kind":"limit_exceeded"}}}\n'
     with pytest.raises(LimitExceeded, match="full"):
         Wire().receive(line)
 
 
-def test_an_answer_without_an_id_to_one_unreadable_frame_is_an_answer() -> None:
+def test_error_for_unreadable_frame_needs_no_id() -> None:
     line = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?","data":{"kind":"parse_error"}}}\n'
     (reply,) = Wire().receive(line)
     assert isinstance(reply, Reply)
     assert reply.id is None
 
 
-def test_a_result_comes_typed_and_a_refusal_as_its_exception() -> None:
+def test_result_is_typed_and_error_is_raised() -> None:
     good, bad = Wire().receive(ANSWER + REFUSAL)
     assert isinstance(good, Reply)
     assert isinstance(bad, Reply)
@@ -158,14 +160,14 @@ def test_a_result_comes_typed_and_a_refusal_as_its_exception() -> None:
     assert caught.value.id == "9"
 
 
-def test_a_result_of_another_shape_is_a_protocol_error() -> None:
+def test_malformed_result_is_a_protocol_error() -> None:
     (reply,) = Wire().receive(b'{"jsonrpc":"2.0","id":1,"result":{"stopping":3}}\n')
     assert isinstance(reply, Reply)
     with pytest.raises(ProtocolError, match="Stopping"):
         result_of(reply, Stopping)
 
 
-def test_cancelling_names_the_request_and_is_a_request_of_its_own() -> None:
+def test_cancellation_is_separate_request_with_id() -> None:
     wire = Wire()
     request_id, _ = wire.send(request())
     call = jsonrpc.decode(wire.cancel(request_id)[:-1], Limits())
@@ -174,7 +176,7 @@ def test_cancelling_names_the_request_and_is_a_request_of_its_own() -> None:
     assert call.id != str(request_id).encode()
 
 
-def test_every_mutation_gets_a_key_of_its_own_unless_given() -> None:
+def test_every_mutation_gets_unique_or_given_key() -> None:
     drawn = [Request.of("task.add", p.TaskAdd(conversation="c", title="t")).params for _ in range(2)]
     assert len({params.key for params in drawn if isinstance(params, p.TaskAdd)}) == 2
     given = Request.of("task.add", p.TaskAdd(conversation="c", title="t", key="mine")).params
@@ -183,7 +185,7 @@ def test_every_mutation_gets_a_key_of_its_own_unless_given() -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_an_untyped_call_gets_a_key_exactly_when_it_writes(name: str) -> None:
+def test_untyped_call_gets_key_if_it_writes(name: str) -> None:
     raw = Request.raw(name, {}).params
     assert isinstance(raw, dict)
     assert ("key" in raw) == (METHODS[name].kind == "write")
@@ -201,24 +203,24 @@ def test_an_untyped_call_gets_a_key_exactly_when_it_writes(name: str) -> None:
         ("no.such", False),
     ],
 )
-def test_only_what_is_known_to_be_safe_is_sent_again(method: str, repeatable: bool) -> None:
+def test_only_safe_calls_are_retried(method: str, repeatable: bool) -> None:
     assert Request.raw(method, {}).repeatable is repeatable
 
 
-def test_a_waiting_call_is_given_the_time_it_asks_for() -> None:
+def test_waiting_call_gets_its_requested_time() -> None:
     assert Request.of("event.wait", p.EventWait(after=0, timeout_ms=2_500)).patience_s == 2.5
     assert Request.raw("event.wait", {"after": 0, "timeout_ms": 2_500}).patience_s == 2.5
     assert Request.raw("event.wait", {"timeout_ms": "soon"}).patience_s == 0
 
 
-def test_a_read_of_a_later_version_has_time_to_wait() -> None:
+def test_read_of_later_version_may_wait() -> None:
     later = p.TaskGet(conversation="c", task="1", min_version=7)
     assert Request.of("task.get", later).patience_s == p.REACHED_S
     assert Request.raw("task.get", {"conversation": "c", "task": "1", "min_version": 7}).patience_s == p.REACHED_S
     assert Request.of("task.get", p.TaskGet(conversation="c", task="1")).patience_s == 0
 
 
-def test_a_copy_of_a_long_log_is_waited_for() -> None:
+def test_copying_long_log_does_not_time_out() -> None:
     assert Request.of("daemon.backup", p.Backup(path="/b")).patience_s > 3_600
     assert Request.raw("daemon.backup", {"path": "/b"}).patience_s > 3_600
 
@@ -238,7 +240,7 @@ PASSING = [
 
 
 @pytest.mark.parametrize(("error", "passing"), PASSING, ids=lambda value: type(value).__name__)
-def test_which_failures_pass_by_themselves(error: PunchlistError, passing: bool) -> None:
+def test_temporary_failures_are_recognized(error: PunchlistError, passing: bool) -> None:
     assert is_transient(error) is passing
     retry = Retry(deadline=10.0)
     if passing:
@@ -248,7 +250,7 @@ def test_which_failures_pass_by_themselves(error: PunchlistError, passing: bool)
             retry.pause_s(error, now=0.0)
 
 
-def test_pauses_grow_to_a_last_one_until_the_deadline() -> None:
+def test_pauses_grow_until_deadline() -> None:
     retry, now, pauses = Retry(deadline=5.0), 0.0, list[float]()
     with pytest.raises(ConnectionLost):
         while True:
@@ -259,17 +261,17 @@ def test_pauses_grow_to_a_last_one_until_the_deadline() -> None:
     assert sum(pauses) <= 5.0
 
 
-def test_a_call_that_must_not_be_repeated_is_not() -> None:
+def test_unsafe_call_is_not_retried() -> None:
     with pytest.raises(ConnectionLost):
         Retry(deadline=10.0, repeatable=False).pause_s(ConnectionLost("gone"), now=0.0)
 
 
-def test_another_version_of_the_protocol_is_refused_with_the_way_out() -> None:
+def test_other_protocol_version_is_rejected_with_advice() -> None:
     with pytest.raises(ProtocolError, match="restart the older one"):
         greet(Wire(), protocol=2)
 
 
-def test_what_a_claim_got_that_nobody_waits_for_is_given_back() -> None:
+def test_unawaited_claim_is_released() -> None:
     request = Request.of("task.claim", p.TaskClaim(conversation="c", owner="ann", count=2))
     made = {"id": "1", "title": "t", "status": "in_progress", "priority": "normal", "created_at": 1, "updated_at": 1}
     task = {**made, "status_changed_at": 1, "version": 1}

@@ -1,4 +1,4 @@
-"""A client across `os.fork`: each process has its own connection, its own claims, and its own answers."""
+"""A client across `os.fork`: each process has its own connection, claims and responses."""
 
 import multiprocessing
 import subprocess
@@ -18,7 +18,7 @@ EACH = 30
 
 @pytest.fixture
 def process(tmp_path: Path) -> Generator[Spawned]:
-    """Claims of a connection that ended are given back at once."""
+    """Claims of a connection that ended are released immediately."""
     with spawned_daemon(tmp_path, "--grace", "0") as process:
         yield process
 
@@ -41,7 +41,7 @@ def add_and_read_back(plan: Conversation, who: str, made: "multiprocessing.Simpl
         made.put((title, task.title == title and plan.get(task.id).title == title))
 
 
-def test_children_and_their_parent_use_one_client_and_each_gets_its_own_answers(plan: Conversation) -> None:
+def test_forked_processes_share_client_without_mixing_responses(plan: Conversation) -> None:
     plan.add("before")
     context = multiprocessing.get_context("fork")
     made: multiprocessing.SimpleQueue[tuple[str, bool]] = context.SimpleQueue()
@@ -60,7 +60,7 @@ def test_children_and_their_parent_use_one_client_and_each_gets_its_own_answers(
 
 
 def child_of(body: str, process: Spawned) -> tuple[int, bytes, bytes]:
-    """Run a program under -W error that has `client`, `plan` and `fork(function)`, which returns the exit code."""
+    """Run a program under -W error. It can use `client`, `plan` and `fork(function)`, which returns the exit code."""
     head = f"""
 import os, sys, punchlist
 client = punchlist.connect(socket={process.socket!r}, autostart=False, timeout_s=10)

@@ -1,4 +1,4 @@
-"""Reaching the daemon and starting one: each way it can go, and what the user is told."""
+"""Reaching the daemon or starting one: every outcome, and its message to the user."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ PUNCH = str(Path(sys.executable).with_name("punch"))
 
 @contextmanager
 def listener(path: Path) -> Generator[socket.socket]:
-    """A listening socket at a path of any length."""
+    """A listening socket, whose path may have any length."""
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -42,7 +42,7 @@ def target(directory: Path, *, autostart: bool = True) -> Target:
 
 @pytest.fixture
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
-    """An interpreter that is a shell script: tests write what the started daemon does."""
+    """An interpreter that is a shell script, so that tests can choose what the started daemon does."""
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\nexit 1\n")
     script.chmod(0o755)
@@ -59,13 +59,13 @@ def test_a_path_of_any_length_is_reached(tmp_path: Path, length: int) -> None:
         assert os_calls.read_peer(connected) == (os.getpid(), os.getuid())
 
 
-def test_a_folder_that_is_not_there_means_that_nothing_runs(tmp_path: Path) -> None:
+def test_missing_directory_means_no_daemon(tmp_path: Path) -> None:
     for path in (tmp_path / "none" / "s", tmp_path / ("d" * 200) / "s"):
         with pytest.raises(FileNotFoundError):
             launch.connect(str(path))
 
 
-def test_a_socket_whose_own_name_is_too_long_is_a_final_refusal_that_says_so(tmp_path: Path) -> None:
+def test_too_long_socket_name_is_final_error(tmp_path: Path) -> None:
     with pytest.raises(DaemonUnavailable, match=r"a socket may have at most 80 bytes\.$") as caught:
         Target(str(tmp_path / ("s" * 150)), str(tmp_path / "data")).dial()
     assert not caught.value.temporary
@@ -77,7 +77,7 @@ def test_a_socket_whose_own_name_is_too_long_is_a_final_refusal_that_says_so(tmp
 
 
 @pytest.mark.parametrize("stale", [False, True])
-def test_without_autostart_the_message_says_how_to_start_one(tmp_path: Path, stale: bool) -> None:
+def test_message_without_autostart_names_start_command(tmp_path: Path, stale: bool) -> None:
     if stale:
         with listener(tmp_path / "run" / "s"):
             pass
@@ -88,13 +88,13 @@ def test_without_autostart_the_message_says_how_to_start_one(tmp_path: Path, sta
 
 
 @pytest.mark.parametrize(("value", "expected"), [("0", False), ("1", True), (None, True)])
-def test_the_environment_switches_autostart_off(value: str | None, expected: bool) -> None:
+def test_environment_disables_autostart(value: str | None, expected: bool) -> None:
     env = {"PUNCHLIST_SOCKET": "/x/s"} | ({} if value is None else {"PUNCHLIST_AUTOSTART": value})
     assert Target(env=env).autostart is expected
     assert Target(autostart=not expected, env=env).autostart is not expected
 
 
-def test_a_sandbox_that_forbids_unix_sockets_is_named_and_nothing_is_started(tmp_path: Path) -> None:
+def test_sandbox_without_unix_sockets_is_named(tmp_path: Path) -> None:
     program = """
 import socket, sys, time
 def refuse(*_):
@@ -121,7 +121,7 @@ except punchlist.errors.DaemonUnavailable as error:
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES])
-def test_a_refusal_by_permissions_is_final_and_tells_whose_folder_to_look_at(number: int) -> None:
+def test_permission_error_is_final_and_names_directory(number: int) -> None:
     error = build_unavailable("/run/user/1/punchlist/daemon.sock", OSError(number, os.strerror(number)))
     assert not error.temporary
     assert "/run/user/1/punchlist belongs to you" in str(error)
@@ -129,7 +129,7 @@ def test_a_refusal_by_permissions_is_final_and_tells_whose_folder_to_look_at(num
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="becoming another user takes root")
-def test_a_daemon_of_another_user_is_not_talked_to(tmp_path: Path) -> None:
+def test_daemon_of_another_user_is_rejected(tmp_path: Path) -> None:
     program = "import os,socket,sys;s=socket.socket(socket.AF_UNIX);s.bind(sys.argv[1]);os.setuid(65534);s.listen();"
     program += "print('up',flush=True);sys.stdin.read()"
     path = str(tmp_path / "s")
@@ -145,7 +145,7 @@ def test_a_daemon_of_another_user_is_not_talked_to(tmp_path: Path) -> None:
             stranger.kill()
 
 
-def test_a_daemon_that_fails_is_a_final_refusal_with_its_exit_code_and_its_words(tmp_path: Path, pretend: Path) -> None:
+def test_failed_daemon_is_final_error_with_output(tmp_path: Path, pretend: Path) -> None:
     pretend.write_text("#!/bin/sh\necho the log is not ours >&2; exit 78\n")
     with pytest.raises(DaemonUnavailable) as caught:
         target(tmp_path).dial()
@@ -154,8 +154,8 @@ def test_a_daemon_that_fails_is_a_final_refusal_with_its_exit_code_and_its_words
     assert not caught.value.temporary
 
 
-def test_a_slow_start_is_left_alone_told_and_met_by_the_next_call(tmp_path: Path, pretend: Path) -> None:
-    """Each look waits for the one daemon that was started, and begins no other."""
+def test_slow_start_is_reported_and_used_later(tmp_path: Path, pretend: Path) -> None:
+    """Each attempt waits for the one daemon that was started, and starts no other."""
     pretend.write_text(f"#!/bin/sh\necho begun >> {tmp_path}/begun; exec sleep 100\n")
     slow = target(tmp_path)
     told: list[str] = []
@@ -177,9 +177,7 @@ def test_a_slow_start_is_left_alone_told_and_met_by_the_next_call(tmp_path: Path
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_data_directory_that_is_served_at_another_socket_is_told_with_its_daemons_words(
-    tmp_path: Path, pretend: Path
-) -> None:
+def test_data_directory_with_other_socket_is_reported(tmp_path: Path, pretend: Path) -> None:
     pretend.write_text("#!/bin/sh\necho process 7 runs the daemon of it >&2; exit 75\n")
     with pytest.raises(
         DaemonUnavailable, match="No such file or directory.\nprocess 7 runs the daemon of it$"
@@ -188,7 +186,7 @@ def test_a_data_directory_that_is_served_at_another_socket_is_told_with_its_daem
     assert caught.value.exit_code == 75
 
 
-def test_whoever_loses_the_race_to_start_meets_the_winner(tmp_path: Path, pretend: Path) -> None:
+def test_loser_of_start_race_connects_to_winner(tmp_path: Path, pretend: Path) -> None:
     pretend.write_text(f"#!/bin/sh\ntouch {tmp_path}/lost\nexit 75\n")
     ready = threading.Event()
 
@@ -221,7 +219,7 @@ def test_reaching_the_daemon_loads_no_heavy_module() -> None:
     assert heavy & set(run.stdout.split()) == set()
 
 
-def test_a_listener_that_accepts_nobody_is_given_up_in_time(tmp_path: Path) -> None:
+def test_silent_listener_times_out(tmp_path: Path) -> None:
     with listener(tmp_path / "run" / "s") as listening:
         listening.listen(0)
         with closing(launch.connect(str(tmp_path / "run" / "s"), 0.1)):
@@ -232,7 +230,7 @@ def test_a_listener_that_accepts_nobody_is_given_up_in_time(tmp_path: Path) -> N
     assert caught.value.temporary
 
 
-def test_a_full_backlog_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_waits_while_backlog_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("punchlist.connection.waiting._MAX_SLEEP_S", 0.05)
     with listener(tmp_path / "run" / "s") as listening:
         listening.listen(0)
@@ -246,7 +244,10 @@ def test_a_full_backlog_is_waited_for(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def places(tmp_path: Path) -> Generator[list[dict[str, str]]]:
-    """Two environments of one user with sockets in different places; a daemon that runs there is ended."""
+    """Two environments of one user with different socket paths.
+
+    A daemon that still runs there is stopped at the end.
+    """
     environments: list[dict[str, str]] = []
     for name in ("desk", "cron"):
         (tmp_path / name).mkdir(mode=0o700)
@@ -262,7 +263,7 @@ def command(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str
     return subprocess.run([PUNCH, *words], env={**given, **env}, capture_output=True, text=True, check=False)
 
 
-def test_the_daemon_of_ones_data_is_met_wherever_it_listens(places: list[dict[str, str]]) -> None:
+def test_daemon_is_found_at_any_socket_path(places: list[dict[str, str]]) -> None:
     desk, cron = places
     assert command(desk, "-c", "default", "add", "water the plants").returncode == 0
     for env in (cron, {**cron, "XDG_RUNTIME_DIR": "/nonexistent"}):
@@ -278,9 +279,9 @@ def test_the_daemon_of_ones_data_is_met_wherever_it_listens(places: list[dict[st
     assert not any(Path(cron["XDG_RUNTIME_DIR"]).iterdir())
 
 
-def test_the_socket_that_a_killed_daemon_left_keeps_nobody_from_the_one_that_runs(places: list[dict[str, str]]) -> None:
+def test_stale_socket_does_not_hide_running_daemon(places: list[dict[str, str]]) -> None:
     desk, cron = places
-    for env in (cron, desk):  # the first one is killed, and leaves its socket
+    for env in (cron, desk):  # the first daemon is killed, and leaves its socket
         if env is desk:
             os.kill(int((Path(desk["HOME"]) / ".local/share/punchlist/lock").read_text().split()[0]), signal.SIGKILL)
             shutil.copytree(cron["XDG_RUNTIME_DIR"], f"{cron['XDG_RUNTIME_DIR']}.left", copy_function=os.link)
@@ -291,9 +292,7 @@ def test_the_socket_that_a_killed_daemon_left_keeps_nobody_from_the_one_that_run
     assert found.returncode == 0 and "default  0/2" in found.stdout, found.stderr
 
 
-def test_a_named_socket_beside_the_daemon_of_ones_data_is_refused_at_once_with_the_one_to_use(
-    places: list[dict[str, str]], tmp_path: Path
-) -> None:
+def test_other_named_socket_is_rejected_with_right_one(places: list[dict[str, str]], tmp_path: Path) -> None:
     desk, _ = places
     assert command(desk, "-c", "default", "add", "water the plants").returncode == 0
     named = {**desk, "PUNCHLIST_SOCKET": str(tmp_path / "own" / "s")}
@@ -306,7 +305,7 @@ def test_a_named_socket_beside_the_daemon_of_ones_data_is_refused_at_once_with_t
 @pytest.mark.parametrize(
     "text", [b"", b"1\n", b"\xff\x00", b"1\n\x00/s\n", b"1\nrun/s\n", b"1\n/nowhere/s\n", b"9" * 99]
 )
-def test_a_lock_that_tells_no_socket_leads_nowhere(tmp_path: Path, text: bytes) -> None:
+def test_lock_without_socket_path_is_ignored(tmp_path: Path, text: bytes) -> None:
     env = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
     target = Target(env=env)
     os.makedirs(target.data_dir)
@@ -318,7 +317,7 @@ def numbers(path: Path) -> tuple[str, str]:
     return str(path.stat().st_dev), str(path.stat().st_ino)
 
 
-def test_a_daemon_of_another_data_directory_is_refused_where_a_data_directory_is_meant(tmp_path: Path) -> None:
+def test_daemon_of_another_data_directory_is_rejected(tmp_path: Path) -> None:
     mine, other = tmp_path / "mine", tmp_path / "other"
     for place in (mine, other):
         place.mkdir()
@@ -328,8 +327,8 @@ def test_a_daemon_of_another_data_directory_is_refused_where_a_data_directory_is
     meant += [Target(env={**env, "PUNCHLIST_DATA_DIR": str(mine)}), Target(env={**env, "XDG_DATA_HOME": str(tmp_path)})]
     for target in meant[:-1]:
         target.check(*numbers(mine / "lock"))
-        target.check()  # an older daemon
-    for target in meant:  # the last one sees no lock at all
+        target.check()  # an older daemon reports no lock
+    for target in meant:  # the last target sees no lock
         with pytest.raises(
             WrongDataDirectory, match="not /.* as it is seen from here.*set PUNCHLIST_SOCKET="
         ) as caught:

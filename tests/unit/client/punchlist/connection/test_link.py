@@ -1,4 +1,4 @@
-"""One connection on the event loop: what it hands out, what it holds back, and how it ends."""
+"""One connection on the event loop: what it returns, what it holds back, and how it ends."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ ANSWER = b'{"jsonrpc":"2.0","id":%d,"result":{}}\n'
 
 
 class Cable(asyncio.Transport):
-    """The system's end of a connection: remembers what it was told."""
+    """A transport that records the calls it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def wait_request() -> Request:
     return Request.raw("event.wait", {"after": 0, "timeout_ms": 60_000})
 
 
-async def test_more_notifications_than_are_taken_ahead_stay_with_the_system(link: Link, cable: Cable) -> None:
+async def test_excess_notifications_stay_in_socket_buffer(link: Link, cable: Cable) -> None:
     link.data_received(b"".join(PUSH % n for n in range(READ_AHEAD)))
     assert cable.reads
     link.data_received(PUSH % READ_AHEAD)
@@ -69,7 +69,7 @@ async def test_more_notifications_than_are_taken_ahead_stay_with_the_system(link
     with anyio.fail_after(30):
         taken = [await link.receive() for _ in range(READ_AHEAD + 1)]
         assert [msgspec.json.decode(notice.params)["n"] for notice in taken] == list(range(READ_AHEAD + 1))
-        assert not cable.reads, "nobody asked for more yet"
+        assert not cable.reads, "no more data was requested yet"
         async with anyio.create_task_group() as group:
             group.start_soon(link.receive)
             await anyio.wait_all_tasks_blocked()
@@ -77,9 +77,7 @@ async def test_more_notifications_than_are_taken_ahead_stay_with_the_system(link
             link.data_received(PUSH % 0)
 
 
-async def test_long_notifications_are_taken_ahead_one_by_one_but_for_an_awaited_answer(
-    link: Link, cable: Cable
-) -> None:
+async def test_long_notifications_are_buffered_singly(link: Link, cable: Cable) -> None:
     long = b'{"jsonrpc":"2.0","method":"rows","params":{"text":"%b"}}\n' % (b"x" * 100_000)
     link.data_received(long)
     assert not cable.reads
@@ -94,9 +92,7 @@ async def test_long_notifications_are_taken_ahead_one_by_one_but_for_an_awaited_
             await link.receive()
 
 
-async def test_whoever_waits_when_the_connection_breaks_is_told_and_so_is_whoever_comes_later(
-    link: Link, cable: Cable
-) -> None:
+async def test_lost_connection_fails_current_and_later_calls(link: Link, cable: Cable) -> None:
     told: list[str] = []
 
     async def told_by(action: Any) -> None:
@@ -117,7 +113,7 @@ async def test_whoever_waits_when_the_connection_breaks_is_told_and_so_is_whoeve
     assert len(cable.sent) == 1, "nothing is sent into a lost connection"
 
 
-async def test_notifications_that_arrived_before_the_end_are_still_handed_out(link: Link) -> None:
+async def test_notifications_before_the_end_are_delivered(link: Link) -> None:
     link.data_received(PUSH % 1)
     link.connection_lost(None)
     with anyio.fail_after(30):
@@ -141,9 +137,7 @@ async def test_garbage_ends_the_connection_for_all(link: Link, cable: Cable) -> 
     assert cable.aborted
 
 
-async def test_an_answer_without_an_id_fails_the_call_it_may_be_for_and_none_that_was_understood(
-    link: Link, cable: Cable
-) -> None:
+async def test_error_without_id_fails_only_possible_calls(link: Link, cable: Cable) -> None:
     error = {"code": -32700, "message": "what?", "data": {"kind": "parse_error"}}
     failed: list[str] = []
 
@@ -168,7 +162,7 @@ async def test_an_answer_without_an_id_fails_the_call_it_may_be_for_and_none_tha
     assert not link.is_lost
 
 
-async def test_a_cancelled_call_is_given_up_at_the_daemon_and_harms_no_other(tmp_path: Path) -> None:
+async def test_cancelled_call_ends_in_daemon_without_harm(tmp_path: Path) -> None:
     def handler(session: Session, request: Asked) -> None:
         if request["method"] != "event.wait":
             session.answer(request, request["params"])
@@ -184,7 +178,7 @@ async def test_a_cancelled_call_is_given_up_at_the_daemon_and_harms_no_other(tmp
 
 
 def answer_to(claim: Any) -> bytes:
-    """The daemon's reply to a claim: it got task 3."""
+    """The daemon's reply to a claim, with task 3."""
     task = {"id": "3", "title": "t", "status": "in_progress", "priority": "normal", "owner": "ann"}
     task |= {"created_at": 1, "updated_at": 1, "status_changed_at": 1, "version": 2}
     result = {"task": task, "fence": 7, "version": 2, "seq": 2}
@@ -200,7 +194,7 @@ CLAIM = Request.raw("task.claim", {"conversation": "c", "owner": "ann", "wait_ms
 RELEASE = {"conversation": "c", "task": "3", "owner": "ann", "fence": 7}
 
 
-async def test_a_claim_whose_answer_crossed_its_cancellation_is_given_back_once(link: Link, cable: Cable) -> None:
+async def test_claim_that_crossed_cancellation_is_released_once(link: Link, cable: Cable) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(link.exchange, CLAIM)
         await anyio.wait_all_tasks_blocked()
@@ -212,8 +206,8 @@ async def test_a_claim_whose_answer_crossed_its_cancellation_is_given_back_once(
 
 
 @pytest.mark.parametrize("first", ["cancellation", "answer"])
-async def test_a_claim_answered_and_cancelled_in_one_turn_is_released(link: Link, cable: Cable, first: str) -> None:
-    """The caller doesn't run between the two, so neither is complete when the other comes."""
+async def test_claim_answered_and_cancelled_together_is_released(link: Link, cable: Cable, first: str) -> None:
+    """The caller doesn't run between cancellation and response, so neither is handled when the other arrives."""
     claiming = asyncio.ensure_future(link.exchange(CLAIM))
     await anyio.wait_all_tasks_blocked()
     if first == "cancellation":
@@ -226,7 +220,7 @@ async def test_a_claim_answered_and_cancelled_in_one_turn_is_released(link: Link
     assert released(cable) == [RELEASE]
 
 
-async def test_a_daemon_that_is_not_ours_to_talk_to_is_hung_up_on(tmp_path: Path) -> None:
+async def test_connection_to_unsuitable_daemon_is_closed(tmp_path: Path) -> None:
     hung_up = anyio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -255,13 +249,13 @@ async def test_closing_waits_until_the_connection_is_gone(tmp_path: Path) -> Non
             await link.receive()
 
 
-def test_a_connection_that_comes_after_its_loop_is_closed(tmp_path: Path) -> None:
+def test_connection_made_after_loop_end_is_closed(tmp_path: Path) -> None:
     path = str(tmp_path / "daemon.sock")
     profile = Profile({"socket": path, "autostart": False, "timeout_s": 30})
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(0)
-        with socket.socket(socket.AF_UNIX) as first:  # the backlog is full: the next one waits
+        with socket.socket(socket.AF_UNIX) as first:  # the backlog is full, so the next connection waits
             first.connect(path)
             loop = asyncio.new_event_loop()
             waiting = loop.create_task(dial(profile))
@@ -274,4 +268,4 @@ def test_a_connection_that_comes_after_its_loop_is_closed(tmp_path: Path) -> Non
             for _ in range(2):
                 listener.accept()[0].close()
             late.join(30)
-    gc.collect()  # a socket that is left open is a warning, and so an error
+    gc.collect()  # an unclosed socket is a ResourceWarning, which is an error here

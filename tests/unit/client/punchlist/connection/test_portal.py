@@ -1,4 +1,4 @@
-"""The loop behind blocking clients: interrupts that end a wait, and the interpreter's end."""
+"""The loop behind blocking clients: interrupts that end a wait, and interpreter shutdown."""
 
 import dis
 import itertools
@@ -28,7 +28,7 @@ def plan(client: Client) -> Conversation:
     return client.conversation("c")
 
 
-def test_a_blocking_call_from_the_clients_own_loop_is_refused_instead_of_waiting_for_itself() -> None:
+def test_blocking_call_from_client_loop_is_rejected() -> None:
     own = Portal()
 
     async def call() -> None:
@@ -40,7 +40,7 @@ def test_a_blocking_call_from_the_clients_own_loop_is_refused_instead_of_waiting
 
 
 def program(daemon: Running, body: str) -> subprocess.Popen[bytes]:
-    """A Python of its own under -W error, with `client` and `plan`; it prints a line when it is about to wait."""
+    """A separate Python under -W error, with `client` and `plan`. It prints a line just before it waits."""
     head = f"import punchlist; client = punchlist.connect(socket={daemon.socket!r}, autostart=False)\n"
     head += "plan = client.conversation('c')\n"
     return subprocess.Popen(
@@ -60,9 +60,7 @@ def program(daemon: Running, body: str) -> subprocess.Popen[bytes]:
         "client.call('event.wait', {'after': 1, 'conversation': 'c', 'timeout_ms': 600_000})",
     ],
 )
-def test_an_interrupt_ends_a_waiting_call_and_nothing_is_left_of_it(
-    daemon: Running, client: Client, plan: Conversation, wait: str
-) -> None:
+def test_interrupt_ends_waiting_call_completely(daemon: Running, client: Client, plan: Conversation, wait: str) -> None:
     plan.open()
     if "done" in wait:
         plan.add("open")
@@ -91,14 +89,14 @@ ENDS = {
 
 
 @pytest.mark.parametrize("body", ENDS.values(), ids=ENDS)
-def test_the_interpreter_ends_at_once_and_without_a_word(daemon: Running, body: str) -> None:
+def test_interpreter_ends_immediately_and_silently(daemon: Running, body: str) -> None:
     with program(daemon, body) as process:
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
 def test_no_call_of_the_main_thread_imports_anything(daemon: Running) -> None:
-    """An interrupt in the midst of an import may leave its lock taken; the loop's thread would wait for it for good."""
+    """An interrupt during an import may leave the import lock held, and the loop's thread would wait for it forever."""
     body = """
 import sys, threading, punchlist
 punchlist.connect
@@ -128,7 +126,7 @@ print(Noted.names)
 
 
 class Interrupts:
-    """Interrupts this thread at one step of the portal, counted from the moment in which `is_ready` holds."""
+    """Interrupts this thread at step N of the portal, counted from the moment when `is_ready` holds."""
 
     def __init__(self, step: int, is_ready: Callable[[], bool]) -> None:
         self._steps = itertools.count()
@@ -140,7 +138,7 @@ class Interrupts:
         if frame.f_code is not Portal.deliver.__code__:
             return None
         frame.f_trace_opcodes = True
-        # No signal is handled at a return.
+        # Python handles no signal at a return.
         if event == "opcode" and frame.f_code.co_code[frame.f_lasti] != dis.opmap["RETURN_VALUE"]:
             self._was_ready = self._was_ready or self._is_ready()
             if self._was_ready and next(self._steps) == self._step:
@@ -149,10 +147,10 @@ class Interrupts:
 
 
 def interrupt_at_each_step(call: Callable[[], object], is_ready: Callable[[], bool]) -> Generator[None]:
-    """Make a call that is interrupted at its first step, then one at its second, until a call comes to its end."""
+    """Make a call that is interrupted at its first step, then one at its second, until a call completes."""
     for step in itertools.count():
         outer = sys.gettrace()
-        # Python 3.12 reports opcodes only if a frame asked for them before it begins to trace.
+        # Python 3.12 reports opcodes only if a frame requested them before tracing starts.
         sys._getframe().f_trace_opcodes = True  # pyright: ignore[reportPrivateUsage]
         sys.settrace(Interrupts(step, is_ready).trace)
         try:

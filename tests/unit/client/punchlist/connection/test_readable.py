@@ -1,4 +1,4 @@
-"""Descriptors above those that `select` takes."""
+"""File descriptors above the limit of `select`."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from punchlist.connection.readable import is_readable
 BEYOND = 1_024
 
 
-def test_a_descriptor_of_any_number_is_waited_for() -> None:
+def test_wait_works_for_any_descriptor_number() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard <= BEYOND:
         pytest.skip("no descriptor may have a number above 1,023")

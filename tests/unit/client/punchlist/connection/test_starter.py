@@ -1,4 +1,4 @@
-"""Starting a daemon: what it is given, how its readiness and its end are noticed, and what is left of it."""
+"""Starting a daemon: its arguments, detection of readiness and exit, and what remains afterwards."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ Pretend = Callable[[str], None]
 
 @pytest.fixture
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
-    """The interpreter becomes a shell script of these lines, which plays the daemon."""
+    """Replaces the interpreter by a shell script of these lines, which acts as the daemon."""
     program = tmp_path / "python"
 
     def write(lines: str) -> None:
@@ -31,7 +31,7 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Callable[[], Report]:
-    """Starts a daemon below the test's directory and waits for what comes of it."""
+    """Starts a daemon in the test's directory and waits for its report."""
 
     def begin() -> Report:
         report = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data")).wait(10)
@@ -41,9 +41,7 @@ def begin(tmp_path: Path) -> Callable[[], Report]:
     return begin
 
 
-def test_a_daemon_is_met_once_it_said_that_it_is_ready_and_outlives_the_descriptors(
-    tmp_path: Path, begin: Callable[[], Report]
-) -> None:
+def test_ready_daemon_is_used_and_outlives_descriptors(tmp_path: Path, begin: Callable[[], Report]) -> None:
     before = set(os.listdir("/proc/self/fd"))
     assert begin() == Report(ready=True)
     assert set(os.listdir("/proc/self/fd")) == before
@@ -53,14 +51,14 @@ def test_a_daemon_is_met_once_it_said_that_it_is_ready_and_outlives_the_descript
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_daemon_that_fails_is_reported_with_its_own_last_words(begin: Callable[[], Report], pretend: Pretend) -> None:
+def test_failed_daemon_is_reported_with_last_output(begin: Callable[[], Report], pretend: Pretend) -> None:
     pretend("for n in $(seq 20); do echo line $n >&2; done; exit 78")
     report = begin()
     assert (report.ready, report.lost_race, report.exit_code) == (False, False, 78)
     assert report.reason.splitlines() == ["it exited with code 78", *(f"line {n}" for n in range(11, 21))]
 
 
-def test_a_daemon_that_fails_without_a_word_is_reported_by_its_exit_code(
+def test_silently_failed_daemon_is_reported_by_exit_code(
     tmp_path: Path, begin: Callable[[], Report], pretend: Pretend
 ) -> None:
     (tmp_path / "data").mkdir()
@@ -69,19 +67,17 @@ def test_a_daemon_that_fails_without_a_word_is_reported_by_its_exit_code(
     assert begin() == Report(ready=False, reason="it exited with code 3", exit_code=3)
 
 
-def test_one_that_lost_the_race_is_told_from_one_that_failed(begin: Callable[[], Report], pretend: Pretend) -> None:
+def test_lost_race_differs_from_failure(begin: Callable[[], Report], pretend: Pretend) -> None:
     pretend("echo another one runs >&2; exit 75")
     assert begin() == Report(ready=False, lost_race=True, reason="another one runs", exit_code=75)
 
 
-def test_a_word_other_than_ready_is_no_readiness(begin: Callable[[], Report], pretend: Pretend) -> None:
+def test_only_the_word_ready_signals_readiness(begin: Callable[[], Report], pretend: Pretend) -> None:
     pretend("echo almost > /proc/$$/fd/${11}; exit 1")
     assert begin() == Report(ready=False, reason="it exited with code 1", exit_code=1)
 
 
-def test_a_slow_daemon_is_left_alive_and_its_outcome_is_the_same_for_all_who_ask(
-    tmp_path: Path, pretend: Pretend
-) -> None:
+def test_slow_daemon_survives_and_all_callers_agree(tmp_path: Path, pretend: Pretend) -> None:
     os.mkfifo(tmp_path / "go")
     pretend(f"read -r word < {tmp_path}/go; echo ready > /proc/$$/fd/${{11}}")
     starting = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data"))
@@ -91,9 +87,7 @@ def test_a_slow_daemon_is_left_alive_and_its_outcome_is_the_same_for_all_who_ask
     assert [starting.wait(10), starting.wait(0)] == [Report(ready=True)] * 2
 
 
-def test_an_interpreter_that_is_not_there_is_named_and_so_is_a_data_directory_that_cannot_be_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_interpreter_or_data_directory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(os.listdir("/proc/self/fd"))
     (tmp_path / "file").write_text("")
     for python, data in (("/nowhere/python", tmp_path / "data"), (sys.executable, tmp_path / "file")):
@@ -103,7 +97,7 @@ def test_an_interpreter_that_is_not_there_is_named_and_so_is_a_data_directory_th
     assert set(os.listdir("/proc/self/fd")) == before
 
 
-def test_the_started_daemon_finds_its_modules_though_the_path_to_them_was_relative(
+def test_started_daemon_resolves_relative_module_path(
     tmp_path: Path, begin: Callable[[], Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -112,7 +106,7 @@ def test_the_started_daemon_finds_its_modules_though_the_path_to_them_was_relati
     assert begin().reason.endswith(f"path {tmp_path}/daemon:/abs:{tmp_path}/client")
 
 
-def test_the_started_daemon_is_told_where_and_how_long_and_gets_no_descriptors_of_ours(
+def test_started_daemon_gets_arguments_but_no_descriptors(
     tmp_path: Path, begin: Callable[[], Report], pretend: Pretend
 ) -> None:
     inherited, other = os.pipe()
@@ -133,9 +127,7 @@ def test_the_started_daemon_is_told_where_and_how_long_and_gets_no_descriptors_o
     assert f" {arguments.split()[-1]} -> " in pipes[0]
 
 
-def test_a_daemon_does_not_keep_the_environment_of_whoever_called_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_daemon_drops_environment_of_first_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secrets = {"ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "NOTIFY_SOCKET", "LISTEN_FDS", "HOMEPAGE"}
     needed = {"LANG", "LC_ALL", "TZ", "XDG_RUNTIME_DIR", "PUNCHLIST_SOCKET", "VIRTUAL_ENV"}
     for name in secrets | needed:
@@ -150,7 +142,7 @@ def test_a_daemon_does_not_keep_the_environment_of_whoever_called_first(
     assert [name for name in sorted(given) if not name.startswith(allowed)] == []
 
 
-def test_a_log_that_grew_long_is_put_aside(
+def test_long_log_is_rotated(
     tmp_path: Path, begin: Callable[[], Report], pretend: Pretend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(starter, "MAX_LOG_BYTES", 10)

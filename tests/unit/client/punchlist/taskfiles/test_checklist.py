@@ -15,7 +15,7 @@ def task(number: int, **members: Any) -> Task:
     return Task(id=str(number), created_at=1, updated_at=1, status_changed_at=1, **made)
 
 
-def test_a_file_is_what_older_readers_know_and_says_where_it_came_from() -> None:
+def test_file_suits_older_readers_and_names_origin() -> None:
     (data,) = Checklist().render(ORIGIN, [task(1, status="completed", description="é"), task(2)], "website").values()
     value = json.loads(data)
     assert value["tasks"] == [
@@ -28,14 +28,14 @@ def test_a_file_is_what_older_readers_know_and_says_where_it_came_from() -> None
     assert document.tasks["1"] == Checklist().fields(task(1, status="completed", description="é"))
 
 
-def test_the_same_values_written_in_another_way_are_untouched() -> None:
+def test_equal_values_in_other_spelling_are_untouched() -> None:
     (data,) = Checklist().render(ORIGIN, [task(1, title="é <&>")], "website").values()
     ascii_only = json.dumps(json.loads(data), separators=(",", ":")).encode()
     assert Checklist().parse("x", b"\xef\xbb\xbf" + ascii_only).is_untouched
     assert not Checklist().parse("x", ascii_only.replace(b"&", b"+")).is_untouched
 
 
-def test_a_bare_file_of_an_older_program_is_read() -> None:
+def test_bare_file_of_older_program_is_read() -> None:
     data = b'{"tasks": [{"id": "0af3", "title": " a\\nb ", "description": null}, {"title": "c", "done": true}], "x": 1}'
     document = Checklist().parse("x", data)
     first, second = document.tasks.items()
@@ -44,7 +44,7 @@ def test_a_bare_file_of_an_older_program_is_read() -> None:
     assert document.origin is None
 
 
-def test_members_of_other_programs_stay_in_the_file_and_change_nothing_that_it_says() -> None:
+def test_foreign_members_stay_without_effect() -> None:
     (data,) = Checklist().render(ORIGIN, [task(1, metadata={"mirror_id": "0af3"}), task(2)], "website").values()
     there = {
         "sessionTitle": "Ünï",
@@ -85,19 +85,19 @@ def test_members_of_other_programs_stay_in_the_file_and_change_nothing_that_it_s
         b'{"x":' + b"[" * 900 + b"]" * 900 + b"}",
     ],
 )
-def test_what_stands_there_never_makes_our_file_unreadable(present: bytes) -> None:
+def test_foreign_content_never_makes_file_unreadable(present: bytes) -> None:
     (data,) = Checklist().render(ORIGIN, [task(1)], "website").values()
     made = Checklist().merge_foreign_members(data, present)
     assert Checklist().parse("x", made) == Checklist().parse("x", data)
 
 
-def test_a_copied_line_is_a_new_task() -> None:
+def test_copied_line_is_new_task() -> None:
     document = Checklist().parse("x", b'{"tasks": [{"id": "1", "title": "a"}, {"id": "1", "title": "b"}]}')
     assert [fields["title"] for fields in document.tasks.values()] == ["a", "b"]
     assert len(document.tasks) == 2
 
 
-def test_the_id_that_another_program_gave_is_kept_where_it_is_unmistakable() -> None:
+def test_unambiguous_foreign_id_is_kept() -> None:
     tasks = [task(1, metadata={"mirror_id": "0af3"}), task(2, metadata={"mirror_id": "0af3"}), task(3)]
     tasks += [task(4, metadata={"mirror_id": "3"}), task(5, metadata={"mirror_id": 3})]
     assert file_ids(tasks) == {"1": "0af3", "2": "2", "3": "3", "4": "4", "5": "5"}
@@ -120,6 +120,6 @@ def test_the_id_that_another_program_gave_is_kept_where_it_is_unmistakable() -> 
         b"[" * 100_000,
     ],
 )
-def test_what_is_no_list_is_unreadable(data: bytes) -> None:
+def test_file_without_list_is_unreadable(data: bytes) -> None:
     with pytest.raises(Unreadable):
         Checklist().parse("x.json", data)

@@ -15,7 +15,7 @@ def task(number: int, **members: Any) -> Task:
     return Task(id=str(number), created_at=1, updated_at=1, status_changed_at=1, **made)
 
 
-def test_each_task_is_a_file_of_its_own() -> None:
+def test_each_task_is_one_file() -> None:
     tasks = [task(1, status="failed", blocks=("2", "10")), task(2, blocked_by=("1",), owner="ada", metadata={"a": 1})]
     files = Claude().render(ORIGIN, tasks, "website")
     first, second = (json.loads(files[name]) for name in ("1.json", "2.json"))
@@ -29,7 +29,7 @@ def test_each_task_is_a_file_of_its_own() -> None:
     assert document.tasks == {"2": Claude().fields(tasks[1])}
 
 
-def test_a_file_of_another_program_is_read_and_one_may_say_that_a_task_is_deleted() -> None:
+def test_foreign_file_is_read_with_deleted_tasks() -> None:
     document = Claude().parse("3.json", b'{"id": 3, "subject": "a", "status": "deleted", "blocks": [4, "5"]}')
     assert document.deleted == {"3"}
     assert document.tasks["3"]["blocks"] == {"4", "5"}
@@ -62,6 +62,6 @@ def test_only_numbers_name_tasks() -> None:
         b"{",
     ],
 )
-def test_what_is_no_task_is_unreadable(data: bytes) -> None:
+def test_file_without_task_is_unreadable(data: bytes) -> None:
     with pytest.raises(Unreadable):
         Claude().parse("1.json", data)

@@ -27,7 +27,7 @@ def test_all_swallows_the_named(tmp_path: Path) -> None:
     assert entry.holds("anything")
 
 
-def test_a_broken_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_broken_file_is_named_in_error(tmp_path: Path) -> None:
     config = Config(str(tmp_path))
     config.add(Entry("/a"))
     Path(config.path).write_text('{"mirrors": [{"directory": 3}]}')

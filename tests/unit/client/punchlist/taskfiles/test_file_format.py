@@ -3,12 +3,12 @@ import pytest
 from punchlist.taskfiles.file_format import Origin, Unreadable, digest_of, load_object, origin_in, title_in
 
 
-def test_a_digest_is_of_the_value_and_not_of_its_spelling() -> None:
+def test_digest_ignores_spelling_of_value() -> None:
     assert digest_of({"a": 1, "b": "é"}) == digest_of({"b": "\u00e9", "a": 1})
     assert digest_of([1]) != digest_of(["1"])
 
 
-def test_an_origin_in_other_words_counts_as_none() -> None:
+def test_malformed_origin_is_ignored() -> None:
     assert origin_in({"punchlist": {"conversation": "c", "epoch": "e", "version": 3}}) == Origin("c", "e", 3)
     for value in (None, 3, {}, {"conversation": "c", "epoch": "e", "version": "3"}):
         assert origin_in({"punchlist": value}) is None

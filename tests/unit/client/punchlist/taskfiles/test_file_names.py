@@ -8,20 +8,20 @@ from punchlist_testing.unmeasured import mostly_untraced
 UUID = "550e8400-e29b-41d4-a716-446655440000"
 
 
-def test_a_uuid_is_named_by_its_digits_however_it_is_spelled() -> None:
+def test_uuid_is_named_by_its_digits() -> None:
     digits = UUID.replace("-", "")
     for spelling in (UUID, UUID.upper(), digits, digits.upper()):
         assert stems_of(spelling)[0] == digits
     assert conversation_of(digits) == UUID
 
 
-def test_a_uuid_that_keeps_its_dashes_has_one_name() -> None:
+def test_uuid_with_dashes_has_one_name() -> None:
     assert stems_of(UUID, keep_dashes=True) == (UUID,)
     assert conversation_of(UUID, keep_dashes=True) == UUID
     assert stems_of(UUID.upper(), keep_dashes=True) == stems_of(UUID.upper())[1:]
 
 
-def test_a_plain_id_is_its_own_name() -> None:
+def test_plain_id_is_its_own_name() -> None:
     assert stems_of("release-1") == ("release-1",)
     assert conversation_of("release-1") == "release-1"
 
@@ -68,6 +68,6 @@ def test_no_id_leads_out_of_the_directory() -> None:
             assert back == one, f"seed {seed}: {one!r}"
 
 
-def test_a_hash_does_not_tell_whose_it_is() -> None:
+def test_hash_alone_reveals_no_list_name() -> None:
     assert conversation_of(*stems_of("Plan")) is None
     assert conversation_of("no such name!") is None

@@ -8,7 +8,7 @@ def problem(kind: str, file: str = "/m/web.json", copy: str = "", text: str = "x
     return Problem("web", file, kind, text, 1, copy)
 
 
-def test_a_problem_is_told_once_and_cleared(tmp_path: Path) -> None:
+def test_problem_is_reported_once_and_cleared(tmp_path: Path) -> None:
     told: list[Problem] = []
     report = Report(str(tmp_path), told.append)
     Config(str(tmp_path)).add(Entry(str(tmp_path)))
@@ -23,7 +23,7 @@ def test_a_problem_is_told_once_and_cleared(tmp_path: Path) -> None:
     assert not is_corrupt("web", str(tmp_path))
 
 
-def test_a_conflict_outlives_the_process_until_its_copy_is_gone(tmp_path: Path) -> None:
+def test_conflict_persists_until_its_copy_is_removed(tmp_path: Path) -> None:
     copy = tmp_path / "web.json.1.conflict"
     copy.write_text("")
     Report(str(tmp_path), print).add(problem("conflict", copy=str(copy)))
@@ -38,7 +38,7 @@ def test_a_conflict_outlives_the_process_until_its_copy_is_gone(tmp_path: Path) 
     assert [one.kind for one in found.problems] == ["trouble"]
 
 
-def test_no_file_or_a_broken_one_says_nothing(tmp_path: Path) -> None:
+def test_missing_or_broken_file_reports_nothing(tmp_path: Path) -> None:
     assert status(str(tmp_path)) is None
     for text in ("", "[]", '{"problems": 3}', '{"problems": [3]}', "\x00"):
         (tmp_path / "mirror-status.json").write_text(text)

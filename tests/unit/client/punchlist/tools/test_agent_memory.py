@@ -40,5 +40,5 @@ def test_position_of_another_log_is_ignored(client: Client, tmp_path: Path) -> N
         other.conversation("work", actor="zed").add_many(["one", "two"])
         there = Toolbox(other, caller, shared)
         assert there.call("native", "tasks", {"since": "last"}).data["tasks"][0]["title"] == "one"
-        assert "Now #1: one" in there.call("native", "next").text, "the claim of the first log is not tried here"
+        assert "Now #1: one" in there.call("native", "next").text, "the claim from the first log isn't used here"
     assert "You are at it already.\nNow #1: task 0" in box.call("native", "next").text

@@ -109,7 +109,7 @@ def test_changes_that_do_not_fit_come_next(client: Client, box: Toolbox) -> None
     told: list[str] = []
     while (lines := box.call("native", "tasks", {"since": "last"}).text.splitlines())[0][0] != "N":
         told += [line.split()[0] for line in lines if "— by bob" in line]
-    assert told == [f"#{number}" for number in range(120, 0, -1)], "in the order in which they were changed"
+    assert told == [f"#{number}" for number in range(120, 0, -1)], "tasks are in the order of their changes"
 
 
 def test_later_position_does_not_skip_earlier_changes(client: Client, box: Toolbox) -> None:
@@ -198,7 +198,7 @@ def test_offers_without_changes_count_none(client: Client, box: Toolbox) -> None
 
 
 class Follower:
-    """An agent that relies on its replies. Records what was reported at which position of the log."""
+    """An agent that relies on its replies. Records which changes were reported, and at which log position."""
 
     def __init__(self, client: Client, chance: random.Random) -> None:
         self.client = client
@@ -272,7 +272,7 @@ def test_every_change_is_reported_exactly_once(client: Client, seed: int) -> Non
         if isinstance(event, NoteAdded):
             text = re.escape(event.text)
             news = re.compile(rf"^Note on #{task} by .*{text}|— by .*{text}", re.MULTILINE)
-            assert sum(len(news.findall(text)) for _, text in ann.replies) <= 1, "no note is news twice"
+            assert sum(len(news.findall(text)) for _, text in ann.replies) <= 1, "each note is reported once"
             assert task in deleted or any(event.text in text for _, text in ann.replies), event.text
         else:
             assert any(head >= change.seq for head in ann.reported_at(task)), (task, event)
@@ -280,7 +280,7 @@ def test_every_change_is_reported_exactly_once(client: Client, seed: int) -> Non
         heads = ann.reported_at(task)
         seqs = [change.seq for change in others if task in (getattr(change.event, "task", None), _added(change))]
         for before, after in zip(heads, heads[1:], strict=False):
-            assert any(before < seq <= after for seq in seqs), f"#{task} was told twice"
+            assert any(before < seq <= after for seq in seqs), f"#{task} was reported twice"
 
 
 def _added(change: Any) -> str | None:

@@ -259,8 +259,8 @@ def test_started_task_is_claimed_in_every_dialect(
     assert results(client)["1"][:2] == ("in_progress", A)
     refused = b.call(dialect, *finish)
     assert f"task 1 is being worked on by {A}: take another one" in refused.text
-    assert not a.call(dialect, *begin).refused, "once more changes nothing"
-    assert not agent(client, A).call(dialect, *finish).refused, "nor does a restart"
+    assert not a.call(dialect, *begin).refused, "a repeated start has no effect"
+    assert not agent(client, A).call(dialect, *finish).refused, "a restarted agent still owns the claim"
     assert results(client)["1"][0] == "completed"
 
 
@@ -299,17 +299,17 @@ def test_any_call_renews_claims(  # noqa: PLR0913
 
     plan.take(A, "1", lease_ms=3_600_000, keep=True)
     b.call(dialect, tool, arguments)
-    assert hours_left() == 1, "another session's call does not"
+    assert hours_left() == 1, "another session's call doesn't renew the claim"
     a.call(dialect, tool, arguments)
     assert hours_left() == 2
     plan.renew("1", A, lease_ms=3_600_000)
     a.call(dialect, tool, arguments)
-    assert hours_left() == 1, "it asks for that every quarter of an hour alone"
+    assert hours_left() == 1, "claims are renewed at most every 15 minutes"
     monkeypatch.setattr(claims, "RENEW_S", 0.0)
     a.call(dialect, tool, arguments)
     assert hours_left() == 2
     plan.release("1", A)
-    assert not a.call(dialect, tool, arguments).refused, "a claim that has ended is no fault of the call"
+    assert not a.call(dialect, tool, arguments).refused, "an ended claim doesn't fail the call"
 
 
 @pytest.mark.parametrize(("dialect", "tool", "arguments"), TAKING_AWAY)
@@ -405,7 +405,7 @@ def test_named_sub_agent_has_its_own_tasks(client: Client, sessions: tuple[Toolb
     running = client.conversation("work").list(status="in_progress")
     others = {"1": A, "3": f"{A}/reviewer"}
     assert run_to_end(claims.find_others_tasks(desk(B), running)) == others
-    assert run_to_end(claims.find_others_tasks(desk(A), running)) == {}, "a session's sub-agents are its own"
+    assert run_to_end(claims.find_others_tasks(desk(A), running)) == {}, "a session owns its sub-agents"
     assert claims.reject_drop(others).text == (
         f"other sessions are working on #1 ({A}), #3 ({A}/reviewer): leave these tasks in the list"
     )
@@ -479,7 +479,7 @@ def test_continuing_own_task_claims_it_again(
     assert plan.get("1").fence is None
     assert not sessions[0].call(dialect, tool, arguments).refused
     held = plan.get("1")
-    assert held.owner == A and held.fence is not None and held.lease_expires_at is not None, "so its time is over"
+    assert held.owner == A and held.fence is not None and held.lease_expires_at is not None, "the claim expires"
 
 
 def test_only_the_persons_tools_finish_its_task(client: Client) -> None:
@@ -501,7 +501,7 @@ def test_reserved_task_is_taken_only_by_its_owner(client: Client, sessions: tupl
     plan = client.conversation("work", actor="ann")
     plan.edit("3", owner=B)
     plan.edit("1", owner="ann")
-    assert b.call("native", "next", {}).data["next"]["id"] == "3", "what is reserved for an agent comes first"
+    assert b.call("native", "next", {}).data["next"]["id"] == "3", "tasks reserved for an agent come first"
     assert a.call("native", "next", {}).data["next"]["id"] == "2"
     a.call("native", "update", {"id": "2", "status": "completed"})
     nothing = a.call("native", "next", {})
@@ -564,7 +564,7 @@ def test_agent_that_split_a_task_gets_its_children(client: Client, sessions: tup
 
 @pytest.fixture
 def split(sessions: tuple[Toolbox, Toolbox]) -> Toolbox:
-    """An agent that has split task 1 and works on its only child. The other tasks are another agent's."""
+    """An agent that has split task 1 and works on its only child. The other tasks belong to another agent."""
     a, b = sessions
     a.call("native", "next")
     a.call("native", "plan", {"tasks": [{"title": "part", "parent": "1"}]})

@@ -68,7 +68,7 @@ LISTS: list[tuple[Any, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("given", "ids"), LISTS)
-def test_a_list_of_ids_may_come_in_any_form(given: object, ids: tuple[str, ...]) -> None:
+def test_list_of_ids_may_have_any_form(given: object, ids: tuple[str, ...]) -> None:
     assert parse(ids=given).ids == ids
 
 
@@ -87,7 +87,7 @@ def test_boolean_may_be_text(given: object, flag: bool) -> None:
     assert parse(flag=given).flag is flag
 
 
-def test_objects_and_lists_of_objects_may_be_json_text() -> None:
+def test_objects_and_their_lists_may_be_json() -> None:
     assert parse(metadata='{"pr": 7}').metadata == {"pr": 7}
     assert parse(parts='[{"Title": "a", "after": "b"}, "c"]').parts == (Part("a", ("b",)), Part("c"))
 

@@ -1,4 +1,4 @@
-"""Existing tasks are not added again, in each dialect."""
+"""In each dialect, existing tasks are not added again."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -30,7 +30,7 @@ def fill_token(value: Any, token: str) -> Any:
 
 
 TRANSCRIPTS = {name: (name,) for name in tools.names() if name != "todo-v1"} | {"todo": ("todo-v1", "todo")}
-"""Transcript -> its dialects."""
+"""Transcript → its dialects."""
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTS)
@@ -117,7 +117,7 @@ def test_huge_description_is_not_repeated_in_error(name: str, box: Toolbox) -> N
     assert not box.call(name, LISTERS[name], USERS.get(name)).refused
 
 
-def test_pending_and_completed_to_dos_add_up_to_all(box: Toolbox, client: Client) -> None:
+def test_pending_and_completed_todos_add_up(box: Toolbox, client: Client) -> None:
     plan = client.conversation("work")
     plan.add_many(["a", "b", "c", "d", "e"])
     plan.complete("1")
@@ -158,7 +158,7 @@ def test_all_dialects_work_on_one_list(box: Toolbox) -> None:
 
 @pytest.fixture
 def headings(client: Client) -> None:
-    """Two headings with a task of the same title each. The second heading is finished."""
+    """Two headings, each with a task of the same title. The second heading is finished."""
     plan = client.conversation("work")
     for parent, title in (("1", "Backend"), ("3", "Docs")):
         plan.add(title, metadata={"heading": 2})
@@ -407,7 +407,7 @@ def test_owner_and_active_form_can_be_cleared(client: Client, box: Toolbox) -> N
     box.call("claude", "TaskUpdate", {"taskId": "1", "owner": "reviewer"})
     seen = box.call("claude", "TaskGet", {"taskId": "1"}).data["task"]
     assert (seen["owner"], seen["activeForm"]) == ("reviewer", "doing")
-    # Some models send an empty text for each omitted argument. Nothing is cleared then.
+    # Some models send an empty string for each omitted argument. The call must then clear nothing.
     box.call("claude", "TaskUpdate", {"taskId": "1", "description": "new", "owner": "", "activeForm": ""})
     assert client.conversation("work").get("1").owner == "reviewer"
     cleared = box.call("claude", "TaskUpdate", {"taskId": "1", "owner": "", "activeForm": ""})

@@ -1,4 +1,4 @@
-"""A task that waits for a person's yes: every dialect shows it, and no tool changes it."""
+"""A task that waits for a person's approval: every dialect shows it, and no tool changes it."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def is_still_waiting(client: Client, was: Task) -> bool:
 
 @pytest.fixture
 def waiting(client: Client, box: Toolbox) -> Task:
-    """Task 1, completed by ann and waiting, and a second task in progress."""
+    """Task 1, completed by ann and waiting for approval, and a second task in progress."""
     plan = client.conversation("work")
     plan.add("Delete the old backups", gate=Gate(yes=True))
     plan.add("Next")

@@ -1,4 +1,4 @@
-"""An agent that comes too late gets the name of the first one, in every dialect."""
+"""An agent that is too late gets the name of the agent that was first, in every dialect."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def test_second_completion_names_the_first_actor(
     assert bob.get("1").result_summary == "by bob"
     bob.reopen("1")
     assert "before" not in box.call(name, tool, arguments).text
-    assert "before" not in box.call(name, tool, arguments).text, "it was the agent itself"
+    assert "before" not in box.call(name, tool, arguments).text, "the agent itself did it"
 
 
 @pytest.mark.parametrize(("name", "tool", "arguments"), COMPLETERS)

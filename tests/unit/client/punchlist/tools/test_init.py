@@ -47,14 +47,14 @@ def test_user_id_limits_the_call(daemon: Running, monkeypatch: pytest.MonkeyPatc
 
 
 def test_memory_of_a_list_is_per_user(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Actor, list name and process are the same, but the users' lists stay separate."""
+    """Actor, list name and process are the same, but each user's list stays separate."""
     monkeypatch.setenv("PUNCHLIST_SOCKET", daemon.socket)
     early = {"tasks": ["early", "next"]}
     tools.call("native", "plan", early, conversation="my:todos", user="bob", actor="zed")
     tools.call("native", "plan", {"tasks": ["one", "two"]}, conversation="my:todos", user="ann")
     assert "Now #1: one" in tools.call("native", "next", conversation="my:todos", user="ann").text
     looked = tools.call("native", "tasks", {"since": "last"}, conversation="my:todos", user="bob")
-    assert [task["title"] for task in looked.data["tasks"]] == ["early", "next"], "bob has not looked yet"
+    assert [task["title"] for task in looked.data["tasks"]] == ["early", "next"], "bob hasn't read the list yet"
     assert "Now #1: early" in tools.call("native", "next", conversation="my:todos", user="bob").text
     for user, done in (("ann", "Now #2: two"), ("bob", "Now #2: next")):
         assert done in tools.call("native", "next", {"result": "x"}, conversation="my:todos", user=user).text

@@ -1,4 +1,4 @@
-"""Long descriptions can be read whole with the calls that replies name."""
+"""Long descriptions can be read in full with the calls that replies name."""
 
 import re
 from typing import Any

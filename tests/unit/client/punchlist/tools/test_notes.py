@@ -34,7 +34,7 @@ def plan(client: Client) -> Conversation:
 
 
 def count_in_reply(box: Toolbox, text: str, dialect: str = "native", tool: str = "tasks", **arguments: Any) -> int:
-    """Return how often a reply contains a text."""
+    """Return how often a reply contains some text."""
     return box.call(dialect, tool, arguments).text.count(text)
 
 
@@ -44,7 +44,7 @@ def test_task_comes_with_its_notes(box: Toolbox, plan: Conversation, dialect: st
     tool, arguments = HAND_OUTS[dialect]
     assert count_in_reply(box, "root: use the new API", dialect, tool, **arguments) == 1
     assert count_in_reply(box, "use the new API", dialect, CALLS[dialect][0]) == (dialect == "queue"), (
-        "shown with the task alone"
+        "notes are shown only with the task"
     )
 
 
@@ -65,7 +65,7 @@ def test_rejection_includes_the_note(box: Toolbox, plan: Conversation, dialect: 
     assert "Note on #1 by root: stop" in reply.text + box.call("native", "tasks").text
 
 
-def test_a_bare_array_leaves_the_note_for_the_next_reply(box: Toolbox, plan: Conversation) -> None:
+def test_bare_array_leaves_note_for_next_reply(box: Toolbox, plan: Conversation) -> None:
     box.call("native", "next")
     plan.note("1", "stop")
     assert count_in_reply(box, "stop", "todo", "list_todo_tasks") == 0
@@ -124,7 +124,7 @@ def test_idle_agent_loads_no_notes(client: Client, box: Toolbox, plan: Conversat
     box.call("native", "tasks")
     before = client.status().calls
     box.call("claude", "TaskList")
-    assert client.status().calls - before == 2, "the list, and this status"
+    assert client.status().calls - before == 2, "the list shows the note, and so does this status"
 
 
 def test_current_queue_task_shows_its_notes(client: Client) -> None:

@@ -90,7 +90,7 @@ def test_another_session_finds_a_paused_task(client: Client, box: Toolbox) -> No
     assert box.call("queue", "resume_task", {"task_id": "2"}).data["nextTask"]["id"] == "2"
 
 
-def test_a_stopped_queue_names_the_failed_task_and_its_reason(client: Client, box: Toolbox) -> None:
+def test_stopped_queue_names_failed_task_and_reason(client: Client, box: Toolbox) -> None:
     add(box, "one", "two", "three")
     configure(client, on_failure="stop")
     failed = box.call("queue", "fail_task", {"task_id": "1", "reason": "no key"}).data

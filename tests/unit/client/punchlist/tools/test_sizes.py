@@ -31,7 +31,7 @@ FINISH: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def fill_list(client: Client, name: str, count: int) -> Toolbox:
-    """Fill a typical list: short titles, a sentence of description, a third done by another agent."""
+    """Fill a typical list: short titles, one-sentence descriptions, a third of the tasks completed by another agent."""
     box = Toolbox(client, ToolCaller(f"{name}-{count}", "ann"))
     steps = [
         {"title": f"Write part {number} of the guide", "description": "Short sentences, an example for each rule."}

@@ -75,7 +75,7 @@ def test_users_in_one_repository_have_own_lists(daemon: Running, tmp_path: Path)
             box = Toolbox(client, ToolCaller(user=user, directory=place))
             reply = box.call("claude", "TaskCreate", {"subject": f"For {user}", "description": "d"})
             assert not reply.refused, reply.text
-            assert "Task #1 created" in reply.text, "nobody's list is in the way of another's"
+            assert "Task #1 created" in reply.text, "users' lists don't conflict"
             assert box.call("claude", "TaskList").text.count("For ") == 1
             made.append(reply.text.rpartition("conversation: ")[2].rstrip(")"))
     assert made[0] == "website"
@@ -109,7 +109,7 @@ def test_project_file_naming_own_list_needs_permission(daemon: Running, tmp_path
             if refused:
                 client.conversation("my:taxes").add("Secret")
             reply = Toolbox(client, ToolCaller(user=user)).call("native", "tasks")
-            assert (reply.refused, "Secret" in reply.text) == (refused, False), "bob's leave is not alice's"
+            assert (reply.refused, "Secret" in reply.text) == (refused, False), "bob's permission isn't alice's"
 
 
 def test_project_file_naming_existing_list_needs_permission(client: Client, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_project_file_naming_existing_list_needs_permission(client: Client, tmp_
         assert "Secret" not in refused.text
         assert "punch init --trust" in refused.text
     (tmp_path / ".punchlist.toml").write_text('conversation = "default"')
-    assert Toolbox(client).call("native", "tasks").refused, "default is no project's, used or not"
+    assert Toolbox(client).call("native", "tasks").refused, "no project can use the list default"
 
 
 def test_project_file_naming_new_list_needs_no_permission(client: Client, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_scope_names_the_list(client: Client) -> None:
     assert [task.title for task in client.conversation("scoped").list()] == ["Here"]
 
 
-def test_an_unknown_tool_or_dialect_is_a_reply(box: Toolbox) -> None:
+def test_unknown_tool_or_dialect_gets_reply(box: Toolbox) -> None:
     assert "available: TaskCreate, TaskUpdate" in box.call("claude", "TaskDestroy").text
     assert "available: native, checklist" in box.call("klingon", "x").text
 

@@ -1,4 +1,4 @@
-"""The example of a custom agent: each turn is a process that calls a real server over MCP's HTTP."""
+"""The example of a custom agent: each turn is a process that calls a real server over MCP's HTTP transport."""
 
 import json
 import os
@@ -36,7 +36,7 @@ os.execv(sys.executable, [sys.executable, "-m", "punchlist", *sys.argv[2:]])
 """
 
 
-def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - an answer for each thing said
+def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - one return for each kind of message
     """A model that calls the tools as a task assistant should, and repeats their results."""
     text, told = last_user(messages), list_results(messages)
     tasks = [one for one in messages if one["role"] == "user"]
@@ -68,7 +68,7 @@ def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - an ans
 
 
 def list_results(messages: list[dict[str, Any]]) -> list[str]:
-    """Return the tools' results since the user's message, from any envelope of the SDK."""
+    """Return the tools' results since the user's message, from any of the SDK's envelopes."""
     at = max(number for number, one in enumerate(messages) if one["role"] == "user")
     contents = [one["content"] for one in messages[at:] if one["role"] == "tool"]
     return ["".join(part["text"] for part in one) if isinstance(one, list) else one for one in contents]
@@ -119,7 +119,7 @@ def assistant_at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[As
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         served = ["agent", "mcp", "--http", "--dialect", "todo-v1", "--users", str(table), "-c", "todos"]
-        # The socket is given as a service manager gives it, so a request waits for the server in its queue.
+        # The socket is passed to the server as a service manager does, so an early request waits in its queue.
         process = subprocess.Popen(
             [sys.executable, "-c", GIVING, str(listening.fileno()), *served, "--socket", daemon.socket],
             pass_fds=(listening.fileno(),),

@@ -38,7 +38,7 @@ def full_disk(daemon: Spawned) -> Generator[None]:
 
 
 class At(Live):
-    """Runs a function once, when a turn reaches a point."""
+    """Runs a function once, when a turn reaches a given point."""
 
     def __init__(self, point: str, act: Callable[[], object]) -> None:
         super().__init__()

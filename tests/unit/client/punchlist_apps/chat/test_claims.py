@@ -1,4 +1,4 @@
-"""Detection of claims that a turn doesn't prove."""
+"""Detection of claims that a turn's events don't support."""
 
 import pytest
 

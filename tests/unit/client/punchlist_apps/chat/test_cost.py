@@ -21,7 +21,7 @@ answer, and the end of the turn."""
 
 
 class Counting(AsyncClient):
-    """Records the methods of calls."""
+    """Records the method of each call."""
 
     seen: list[str]
 

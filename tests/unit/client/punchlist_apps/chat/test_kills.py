@@ -1,7 +1,7 @@
-"""Turns killed at any point: the next worker finishes them with one change and one true answer.
+"""Turns killed at any point: the next worker finishes them with exactly one change and one true answer.
 
-Here the subscriber of the turn's events raises, and the connection is closed; `make fault NAME=chat` kills processes
-with kill -9. The log is the oracle, also for random scripts.
+These tests raise in the subscriber to the turn's events and close the connection; `make fault NAME=chat` kills
+processes with kill -9. The log is the oracle, also for random scripts.
 """
 
 from contextlib import suppress

@@ -20,7 +20,7 @@ QUICK = Waits(connect_s=0.5, first_s=0.3, silent_s=0.3)
 
 
 def build_caller(*calls: tuple[str, Any], then: str = "") -> Profile:
-    """A model that makes these calls and answers with a text; without a text it repeats the calls."""
+    """A model that makes these calls and then answers with the text. Without a text, it repeats the calls."""
 
     def profile(messages: list[dict[str, Any]]) -> Any:
         return then if then and results(messages) else list(calls)
@@ -168,7 +168,7 @@ async def test_model_text_is_marked_without_changes(talk: Talk, script: Script) 
         script.profile = profile
         answer = await talk.say("put milk on it")
         assert answer.get("mark") == mark, tool
-        assert "no task" not in answer["text"], "a model does not read its own mark"
+        assert "no task" not in answer["text"], "the model's marker isn't passed back to it"
     talk.worker = Worker()
     assert "mark" not in await talk.say("show my tasks")
 

@@ -81,7 +81,7 @@ async def test_a_correction_closes_the_question(four: Talk) -> None:
 
 
 def answer_correction(messages: list[dict[str, Any]]) -> Says:
-    """A model that is corrected once and asks questions."""
+    """A model that needs one correction and asks questions."""
     if results(messages):
         return "Here you are."
     said: dict[str, Says] = {
@@ -161,7 +161,9 @@ async def test_title_question_takes_answer(four: Talk) -> None:
 
 async def test_doubtful_change_needs_confirmation(four: Talk) -> None:
     answer = await four.say("add eggs and finish the reprot")
-    assert answer["text"] == "Created task: eggs\nCompleted task: Write the report", "a slip of a long word is none"
+    assert answer["text"] == "Created task: eggs\nCompleted task: Write the report", (
+        "a typo in a long word needs no confirmation"
+    )
     answer = await four.say("finish the dentest")
     assert (answer["text"], answer["about"]) == (
         "Are you sure you want to complete task 2? (yes/no)",
@@ -231,7 +233,7 @@ async def test_too_many_requests_are_rejected(four: Talk) -> None:
 
 
 async def test_forty_tasks_of_one_message_are_added(four: Talk) -> None:
-    """Reading time must not double with each request."""
+    """The time to read the thread must not double with each request."""
     answer = await four.say(", ".join(f"add task number {number}" for number in range(40)) + " and complete 1")
     assert len(answer["receipts"]) == 41
 

@@ -1,4 +1,4 @@
-"""Requests to a model's server that are cancelled while a thread still runs them."""
+"""Requests to a model's server that are cancelled while a thread is still running them."""
 
 import http.client
 import socket

@@ -111,7 +111,7 @@ FURTHER: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "expected"), FURTHER, ids=[repr(text) for text, _ in FURTHER])
-def test_what_people_also_say_is_understood(text: str, expected: dict[str, Any]) -> None:
+def test_other_phrases_are_understood(text: str, expected: dict[str, Any]) -> None:
     assert as_corpus_line(interpret(text, ITEMS)) == expected
 
 

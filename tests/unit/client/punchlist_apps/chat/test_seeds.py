@@ -1,4 +1,4 @@
-"""Examples and rules from the specifications of two chat assistants, word by word."""
+"""Examples and rules from the specifications of two chat assistants, verbatim."""
 
 import pytest
 

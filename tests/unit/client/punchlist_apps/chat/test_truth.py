@@ -1,4 +1,4 @@
-"""Every claim shown is an event of the log, whatever a model writes and wherever a turn is killed."""
+"""Every claim shown is an event in the log, whatever a model writes and wherever a turn is killed."""
 
 import re
 from contextlib import suppress
@@ -104,7 +104,7 @@ async def check_turn(talk: Talk, turn: str, where: str) -> None:
             if (found := re.fullmatch(pattern, line)) is not None:
                 assert (kind, to if to else "", found[1]) in events, (where, line, events)
         if (found := re.match(r"You have (\d+) tasks?:", line)) is not None:
-            # a list that was read before a change of the same turn is told as it was then
+            # a list read before a change in the same turn is shown in its state at that time
             assert int(found[1]) in (lists if events else [len(await talk.open())]), (where, line)
     if answer["source"] == "model":
         assert find_untrue(answer.get("model_text") or answer["text"], read) == [], where

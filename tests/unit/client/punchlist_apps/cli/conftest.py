@@ -42,7 +42,7 @@ def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An isolated environment and directory, without autostart of a daemon."""
+    """An isolated environment and directory. No daemon is started automatically."""
     for name in ("PUNCHLIST_CONVERSATION", "CLAUDE_PROJECT_DIR", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     settings = {"HOME": tmp_path, "XDG_RUNTIME_DIR": tmp_path / "runtime", "XDG_DATA_HOME": tmp_path / "share"}
@@ -60,7 +60,7 @@ def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
 
     def run(*words: str, stdin: str = "") -> Outcome:
         capfd.readouterr()
-        # Outside of tests a process runs one command.
+        # Outside of tests, a process runs only one command.
         wire.take_key()
         wire.completed_calls.clear()
         wire.local_changes.clear()

@@ -1,4 +1,4 @@
-"""Commands in messages and pages exist."""
+"""Commands named in messages and pages exist."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ def find_unknown(text: str) -> list[str]:
 
 
 def find_literals(path: Path) -> Iterator[str]:
-    """Yield the string constants of a module with group commands, f-strings in parts."""
+    """Yield a module's string constants that contain group commands; f-strings are yielded in parts."""
     source = path.read_text("utf-8")
     if not _NAMED.search(source):
         return

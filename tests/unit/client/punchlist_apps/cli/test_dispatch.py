@@ -59,7 +59,7 @@ def test_a_bug_prints_a_traceback(capfd: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("words", [("add", "x", "--meta", "novalue"), ("add", "")])
-def test_a_wrong_argument_names_the_help_of_its_command(punch: Punch, words: tuple[str, ...]) -> None:
+def test_wrong_argument_names_command_help(punch: Punch, words: tuple[str, ...]) -> None:
     assert punch(*words).err.endswith(f"\n  see: punch {words[0]} --help\n")
 
 
@@ -95,7 +95,7 @@ def test_punch_alone_shows_list_and_next_step(punch: Punch, monkeypatch: pytest.
     punch("start", "1")
     assert punch().lines[-1] == "next: punch done 1  (a)"
     punch("add", "b", "--parent", "1", "--blocked-by", "1")
-    assert punch().lines[-1] == "next: punch done 1  (a)", "the child waits for it"
+    assert punch().lines[-1] == "next: punch done 1  (a)", "the child process waits"
     punch("rm", "3", "--yes")
     assert punch("--json").json["tasks"][0]["id"] == "1"
     punch("start", "1", "-o", "ann", "--actor", "ann")
@@ -156,7 +156,7 @@ def test_a_daemon_of_another_build_is_reported(punch: Punch, home: Path, monkeyp
     assert punch("list", "--json").err == ""
 
 
-def test_another_commit_with_equal_files_is_the_same_build(punch: Punch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_with_equal_files_is_same_build(punch: Punch, monkeypatch: pytest.MonkeyPatch) -> None:
     def stamp_of_later_commit(version: str) -> str:
         return f"{version}+gcb19efad+{build_stamp(version).rpartition('+')[2]}"
 

@@ -1,4 +1,4 @@
-"""Commands on a full disk: each file is written whole or not at all, and a retry works."""
+"""Commands on a full disk: each file is written completely or not at all, and a retry works."""
 
 import os
 import resource
@@ -25,7 +25,7 @@ COMMANDS = {
     "new secret of the web": ("web", "--revoke"),
     "init": ("init", "website"),
 }
-"""Object that a command writes → its words."""
+"""Object that a command writes → the command's arguments."""
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_files(home: Path) -> dict[str, bytes]:
-    """Return the contents of all files except the daemon's and its markers of allowed lists."""
+    """Return the contents of all files, except the daemon's files and the markers of allowed lists."""
     contents = {path.relative_to(home): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
     ours = ("data/log.", "data/lock", "data/daemon.", "data/allowed/", "run/")
     return {str(path): data for path, data in contents.items() if not str(path).startswith(ours)}
@@ -91,7 +91,7 @@ def test_a_damaged_project_file_is_reported_with_advice(home: Path, project: Pat
 
 @needs("mount")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
-def test_a_project_on_a_full_disk_can_be_used_again(home: Path, project: Path) -> None:
+def test_project_is_usable_after_full_disk(home: Path, project: Path) -> None:
     disk = home / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False).returncode:

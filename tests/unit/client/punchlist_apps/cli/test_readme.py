@@ -1,4 +1,4 @@
-"""The commands of a page's block work in order."""
+"""The commands in a page's code block work in order."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[5]
 
 
 def parse_block(page: str, first: str) -> list[list[str]]:
-    """Return the words after `punch` of each line in the shell block that begins with `first`."""
+    """Return the arguments of each `punch` line in the shell block that begins with `first`."""
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
     (text,) = (block for block in blocks if block.startswith(first))
     return [shlex.split(line, comments=True)[1:] for line in text.splitlines()]

@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def website(punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The id of a repository's list with one task; the working directory is in it."""
+    """The id of a repository's list with one task. The working directory is in that repository."""
     return create_repository(punch, tmp_path / "website", monkeypatch)
 
 

@@ -1,4 +1,4 @@
-"""Problems of new users, each with a hint to continue."""
+"""Problems that new users meet, each with a hint how to continue."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from punchlist.connection.launch import Target
 from punchlist.errors import WrongDataDirectory
 
 
-def test_resuming_ones_task_claims_it(punch: Any) -> None:
+def test_resuming_own_task_claims_it(punch: Any) -> None:
     punch("add", "a")
     punch("start", "1")
     punch("pause", "1")
@@ -34,7 +34,7 @@ def test_starting_anothers_paused_or_ended_task_claims_it(punch: Any, end: str) 
     assert punch("start", "1", "--actor", "bob").code == 0
     task = punch("show", "1", "--json").json["task"]
     assert (task["status"], task["owner"], task["fence"] > 0) == ("in_progress", "bob", True)
-    assert punch("done", "1", "--actor", "ann").code == 1, "it is bob's now"
+    assert punch("done", "1", "--actor", "ann").code == 1, "the task is bob's now"
     assert punch("done", "1", "--actor", "bob").code == 0
 
 
@@ -97,7 +97,7 @@ def test_a_nonexistent_date_has_its_own_message(punch: Any, home: Path) -> None:
     assert "  skipped: 1 × `due_at` that is not a date (“2026-02-30”) (line 1)" in lines
 
 
-def test_the_log_shows_dates_labels_and_estimates_as_show_does(punch: Any) -> None:
+def test_log_and_show_format_members_alike(punch: Any) -> None:
     punch("add", "a")
     punch("edit", "1", "--due", "2026-12-24 18:00", "--estimate", "90m", "--label", "ui", "--link", "path=a.py:1")
     line = next(line for line in punch("log").lines if "edited" in line)

@@ -24,7 +24,7 @@ from punchlist_testing.terminal import spawned, terminal
 
 @pytest.fixture
 def tty() -> Generator[int]:
-    """A terminal whose window has no size yet."""
+    """A terminal whose window size isn't known yet."""
     master, slave = os.openpty()
     yield slave
     os.close(master)
@@ -81,7 +81,7 @@ def test_glyphs_fit_the_encoding(name: str, glyphs: dict[str, str], tty: int, mo
     assert detect_style({}, tty).glyphs == glyphs
 
 
-def test_without_a_standard_output_the_encoding_is_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_standard_output_is_encoded_as_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     assert get_encoding() == "utf-8"
 

@@ -20,7 +20,7 @@ from punchlist_testing.peer import Request, Session, scripted_peer
 from punchlist_testing.terminal import spawned
 
 FAR_S = 5.0
-"""Less than a call's timeout, and more than an immediate result needs on a loaded machine."""
+"""Shorter than a call's timeout, and longer than an immediate result takes on a loaded machine. In seconds."""
 
 PROMPT_S = 1.0
 """The same for commands that give up after a quarter of a second."""
@@ -30,7 +30,7 @@ HOOK = json.dumps({"session_id": "0f9619ff", "hook_event_name": "UserPromptSubmi
 
 @pytest.fixture
 def suspended(home: Path) -> Generator[Spawned]:
-    """A daemon with one task, stopped by a signal."""
+    """A daemon with one task, suspended by a signal."""
     with spawned_daemon(home) as daemon:
         with spawned("add", "one") as added:
             assert added.wait(20) == 0
@@ -60,7 +60,7 @@ def test_commands_name_a_suspended_daemon(suspended: Spawned, run: Any, words: s
     assert (outcome.code, outcome.out, outcome.err) == (69, "", message)
 
 
-def test_a_suspended_daemon_with_a_full_backlog_is_named(
+def test_suspended_daemon_with_full_backlog_is_named(
     suspended: Spawned, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.2)
@@ -108,12 +108,12 @@ def test_hooks_give_up_a_hanging_daemon(home: Path, run: Any, monkeypatch: pytes
     assert (outcome.code, outcome.out) == (0, "")
 
 
-def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_notes_busy_daemon_and_waits(home: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.05)
     monkeypatch.delenv("PUNCHLIST_DATA_DIR")
 
     def handler(session: Session, request: Request) -> None:
-        time.sleep(0.3)  # as long as a daemon that is overloaded
+        time.sleep(0.3)  # as slow as an overloaded daemon
         session.answer(request, {"conversations": []})
 
     with scripted_peer(home, handler) as peer:
@@ -123,13 +123,13 @@ def test_a_busy_daemon_is_noted_and_waited_for(home: Path, run: Any, monkeypatch
     assert (outcome.code, outcome.out, outcome.err) == (0, "no lists\n", note)
 
 
-def test_a_waiting_call_notes_nothing(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_call_prints_no_note(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "CHECK_AFTER_S", 0.05)
     outcome = punch("queue", "claim", "--wait", "500ms")
     assert "still waiting" not in outcome.err and "no reply" not in outcome.err
 
 
-def test_doctor_prints_as_it_goes_and_names_the_signal(suspended: Spawned, home: Path) -> None:
+def test_doctor_prints_immediately_and_names_signal(suspended: Spawned, home: Path) -> None:
     with spawned("doctor") as process:
         assert process.stdout is not None
         assert "python: " in process.stdout.readline()

@@ -1,4 +1,4 @@
-"""Every command escapes the text of others on every stream of a terminal."""
+"""Every command escapes other users' text on every stream that is a terminal."""
 
 import json
 import re
@@ -20,14 +20,14 @@ from punchlist_testing.terminal import Terminal, environment
 
 EVIL = "evil\x1b]52;c;cm0=\x07\x1b]8;;http://x\x1b\\\x1b[31337mC1\x9b31337m\x9d0;t\x9cbidi\u202eRLO\u2066\u200f\x07\r\x7f\U000e0041"
 LINE = EVIL.replace("\r", "")
-"""The part that the daemon accepts as a title or a name."""
+"""The part that the daemon accepts in a title or a name."""
 
 FILE = EVIL.replace("/", "_")
 OWN = re.compile(r"\x1b\[\??[0-9;]*[A-Za-z]")
-"""Sequences of the command line itself: colours and the live view."""
+"""Control sequences of the command line itself: colors and the live view."""
 
 TERMINALS = 4
-"""Number of terminals in parallel, since commands that follow or serve take time."""
+"""Number of terminals in parallel, because commands that follow or serve are slow."""
 
 Line = tuple[dict[str, str], list[str]]
 
@@ -36,14 +36,14 @@ PRINTING = [command for command in COMMANDS.values() if command.name != "ui"]
 
 
 def parse_words(example: str, home: Path) -> list[str]:
-    """Return the words after `punch` in an example, without those of the shell."""
+    """Return the words after `punch` in an example, without the shell's own words."""
     ours = next(part for part in re.split(r"[<>|;]|&&", example) if re.search(r"\bpunch\b", part))
     words = shlex.split(ours.replace("~", str(home)))
     return words[words.index("punch") + 1 :]
 
 
 def build_hostile_line(command: Entry, argument: Argument) -> list[str]:
-    """Return a command line with a hostile value for this argument."""
+    """Return a command line with a hostile value for one argument."""
     value = FILE if argument.complete == "file" else EVIL
     if argument.is_positional:
         return [command.name, *([value] if argument.options.get("nargs") != "+" else [value, "2"])]

@@ -59,7 +59,7 @@ def test_reading_an_unknown_list_suggests_names(punch: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["wbsite", "website-3f9a"])
-def test_a_repositorys_list_is_found_by_its_directorys_name(punch: Any, name: str) -> None:
+def test_repository_list_is_found_by_directory_name(punch: Any, name: str) -> None:
     punch("add", "a", "-c", "website-3f9a2c41d07e")
     punch("add", "a", "-c", "nothing-alike")
     assert "  did you mean website-3f9a2c41d07e? see all lists" in punch("list", "-c", name).err

@@ -30,7 +30,7 @@ def test_extra_with_missing_module_is_not_installed(
 def installation(
     place: Path, monkeypatch: pytest.MonkeyPatch, origin: str | None, *, installer: str = "pip", receipt: str = ""
 ) -> None:
-    """Pretend that this Python is in a tool's environment with the extra mcp only."""
+    """Make this Python appear to run in a tool's environment with the extra mcp only."""
     known = place / "punchlist-9.dist-info"
     known.mkdir()
     (known / "METADATA").write_text("Metadata-Version: 2.1\nName: punchlist\nVersion: 9\n")
@@ -86,7 +86,7 @@ def test_pip_adds_an_extra_from_the_same_source(
         (None, "'punchlist[mcp,ui]'"),
     ],
 )
-def test_uv_and_pipx_add_an_extra_and_keep_the_others(
+def test_uv_and_pipx_add_extra_and_keep_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: str, command: str, origin: str | None, what: str
 ) -> None:
     installation(tmp_path, monkeypatch, origin, receipt=receipt)

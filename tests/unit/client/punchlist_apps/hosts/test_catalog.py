@@ -83,7 +83,7 @@ def test_the_longest_wait_fits_a_hosts_timeout(tmp_path: Path, host: str, path: 
     (servers,) = configured(tmp_path, host)[path].values()
     longest_s = build_parameters(Wait)["properties"]["seconds"]["maximum"]
     assert servers["punchlist"][member] / unit > longest_s
-    assert Wait().seconds < 60, "what a host without a setting allows"
+    assert Wait().seconds < 60, "default of hosts without a setting"
 
 
 def test_codex_waits_for_the_server(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_removal_deletes_file_after_several_setups(files: Configurator, target: 
     assert not (tmp_path / "host").exists()
 
 
-def test_another_setup_replaces_the_item_of_an_earlier_one(files: Configurator, target: FileEdits) -> None:
+def test_later_setup_replaces_earlier_item(files: Configurator, target: FileEdits) -> None:
     path = write(target, '{"hooks": {"Stop": [{"y": 1}]}}')
     for edits in (EDITS, OTHER):
         files.edit([target._replace(edits=edits)])
@@ -201,7 +201,7 @@ def test_concurrent_writes_of_a_host_are_kept(files: Configurator, target: FileE
     thread.start()
     try:
         for number in range(30):
-            with suppress(SetupError):  # the host was quicker each time
+            with suppress(SetupError):  # the host writes first each time
                 files.edit([target._replace(edits=(Edit(("mcpServers", "punchlist"), {"round": number}),))])
     finally:
         rounds.set()
@@ -228,7 +228,7 @@ def test_changed_file_is_planned_again(files: Configurator, target: FileEdits, m
     assert path.read_text() == '{"a": 2}'
 
 
-def test_the_difference_is_shown(files: Configurator, target: FileEdits) -> None:
+def test_difference_is_shown(files: Configurator, target: FileEdits) -> None:
     write(target, MINE)
     lines = files.plan(target).diff()
     assert lines[:2] == [f"--- {target.path}", f"+++ {target.path}"]

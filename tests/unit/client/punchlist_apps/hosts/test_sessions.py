@@ -39,7 +39,7 @@ def test_session_variable_counts_only_within_claude_code() -> None:
 def test_server_finds_session_recorded_by_hook(tmp_path: Path) -> None:
     of(tmp_path).record("a", "startup")
     assert of(tmp_path).find_agent(A) == A
-    assert of(tmp_path, "4711-98").load_current() is None, "the process id was used again"
+    assert of(tmp_path, "4711-98").load_current() is None, "the process id was reused"
     assert of(tmp_path, None).load_current() is None
 
 
@@ -51,12 +51,10 @@ def test_clear_keeps_and_resume_restores_the_agent(tmp_path: Path) -> None:
     assert hooks.record("b") == A
     assert hooks.record("c", "resume") == C
     assert server.find_agent(A) == C, "the server was started in session a"
-    assert of(tmp_path, "5000-1").record("b", "resume") == A, (
-        "what was cleared goes by the same name in another process"
-    )
+    assert of(tmp_path, "5000-1").record("b", "resume") == A, "a cleared session keeps its name in another process"
 
 
-def test_another_session_of_the_same_process_is_another_agent(tmp_path: Path) -> None:
+def test_sessions_of_one_process_are_separate_agents(tmp_path: Path) -> None:
     hooks, server = of(tmp_path), of(tmp_path)
     hooks.record("a", "startup")
     hooks.record("b", "startup")
@@ -69,7 +67,7 @@ def test_resumed_session_keeps_its_agent(tmp_path: Path) -> None:
     hooks.record("a", "startup")
     assert hooks.record("c", "resume") == C
     assert hooks.record("a", "resume") == A
-    assert of(tmp_path).find_agent(C) == A, "the server goes with its window"
+    assert of(tmp_path).find_agent(C) == A, "the server follows its window"
 
 
 def test_cleared_session_keeps_its_agent_elsewhere(tmp_path: Path) -> None:
@@ -77,7 +75,7 @@ def test_cleared_session_keeps_its_agent_elsewhere(tmp_path: Path) -> None:
     assert of(tmp_path).record("b", "clear") == A
     other = of(tmp_path, "5000-1")
     other.record("c", "startup")
-    assert other.record("b", "clear") == A, "session b went on with the work of a"
+    assert other.record("b", "clear") == A, "session b continued the work of a"
 
 
 def test_a_process_remembers_its_newest_fifty_sessions(tmp_path: Path) -> None:
@@ -103,7 +101,7 @@ def test_lock_on_deleted_name_file_is_retried(tmp_path: Path, monkeypatch: pytes
     first = of(tmp_path)
     assert first.lock_name("ann")
     assert gone
-    assert not of(tmp_path).lock_name("ann"), "the lock is on the file that has the name"
+    assert not of(tmp_path).lock_name("ann"), "the lock is on the current file with this name"
 
 
 def test_name_is_locked_by_one_process(tmp_path: Path) -> None:

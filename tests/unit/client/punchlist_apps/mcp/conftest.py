@@ -11,7 +11,7 @@ from punchlist_testing.daemon import running_daemon
 from punchlist_testing.optional import require_package
 
 MODES = ["legacy", "auto"]
-"""The handshake era and the modern one."""
+"""The protocol eras: handshake and modern."""
 
 
 class Host(NamedTuple):

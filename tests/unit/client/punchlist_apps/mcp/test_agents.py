@@ -1,4 +1,4 @@
-"""Sessions as agents: real `punch agent mcp` processes of one client name, their hooks, and HTTP sessions."""
+"""Sessions as agents: real `punch agent mcp` processes with one client name, their hooks, and HTTP sessions."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 @asynccontextmanager
 async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = ()) -> AsyncGenerator[list[Any]]:
-    """Hosts of one client name, each with its own MCP server. A name is the id of its session."""
+    """Hosts with the same client name, each with its own MCP server. Each is named by the id of its session."""
     info = mcp.types.Implementation(name=HOST, version="2")
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:
@@ -80,7 +80,7 @@ async def test_two_sessions_of_a_host_are_two_agents(daemon: Spawned, client: Cl
     assert done["2"][1] != done["1"][1]
 
 
-async def test_a_sessions_hooks_and_its_server_are_one_agent(daemon: Spawned, client: Client) -> None:
+async def test_session_hooks_and_server_are_one_agent(daemon: Spawned, client: Client) -> None:
     for session in ("a", "b"):
         run_hook(daemon, session, hook_event_name="SessionStart", source="startup")
     async with sessions(daemon, "a", "b") as (a, b):

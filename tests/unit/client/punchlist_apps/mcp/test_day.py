@@ -156,12 +156,12 @@ async def check_that_notes_arrive(day: Day, a: Window) -> None:
     assert "use the new names" in reply
     assert "Now #7: Docs › Guide" in reply
     assert "keep it short" in reply
-    assert "keep it short" not in await a.call("tasks", since="last"), "it was told already"
+    assert "keep it short" not in await a.call("tasks", since="last"), "the change was already reported"
 
 
 async def check_that_who_is_gone_is_seen(day: Day, b: Window, c: Window) -> None:
     with anyio.fail_after(PATIENCE_S):
-        while "left" not in await day.ann("why", "5"):  # the daemon has not noticed yet
+        while "left" not in await day.ann("why", "5"):  # until the daemon has noticed that the agent left
             pass
     assert "left" in await day.ann("list")
     assert c.name in await day.ann("who")
@@ -170,7 +170,7 @@ async def check_that_who_is_gone_is_seen(day: Day, b: Window, c: Window) -> None
     assert f"Task 5 belongs to {c.name}" in offered
     assert "#5 is yours" in await b.call("update", id="5", status="in_progress")
     assert "Now #3: Backend › API" in await b.call("next", result="twelve pass")
-    assert "#1" not in await b.call("next", result="checked as a whole"), "a heading is nobody's work"
+    assert "#1" not in await b.call("next", result="checked as a whole"), "a heading has no owner"
     assert (await day.task("1"))["status"] == "completed"
 
 

@@ -28,7 +28,7 @@ async def test_yes_of_the_user_runs_the_call(connect: Any) -> None:
 
 
 @pytest.mark.parametrize(("action", "confirm"), [("accept", False), ("decline", True), ("cancel", True)])
-async def test_without_a_yes_nothing_happens(action: str, confirm: bool, connect: Any) -> None:
+async def test_unconfirmed_call_has_no_effect(action: str, confirm: bool, connect: Any) -> None:
     asked: list[str] = []
     async with connect("todo", elicitation_callback=answering(action, confirm, asked)) as host:
         await host.client.conversation("work").add("Milk")
@@ -68,7 +68,7 @@ async def test_all_tasks_are_deleted_after_one_question(connect: Any) -> None:
 
 
 @pytest.mark.parametrize(("dialect", "tool"), [("todo", "update_todo_task"), ("todo-v1", "update_task")])
-async def test_before_a_task_is_renamed_the_user_sees_its_new_title(dialect: str, tool: str, connect: Any) -> None:
+async def test_user_sees_new_title_before_rename(dialect: str, tool: str, connect: Any) -> None:
     asked: list[str] = []
     user = {"user_id": "ann"} if dialect == "todo-v1" else {}
     async with connect(dialect, elicitation_callback=answering("accept", True, asked)) as host:

@@ -1,4 +1,4 @@
-"""Host × Origin × site × method × token: every combination against an independent model of the rules."""
+"""Every combination of host, origin, site, method and token, checked against an independent model of the rules."""
 
 from itertools import product
 from pathlib import Path

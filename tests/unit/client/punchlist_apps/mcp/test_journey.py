@@ -1,6 +1,6 @@
-"""Many sessions of one host at once: several repositories, a worktree, several users, hooks, and servers that restart.
+"""Many concurrent sessions of one host: repositories, a worktree, several users, hooks, and restarting servers.
 
-`make fault NAME=sessions` runs it whole; `SEED` repeats a run, `SIZE` is the number of calls.
+`make fault NAME=sessions` runs the full version; `SEED` repeats a run, and `SIZE` is the number of calls.
 """
 
 import os

@@ -42,7 +42,7 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 
 class Window:
-    """A host's window: one `punch agent mcp` with hand-written messages, so that it can be killed at any time."""
+    """A host's window: one `punch agent mcp` that gets hand-written messages, so that it can be killed at any time."""
 
     def __init__(self, daemon: Spawned, session: str | None, host: str, *more: str, place: Any = None) -> None:
         self.process = subprocess.Popen(
@@ -105,7 +105,7 @@ def task(client: Client, name: str = "1") -> Task:
 
 
 def wait_for(client: Client, condition: Callable[[Task], bool], name: str = "1") -> Task:
-    """Wait until a watch of the list shows the task in this state. Departures and returns are pushed too."""
+    """Wait until a watch of the list shows the task in this state. The watch also receives departures and returns."""
     with client.conversation("work").watch(view="rows") as lists:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
@@ -144,7 +144,7 @@ def test_another_session_takes_abandoned_task(client: Client, windows: Callable[
     told = other.call(result="r")
     assert "Nothing ready: 2 in progress" in told
     for name in ("1", "3"):
-        assert f"take it with update id={name} status=in_progress" in told, "its sub-agent's, too"
+        assert f"take it with update id={name} status=in_progress" in told, "also the sub-agent's task"
     assert other.call("update", id="1", status="in_progress") == "#1 is yours."
     assert is_there(task(client))
     late = windows("a")
@@ -248,7 +248,7 @@ def test_next_server_in_a_place_continues(client: Client, windows: Callable[...,
     first.process.wait()
     again, third = windows(host="gen"), windows(host="gen")
     assert "You are at it already.\nNow #1" in again.call()
-    assert "Now #2" in third.call(), "one of two goes on"
+    assert "Now #2" in third.call(), "only one of the two continues"
     owners = {one.id: one.owner for one in client.conversation("work").list() if one.owner}
     assert len(set(owners.values())) == 2
     assert "#1 done" in again.call(result="r")
@@ -310,7 +310,7 @@ def test_any_directory_and_host_can_register(daemon: Spawned, client: Client, wi
 
 
 class Web:
-    """`punch agent mcp --http` in this process, with hand-written requests."""
+    """`punch agent mcp --http` in this process, called with hand-written requests."""
 
     def __init__(self, http: Any, address: str) -> None:
         self._http = http

@@ -35,7 +35,7 @@ async def test_the_conversations_are_listed_with_their_templates(connect: Any) -
         ]
 
 
-async def test_an_unknown_resource_is_refused_with_its_address(connect: Any) -> None:
+async def test_unknown_resource_is_rejected_with_its_address(connect: Any) -> None:
     from mcp.shared.exceptions import MCPError
 
     async with connect() as host:

@@ -1,4 +1,4 @@
-"""Deleting, replacing or narrowing a token ends its HTTP requests, in both eras."""
+"""Deleting, replacing or narrowing a token ends its HTTP requests, in both protocol eras."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from punchlist_testing.served_mcp import Served
 
 ANN, TEAM, BACKEND = "of-ann-" * 4, "of-a-team-" * 3, "of-a-backend-" * 3
 WITHIN_S = 3.0
-"""The promise is one second on an idle machine."""
+"""The documented limit is one second on an idle machine."""
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -71,7 +71,7 @@ def served(tmp_path: Path, table: Path) -> Generator[tuple[Served, Spawned]]:
 
 
 class Session:
-    """A hand-written session of the handshake era."""
+    """A session of the handshake era that sends hand-written requests."""
 
     def __init__(self, http: Any, id: str) -> None:
         self.http, self.id = http, id
@@ -101,7 +101,7 @@ async def session(served: Served, token: str) -> AsyncGenerator[Session]:
 
 
 async def read_to_end(response: Any) -> float:
-    """Return the time until a response ended, in whatever way."""
+    """Return the time until a response ended in any way."""
     at = time.monotonic()
     import httpx2
 
@@ -112,7 +112,7 @@ async def read_to_end(response: Any) -> float:
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_every_way_to_end_a_token_ends_its_streams(served: tuple[Served, Spawned], table: Path, end: str) -> None:
+async def test_revoking_token_in_any_way_ends_streams(served: tuple[Served, Spawned], table: Path, end: str) -> None:
     token, act = ENDS[end]
     wait = {"name": "wait", "arguments": {"seconds": 60}, "_meta": {"punchlist/user": "ann"}}
     async with session(served[0], token) as host:
@@ -126,7 +126,7 @@ async def test_every_way_to_end_a_token_ends_its_streams(served: tuple[Served, S
                 assert refused.status_code == 401
 
 
-async def test_a_token_that_gains_a_user_keeps_its_streams(served: tuple[Served, Spawned], table: Path) -> None:
+async def test_token_that_gains_user_keeps_streams(served: tuple[Served, Spawned], table: Path) -> None:
     wait = {"name": "wait", "arguments": {"seconds": 2}, "_meta": {"punchlist/user": "bob"}}
     async with session(served[0], TEAM) as host, host.stream("POST", "tools/call", **wait) as waiting:
         write(table, {**GRANTS, TEAM: ["ann", "bob", "carol"]})
@@ -134,7 +134,7 @@ async def test_a_token_that_gains_a_user_keeps_its_streams(served: tuple[Served,
 
 
 async def test_revoked_token_stops_its_calls(served: tuple[Served, Spawned], table: Path) -> None:
-    """The call waits for a suspended daemon, which resumes after the token was revoked."""
+    """The call waits for a suspended daemon, which resumes after the token is revoked."""
     server, daemon = served
     assert daemon.process is not None
     added = {"name": "add_task", "arguments": {"user_id": "ann", "title": "for the revoked"}}

@@ -15,7 +15,7 @@ def text(result: Any) -> str:
     return result.content[0].text
 
 
-async def test_tools_are_those_of_the_dialects_with_their_hints(connect: Any) -> None:
+async def test_tools_and_hints_match_dialects(connect: Any) -> None:
     async with connect("claude") as host:
         listed = (await host.session.list_tools()).tools
         assert [tool.name for tool in listed] == [tool.name for tool in tools.dialect("claude").tools]
@@ -25,7 +25,7 @@ async def test_tools_are_those_of_the_dialects_with_their_hints(connect: Any) ->
         assert by_name["TaskCreate"].input_schema["required"] == ["subject", "description"]
 
 
-async def test_a_tool_answers_in_text_and_structure(connect: Any) -> None:
+async def test_tool_returns_text_and_structure(connect: Any) -> None:
     async with connect("claude") as host:
         made = await host.session.call_tool("TaskCreate", {"subject": "Copy", "description": "d"})
         assert text(made) == "Task #1 created: Copy"
@@ -57,7 +57,7 @@ async def test_native_replies_match_their_output_schemas(connect: Any) -> None:
             assert named or answer.is_error, (name, answer)
 
 
-async def test_a_refusal_is_a_tool_error_with_a_sentence(connect: Any) -> None:
+async def test_rejection_is_tool_error_with_sentence(connect: Any) -> None:
     async with connect("claude") as host:
         refused = await host.session.call_tool("TaskGet", {"taskId": "9"})
         assert (text(refused), refused.is_error) == ("task 9 not found", True)
@@ -122,7 +122,7 @@ async def test_instructions_and_advice_use_offered_tool_names(connect: Any) -> N
         assert "call queue_list_tasks with offset=" in listed.structured_content["hint"]
 
 
-async def test_a_list_result_is_an_object_in_its_structured_form(connect: Any) -> None:
+async def test_structured_list_result_is_an_object(connect: Any) -> None:
     async with connect("todo") as host:
         await host.session.call_tool("create_todo_task", {"title": "Milk"})
         listed = await host.session.call_tool("list_todo_tasks", {})

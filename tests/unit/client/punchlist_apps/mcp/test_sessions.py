@@ -1,4 +1,4 @@
-"""Sessions of MCP over HTTP: ownership, and eviction when there are too many."""
+"""MCP sessions over HTTP: ownership, and eviction when there are too many."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -36,7 +36,7 @@ HELLO: dict[str, Any] = {
 
 
 class Site:
-    """A served application with hand-written requests."""
+    """A running application that gets hand-written requests."""
 
     def __init__(self, port: int, http: Any, stack: AsyncExitStack) -> None:
         self.port = port
@@ -178,7 +178,7 @@ async def test_flood_without_token_blocks_no_client(token: str, site: Site) -> N
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_hosts_that_end_no_session_are_served(mode: Any, site: Site) -> None:
-    """Hosts that are killed send no DELETE. More sessions than there are places."""
+    """Hosts that are killed send no DELETE. Open more sessions than the server can hold."""
     for number in range(MOST + 2):
         async with httpx2.AsyncClient(headers=site.headers(ANN)) as http:
             transport = streamable_http_client(site.address, http_client=http, terminate_on_close=False)

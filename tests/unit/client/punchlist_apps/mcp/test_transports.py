@@ -68,7 +68,7 @@ async def connect_in_process(client: AsyncClient, setup: Setup) -> AsyncGenerato
 
 @asynccontextmanager
 async def connect_over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator[dict[str, Any]]:
-    """Two agents with sessions of one server."""
+    """Two agents with sessions on one server."""
     async with mcp_over_http(build(client, setup), places=ConnectionSlots(8, lambda _token: True)) as port:
         url = f"http://127.0.0.1:{port}/mcp"
         async with (
@@ -81,7 +81,7 @@ async def connect_over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator
 
 
 async def replies(directory: Path, transport: Any, dialect: str, script: Script) -> list[str]:
-    """Return the reply to each call, with agents named in order of appearance."""
+    """Return the reply to each call; agents are named in order of appearance."""
     setup = Setup((dialect,), "work")._replace(directory=str(directory), data_dir=str(directory / "data"))
     names: dict[str, str] = {}
     told: list[str] = []
@@ -121,4 +121,4 @@ async def test_both_transports_give_equal_results(places: tuple[Path, Path], dia
     ours = await replies(places[0], connect_in_process, dialect, script)
     assert await replies(places[1], connect_over_http, dialect, script) == ours
     assert any("waits for a person's yes" in one or "waitsFor" in one for one in ours)
-    assert any("agent 0" in one for one in ours), "agents are told apart"
+    assert any("agent 0" in one for one in ours), "agents are distinguished"

@@ -31,7 +31,7 @@ async def rows(session: Any, user: str, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("conversation", [None, "todos"])
-async def test_one_server_keeps_the_lists_of_many_users_apart(connect: Any, conversation: str | None) -> None:
+async def test_one_server_separates_users_lists(connect: Any, conversation: str | None) -> None:
     seed = random.randrange(1 << 32)
     chance, users = random.Random(seed), ["alice", "bob", "Bob", "../../bob", "bob carol", "é", "u" * 128]
     made: dict[str, list[str]] = {user: [] for user in users}
@@ -66,8 +66,8 @@ async def test_concurrent_users_do_not_mix(connect: Any) -> None:
 
 
 @pytest.mark.parametrize("user", ["alice", None])
-async def test_in_a_repository_each_user_has_a_list_of_its_name(connect: Any, tmp_path: Path, user: str | None) -> None:
-    """The same holds for a server limited to alice (`--user`) and for calls that name her."""
+async def test_each_user_has_repository_list(connect: Any, tmp_path: Path, user: str | None) -> None:
+    """The same holds for a server limited to alice with `--user`, and for calls that name her."""
     place = repository(tmp_path / "website")
     meant = directory.find_list(str(place))
     assert meant is not None
@@ -103,7 +103,7 @@ async def test_tools_without_user_id_use_the_request(connect: Any) -> None:
         assert ids == {"of:ann:default", "of:bob:default"}
 
 
-async def test_the_list_of_another_user_can_not_be_named(connect: Any) -> None:
+async def test_list_of_another_user_cannot_be_named(connect: Any) -> None:
     async with connect("todo-v1", conversation=None) as host:
         await host.session.call_tool("add_task", {"user_id": "bob", "title": "secret"})
         meta = {"punchlist/conversation": "of:bob:default"}
@@ -161,7 +161,7 @@ def test_changed_token_table_is_read_again(users_file: Path) -> None:
     assert table.find_grant(ANN.encode()) == Grant(frozenset({"ann"})) and table.find_grant(BOB.encode()) == ALL_USERS
     assert table.find_grant(b"") is None and table.find_grant(b"c" * 16) is None
     users_file.chmod(0o640)
-    assert table.find_grant(ANN.encode()) is None, "somebody else could read it"
+    assert table.find_grant(ANN.encode()) is None, "another user could read it"
     users_file.chmod(0o600)
     users_file.write_text(json.dumps({ANN: ["eve"]}))
     assert table.find_grant(ANN.encode()) == Grant(frozenset({"eve"})) and table.find_grant(BOB.encode()) is None
@@ -223,7 +223,7 @@ async def test_idle_connections_are_closed(tmp_path: Path) -> None:
             async with users.connect("ann") as bound:
                 assert await can_connect(bound.client)
             with anyio.fail_after(30):
-                while len(users):  # noqa: ASYNC110 - nobody is told
+                while len(users):  # noqa: ASYNC110 - no event reports this
                     await anyio.sleep(0.01)
             async with users.connect("bob") as bound:
                 assert await can_connect(bound.client)

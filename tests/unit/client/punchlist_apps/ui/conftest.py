@@ -39,9 +39,9 @@ class Shown:
         return "\n".join(self.lines)
 
     async def press(self, *keys: str) -> None:
-        """Press keys, each after the previous one was handled.
+        """Press keys, each after the previous one has been handled.
 
-        The pilot's own `press` waits for an idle processor instead, which takes 50 ms per key.
+        The pilot's own `press` waits until the processor is idle, which takes 50 ms per key.
         """
         for key in keys:
             single = len(key) == 1
@@ -70,7 +70,7 @@ class Shown:
         return self.app.screen.query_one(f"#{name}", Input)
 
     async def until(self, wanted: str | Callable[[], object]) -> None:
-        """Wait until the screen shows a text, or a condition holds."""
+        """Wait until the screen shows some text, or a condition holds."""
         try:
             with anyio.fail_after(PATIENCE_S):
                 while not (wanted in self.text if isinstance(wanted, str) else wanted()):

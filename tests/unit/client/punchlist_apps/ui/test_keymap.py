@@ -27,7 +27,7 @@ def test_own_file_overrides_keys(tmp_path: Path) -> None:
     keys = load_keymap(own)
     assert [keys.find_action("list", key) for key in ("n", "N", "j", "k")] == ["down", "now", None, "up"]
     assert (keys.find_action("list", "Y"), keys.hint("reject")) == ("approve", ""), (
-        "a later key yields to the user's own"
+        "the user's own key takes precedence over a default"
     )
     assert (keys.hint("down"), keys.hint("back"), keys.hint("palette")) == ("n", "Esc", ":")
 

@@ -315,7 +315,7 @@ async def test_repeat_changes_marked_tasks(plan: AsyncConversation, show: Any) -
     assert [task.status for task in await plan.list()] == ["in_progress", "pending", "in_progress"]
 
 
-async def test_a_task_is_copied_with_its_number_and_title(plan: AsyncConversation, show: Any) -> None:
+async def test_task_is_copied_with_number_and_title(plan: AsyncConversation, show: Any) -> None:
     await plan.add("Bake bread")
     async with show() as shown:
         await shown.until("#1")

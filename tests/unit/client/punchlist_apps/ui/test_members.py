@@ -1,4 +1,4 @@
-"""The form of a task: its texts round-trip, and invalid ones are reported."""
+"""The task form: its texts round-trip, and invalid ones are reported."""
 
 import random
 from typing import Any

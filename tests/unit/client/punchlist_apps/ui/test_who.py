@@ -41,7 +41,7 @@ async def test_names_are_escaped(client: AsyncClient, show: Any) -> None:
         assert "\x1b" not in shown.text
 
 
-async def test_the_palette_finds_it(client: AsyncClient, show: Any) -> None:
+async def test_palette_opens_who_screen(client: AsyncClient, show: Any) -> None:
     async with show(None) as shown:
         await shown.press(":")
         await shown.type("who is")

@@ -1,4 +1,4 @@
-// Runs of AG-UI by its own HttpAgent: node ag_ui.mjs FOLDER URL TOKEN THREAD STEPS; prints the result of each step on a line.
+// Runs AG-UI with its own HttpAgent: node ag_ui.mjs FOLDER URL TOKEN THREAD STEPS; prints the result of each step on a line.
 
 import { createRequire } from "node:module";
 

@@ -1,4 +1,4 @@
-"""`punch web` for the tests of this folder."""
+"""`punch web` for the tests in this folder."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

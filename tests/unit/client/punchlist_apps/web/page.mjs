@@ -1,4 +1,4 @@
-// Runs the pure modules of the page for test_page.py: a JSON call per input line, its result per output line.
+// Runs the pure modules of the page for test_page.py: reads one JSON call per line, and prints one result per line.
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../../../client/punchlist_apps/web/page/", import.meta.url);

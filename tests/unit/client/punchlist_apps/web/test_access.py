@@ -75,7 +75,7 @@ async def test_list_link_cannot_attach_sessions(web: Web) -> None:
     await web.ask("PUT", "/api/v1/conversations/open", {})
     await web.ask("PUT", "/api/v1/conversations/secret/sessions/agent-1", {})
     only = {"Authorization": f"Bearer {web.session(list='open')}"}
-    for session in ("agent-1", "default"):  # a session of another list, and the name of an unused list
+    for session in ("agent-1", "default"):  # a session of another list, and an unused list name
         refused = await web.ask("PUT", f"/api/v1/conversations/open/sessions/{session}", {}, **only)
         assert (refused.status, refused.value["kind"]) == (403, "out_of_scope")
         await web.ask("POST", f"/api/v1/conversations/{session}/tasks", {"title": "launch code 1234"})

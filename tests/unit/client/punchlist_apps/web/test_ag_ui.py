@@ -1,4 +1,4 @@
-"""`/ag-ui` over HTTP: events in order and form, questions as interrupts, repeated runs, errors."""
+"""`/ag-ui` over HTTP: order and format of events, questions as interrupts, repeated runs, errors."""
 
 import json
 import warnings
@@ -32,7 +32,7 @@ NODE_S = 60
 
 
 def run(text: str | None, id: str = "m1", *, thread: str = "t1", **members: Any) -> dict[str, Any]:
-    """Return the body of a run."""
+    """Return the request body of a run."""
     messages = [] if text is None else [{"id": id, "role": "user", "content": text}]
     common: dict[str, Any] = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
     return {"threadId": thread, "runId": f"run-{id}", "messages": messages, **common, **members}
@@ -137,7 +137,7 @@ async def test_model_text_streams_and_a_lie_is_replaced(tmp_path: Path, script: 
     async with served(tmp_path, model=Completions("m", script.url)) as web:
         events = await run_agent(web, run("hello"))
         assert list_types(events).count("TEXT_MESSAGE_CONTENT") == 5 and join_text(events) == GREETING
-        assert "MESSAGES_SNAPSHOT" not in list_types(events), "the mark is appended to the streamed text"
+        assert "MESSAGES_SNAPSHOT" not in list_types(events), "the marker is appended to the streamed text"
         assert (await run_agent(web, run(None)))[1]["messages"][-1]["content"] == GREETING
         assert events[-1]["usage"] == [{"inputTokens": 100, "outputTokens": 10}]
         script.profile = liar
@@ -232,7 +232,7 @@ async def test_threads_can_share_message_ids(web: Web) -> None:
             assert join_text(events) == f"Created task: {title}"
     assert await titles(web) == ["milk", "project-one", "milk", "project-two"]
     await run_agent(web, run("undo that", "m2", thread="project-one"))
-    assert await titles(web) == ["milk", "milk", "project-two"], "a thread takes back its own changes"
+    assert await titles(web) == ["milk", "milk", "project-two"], "a thread undoes its own changes"
 
 
 def test_text_before_a_tool_call_is_stale() -> None:

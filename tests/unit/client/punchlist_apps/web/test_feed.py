@@ -1,4 +1,4 @@
-"""Event streams: contents, resuming, limits, and the cost of a stream that is not read."""
+"""Event streams: contents, resuming, limits, and the cost of an unread stream."""
 
 import os
 from pathlib import Path

@@ -19,7 +19,7 @@ from punchlist_testing.flood import flood
 from punchlist_testing.terminal import command, environment
 
 FEW = 320
-"""Limit of file descriptors for a server with 64 places."""
+"""File descriptor limit for a server that accepts 64 connections."""
 
 PATIENCE_S = 20
 
@@ -100,11 +100,11 @@ def test_owner_is_served_during_an_attack(attack: str, server: Server) -> None:
 
 
 def test_connections_wait_in_arrival_order(server: Server) -> None:
-    server.ask()  # By now the connections of an earlier attack are accepted, and the queue is empty.
+    server.ask()  # By now, the connections of the earlier attack have been accepted, and the queue is empty.
     server.process.send_signal(signal.SIGSTOP)
     try:
         with ExitStack() as stack:
-            for _ in range(300):  # Lost packets are retransmitted after a second; a full queue never has room.
+            for _ in range(300):  # If the queue were full, it would stay full, and connecting would time out.
                 stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE_S))
     finally:
         server.process.send_signal(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Every route × every token, over real requests: access, and no effect of rejected requests."""
+"""Every route with every token, over real requests: access, and no effects of rejected requests."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ SCOPES: dict[str, tuple[dict[str, Any] | None, str]] = {
     "expired": ({}, "open"),
     "none": (None, "open"),
 }
-"""Scope of each column's token, and the list of its requests; in columns with > the scope excludes the list."""
+"""Scope of each column's token, and the list that its requests use. In columns with >, the scope excludes the list."""
 
 MATRIX = """
                                             owner  ann   ann>  list  list>  ro    ro-list  ro-list>  expired  none
@@ -99,22 +99,22 @@ POST   /chatkit                             200    200   200   403   403    403 
 GET    /mcp                                 404    404   404   404   404    404   404      404       404      404
 POST   /mcp                                 405    405   405   405   405    405   405      405       405      405
 """
-"""The status of each request. A note after a path distinguishes rows of the same route.
+"""The status of each request. A note after a path distinguishes rows with the same route.
 
-LIST is the path of a list: `/api/v1/conversations/{conversation}`.
+LIST stands for the path of a list: `/api/v1/conversations/{conversation}`.
 """
 
 LIST = "/api/v1/conversations/{conversation}"
 
 NOT_OURS = {"GET /mcp", "POST /mcp"}
-"""Routes of other servers, which this server must not have."""
+"""Routes of other servers, which this server must not serve."""
 
 OPTIONAL = {"POST /chatkit"}
 """Routes that need an extra."""
 
 
 class World(NamedTuple):
-    """A server with its lists and threads; `threads` has the thread and turn of each list."""
+    """A server with its lists and threads; `threads` maps each list to its thread and turn."""
 
     web: Web
     threads: dict[str, tuple[str, str]]
@@ -233,11 +233,11 @@ REQUESTS: dict[str, Request] = {
     "POST /chatkit": Request(body={"type": "threads.list", "params": {}}),
     "POST /mcp": Request(body={}),
 }
-"""Query, body and preparation of rows that have any."""
+"""Query, body and preparation of the rows that need them."""
 
 
 def parse_matrix() -> dict[str, dict[str, int]]:
-    """Parse the matrix: the status by row and column."""
+    """Parse the matrix into the status by row and column."""
     head, *lines = MATRIX.strip("\n").split("\n")
     columns = head.split()
     assert columns == [*SCOPES], "each scope has its column"
@@ -265,7 +265,7 @@ def list_routes(web: Web) -> set[str]:
 
 
 async def test_matrix_has_a_row_for_each_route(web: Web) -> None:
-    """Add a row for each new route, with an outcome for each scope."""
+    """Add a row for each new route, with an expected status for each scope."""
     assert {parse_route(row) for row in ROWS} - NOT_OURS - OPTIONAL == list_routes(web) - OPTIONAL
     assert set(REQUESTS) <= set(ROWS)
 
@@ -309,7 +309,7 @@ def make_token(world: World, column: str) -> str | None:
 
 
 async def send(web: Web, verb: str, path: str, data: bytes, token: str | None) -> Answer:
-    """Send a request; of an endless stream, read only the beginning."""
+    """Send a request. Read only the beginning of an endless stream."""
     more = {"Content-Type": "application/json", "Content-Length": str(len(data))} if data else {}
     with anyio.fail_after(30):
         async with await anyio.connect_tcp("127.0.0.1", web.port) as stream:
@@ -340,7 +340,7 @@ async def test_each_token_can_do_what_its_scope_allows(tmp_path: Path) -> None:
 
 
 async def exercise(world: World, log: AsyncClient, row: str, column: str) -> tuple[int, Answer, int]:
-    """Send a row's request with a column's token; return the response between the log's positions."""
+    """Send a row's request with a column's token; return the response, and the log's positions before and after it."""
     request, target = REQUESTS.get(row, Request()), SCOPES[column][1]
     verb, path = row.split()[:2]
     thread, turn = world.threads[target]
@@ -355,6 +355,6 @@ async def exercise(world: World, log: AsyncClient, row: str, column: str) -> tup
         target_path += ("&" if "?" in target_path else "?") + request.query.format(**values)
     before = (await log.status()).seq
     answer = await send(world.web, verb, target_path, fill(request.body, values), make_token(world, column))
-    if answer.status == 202:  # otherwise the running turn would count as a change of the next request
+    if answer.status == 202:  # otherwise the running turn would count as a change by the next request
         await wait_for_answer(world, target, target_path)
     return before, answer, (await log.status()).seq

@@ -56,6 +56,6 @@ def test_body_requires_parameters_not_in_the_path() -> None:
 
 
 def test_shared_parameters_and_bodies_are_references() -> None:
-    """Written out, the bodies and parameters made the document twice as long as its schemas."""
+    """Written out in full, the bodies and parameters made the document twice as long as its schemas."""
     document = build_document()
     assert len(msgspec.json.encode(document["paths"])) < len(msgspec.json.encode(document["components"]["schemas"]))

@@ -30,7 +30,7 @@ LOADED = (PAGE / "index.html", PAGE / "icon.svg", PAGE / "built/app.js", PAGE / 
 """The files that a browser loads."""
 
 MAX_SENT_BYTES, MAX_UNPACKED_BYTES = 45_000, 120_000
-"""Upper limits for these files, compressed and not."""
+"""Upper limits for the size of these files, compressed and uncompressed."""
 
 
 def test_each_key_is_unique_and_has_a_command() -> None:

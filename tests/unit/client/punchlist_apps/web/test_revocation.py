@@ -1,4 +1,4 @@
-"""The end of a token ends everything that runs for it: every kind of stream, every way to end a token."""
+"""Revoking a token ends everything that runs with it: every kind of stream, every way to revoke a token."""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,7 +16,7 @@ from punchlist_testing.web import Stream, Web, served
 
 PLAN = "/api/v1/conversations/plan"
 WITHIN_S = 3.0
-"""Tolerance for a busy machine; the promise is one second."""
+"""Tolerance for a busy machine, in seconds; the documented limit is one second."""
 
 
 @asynccontextmanager
@@ -56,7 +56,7 @@ STREAMS: dict[str, tuple[Callable[[Web, str], Awaitable[Stream]], str, str]] = {
     "chat turn": (chat_turn, "delta", "event: failed\ndata: "),
     "AG-UI": (ag_ui, "TEXT_MESSAGE_CONTENT", '"type":"RUN_ERROR"'),
 }
-"""How to open each kind of stream, the text that shows that it runs, and the start of its last event."""
+"""How to open each kind of stream, text that shows that it runs, and the start of its last event."""
 
 
 async def open_stream(web: Web, kind: str, token: str) -> Stream:
@@ -144,7 +144,7 @@ async def test_revoked_token_cancels_waiting_calls(web: Web) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(claim)
-        for _ in range(3):  # one loop serves all of this, so the claim has reached the daemon before the third answer
+        for _ in range(3):  # one loop runs all of this, so the claim has reached the daemon before the third response
             await web.ask("GET", "/api/v1/status")
         web.secret.rotate()
     (answer,) = answers

@@ -1,4 +1,4 @@
-"""The endpoints under `/api/agent`, with the exact shapes of the older design."""
+"""The endpoints under `/api/agent`, with the exact response formats of the older design."""
 
 from pathlib import Path
 

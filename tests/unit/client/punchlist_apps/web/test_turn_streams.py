@@ -45,7 +45,7 @@ async def test_read_only_token_starts_no_turn(web: Web, worker: str) -> None:
     for scope in ({"mode": "ro"}, {"mode": "ro", "list": "plan"}):
         stream = await web.stream(path, Authorization=f"Bearer {web.session(**scope)}")
         with anyio.fail_after(30):
-            while b":\n\n" not in stream.rest:  # a keep-alive: it has polled and log_thread no answer
+            while b":\n\n" not in stream.rest:  # a keep-alive: the stream has polled and the log has no answer yet
                 await stream.more()
         assert await titles(web) == []
     if worker == "here":
@@ -89,7 +89,7 @@ async def test_stream_ends_for_any_last_event_id(web: Web, after: str) -> None:
 
 
 async def test_follower_continues_after_renumbering() -> None:
-    """As after a restart of the server, or when it has dropped the turn."""
+    """As after a server restart, or once the server has dropped the turn."""
     live = Live()
     tell = live.start("t/u1")
     tell("delta", {"text": "a"})

@@ -98,7 +98,7 @@ def test_before_and_after_together_are_rejected(recorder: Recorder) -> None:
     assert (refusal.kind, refusal.data["field"]) == ("invalid_params", "after")
 
 
-def test_task_between_its_blocker_and_dependent_is_a_cycle(recorder: Recorder) -> None:
+def test_task_between_blocker_and_dependent_is_cycle(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", add_blocked_by=("1",)))
     refusal = recorder.decide(add(blocked_by=("2",), blocks=("1",)))
     assert isinstance(refusal, Rejection)
@@ -106,7 +106,7 @@ def test_task_between_its_blocker_and_dependent_is_a_cycle(recorder: Recorder) -
     assert isinstance(recorder.decide(add(blocked_by=("1",), blocks=("1",))), Rejection)
 
 
-def test_tasks_of_one_call_may_refer_to_each_other(recorder: Recorder) -> None:
+def test_tasks_in_one_call_may_reference_each_other(recorder: Recorder) -> None:
     recorder.do(
         many({"ref": "a", "blocked_by": ("b", "1"), "parent": "c"}, {"ref": "b"}, {"ref": "c", "blocked_by": ("b",)})
     )
@@ -145,7 +145,7 @@ def test_invalid_batch_adds_nothing(tasks: Any, kind: str, data: dict[str, Any])
     assert recorder.state.tasks == {}
 
 
-def test_named_task_is_updated_in_the_passed_members_only(recorder: Recorder) -> None:
+def test_update_changes_only_passed_members(recorder: Recorder) -> None:
     recorder.do(p.TaskSetStatus(conversation=CONVERSATION, task="2", status="completed", result_summary="was it"))
     recorder.do(p.TaskEdit(conversation=CONVERSATION, task="2", description="old", labels=("a",), owner="ann"))
     recorder.do(
@@ -206,7 +206,7 @@ def test_cycle_through_an_old_edge_is_rejected(recorder: Recorder) -> None:
     assert refused.kind == "dependency_cycle"
 
 
-def test_replacement_keeps_a_named_task_with_a_new_title(recorder: Recorder) -> None:
+def test_replacement_keeps_named_task_with_new_title(recorder: Recorder) -> None:
     asked = (new("two", task="1", notes=("n",)), new("two"))
     recorder.do(p.ListReplace(conversation=CONVERSATION, tasks=asked, keep_unfinished=False))
     assert [(task.id, task.title) for task in recorder.state.ordered()] == [("1", "two"), ("2", "two")]

@@ -103,7 +103,7 @@ def test_changes_are_undone_as_one_call(recorder: Recorder) -> None:
 
 
 def one_by_one(recorder: Recorder, params: ListApply) -> tuple[Recorder, int | None]:
-    """Return what single calls at the same time would give, and the index of the first rejected change."""
+    """Return the result of the changes as single calls at the same time, and the index of the first rejected one."""
     alone, calls = Recorder(), expand_changes(recorder.state, params)
     alone.state, alone.seq = recorder.state.copy(), recorder.seq
     for place, call in enumerate(calls):
@@ -125,7 +125,7 @@ def test_changes_equal_single_calls_and_undo_reverts_all(_round: int) -> None:
     while made < 15:
         params = random_call(random, recorder.state)
         if isinstance(params, p.ConversationConfigure):
-            continue  # what follows from a call follows behind all of its changes
+            continue  # consequences of a call come after all of its changes
         if not isinstance(params, ListApply):
             recorder.call(params)
             continue
@@ -172,7 +172,7 @@ def test_auto_clear_considers_all_changes() -> None:
     assert recorder.titles() == []
 
 
-def test_serial_list_starts_its_next_task_after_all_changes() -> None:
+def test_serial_list_starts_next_task_after_all_changes() -> None:
     recorder = Recorder()
     recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(execution="serial")))
     for title in "abc":

@@ -1,4 +1,4 @@
-"""Claims as events: one owner at a time, with fences, and the end of a claim."""
+"""Claims as events: one owner at a time, with fences, and expiry."""
 
 from random import Random
 from typing import Any
@@ -33,7 +33,7 @@ def refusal(recorder: Recorder, call: p.Mutation) -> Rejection:
 
 
 def end(recorder: Recorder, task: str, reason: str = "expired") -> Decision:
-    """End the claim of a task, as the engine does."""
+    """End the claim on a task, as the engine does."""
     return recorder.do(EndClaims(**C, claims=((task, recorder.state.claims[task].fence),), reason=reason))
 
 
@@ -49,7 +49,7 @@ def configure(recorder: Recorder, **settings: Any) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(**settings)))
 
 
-def test_next_task_is_the_most_urgent_then_the_first(recorder: Recorder) -> None:
+def test_next_task_is_most_urgent_then_first(recorder: Recorder) -> None:
     recorder.add("e", priority="high")
     recorder.do(p.TaskMove(**C, task="4", before="1"))
     assert [claim(recorder)[0][0] for _ in range(5)] == ["5", "4", "1", "2", "3"]
@@ -57,7 +57,7 @@ def test_next_task_is_the_most_urgent_then_the_first(recorder: Recorder) -> None
     assert recorder.state.tasks["5"].owner == "ann"
 
 
-def test_several_are_claimed_in_order_up_to_the_count(recorder: Recorder) -> None:
+def test_several_tasks_are_claimed_in_order(recorder: Recorder) -> None:
     recorder.do(p.TaskEdit(**C, task="2", add_blocked_by=("4",)))
     assert claim(recorder, count=2) == [("1", 1), ("3", 1)]
     assert claim(recorder, count=100) == [("4", 1)]
@@ -85,7 +85,7 @@ def test_held_or_unready_task_is_rejected_by_id(recorder: Recorder) -> None:
     assert (parent.kind, parent.data["blockers"]) == ("blocked", [{"id": "2", "title": "b", "status": "paused"}])
 
 
-def test_started_task_is_claimed_by_its_owner_or_if_unowned(recorder: Recorder) -> None:
+def test_started_task_is_claimed_only_by_owner(recorder: Recorder) -> None:
     recorder.set_status("1", "in_progress")
     assert claim(recorder)[0] == ("2", 1)
     assert claim(recorder, task="1") == [("1", 1)]
@@ -95,7 +95,7 @@ def test_started_task_is_claimed_by_its_owner_or_if_unowned(recorder: Recorder) 
     assert claim(recorder, "bob", task="3") == [("3", 1)]
 
 
-def test_released_task_is_pending_and_next_claim_counts_an_attempt(recorder: Recorder) -> None:
+def test_released_task_is_pending_until_next_attempt(recorder: Recorder) -> None:
     claim(recorder)
     released = recorder.do(p.TaskRelease(**C, task="1", owner="ann")).events
     assert released == (Released(task="1", owner="ann", reason="released", spent_ms=7),)
@@ -104,7 +104,7 @@ def test_released_task_is_pending_and_next_claim_counts_an_attempt(recorder: Rec
 
 
 @pytest.mark.parametrize("kind", [p.TaskRenew, p.TaskRelease])
-def test_only_owner_and_number_renew_or_release_a_claim(recorder: Recorder, kind: Any) -> None:
+def test_claim_changes_need_owner_and_number(recorder: Recorder, kind: Any) -> None:
     claim(recorder)
     first = recorder.state.claims["1"].fence
     assert refusal(recorder, kind(**C, task="1", owner="bob")).kind == "lease_held"
@@ -191,7 +191,7 @@ def test_delete_clear_and_finish_end_a_claim(recorder: Recorder) -> None:
 
 
 def random_claim_call(random: Random, recorder: Recorder) -> p.Mutation:
-    """Return a call as competing workers make it; owners and fences are sometimes wrong."""
+    """Return a call that a competing worker could make; owners and fences are sometimes wrong."""
     claims = recorder.state.claims
     task = random.choice([*claims, *recorder.state.tasks, "1"])
     held = claims.get(task)
@@ -217,7 +217,7 @@ def random_claim_call(random: Random, recorder: Recorder) -> p.Mutation:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("execution", ["manual", "serial"])
-def test_random_claims_never_overlap_and_replay_to_the_live_state(seed: int, execution: Any) -> None:
+def test_random_claims_never_overlap_and_replay(seed: int, execution: Any) -> None:
     random = Random(seed)
     recorder = Recorder()
     recorder.add()

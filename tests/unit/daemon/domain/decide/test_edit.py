@@ -156,9 +156,9 @@ def test_clear_restarts_numbering_of_an_empty_list(recorder: Recorder) -> None:
 def test_end_of_turn_clears_a_finished_idle_list(recorder: Recorder) -> None:
     end = p.TurnEnd(conversation=CONVERSATION)
     recorder.do(p.ConversationConfigure(conversation=CONVERSATION, settings=SettingsPatch(auto_clear="idle")))
-    assert recorder.decide(end) == Decision(), "there is work left"
+    assert recorder.decide(end) == Decision(), "the list has unfinished tasks"
     recorder.do(delete(tasks=("2", "3")))
     recorder.set_status("1", "completed")
     assert recorder.do(end) == Decision((ListCleared(),))
-    assert recorder.decide(end) == Decision(), "there is nothing left"
+    assert recorder.decide(end) == Decision(), "the list has no unfinished tasks"
     assert recorder.add().id == "1"

@@ -54,7 +54,7 @@ def test_headings_complete_with_their_last_task(plan: Recorder) -> None:
     assert [event.task for event in made.events if isinstance(event, StatusChanged)] == ["4", "2", "1"]
 
 
-def test_heading_over_a_failed_task_fails_with_a_count(plan: Recorder) -> None:
+def test_heading_over_failed_task_fails_with_count(plan: Recorder) -> None:
     plan.set_status("3", "failed", fail_reason="no disk")
     plan.set_status("4", "completed")
     backend, top = plan.state.tasks["2"], plan.state.tasks["1"]
@@ -91,7 +91,7 @@ def test_new_task_reopens_its_headings(plan: Recorder, call: Any) -> None:
     assert strip_stamps(plan.state) == before
 
 
-def test_open_tasks_that_move_up_reopen_the_heading(plan: Recorder) -> None:
+def test_open_tasks_moved_up_reopen_heading(plan: Recorder) -> None:
     plan.add("group", parent="2")
     plan.add("part", parent="5")
     plan.do(p.TaskSetStatus(**C, task="5", status="completed", force=True))
@@ -105,7 +105,7 @@ def test_open_tasks_that_move_up_reopen_the_heading(plan: Recorder) -> None:
 @pytest.mark.parametrize(
     "call", [p.TaskDelete(**C, task="4"), p.TaskEdit(**C, task="4", parent=None), p.TaskEdit(**C, task="4", parent="1")]
 )
-def test_a_heading_completes_when_its_last_open_task_leaves(plan: Recorder, call: Any) -> None:
+def test_heading_completes_when_last_open_task_leaves(plan: Recorder, call: Any) -> None:
     plan.set_status("3", "completed")
     plan.do(call)
     assert statuses(plan)["2"] == "completed"
@@ -204,9 +204,9 @@ def test_list_clears_with_the_last_task_below_headings(plan: Recorder) -> None:
     assert plan.ids() == []
 
 
-def test_headings_of_an_old_log_complete_with_the_next_change(plan: Recorder) -> None:
+def test_headings_in_old_log_complete_with_next_change(plan: Recorder) -> None:
     old = [StatusChanged(task, "pending", "completed") for task in ("3", "4")]
-    plan.happen(old)  # an older daemon, which knew of no such rule
+    plan.happen(old)  # an older daemon didn't have this rule
     assert statuses(plan)["1"] == "pending"
     plan.state = load_state(CONVERSATION, dump_state(replay(CONVERSATION, plan.facts)))
     plan.add("something else")
@@ -217,14 +217,14 @@ def test_cycle_of_parents_ends(recorder: Recorder) -> None:
     configure(recorder, complete_parents="auto")
     for number in ("1", "2"):
         recorder.add(number, metadata=HEADING)
-    recorder.happen([TaskEdited("1", parent="2"), TaskEdited("2", parent="1")])  # no call can make it
+    recorder.happen([TaskEdited("1", parent="2"), TaskEdited("2", parent="1")])  # no call can create this cycle
     recorder.add("part", parent="1")
     recorder.set_status("3", "completed")
     check_invariants(recorder.state)
 
 
 @pytest.mark.parametrize("_round", range(30))
-def test_random_scripts_leave_no_parent_behind(_round: int) -> None:
+def test_random_scripts_keep_parents_consistent(_round: int) -> None:
     seed = Random().randrange(1 << 32)
     print(f"seed {seed}")
     random, recorder = Random(seed), Recorder()

@@ -1,4 +1,4 @@
-"""Rules for every decision."""
+"""Rules that apply to every decision."""
 
 from typing import Any
 

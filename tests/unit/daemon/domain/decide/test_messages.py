@@ -14,7 +14,7 @@ from punchlistd.domain.state.snapshot import dump_state, load_state
 C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
-def test_message_gets_the_given_or_a_new_unused_id(recorder: Recorder) -> None:
+def test_message_gets_given_or_unused_id(recorder: Recorder) -> None:
     recorder.do(p.MessageAppend(**C, role="r", content={"a": 1}, message="mine"))
     recorder.do(p.MessageAppend(**C, role="r", content=None))
     assert recorder.state.messages == {"mine": 2, "m2": 3}

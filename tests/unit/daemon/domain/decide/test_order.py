@@ -42,13 +42,13 @@ def test_task_moves_to_the_requested_place(recorder: Recorder, task: str, place:
     assert (decision.events == ()) == (order == "abc")
 
 
-def test_later_task_comes_after_one_moved_to_the_end(recorder: Recorder) -> None:
+def test_later_task_follows_task_moved_to_end(recorder: Recorder) -> None:
     recorder.do(move("1", to_end=True))
     recorder.add("d")
     assert "".join(recorder.titles()) == "bcad"
 
 
-def test_thousands_of_moves_to_one_end_make_short_ranks(recorder: Recorder) -> None:
+def test_thousands_of_moves_make_short_ranks(recorder: Recorder) -> None:
     for step in range(3_000):
         recorder.do(move(str(step % 3 + 1), to_end=True))
         recorder.do(move(str(step % 3 + 1), before=recorder.ids()[0]))

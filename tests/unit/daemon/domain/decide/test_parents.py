@@ -24,7 +24,7 @@ def ready(recorder: Recorder) -> list[str]:
     return sorted(recorder.state.ready)
 
 
-def test_task_with_an_open_child_is_not_handed_out(recorder: Recorder) -> None:
+def test_task_with_open_child_is_not_claimable(recorder: Recorder) -> None:
     recorder.add("epic")
     recorder.add("part", parent="1")
     recorder.add("other")
@@ -68,7 +68,7 @@ def test_parent_with_open_children_can_not_be_started(recorder: Recorder) -> Non
     assert isinstance(refused, Rejection) and refused.message.startswith("Task #1 has 1 open task: #2.")
 
 
-def test_completing_a_parent_names_its_open_children_unless_forced(recorder: Recorder) -> None:
+def test_completing_parent_names_open_children_unless_forced(recorder: Recorder) -> None:
     recorder.add("epic")
     recorder.add("part", parent="1")
     refused = recorder.set_status("1", "completed")
@@ -99,7 +99,7 @@ def test_later_child_delays_no_response(recorder: Recorder, to: Any) -> None:
     assert recorder.state.tasks["1"].status == to
 
 
-def test_heading_is_neither_handed_out_nor_started(recorder: Recorder) -> None:
+def test_heading_is_neither_claimable_nor_started(recorder: Recorder) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(complete_parents="never")))
     recorder.add("Phase 1", metadata=HEADING)
     recorder.add("part", parent="1")
@@ -120,7 +120,7 @@ def test_claimed_task_with_new_children_keeps_its_owner(recorder: Recorder) -> N
     assert (given.task, ready(recorder)) == ("1", ["2"])
 
 
-def test_started_task_with_new_children_is_not_handed_out(recorder: Recorder) -> None:
+def test_started_task_with_new_children_is_not_claimable(recorder: Recorder) -> None:
     recorder.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     recorder.add("epic")
     claim(recorder)
@@ -140,7 +140,7 @@ def test_serial_list_continues_below_a_task_in_progress(recorder: Recorder) -> N
     assert [task.status for task in recorder.state.ordered()] == ["in_progress", "completed"]
 
 
-def test_child_that_waits_for_its_parent_does_not_block_it(recorder: Recorder) -> None:
+def test_child_waiting_for_parent_does_not_block_it(recorder: Recorder) -> None:
     recorder.add("design")
     recorder.add("build", parent="1", blocked_by=("1",))
     assert ready(recorder) == ["1"]

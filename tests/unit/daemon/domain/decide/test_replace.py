@@ -59,7 +59,7 @@ def test_same_list_again_changes_nothing(recorder: Recorder) -> None:
     assert recorder.do(replace(*tasks)).events == ()
 
 
-def test_kept_task_is_updated_in_the_passed_members_only() -> None:
+def test_kept_task_changes_only_in_passed_members() -> None:
     recorder = Recorder()
     recorder.add("a", description="old", owner="o", metadata={"k": 1})
     recorder.do(replace({"title": "a", "status": "in_progress", "description": "new", "metadata": {"n": 2}}))

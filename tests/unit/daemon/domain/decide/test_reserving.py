@@ -1,4 +1,4 @@
-"""Reservations: a pending task with an owner is for that owner, and the end of work reserves nothing."""
+"""Reservations: a pending task with an owner is for that owner, and finished or released work reserves nothing."""
 
 import time
 from collections.abc import Callable
@@ -176,4 +176,4 @@ def test_tasks_reserved_for_others_cost_nothing(recorder: Recorder) -> None:
     began = time.process_time()
     for _ in range(2_000):
         assert state.next_for(["eve"]) is None
-    assert time.process_time() - began < 1.0, "next scans the tasks of others"
+    assert time.process_time() - began < 1.0, "next scans other owners' tasks"

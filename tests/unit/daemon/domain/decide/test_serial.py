@@ -1,4 +1,4 @@
-"""Serial lists: one task at a time; the end of one starts the next."""
+"""Serial lists: one task at a time; the end of one task starts the next."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def test_failure_stops_the_queue_until_reopened(recorder: Recorder) -> None:
     assert running(recorder) == ["1"]
 
 
-def test_failed_task_is_retried_until_its_attempts_are_used_up(recorder: Recorder) -> None:
+def test_failed_task_is_retried_until_attempts_run_out(recorder: Recorder) -> None:
     configure(recorder, max_attempts=2)
     recorder.set_status("1", "failed", fail_reason="once")
     task = recorder.state.tasks["1"]
@@ -111,7 +111,7 @@ def test_list_that_becomes_serial_starts_a_task() -> None:
     assert running(recorder) == ["1"]
 
 
-def test_failure_of_an_unstarted_task_is_not_an_attempt(recorder: Recorder) -> None:
+def test_failure_of_unstarted_task_is_no_attempt(recorder: Recorder) -> None:
     configure(recorder, max_attempts=2)
     recorder.set_status("3", "failed")
     assert recorder.state.tasks["3"].status == "failed"
@@ -152,7 +152,7 @@ def test_undo_never_leaves_two_in_progress(recorder: Recorder) -> None:
     check_invariants(recorder.state)
 
 
-def test_list_with_two_in_progress_can_not_become_serial(recorder: Recorder) -> None:
+def test_list_with_two_in_progress_cannot_become_serial(recorder: Recorder) -> None:
     configure(recorder, execution="manual")
     recorder.set_status("2", "in_progress")
     refused = configure(recorder, execution="serial")
@@ -170,7 +170,7 @@ def test_replacement_leaves_one_in_progress(recorder: Recorder) -> None:
 
 @pytest.fixture
 def waiting(recorder: Recorder) -> Recorder:
-    """A list where task 2 waited for task 1 and started when it was completed."""
+    """A list where task 2 waited for task 1 and started when task 1 was completed."""
     recorder.do(p.TaskEdit(**C, task="2", add_blocked_by=("1",)))
     recorder.set_status("1", "completed")
     assert running(recorder) == ["2"]
@@ -190,7 +190,7 @@ def test_new_blocker_resets_the_current_task(waiting: Recorder) -> None:
     assert (running(waiting), waiting.state.tasks["2"].owner) == (["3"], "ann")
 
 
-def test_a_claimed_task_keeps_its_owner_until_the_claim_ends(waiting: Recorder) -> None:
+def test_claimed_task_keeps_owner_until_claim_ends(waiting: Recorder) -> None:
     waiting.do(p.TaskClaim(**C, owner="bot", task="2", keep=True))
     waiting.set_status("1", "pending")
     assert running(waiting) == ["2"]
@@ -202,7 +202,7 @@ def test_a_claimed_task_keeps_its_owner_until_the_claim_ends(waiting: Recorder) 
     assert (running(waiting), waiting.state.tasks["2"].status) == (["1"], "pending")
 
 
-def test_blocked_current_task_is_not_handed_out(waiting: Recorder) -> None:
+def test_blocked_current_task_is_not_claimable(waiting: Recorder) -> None:
     waiting.happen((StatusChanged("1", "completed", "pending"),))  # as an earlier version left it
     refused = waiting.call(p.TaskClaim(**C, owner="bot", task="2"))
     assert isinstance(refused, Rejection) and refused.kind == "blocked"
@@ -218,6 +218,6 @@ def test_claimed_task_keeps_its_attempts_when_blocked(waiting: Recorder) -> None
 
 def test_attempts_of_a_blocked_task_are_never_negative(waiting: Recorder) -> None:
     waiting.happen((StatusChanged("2", "in_progress", "pending", attempts=0),))
-    waiting.happen((StatusChanged("2", "pending", "in_progress", attempts=0),))  # as an earlier version began it
+    waiting.happen((StatusChanged("2", "pending", "in_progress", attempts=0),))  # as an earlier version started it
     waiting.set_status("1", "pending")
     assert (waiting.state.tasks["2"].status, waiting.state.tasks["2"].attempts) == ("pending", 0)

@@ -1,4 +1,4 @@
-"""Sessions: a task in progress for an agent is claimed by it or free. A failing case prints its seed."""
+"""Sessions: a task in progress for an agent is either claimed by that agent or free. A failing case prints its seed."""
 
 from random import Random
 from typing import Any
@@ -54,7 +54,7 @@ def test_resumed_task_of_an_ended_session_is_free(paused: Recorder) -> None:
     assert paused.state.next_for([B]) == paused.state.tasks["1"]
 
 
-def test_serial_list_keeps_the_task_of_an_ended_session(paused: Recorder) -> None:
+def test_serial_list_keeps_task_of_ended_session(paused: Recorder) -> None:
     paused.do(p.ConversationConfigure(**C, settings=SettingsPatch(execution="serial")))
     paused.present = frozenset()
     paused.do(status("1", "in_progress"), "ann")
@@ -155,7 +155,7 @@ def test_task_in_progress_for_a_session_is_claimed(seed: int) -> None:
         recorder.do(claim(str(number), owner), owner)
     for step in range(100):
         state = recorder.state
-        if random.random() < 0.1:  # a session comes or goes
+        if random.random() < 0.1:  # a session enters or leaves
             one = random.choice((A, B))
             recorder.present ^= {one}
             ends = (

@@ -1,4 +1,4 @@
-"""list.undo: what it reverts, keeps and reports."""
+"""list.undo: the changes it reverts, keeps and reports."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def recorder() -> Recorder:
 def test_last_call_is_undone_and_reported(recorder: Recorder, call: p.Mutation, lines: tuple[str, ...]) -> None:
     before, title = strip_stamps(recorder.state), recorder.state.title
     recorder.do(call)
-    # A title in a line is the one the list shows when the line is made.
+    # A line in the report has the title that the list shows when the report is made.
     assert tuple(line.replace("uno", "one") for line in recorder.do(undo()).lines) == lines
     assert (strip_stamps(recorder.state), recorder.state.title) == (before, title)
     check_invariants(recorder.state)

@@ -46,7 +46,7 @@ def large_state() -> State:
     return state
 
 
-def test_an_edge_is_checked_quickly_in_a_large_graph() -> None:
+def test_edge_is_checked_quickly_in_large_graph() -> None:
     with untraced():
         state = large_state()
     times: list[float] = []
@@ -57,7 +57,7 @@ def test_an_edge_is_checked_quickly_in_a_large_graph() -> None:
         times.append(process_time() - start)
         assert isinstance(decision, Decision)
     assert min(times) < 0.01
-    # The figure that counts is 10 ms; a traced run on a busy machine is given ten times that.
+    # The target is 10 ms. A traced run on a busy machine may take ten times that.
     assert max(times) < 0.1
 
 

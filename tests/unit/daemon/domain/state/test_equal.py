@@ -1,4 +1,4 @@
-"""Equal tasks are kept instead of added, with edges that close no cycle."""
+"""Equal tasks are kept instead of added again, with edges that close no cycle."""
 
 import random
 from typing import Any
@@ -15,7 +15,7 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
 def planned(recorder: Recorder, *tasks: p.NewTask) -> Any:
-    """Return the response to a plan; check that a replay of the log gives the same."""
+    """Return the response to a plan; check that replaying the log gives the same state."""
     call = p.TaskAddMany(**C, tasks=tasks, keep_equal=True)
     decision = recorder.do(call)
     answer = respond(call, recorder.state, decision.events, recorder.seq, decision)
@@ -85,7 +85,7 @@ def test_a_pending_kept_task_gets_the_edges(recorder: Recorder) -> None:
     assert (kept.blocked_by, kept.description, kept.title) == (("1",), "keep the cookie", "Fix logout")
 
 
-def test_a_kept_task_at_work_gets_no_edge(recorder: Recorder) -> None:
+def test_kept_task_in_progress_gets_no_edge(recorder: Recorder) -> None:
     recorder.add("Fix login")
     recorder.add("Fix logout", status="in_progress")
     planned(recorder, new("Fix login", ref="a"), new("Fix logout", blocked_by=("a",)))
@@ -121,7 +121,7 @@ def test_one_added_task_is_kept_with_its_edges(recorder: Recorder) -> None:
     assert rejected(recorder, p.TaskAdd(**C, title="one", blocked_by=("9",), keep_equal=True)) == "not_found"
 
 
-def test_an_added_task_without_an_equal_one_is_new(recorder: Recorder) -> None:
+def test_added_task_without_equal_is_new(recorder: Recorder) -> None:
     recorder.add("two", status="failed")
     call = p.TaskAdd(**C, title="two", keep_equal=True)
     answer: Any = respond(call, recorder.state, recorder.do(call).events, recorder.seq)

@@ -72,7 +72,7 @@ OTHER: dict[str, Any] = {
     "updated_at": 11,
     "version": 12,
 }
-"""A value other than the default for each member that is not a text."""
+"""A value other than the default for each member that isn't text."""
 
 
 def full(struct: type[Any], names: Iterable[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Snapshots. That every state survives one is a property test."""
+"""Snapshots. A property test checks that every state survives a snapshot."""
 
 import msgspec
 import pytest

@@ -34,7 +34,7 @@ def test_next_task_follows_moves_and_priorities(recorder: Recorder) -> None:
     assert next_id(recorder) == "3"
 
 
-def test_a_blocked_task_and_the_child_of_a_held_one_are_not_ready(recorder: Recorder) -> None:
+def test_blocked_tasks_and_held_tasks_children_are_unready(recorder: Recorder) -> None:
     recorder.add()
     recorder.add(parent="1")
     recorder.add(blocked_by=("2",))
@@ -76,7 +76,7 @@ def test_path_ends_at_a_cycle_and_after_eight(recorder: Recorder) -> None:
     path = recorder.state.path(recorder.state.tasks["12"])
     assert [one.id for one in path] == ["4", "5", "6", "7", "8", "9", "10", "11"]
     assert recorder.state.path(recorder.state.tasks["1"]) == ()
-    recorder.state.tasks["1"] = replace(recorder.state.tasks["1"], parent="3")  # only a damaged log has a circle
+    recorder.state.tasks["1"] = replace(recorder.state.tasks["1"], parent="3")  # only a damaged log contains a cycle
     assert [one.id for one in recorder.state.path(recorder.state.tasks["3"])] == ["1", "2"]
 
 

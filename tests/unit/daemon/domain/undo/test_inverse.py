@@ -1,4 +1,4 @@
-"""Events that can be undone, and events without effect. The rules are tested with list.undo."""
+"""Events that can be undone, and events without effect. The rules for undo itself are tested with list.undo."""
 
 import pytest
 from msgspec import Raw
@@ -33,7 +33,7 @@ LASTING = (
 
 
 def after_the_first(recorder: Recorder) -> tuple[Change, State]:
-    """Return the change of the second call's first event, and the final state."""
+    """Return the change made by the second call's first event, and the final state."""
     state = initial_state(CONVERSATION)
     changes = [trace(state, fact) for fact in recorder.facts]
     return changes[len(recorder.history[0].facts)], state

@@ -1,4 +1,4 @@
-"""The part of a history that is kept for an undo."""
+"""The part of the history that is kept for undo."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""Undo of one call, redo and revert, where nothing newer depends on it."""
+"""Undo of one call, redo and revert, where no newer change depends on it."""
 
 from random import Random
 from typing import Any
@@ -20,7 +20,7 @@ def refused(recorder: Recorder, actor: str = "ann", **how: Any) -> dict[str, Any
 
 
 def shape(recorder: Recorder) -> list[Any]:
-    """Return what people see of a list: no times of changes, versions, claim numbers or time spent."""
+    """Return the parts of a list that people see, without change times, versions, claim numbers or time spent."""
     hidden = {"updated_at", "version", "status_changed_at", "fence", "lease_expires_at", "spent_ms"}
     tasks = [
         {name: value for name, value in each.items() if name not in hidden} for each in strip_stamps(recorder.state)
@@ -96,12 +96,12 @@ def test_undo_can_be_undone_repeatedly(recorder: Recorder) -> None:
         assert shape(recorder) == wanted
     assert recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann").events == ()
     recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
-    assert shape(recorder) == seen[1], "a redo is taken back like any call"
+    assert shape(recorder) == seen[1], "a redo can be undone like any call"
     recorder.do(p.ListUndo(**C, of="ann", redo=True, whole=True), "ann")
     assert shape(recorder) == seen[0]
 
 
-def test_redo_is_rejected_once_work_on_the_restored_started(recorder: Recorder) -> None:
+def test_redo_is_rejected_after_restored_task_starts(recorder: Recorder) -> None:
     recorder.call(p.TaskAdd(**C, title="a"), "ann")
     recorder.call(p.TaskDelete(**C, task="1"), "ann")
     recorder.do(p.ListUndo(**C, of="ann", count=1), "ann")
@@ -171,7 +171,7 @@ def test_list_is_reverted_past_a_clear(recorder: Recorder) -> None:
     decision = recorder.do(p.ListUndo(**C, to_version=version), "ann")
     assert (shape(recorder), decision.reverts_to, decision.undoes) == (wanted, version, ())
     recorder.do(p.ListUndo(**C, of="ann", count=1, whole=True), "ann")
-    assert recorder.titles() == ["other"], "a revert is taken back like any call"
+    assert recorder.titles() == ["other"], "a revert can be undone like any call"
     assert recorder.do(p.ListUndo(**C, to_version=recorder.state.version)).events == ()
 
 
@@ -220,7 +220,7 @@ def test_reverted_list_has_its_former_claims(recorder: Recorder, keep: bool) -> 
     recorder.do(p.ListUndo(**C, to_version=then), "ann")
     (task,), claim = recorder.state.ordered(), recorder.state.claims["1"]
     assert (task.status, task.owner, task.attempts) == ("in_progress", "bob", 1)
-    assert (claim.owner, claim.lease_ms, claim.keep) == ("bob", 7_000, True), "no connection holds it any more"
+    assert (claim.owner, claim.lease_ms, claim.keep) == ("bob", 7_000, True), "no connection holds the claim any more"
 
 
 def test_redo_removes_a_claim_restored_by_undo(recorder: Recorder) -> None:

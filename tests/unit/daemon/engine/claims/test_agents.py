@@ -49,7 +49,7 @@ async def left(running: Engine, peer: Peer) -> None:
 
 
 async def end_of_claim(peer: Peer) -> Any:
-    """Return the next Released."""
+    """Return the next Released event."""
     position = 0
     with anyio.fail_after(30):
         while True:
@@ -135,7 +135,7 @@ async def test_sub_agents_leave_with_their_session(running: Engine, ann: Peer) -
     assert "left_at" not in await task(ann, "2")
 
 
-async def test_agent_of_a_shorter_name_ends_no_other_session(running: Engine, ann: Peer) -> None:
+async def test_agent_with_shorter_name_ends_no_other_session(running: Engine, ann: Peer) -> None:
     agent, short = await entered(running, A), await entered(running, "claude-code")
     await claim(agent, A)
     await left(running, short)
@@ -158,7 +158,7 @@ async def test_abandoned_task_is_claimed_by_id(running: Engine, ann: Peer) -> No
     refused = await other.refusal("task.claim", **C, owner=B, task="1")
     assert (refused["kind"], "left_at" in refused) == ("lease_held", False)
     await left(running, agent)
-    assert (await claim(other, B))["task"] is None, "the next ready one is not it"
+    assert (await claim(other, B))["task"] is None, "an abandoned task isn't offered as the next one"
     refused = await other.refusal("task.set_status", **C, task="1", status="completed")
     assert (refused["kind"], refused["owner"]) == ("lease_held", A)
     assert refused["left_at"]
@@ -170,7 +170,7 @@ async def test_abandoned_task_is_claimed_by_id(running: Engine, ann: Peer) -> No
     assert late["kind"] == "lease_held"
 
 
-async def test_abandoned_task_of_a_serial_list_is_claimed_by_id(running: Engine, ann: Peer) -> None:
+async def test_abandoned_serial_task_is_claimed_by_id(running: Engine, ann: Peer) -> None:
     await ann.result("conversation.configure", **C, settings={"execution": "serial"})
     agent = await entered(running, A)
     await claim(agent, A)
@@ -333,12 +333,12 @@ async def test_persons_claim_lasts_by_the_wall_clock(monkeypatch: pytest.MonkeyP
         return round(kept.of("c")["1"].deadline - time.monotonic())
 
     assert left_s(now - 1_800_000) == 1_800
-    assert left_s(now - 7_200_000) == 10, "at least the grace"
-    assert left_s(now + 7_200_000) == 3_600, "at most its time, whatever the clock was"
-    assert left_s(0) == 3_600, "an older version did not record when it was made"
+    assert left_s(now - 7_200_000) == 10, "at least the grace period is left"
+    assert left_s(now + 7_200_000) == 3_600, "at most the lease is left, whatever the clock showed"
+    assert left_s(0) == 3_600, "an older version didn't record the time of the claim"
 
 
-async def test_claims_of_a_silent_machine_are_claimable_by_id() -> None:
+async def test_silent_machine_claims_are_claimable_by_id() -> None:
     state, member = State("c"), Member()
     state.claims["1"] = Claim("ann", 7, LEASE_MS, keep=True, keeper="mb_1")
     kept = Leases(10.0, lambda _write: None)
@@ -351,7 +351,7 @@ async def test_claims_of_a_silent_machine_are_claimable_by_id() -> None:
     assert 59_000 < agents.now_ms() - (lease.silent_at() or 0) < 90_000
     assert kept.left_fence(state, wanted) == 7
     kept.agent_left("ann")
-    assert lease.left_at is None, "another daemon keeps its time"
+    assert lease.left_at is None, "another daemon tracks its departure"
 
 
 async def test_list_shows_who_works_on_what(running: Engine, ann: Peer) -> None:
@@ -359,7 +359,7 @@ async def test_list_shows_who_works_on_what(running: Engine, ann: Peer) -> None:
     await claim(agent, A, actor=A)
     await claim(agent, f"{A}/reviewer", actor=f"{A}/reviewer")
     listed = {each["name"]: each for each in (await agent.result("agent.list"))["agents"]}
-    assert set(listed) == {A}, "other connections of its process are its own"
+    assert set(listed) == {A}, "other connections of its process count as the same agent"
     shown = listed[A]
     assert [shown[name] for name in ("host", "directory", "branch", "conversation")] == [
         "claude-code",
@@ -561,7 +561,7 @@ async def test_changed_grace_period_applies_to_departed_sessions(running: Engine
 
 
 async def gone(running: Engine, agent: str) -> None:
-    """Let an agent enter and leave."""
+    """Make an agent enter and leave."""
     await left(running, await entered(running, agent))
 
 

@@ -34,7 +34,7 @@ async def claim(peer: Peer, owner: str = "ann", **more: Any) -> Any:
 
 
 async def end_of_claim(running: Engine) -> dict[str, Any]:
-    """Return the next Released, whatever caused it."""
+    """Return the next Released event, whatever its cause."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(30):
@@ -85,7 +85,7 @@ async def test_lease_expires_without_a_heartbeat(running: Engine, ann: Peer) -> 
 async def test_any_call_of_the_connection_renews_its_claims(running: Engine, ann: Peer) -> None:
     await claim(ann, lease_ms=1_000)
     until = anyio.current_time() + 1.2
-    while anyio.current_time() < until:  # no time-out round it: one that ends a call leaves its answer unread
+    while anyio.current_time() < until:  # no timeout around the call: cancelling it would leave its response unread
         await ann.result("task.get", **C, task="2")
         await anyio.sleep(0.2)
     assert (await ann.result("task.get", **C, task="1"))["task"]["owner"] == "ann"
@@ -99,7 +99,7 @@ async def test_renewal_adds_no_event_and_restarts_the_lease(ann: Peer) -> None:
     assert renewed["task"]["lease_expires_at"] - claimed["task"]["lease_expires_at"] > 50_000
 
 
-async def test_closed_connection_loses_its_claims_after_the_grace_period(running: Engine, ann: Peer) -> None:
+async def test_closed_connection_loses_claims_after_grace_period(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     await claim(bob, "bob")
     bob.close()
@@ -115,7 +115,7 @@ async def test_kept_claim_outlives_its_connection(running: Engine, ann: Peer) ->
     await ann.result("task.set_status", **C, task="1", status="completed", actor="bob")
 
 
-async def test_late_owner_can_not_finish_the_next_owners_work(running: Engine, ann: Peer) -> None:
+async def test_late_owner_cannot_finish_next_owners_work(running: Engine, ann: Peer) -> None:
     lost = await claim(ann, "agent-A", keep=True)
     await ann.result("task.release", **C, task="1", owner="agent-A")
     bob = await running.connect()
@@ -136,7 +136,7 @@ async def test_owner_connection_or_number_finishes_a_kept_claim(running: Engine,
     done = {"status": "completed", **C}
     await bob.result("task.set_status", task=first["task"]["id"], **done)
     refused = await bob.refusal("task.set_status", task=second["task"]["id"], actor="another agent", **done)
-    assert refused["kind"] == "lease_held", "a connection that serves several agents says which one calls"
+    assert refused["kind"] == "lease_held", "a connection for several agents must name the caller"
     await ann.result("task.set_status", task=second["task"]["id"], actor="bob", **done)
     assert (await ann.refusal("task.set_status", task=third["task"]["id"], **done))["kind"] == "lease_held"
     fence = (await ann.result("task.get", **C, task=third["task"]["id"]))["task"]["fence"]
@@ -153,7 +153,7 @@ async def test_apply_can_not_finish_another_owners_task(running: Engine, ann: Pe
     assert (await ann.result("task.get", **C, task="1"))["task"]["title"] == "a"
     pause = done | {"status": "paused"}
     made = await ann.result("list.apply", **C, changes=[edit, pause, done])
-    assert [task["status"] for task in made["tasks"]] == ["pending", "completed"], "whoever pauses it takes it away"
+    assert [task["status"] for task in made["tasks"]] == ["pending", "completed"], "pausing the task ends the claim"
     assert (await bob.refusal("task.renew", **C, task="2", owner="bob", fence=held["fence"]))["kind"] == "lease_lost"
 
 
@@ -172,7 +172,7 @@ async def test_kept_claim_is_detached_from_a_closed_connection(running: Engine, 
     assert len(running.claims.leases) == 1
 
 
-async def test_owner_who_returns_within_the_grace_period_keeps_the_task(tmp_path: Path, log: TouchyLog) -> None:
+async def test_owner_returning_within_grace_period_keeps_task(tmp_path: Path, log: TouchyLog) -> None:
     async with engine(tmp_path, log, grace_s=30.0) as running:
         bob = await running.connect()
         await bob.result("task.add", **C, title="a")
@@ -182,7 +182,7 @@ async def test_owner_who_returns_within_the_grace_period_keeps_the_task(tmp_path
         await again.result("task.renew", **C, task="1", owner="bob")
         other = await running.connect()
         refused = await other.refusal("task.renew", **C, task="1", owner="bob")
-        assert refused["kind"] == "lease_held", "the same name on another connection"
+        assert refused["kind"] == "lease_held", "the same name calls on another connection"
         assert (await other.refusal("task.set_status", **C, task="1", status="completed"))["kind"] == "lease_held"
         assert (await other.refusal("task.release", **C, task="1", owner="bob"))["kind"] == "lease_held"
         await other.result("task.set_status", **C, task="1", status="completed", fence=fence)
@@ -218,7 +218,7 @@ async def test_kept_claim_restarts_its_lease_after_a_restart(tmp_path: Path, log
         assert len(after.claims.leases) == 1
 
 
-async def test_claim_repeated_by_key_moves_to_the_new_connection(running: Engine, ann: Peer) -> None:
+async def test_claim_repeated_by_key_moves_to_new_connection(running: Engine, ann: Peer) -> None:
     bob = await running.connect()
     first = await claim(bob, "bob", key="k")
     again = await running.connect()
@@ -244,7 +244,7 @@ async def test_full_disk_delays_the_end_of_a_claim(running: Engine, ann: Peer, l
     log.refusal = StorageFull()
     bob.close()
     with anyio.fail_after(30):
-        while not running.metrics.errors:  # noqa: ASYNC110 - the metrics ring no bell
+        while not running.metrics.errors:  # noqa: ASYNC110 - metrics send no events
             await anyio.sleep(0.01)
     log.refusal = None
     assert (await end_of_claim(running))["task"] == "1"
@@ -294,7 +294,7 @@ class Standstill:
 
 
 async def rung(running: Engine) -> None:
-    """Fire the lease timer before anything is read, as uvloop does after suspension."""
+    """Fire the lease timer before any socket is read, as uvloop does after suspension."""
     leases = running.claims.leases
     leases.close()
     leases._on_timer()  # pyright: ignore[reportPrivateUsage]
@@ -325,7 +325,7 @@ async def test_unrenewed_claim_ends_once_after_suspension(
     machine = Standstill(monkeypatch)
     bob = await running.connect()
     await claim(bob, "bob", lease_ms=1_000)
-    bob.close()  # a second deadline for the same claim
+    bob.close()  # this sets a second deadline for the same claim
     machine.lasts(3)
     assert (await end_of_claim(running))["owner"] == "bob"
     await ann.result("task.edit", **C, task="2", title="later")
@@ -336,7 +336,7 @@ async def test_unrenewed_claim_ends_once_after_suspension(
 async def test_claim_with_two_past_deadlines_ends_once(
     running: Engine, ann: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("punchlistd.engine.claims.leases._STANDSTILL_S", 1e9)  # no grace: both deadlines count
+    monkeypatch.setattr("punchlistd.engine.claims.leases._STANDSTILL_S", 1e9)  # without grace, both deadlines count
     machine = Standstill(monkeypatch)
     bob = await running.connect()
     await claim(bob, "bob", lease_ms=1_000)

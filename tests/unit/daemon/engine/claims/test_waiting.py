@@ -1,4 +1,4 @@
-"""Waiting claims: in order, without polling, and never for a closed connection."""
+"""Waiting claims: served in order, without polling, and never for a closed connection."""
 
 from pathlib import Path
 from typing import Any
@@ -188,7 +188,9 @@ async def test_other_calls_proceed_while_a_claim_waits(running: Engine) -> None:
 async def test_claim_waits_past_tasks_of_others(running: Engine, ann: Peer) -> None:
     eve, bob = await waiting(running, "eve"), await waiting(running, "bob")
     await add_for(ann, "bob", "1")
-    assert (await got(bob), len(running.claims.waiting)) == ("1", 1), "an earlier claim of another is not in the way"
+    assert (await got(bob), len(running.claims.waiting)) == ("1", 1), (
+        "another owner's earlier claim doesn't block this one"
+    )
     named = await waiting(running, "carol", task="1")
     await add_for(ann, "bob", "2")
     assert (await ann.result("task.claim", **C, owner="new"))["task"] is None

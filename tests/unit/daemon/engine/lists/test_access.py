@@ -69,7 +69,7 @@ async def test_calls_outside_the_scope_are_forbidden(running: Engine) -> None:
     assert (await late.refusal("daemon.hello", user="alice"))["kind"] == "forbidden"
 
 
-# the same words
+# The same response for hidden and missing lists
 
 
 OF_ALL: dict[str, dict[str, Any]] = {
@@ -101,7 +101,7 @@ REQUIRED: dict[str, Any] = {
 
 
 def least(method: Method) -> dict[str, Any]:
-    """The smallest params of a method; a table has those of methods with alternatives."""
+    """The smallest params of a method. A table has those of methods with alternative members."""
     fields = msgspec.structs.fields(method.params)
     found = {field.name: REQUIRED[field.name] for field in fields if field.required and field.name != "conversation"}
     return found | {
@@ -112,7 +112,7 @@ def least(method: Method) -> dict[str, Any]:
 
 
 async def bobs(running: Engine) -> Peer:
-    """A list of bob, with a task claimed by key, a message and a session."""
+    """Create bob's list, with a task claimed by key, a message and a session."""
     bob = await running.connect(user="bob")
     await bob.result("task.add", conversation="bob-list", title="secret", key="bobs-key")
     await bob.result("task.claim", conversation="bob-list", owner="bob", key="claim")
@@ -122,7 +122,7 @@ async def bobs(running: Engine) -> Peer:
 
 
 def told(answer: Any, name: str) -> str:
-    """Return a response without its id, with names as NAME and numbers and durations as 0."""
+    """Return a response without its id, with `name` replaced by NAME, and numbers and durations by 0."""
     text = msgspec.json.encode({key: value for key, value in answer.items() if key != "id"}).decode()
     return re.sub(r"\d+", "0", text.replace(name, "NAME"))
 
@@ -143,7 +143,7 @@ async def test_other_users_lists_look_nonexistent(running: Engine, method: Metho
     assert foreign["error"]["data"] == {"kind": "not_found", "what": "conversation", "id": "bob-list"}
     assert running.log.head == head
     assert not indexed or "bob-list" not in running.conversations.loaded, (
-        "its size would show in the time that it takes"
+        "loading the list would reveal its size by the time it takes"
     )
     never = await alice.call(method.name, conversation="never", **params)
     if "error" in never:
@@ -170,7 +170,7 @@ async def test_claim_repeated_by_another_user_moves_no_lease(running: Engine) ->
     await bob.result("task.set_status", conversation="bob-list", task="1", status="completed")
 
 
-async def test_waiting_claim_ends_when_the_list_changes_its_user(running: Engine) -> None:
+async def test_waiting_claim_ends_when_list_changes_user(running: Engine) -> None:
     alice, root = await running.connect(user="alice"), await running.connect()
     await alice.result("conversation.open", conversation=C)
     alice.send("task.claim", {"conversation": C, "owner": "a", "wait_ms": 60_000}, id=1)
@@ -183,7 +183,7 @@ async def test_waiting_claim_ends_when_the_list_changes_its_user(running: Engine
     assert not running.claims.waiting
 
 
-async def test_list_opened_by_another_in_the_batch_is_not_found(running: Engine, log: TouchyLog) -> None:
+async def test_list_opened_by_another_in_batch_is_hidden(running: Engine, log: TouchyLog) -> None:
     alice, bob = await running.connect(user="alice"), await running.connect(user="bob")
     gate = log.hold()
     await (await running.connect()).quiet()
@@ -243,7 +243,7 @@ async def test_returning_user_learns_that_a_list_was_deleted(tmp_path: Path, kil
         await alice.quiet()
 
 
-# sessions of each user
+# Sessions of each user
 
 
 async def test_each_user_has_separate_sessions(running: Engine) -> None:
@@ -290,7 +290,7 @@ async def test_equal_session_names_are_found_after_a_restart(tmp_path: Path, kil
             assert await of(peer, "s") == name, user
 
 
-# lists of one's own
+# Private lists of each user
 
 
 async def test_two_users_may_use_the_same_list_name(running: Engine) -> None:
@@ -393,7 +393,7 @@ async def test_session_moves_between_lists(running: Engine, peer: Peer) -> None:
     await peer.result("conversation.attach", conversation="two", session="s")
     assert await of(peer, "s") == "two"
     one = (await peer.result("conversation.get", conversation="one"))["conversation"]
-    assert one.get("sessions", []) == [] and one["version"] == 3, "its log says that the session left"
+    assert one.get("sessions", []) == [] and one["version"] == 3, "the log records that the session left"
     await peer.result("conversation.detach", conversation="s", session="s")
     assert await of(peer, "s") == "s"
 
@@ -421,7 +421,7 @@ async def test_only_attached_sessions_are_found_after_a_restart(tmp_path: Path, 
         peer = await running.connect()
         for session in ("stays", "leaves", "moves"):
             await peer.result("conversation.attach", conversation=C, session=session)
-        await peer.result("conversation.list")  # everything is indexed
+        await peer.result("conversation.list")  # this indexes everything
         await peer.result("conversation.detach", conversation=C, session="leaves")
         await peer.result("conversation.attach", conversation="other", session="moves")
         await peer.result("conversation.attach", conversation="other", session="new")
@@ -491,7 +491,7 @@ async def test_private_list_has_one_name(running: Engine) -> None:
         assert (await ann.refusal("task.add", conversation=spelling, title="a"))["kind"] == "not_found"
 
 
-async def test_session_named_by_a_guid_resolves_to_its_list(running: Engine) -> None:
+async def test_session_named_by_guid_resolves_to_list(running: Engine) -> None:
     peer = await running.connect()
     session = SPELLINGS[2]
     await peer.result("conversation.open", conversation="plan")

@@ -83,7 +83,7 @@ def test_cache_drops_the_oldest_above_its_size() -> None:
     kept, lists = Listings(10), [List() for _ in range(4)]
     for each in (*lists[:3], lists[0]):
         kept.add(each, 3)
-    assert [each.forgotten for each in lists] == [0, 0, 0, 0], "an encoding takes the place of the one before it"
+    assert [each.forgotten for each in lists] == [0, 0, 0, 0], "each encoding replaces the previous one"
     kept.add(lists[3], 3)
     assert [each.forgotten for each in lists] == [0, 1, 0, 0]
     kept.drop(lists[2])

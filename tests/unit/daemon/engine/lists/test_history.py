@@ -1,4 +1,4 @@
-"""Past versions in slices, and the states they start from."""
+"""Past versions, computed in slices, and the states they start from."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ from punchlistd.store.record import seal
 C = "c"
 LENGTH = 12 * SLICE_EVENTS
 WORK = (evolve, undo_change)
-"""Steps for each event of a history."""
+"""Number of steps for each event of a history."""
 
 
 async def filled(peer: Peer, name: str = C, count: int = LENGTH, key: str | None = None) -> None:
@@ -49,7 +49,7 @@ READERS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "params"), READERS, ids=["preview", "undo", "of", "at", "repeat", "load"])
 async def test_long_history_is_read_in_slices(running: Engine, peer: Peer, method: str, params: dict[str, Any]) -> None:
-    """Counted in events between two turns of the loop, so the result is the same on every machine."""
+    """The count is in events between two turns of the loop, so the result is the same on every machine."""
     await filled(peer, key="k")
     running.conversations.drop(C)
     others = [await running.connect() for _ in range(4)]
@@ -59,12 +59,12 @@ async def test_long_history_is_read_in_slices(running: Engine, peer: Peer, metho
         for other in others:
             assert "result" in await other.answer(1)
     assert counted.total >= LENGTH
-    assert counted.longest <= 3 * SLICE_EVENTS, "one slice; a step of an undo folds what it gives"
+    assert counted.longest <= 3 * SLICE_EVENTS, "one slice, and an undo step also folds its own events"
 
 
 @pytest.mark.parametrize("clear", [False, True], ids=["calls", "a clear"])
-async def test_change_waits_only_for_the_writes_of_an_undo(running: Engine, peer: Peer, *, clear: bool) -> None:
-    """The undo is computed outside the writer: a change of another list waits for a few slices."""
+async def test_change_waits_only_for_writes_of_undo(running: Engine, peer: Peer, *, clear: bool) -> None:
+    """The undo is computed outside the writer, so a change to another list waits for only a few slices."""
     await filled(peer)
     if clear:
         await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * LENGTH)
@@ -85,7 +85,7 @@ async def test_change_waits_only_for_the_writes_of_an_undo(running: Engine, peer
         assert len(waits) >= 3
 
 
-async def test_full_undo_is_written_in_slices_and_seen_at_once(running: Engine, peer: Peer) -> None:
+async def test_full_undo_is_sliced_but_seen_whole(running: Engine, peer: Peer) -> None:
     await filled(peer)
     undoer, reader, versions = await running.connect(), await running.connect(), set[int]()
     async with turns(*WORK) as counted:
@@ -115,10 +115,10 @@ async def test_past_version_starts_from_the_nearest_state(running: Engine, peer:
     assert (found["tasks"][0]["status"], counted.total) == ("pending", 0)
     async with turns(*WORK) as counted:
         assert await peer.result("task.list", **at) == first
-    assert counted.total == LENGTH // 2, "an earlier one than the snapshot is folded from the beginning"
+    assert counted.total == LENGTH // 2, "versions before the snapshot are folded from the beginning"
 
 
-async def test_few_past_versions_are_kept_and_no_erased_ones(running: Engine, peer: Peer, log: TouchyLog) -> None:
+async def test_few_past_and_no_erased_versions_are_kept(running: Engine, peer: Peer, log: TouchyLog) -> None:
     past = running.history
     for number in range(PASTS_KEPT + 2):
         await filled(peer, f"c{number}", 2)
@@ -148,7 +148,7 @@ async def test_past_versions_are_exact_in_any_order(running: Engine, peer: Peer)
 
 
 class Cut(MemoryLog):
-    """A log that returns one event at a time, and none after a position."""
+    """A log that returns one event at a time, and none after a given position."""
 
     def __init__(self, last: int) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class Cut(MemoryLog):
         return [stored for stored in found if stored.seq <= self.last]
 
 
-async def test_short_read_continues_and_a_missing_event_is_damage() -> None:
+async def test_short_read_continues_and_gap_is_damage() -> None:
     log, found = Cut(7), list[int]()
     scribe, past = Scribe(log), History(log)
     for number in range(5):
@@ -189,7 +189,7 @@ def test_unknown_event_types_are_kept() -> None:
 
 
 async def test_few_past_versions_are_computed_concurrently() -> None:
-    """Each is as large as its list, so sixty at once would take the memory of sixty lists."""
+    """Each past version is as large as its list, so sixty at the same time would need the memory of sixty lists."""
 
     class Watched(MemoryLog):
         begun, told, most = 0, 0, 0

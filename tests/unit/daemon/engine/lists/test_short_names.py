@@ -1,4 +1,4 @@
-"""A repository's list is found and shown by its short name while that name is unambiguous."""
+"""A repository's list is found and shown by its short name as long as that name is unambiguous."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ async def name_of(peer: Peer, id: str) -> str:
     some = await peer.result("task.list", conversation=id, limit=1)
     got = await peer.result("conversation.get", conversation=id)
     names = [one.get("name", id) for one in (whole, some, got)]
-    assert len(set(names)) == 1, "all answers show the same name"
+    assert len(set(names)) == 1, "all responses show the same name"
     return names[0]
 
 
@@ -101,7 +101,7 @@ async def test_list_with_the_exact_name_wins(ann: Peer) -> None:
     assert len((await ann.result("task.list", conversation="website"))["tasks"]) == 2
 
 
-async def test_user_may_own_a_list_with_an_ambiguous_name(running: Engine, ann: Peer) -> None:
+async def test_user_may_own_list_with_ambiguous_name(running: Engine, ann: Peer) -> None:
     await add(ann, A)
     await add(ann, B)
     eve = await running.connect(user="eve")
@@ -149,7 +149,7 @@ async def test_exact_id_wins_after_a_restart(tmp_path: Path) -> None:
         peer.close()
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
-        assert await name_of(peer, A) == A, "this list is in use now, and the other one is not"
+        assert await name_of(peer, A) == A, "this list is now in use, the other isn't"
         assert await id_of(peer, "website") == "website"
         peer.close()
 

@@ -131,7 +131,8 @@ async def test_newest_conversation_is_first_despite_the_clock(peer: Peer, monkey
     page = await peer.result("conversation.list", limit=1)
     listed = page["conversations"]
     while cursor := page.get("next_cursor"):
-        await peer.result("task.add", conversation="last", title="y")  # to the front, behind our back
+        # This moves the list to the front between two pages.
+        await peer.result("task.add", conversation="last", title="y")
         page = await peer.result("conversation.list", limit=1, cursor=cursor)
         listed += page["conversations"]
     assert [each["conversation"] for each in listed] == ["last", "after", "before"]
@@ -203,7 +204,7 @@ async def test_event_reader_gets_gaps_and_continues(tmp_path: Path) -> None:
 
 
 async def test_conversation_is_read_past_damage_of_others(tmp_path: Path) -> None:
-    """If its own rows can't be identified any more, the whole log is read."""
+    """If the conversation's rows can't be identified any more, the whole log is read."""
     await damaged_log(tmp_path / "data", spoiled=(1, 3))
     async with running_daemon(tmp_path) as daemon:
         peer = await Peer.open(daemon.socket)
@@ -245,9 +246,7 @@ async def test_explanation_shows_owners_and_expiry(peer: Peer) -> None:
         ({"text": "big", "label": "ui"}, "3"),
     ],
 )
-async def test_a_list_is_filtered_by_label_parent_due_date_and_text(
-    peer: Peer, params: dict[str, Any], expected: str
-) -> None:
+async def test_list_is_filtered_by_each_criterion(peer: Peer, params: dict[str, Any], expected: str) -> None:
     tasks = [
         {"title": "a", "labels": ["ui"], "due": 10, "ref": "a"},
         {"title": "b", "description": "Straße", "parent": "a", "due": 20},

@@ -18,7 +18,7 @@ from punchlistd.store.search import SearchIndex, Words, match_expression
 
 
 class Serving:
-    """A daemon over a real log, and its clients."""
+    """A daemon with a real log, and its clients."""
 
     def __init__(self, socket: str) -> None:
         self._socket = socket
@@ -50,7 +50,7 @@ async def plan(peer: Peer, name: str, *titles: str) -> None:
     await peer.result("task.add_many", conversation=name, tasks=[{"title": title} for title in titles])
 
 
-async def test_words_match_without_case_accents_and_endings(
+async def test_search_ignores_case_accents_and_endings(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path) as running:
@@ -95,7 +95,7 @@ async def test_search_follows_changes_deletion_clear_and_undo(tmp_path: Path) ->
         assert refused["kind"] == "invalid_params"
 
 
-async def test_best_match_is_first_and_the_rest_is_counted(tmp_path: Path) -> None:
+async def test_best_match_is_first_and_rest_counted(tmp_path: Path) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await peer.result("task.add", conversation="a", title="something", description="about a needle, long " * 20)
@@ -153,7 +153,7 @@ async def test_search_index_persists_with_owner_permissions(tmp_path: Path, monk
 
 async def test_search_and_deletion_run_concurrently(tmp_path: Path) -> None:
     log = TouchyLog()
-    with anyio.fail_after(30):  # neither would ever end, nor would the engine
+    with anyio.fail_after(30):  # in a deadlock, neither would end, and the engine wouldn't either
         async with engine(tmp_path, log) as running:
             await _delete_beside_a_search(running, log)
     assert b"xyzzy" not in (tmp_path / "log.search").read_bytes()
@@ -169,7 +169,7 @@ async def _delete_beside_a_search(running: Engine, log: TouchyLog) -> None:
     deleter.send("conversation.delete", {"conversation": "c", "confirm": asked["token"]}, id="deleted")
     await gate.reached()
     reader.send("task.search", {"query": "harmless"}, id="found")
-    for _ in range(2):  # the search has begun, and waits for the writer
+    for _ in range(2):  # the search has started, and waits for the writer
         await (await running.connect()).quiet()
     gate.open()
     assert "result" in await deleter.answer("deleted")
@@ -232,7 +232,7 @@ async def test_untrusted_index_is_rebuilt(tmp_path: Path, harm: str) -> None:
         assert await found(await running.connect(), "alpha") == ["c#1"]
 
 
-async def test_damage_in_use_and_a_full_disk_are_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search_survives_damage_and_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path) as running:
         peer = await running.connect()
         await plan(peer, "c", "alpha")

@@ -1,4 +1,4 @@
-"""Lists that are cleared once they are finished and idle."""
+"""Lists that are cleared when they are finished and idle."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ async def shown(peer: Peer) -> list[str]:
 
 
 async def cleared(running: Engine) -> dict[str, Any]:
-    """Return the next clear, whatever caused it; naming the list would load it."""
+    """Return the next clear event, whatever its cause. A call that names the list would load it."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(30):
@@ -59,7 +59,7 @@ async def test_finished_list_is_complete_until_cleared(tmp_path: Path) -> None:
         assert len(running.idle) == 1
 
 
-async def test_changes_restart_the_idle_time_and_new_work_ends_it(tmp_path: Path) -> None:
+async def test_changes_restart_and_new_work_ends_idle_time(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=NEVER) as running:
         peer = await running.connect()
         await finished(peer)
@@ -169,7 +169,7 @@ async def test_list_is_cleared_once_the_agent_left(tmp_path: Path) -> None:
         assert (event["version"], event["actor"]) == (version + 1, "punchlistd")
 
 
-async def test_present_agent_delays_the_clear_for_a_limited_time(tmp_path: Path) -> None:
+async def test_present_agent_delays_clear_for_limited_time(tmp_path: Path) -> None:
     async with engine(tmp_path, idle_clear_s=SOON) as running:
         running.idle._agents_s = 2 * SOON  # pyright: ignore[reportPrivateUsage]
         await finished(await running.connect(**AGENT))

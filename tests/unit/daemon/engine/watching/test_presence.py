@@ -1,4 +1,4 @@
-"""Followers of a list in `conversation.presence` and the view `presence`."""
+"""Followers of a list in `conversation.presence` and in the view `presence`."""
 
 from collections.abc import Callable
 from itertools import count
@@ -85,7 +85,7 @@ async def test_bound_user_sees_no_presence_of_others_lists(running: Engine) -> N
     refused = await bob.refusal("conversation.presence", conversation=C)
     assert (refused["kind"], refused["id"]) == ("not_found", C)
     for peer in (root, ann):
-        assert sorted(await present(peer)) == [("ann", 1), ("root", 1)], "bob is told nothing of it: he is not there"
+        assert sorted(await present(peer)) == [("ann", 1), ("root", 1)], "bob isn't listed"
 
 
 async def test_stuck_subscriber_is_present(running: Engine) -> None:
@@ -145,7 +145,7 @@ async def test_simultaneous_connections_of_an_actor_are_one_push(running: Engine
     pushes = [await told(watcher)]
     while pushes[-1][-1] != ("ann", 40):
         pushes.append(await told(watcher))
-    assert len(pushes) <= 3, "gathered: 40 came at once"
+    assert len(pushes) <= 3, "40 changes are batched in one push"
     for peer in crowd:
         peer.close()
     while await told(watcher) != [("watching", 1)]:
@@ -159,7 +159,7 @@ async def test_brief_presence_is_not_pushed(running: Engine, monkeypatch: pytest
     assert await told(watcher) == [("watching", 1)]
     first = await ann.result("event.subscribe", conversation=C)
     await ann.result("event.unsubscribe", subscription=first["subscription"])
-    running.subscriptions.presence._flush()  # pyright: ignore[reportPrivateUsage] - its time has come
+    running.subscriptions.presence._flush()  # pyright: ignore[reportPrivateUsage] - as its timer does
     await watcher.quiet()
 
 
@@ -170,7 +170,7 @@ async def test_bound_user_gets_no_presence_pushes_of_others(running: Engine) -> 
     assert len(await told(root)) == 3
     await ann.result("conversation.open", conversation=C)
     for peer in (ann, root):
-        assert sorted(await told(peer)) == [("ann", 1), ("root", 1)], "bob is not there"
+        assert sorted(await told(peer)) == [("ann", 1), ("root", 1)], "bob isn't listed"
     refused = await bob.refusal("event.subscribe", conversation=C, view="presence")
     assert (refused["kind"], refused["id"]) == ("not_found", C)
     await bob.quiet()
@@ -193,7 +193,7 @@ async def test_stuck_watcher_later_gets_only_the_newest_presence(running: Engine
     crowd = [await named(running, f"ann {number}") for number in range(5)]
     for peer in crowd:
         await peer.result("event.subscribe", conversation=C)
-        running.subscriptions.presence._flush()  # pyright: ignore[reportPrivateUsage] - its time has come
+        running.subscriptions.presence._flush()  # pyright: ignore[reportPrivateUsage] - as its timer does
     connection.resume_writing()
     assert len(await told(watcher)) == 6
     await watcher.quiet()
@@ -204,7 +204,7 @@ async def test_unwatched_presence_costs_nothing(running: Engine, monkeypatch: py
         raise AssertionError("nobody asked")
 
     monkeypatch.setattr(presence, "_list_present", asked)
-    monkeypatch.setattr(presence, "GATHER_S", None)  # any timer fails
+    monkeypatch.setattr(presence, "GATHER_S", None)  # starting a timer would fail
     ann = await named(running, "ann")
     first = await ann.result("event.subscribe", conversation=C, view="rows")
     await ann.result("task.add", conversation=C, title="t")

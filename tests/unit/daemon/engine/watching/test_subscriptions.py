@@ -28,7 +28,7 @@ def seqs(events: list[Any]) -> list[int]:
 
 
 class Reader:
-    """Takes pushes and checks that groups come whole."""
+    """Receives pushes and checks that groups arrive complete."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -149,7 +149,7 @@ async def test_full_connection_still_gets_all_subscriptions(running: Engine, pee
     assert told == dict.fromkeys("123", list(range(1, 62)))
 
 
-async def test_event_committed_during_a_log_read_is_not_lost(tmp_path: Path) -> None:
+async def test_event_committed_during_log_read_is_kept(tmp_path: Path) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log, recent_bytes=0) as running:
         peer, reader = await running.connect(), Reader(await running.connect())

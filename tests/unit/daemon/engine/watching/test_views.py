@@ -24,7 +24,7 @@ C = "c"
 CALLS = int(os.environ.get("CALLS", "150"))
 NAMES = {method.params: name for name, method in METHODS.items()}
 UNSEEN = {"lease_expires_at": None, "rank": None}
-"""Members that a reader of rows doesn't follow, since no event changes them, and members that lists lack."""
+"""Members that readers of rows don't follow because no event changes them, and members that lists omit."""
 
 
 def plain(task: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def plain(task: Any) -> dict[str, Any]:
 
 
 class Folded:
-    """The rows of one subscription after another, folded by the library's own view."""
+    """The rows of successive subscriptions, folded by the library's own view."""
 
     def __init__(self, seed: int = 0) -> None:
         self.view = RowsView()
@@ -48,7 +48,7 @@ class Folded:
         self.view.first(msgspec.convert(answer, SubscribeResult))
 
     async def upto(self, version: int) -> list[dict[str, Any]]:
-        """Return the list at this version, from as many pushes as it takes."""
+        """Return the list at this version, after as many pushes as it takes."""
         while True:
             push = (await self.peer.push())["params"]
             self.pieces.append(push)
@@ -91,7 +91,7 @@ async def test_folded_pushes_equal_the_list_after_random_calls(tmp_path: Path, p
             if now != version:
                 assert await follower.upto(now) == tasks, step
             version = now
-            if random.random() < 0.1:  # one that comes back from time to time, and leaves in the middle of what is told
+            if random.random() < 0.1:  # a reader that reconnects at times, and sometimes leaves in the middle of a push
                 await cut.begin(running)
                 if random.random() < 0.5:
                     assert await cut.upto(now) == tasks, step
@@ -100,7 +100,7 @@ async def test_folded_pushes_equal_the_list_after_random_calls(tmp_path: Path, p
                     for whole in cut.view.items(msgspec.Raw(msgspec.json.encode(push))):
                         cut.seq = whole.seq
                 cut.peer.close()
-            if random.random() < 0.1:  # and one that only asks
+            if random.random() < 0.1:  # a reader that only polls
                 answer = await peer.result("task.list", conversation=C, since=asked.seq or 0)
                 push = {"subscription": "", "conversation": C, **answer}
                 (whole,) = asked.view.items(msgspec.Raw(msgspec.json.encode(push)))
@@ -123,10 +123,12 @@ async def test_long_list_in_pieces_includes_changes_between(
         tasks, version, _ = await listed(peer)
         assert await follower.upto(version) == tasks
         assert max(len(msgspec.json.encode(piece["rows"])) for piece in follower.pieces) < 2_500
-        assert all(piece["seq"] == 0 for piece in follower.pieces if "more" in piece), "it begins again when it is cut"
+        assert all(piece["seq"] == 0 for piece in follower.pieces if "more" in piece), (
+            "an interrupted reader starts again"
+        )
 
 
-async def test_resume_gets_changes_or_the_list_after_a_clear(running: Engine, peer: Peer) -> None:
+async def test_resume_gets_changes_or_cleared_list(running: Engine, peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": "x"}] * 20)
     before = (await listed(peer))[2]
     await peer.result("task.set_status", conversation=C, task="3", status="completed")
@@ -170,14 +172,14 @@ async def test_too_many_changes_push_the_whole_list(
     found = await peer.result("task.list", conversation=C, since=late + 1)
     assert (found.get("reset"), len(found["gone"])) == (None, kept - 1)
     changes = running.conversations.loaded[C].state.changes
-    assert len(changes) == kept, "what it remembers is bounded"
+    assert len(changes) == kept, "the remembered changes are bounded"
     await peer.result("task.delete", conversation=C, task=str(kept + 2))
     found = await peer.result("task.list", conversation=C, since=late + 1)
     assert (found["reset"], len(found["rows"])) == (True, 8)
 
 
 async def test_change_of_many_rows_is_pushed_whole(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One event changes more rows than a list remembers, so no resume is possible from the position before it."""
+    """One event changes more rows than the engine remembers, so readers can't resume from the position before it."""
     monkeypatch.setattr(state, "MAX_CHANGES", 5)
     await peer.result("task.add", conversation=C, title="first")
     for number in range(8):
@@ -281,9 +283,9 @@ async def test_equal_followers_share_one_encoding(tmp_path: Path, monkeypatch: p
             for peer in peers:
                 await peer.result("event.subscribe", view=view, **place)
         for peer in peers[1:]:
-            await peer.result("event.subscribe", view="rows", conversation=C)  # a second one, of another id
+            await peer.result("event.subscribe", view="rows", conversation=C)  # a second subscription with another id
         for peer in (*peers, *peers[1:]):
-            await peer.push()  # the whole list, to each rows at its beginning
+            await peer.push()  # each subscription to rows starts with the whole list
         monkeypatch.setattr(views, "encode_rows", noted)
         await writer.result("task.edit", conversation=C, task="1", title="b")
         told = [[(await peer.push())["params"] for _ in range(2 + (peer is not peers[0]))] for peer in peers]

@@ -93,7 +93,7 @@ async def test_token_of_another_list_confirms_nothing(running: Engine, log: Touc
     assert log.head == head
 
 
-async def test_changed_list_asks_again(running: Engine) -> None:
+async def test_changed_list_needs_new_confirmation(running: Engine) -> None:
     peer = await filled(running)
     token = (await peer.refusal("list.clear", conversation=C))["token"]
     await peer.result("task.add", conversation=C, title="c")
@@ -123,7 +123,7 @@ async def test_keyed_call_is_confirmed_with_its_key(running: Engine) -> None:
     assert await peer.result("list.clear", conversation=C, key="k", confirm=token) == first
 
 
-# one answer to one question
+# Each token confirms one question once
 
 
 async def test_token_is_valid_once(running: Engine) -> None:
@@ -134,7 +134,7 @@ async def test_token_is_valid_once(running: Engine) -> None:
     assert (await peer.refusal("task.delete", conversation=C, task="1", confirm=token))["token"] != token
 
 
-async def test_token_erases_only_what_was_shown(running: Engine, peer: Peer) -> None:
+async def test_token_erases_only_shown_tasks(running: Engine, peer: Peer) -> None:
     await peer.result("task.add_many", conversation=C, tasks=[{"title": title} for title in "abc"])
     token = (await peer.refusal("conversation.delete", conversation=C))["token"]
     await peer.result("task.delete", conversation=C, tasks=["1", "2", "3"])
@@ -155,7 +155,7 @@ async def test_only_changed_target_tasks_ask_again(running: Engine) -> None:
     await peer.result("task.delete", conversation=C, task="2", confirm=second)
 
 
-async def test_token_belongs_to_the_asked_user(running: Engine) -> None:
+async def test_token_is_valid_only_for_its_user(running: Engine) -> None:
     ann, bob, root = await running.connect(user="ann"), await running.connect(user="bob"), await running.connect()
     await ann.result("task.add", conversation=C, title="hers")
     asked = await ann.refusal("task.delete", conversation=C, task="1", ask=True)
@@ -174,7 +174,7 @@ async def test_token_belongs_to_the_asked_user(running: Engine) -> None:
     assert (await root.refusal("confirmation.get", token=asked["token"]))["kind"] == "not_found"
 
 
-# a model's question
+# Questions for a model
 
 
 ASKED: list[tuple[str, dict[str, Any]]] = [
@@ -212,14 +212,14 @@ async def test_persons_quote_confirms_and_is_stored(running: Engine, peer: Peer)
     blank = await peer.refusal("task.delete", conversation=C, task="1", ask=True, quote="  ")
     assert blank["kind"] == "confirmation_required"
     erased = await peer.refusal("conversation.delete", conversation=C, quote="erase it all")
-    assert erased["kind"] == "confirmation_required", "words alone erase nothing"
+    assert erased["kind"] == "confirmation_required", "an answer in words alone erases nothing"
 
 
 def caller(user: str | None = None, pid: int = 1) -> Caller:
     return cast(Caller, SimpleNamespace(user=user, confirm=False, holder=SimpleNamespace(pid=pid)))
 
 
-def test_tokens_use_monotonic_time_and_turns_end_with_processes() -> None:
+def test_tokens_use_monotonic_time_and_end_with_process() -> None:
     now = 100.0
     confirmer = Confirmer(300, 5, clock=lambda: now)
     recorder = Recorder()
@@ -236,7 +236,7 @@ def test_tokens_use_monotonic_time_and_turns_end_with_processes() -> None:
         return cast(str, asked.data["token"])
 
     held = token()
-    assert ask(held) is not None and ask(held, at=10**15) is not None, "the wall clock decides nothing"
+    assert ask(held) is not None and ask(held, at=10**15) is not None, "the wall clock has no effect"
     assert ask(held, pid=2) is None
     held = token()
     now += 5

@@ -169,7 +169,7 @@ async def test_repeat_over_damaged_history_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize(("first", "second"), [("s", C), (C, "s")])
-async def test_key_is_found_by_any_name_of_the_list(tmp_path: Path, restart: bool, first: str, second: str) -> None:
+async def test_key_is_found_by_any_list_name(tmp_path: Path, restart: bool, first: str, second: str) -> None:
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer = await running.connect()

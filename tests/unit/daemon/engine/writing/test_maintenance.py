@@ -14,7 +14,7 @@ C = "c"
 
 async def until(check: Any) -> None:
     with anyio.fail_after(30):
-        while not check():  # noqa: ASYNC110 - it is a moment that is waited for
+        while not check():  # noqa: ASYNC110 - no event reports this
             await asyncio.sleep(0.001)
 
 

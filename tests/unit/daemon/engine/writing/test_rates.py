@@ -71,7 +71,7 @@ async def test_rate_limit_rejects_one_actor_only(running: Engine) -> None:
     refused = await peer.refusal("task.add", **C, title="c", actor="bot")
     assert (refused["kind"], refused["actor"], refused["maximum"]) == ("rate_limited", "bot", 2)
     assert 0 < refused["retry_after_ms"] <= 30_000
-    await peer.result("task.add", **C, title="b", actor="bot", key="b")  # repeated: the answer of the first time
+    await peer.result("task.add", **C, title="b", actor="bot", key="b")  # repeats the first response
     await peer.result("task.add", **C, title="c", actor="ann")
     await peer.result("conversation.configure", **C, settings={"rate_limit": 0}, actor="bot")
     await peer.result("task.add", **C, title="d", actor="bot")

@@ -1,4 +1,4 @@
-"""Undo beside other calls."""
+"""Undo concurrent with other calls."""
 
 import sys
 from collections.abc import Generator
@@ -25,7 +25,7 @@ def add(title: str, actor: str = "ann") -> dict[str, Any]:
 
 @contextmanager
 def folds() -> Generator[list[int]]:
-    """Store in `counted[0]` how many events are folded."""
+    """Store the number of folded events in `counted[0]`."""
     counted = [0]
 
     def note(frame: FrameType, event: str, _arg: object) -> None:
@@ -40,7 +40,7 @@ def folds() -> Generator[list[int]]:
 
 @pytest.mark.parametrize("deleted_by", ["one call", "a call each"])
 async def test_undo_folds_each_event_once(tmp_path: Path, deleted_by: str) -> None:
-    """A few such calls used to make undo fold the whole history for each."""
+    """A few such calls used to make undo fold the whole history for each call."""
     costs: dict[int, int] = {}
     for count in (50, 200):
         async with engine(tmp_path, index_delay_s=60.0) as running:
@@ -75,7 +75,7 @@ async def test_long_undo_makes_the_next_ones_cheap(
     monkeypatch.setattr(history, "BASE_EVENTS", 20)
     for number in range(200):
         await peer.result("task.add", **add(str(number)))
-    await running.maintenance.refresh()  # a snapshot at the end: what is to be undone lies before it
+    await running.maintenance.refresh()  # the snapshot is at the end, and the undone events precede it
     costs: list[int] = []
     for number in (199, 198, 197):
         with folds() as folded:

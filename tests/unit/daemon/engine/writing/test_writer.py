@@ -44,7 +44,7 @@ async def test_later_calls_of_a_batch_see_earlier_ones(peer: Peer, log: TouchyLo
 
 @asynccontextmanager
 async def adding_during_a_commit(running: Engine, log: TouchyLog, count: int) -> AsyncGenerator[None]:
-    """Commit one call while `count` more wait for the next commit; then all are answered."""
+    """Commit one call while `count` more wait for the next commit; then every call gets a response."""
     peers = [await running.connect() for _ in range(1 + count)]
     gate = log.hold()
     peers[0].send("task.add", add("0"))
@@ -67,12 +67,12 @@ async def test_calls_during_a_commit_share_the_next_one(running: Engine, log: To
 async def test_fast_disk_commits_immediately_again(running: Engine, log: TouchyLog) -> None:
     async with adding_during_a_commit(running, log, 2):
         log.at_once = True
-    assert log.sizes_of_appends == [2], "what formed meanwhile took no way through the thread"
+    assert log.sizes_of_appends == [2], "the calls formed meanwhile were committed without the thread"
     assert log.head == 4
 
 
 class Returning(DaemonCaller):
-    """Send another call this many loop turns after a reply."""
+    """Sends another call a number of loop turns after each reply."""
 
     def __init__(self, running: Engine, turns: int) -> None:
         self._running = running
@@ -96,7 +96,7 @@ async def test_callers_answered_together_share_the_next_commit(tmp_path: Path) -
     log = TouchyLog()
     log.at_once = True
     async with engine(tmp_path, log) as running:
-        callers = [Returning(running, turns) for turns in (1, 2, 2, 2)]  # one of them is a turn ahead of the others
+        callers = [Returning(running, turns) for turns in (1, 2, 2, 2)]  # the first is one turn ahead of the others
         for caller in callers:
             caller.ask()
         await until(lambda: log.head == 1 + len(callers) * ROUNDS)
@@ -151,16 +151,14 @@ async def test_only_durable_state_is_read(running: Engine, peer: Peer, log: Touc
     reader.send("task.list", {"conversation": C}, id=2)
     reader.send("message.list", {"conversation": C}, id=3)
     reader.send("event.read", {"conversation": C, "after": 0}, id=4)
-    await reader.quiet()  # none of them was answered
+    await reader.quiet()  # no read got a response
     gate.open()
     answers = {message["id"]: message["result"] for message in [await reader.receive() for _ in range(3)]}
     assert [task["title"] for task in answers[2]["tasks"]] == ["a", "b"]
     assert len(answers[4]["events"]) == 3
 
 
-async def test_reads_of_other_conversations_do_not_wait_for_a_commit(
-    running: Engine, peer: Peer, log: TouchyLog
-) -> None:
+async def test_reads_of_other_conversations_do_not_wait(running: Engine, peer: Peer, log: TouchyLog) -> None:
     await peer.result("task.add", **add("a", "other"))
     gate = log.hold()
     peer.send("task.add", add("b"), id=1)
@@ -191,7 +189,7 @@ async def test_pipelined_calls_take_effect_in_order(peer: Peer) -> None:
         assert len(answers[f"events {number}"]["events"]) >= number + 2
 
 
-async def test_reply_comes_before_the_push(peer: Peer) -> None:
+async def test_reply_precedes_push(peer: Peer) -> None:
     await peer.result("event.subscribe", conversation=C)
     await peer.result("event.subscribe")
     for number in range(20):
@@ -200,7 +198,7 @@ async def test_reply_comes_before_the_push(peer: Peer) -> None:
         assert {(await peer.receive())["params"]["subscription"] for _ in range(2)} == {"1", "2"}
 
 
-# refused by the disk
+# Errors of the disk
 
 
 async def test_full_disk_rejects_the_whole_batch(running: Engine, peer: Peer, log: TouchyLog) -> None:
@@ -219,7 +217,7 @@ async def test_full_disk_rejects_the_whole_batch(running: Engine, peer: Peer, lo
     await until(lambda: len(running.writer._forming.items) == 4)  # pyright: ignore[reportPrivateUsage]
     gate.open()
     answers = {message["id"]: message for message in [await peer.receive() for _ in range(6)]}
-    assert answers.pop(3)["error"]["data"]["kind"] == "invalid_params", "told before the writer had it"
+    assert answers.pop(3)["error"]["data"]["kind"] == "invalid_params", "reported before the writer noticed"
     assert [answers[id]["error"]["data"]["kind"] for id in (1, 2, 4)] == ["storage_full"] * 3
     assert [task["title"] for task in answers[5]["result"]["tasks"]] == ["a"]
     assert len(answers[6]["result"]["conversations"]) == 1
@@ -303,7 +301,7 @@ async def test_failed_erasure_is_an_unknown_outcome(running: Engine, peer: Peer,
     await until(lambda: running.failure is not None)
 
 
-# nobody cancels a commit
+# Commits aren't cancelled
 
 
 async def test_closed_connection_does_not_cancel_its_commit(running: Engine, log: TouchyLog) -> None:
@@ -332,7 +330,7 @@ async def test_close_drains_accepted_calls_and_rejects_the_rest(running: Engine,
     assert await titles(peer) == ["a", "b"]
 
 
-# no gap and nothing twice
+# No gaps and no duplicates
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before durable", "durable, not published"])
@@ -408,7 +406,7 @@ async def test_settled_list_is_granted_before_new_decisions(running: Engine, pee
     assert [(await peer.receive())["id"] for _ in range(3)] == [1, 2, 3]
 
 
-# names that lead elsewhere
+# Names that resolve to another list
 
 
 async def test_call_right_after_attach_finds_the_list(peer: Peer) -> None:
@@ -434,7 +432,7 @@ async def test_conversation_used_after_deletion_is_new(peer: Peer, log: TouchyLo
     )
     deleted, added, own = [(await peer.answer(id))["result"] for id in (1, 2, 3)]
     assert (deleted["version"], added["version"], added["task"]["id"]) == (4, 6, "1")
-    assert own["version"] == 2, "the session does not lead to the deleted list any more"
+    assert own["version"] == 2, "the session no longer resolves to the deleted list"
     assert await log.unerased() == []
     lines = await log.read(0, 100)
     assert b"secret" not in b"".join(line.line for line in lines) and lines[0].seq == 4
@@ -469,17 +467,17 @@ async def test_damaged_history_rejects_only_its_undo(peer: Peer, log: TouchyLog)
 
 
 class FickleLog(TouchyLog):
-    """A log that reports a fast disk and is slow, or the reverse."""
+    """A log that claims a fast disk but is slow, or the reverse."""
 
     _random = Random(1)
 
     @property
     def quick(self) -> bool:
-        """Alternate."""
+        """Whether the log claims a fast disk, at random."""
         return self._random.random() < 0.5
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Commit now, or not."""
+        """Commit in the loop's thread only if the log claims a fast disk."""
         self.at_once = self.quick
         return super().append_now(entries)
 

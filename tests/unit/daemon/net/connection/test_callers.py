@@ -24,7 +24,7 @@ async def test_wait_ends_with_the_first_later_event(running: Engine) -> None:
     answer = (await peer.answer(1))["result"]
     assert ([event["seq"] for event in answer["events"]], answer["next"]) == ([3, 4], 4)
     peer.send("event.wait", wait(after=2), id=2)
-    assert (await peer.answer(2))["result"]["next"] == 4, "what is there already is answered at once"
+    assert (await peer.answer(2))["result"]["next"] == 4, "existing events are returned immediately"
 
 
 async def test_expired_wait_returns_its_position(peer: Peer) -> None:
@@ -62,7 +62,7 @@ async def test_unknown_id_cancels_nothing(peer: Peer) -> None:
     refused = await peer.refusal("rpc.cancel", id=5)
     assert (refused["kind"], refused["what"], refused["id"]) == ("not_found", "call", "5")
     peer.send("event.wait", wait(), id="5")
-    assert (await peer.refusal("rpc.cancel", id=5))["kind"] == "not_found", "a string is no number"
+    assert (await peer.refusal("rpc.cancel", id=5))["kind"] == "not_found", "a string isn't a number"
 
 
 @pytest.mark.parametrize("ids", ["own", "equal", "none"])
@@ -80,7 +80,7 @@ async def test_connection_limits_its_waiting_calls(tmp_path: Path, ids: str) -> 
                     9,
                     8,
                 )
-        await peer.quiet()  # waiting calls do not hold up the others
+        await peer.quiet()  # waiting calls don't delay others
         assert waiting(running) == 8
         await peer.result("task.add", conversation="c", title="a")
         await until(lambda: waiting(running) == 0)

@@ -64,7 +64,7 @@ async def test_calls_before_a_broken_frame_are_answered(tmp_path: Path) -> None:
         await peer.closed()
 
 
-async def test_a_last_line_needs_no_newline(peer: Peer) -> None:
+async def test_last_line_needs_no_newline(peer: Peer) -> None:
     peer.write(peer.request("task.add", add("a"), id=1).rstrip(b"\n"))
     peer.writer.write_eof()
     assert "result" in await peer.receive()
@@ -143,7 +143,7 @@ async def test_concurrent_long_calls_of_a_connection_are_limited(tmp_path: Path,
         answers = [await peer.receive() for _ in range(20)]
         assert [answer[0]["id"] if in_batches else answer["id"] for answer in answers] == list(range(20))
         task = (await bystander.answer("mine"))["result"]["task"]
-        assert int(task["id"]) < 8, "whoever comes while they are written waits for those under way alone"
+        assert int(task["id"]) < 8, "a later call waits only for the calls in flight"
         await peer.quiet()
 
 
@@ -153,22 +153,22 @@ async def test_others_run_between_many_long_calls(running: Engine, peer: Peer) -
     calls = [
         {"jsonrpc": "2.0", "id": number, "method": "no.such", "params": {"k": "x" * 150_000}} for number in range(8)
     ]
-    for call in calls:  # as a loop reads again and again from a socket that has more
+    for call in calls:  # as when the loop keeps reading from a socket with more data
         session.data_received(msgspec.json.encode(call) + b"\n")
-    assert len(session.protocol.frames) == 7, "one is refused at once, the others wait"
+    assert len(session.protocol.frames) == 7, "one call is rejected immediately, the others wait"
     assert session.output.transport is not None and not session.output.transport.is_reading()
     assert [(await peer.receive())["id"] for _ in calls] == list(range(8))
     await until(session.output.transport.is_reading)
 
 
 def many_tasks(count: int = 2_000) -> list[dict[str, Any]]:
-    """With more members than a frame may have values."""
+    """Return tasks with more members than a frame may have values."""
     members = {"active_form": "b", "description": "c", "owner": "d", "labels": ["e", "f"]}
     return [{"title": f"t{number}", "metadata": {"a": 1, "b": [number, {}]}, **members} for number in range(count)]
 
 
 async def test_long_frame_is_decoded_in_slices(running: Engine) -> None:
-    """Slices are shared by all connections: each turn of the loop has one."""
+    """All connections share the slices: each turn of the loop runs one."""
     peers, bystander = [await running.connect() for _ in range(3)], await running.connect()
     await bystander.result("task.add", **add("x"))
     async with turns(strict_json.parse) as counted:
@@ -190,7 +190,7 @@ async def test_long_frame_is_decoded_in_slices(running: Engine) -> None:
 async def test_large_frames_wait_undecoded_for_the_writer(
     tmp_path: Path,
 ) -> None:
-    """Decoded, each takes a multiple of its bytes while earlier ones run."""
+    """A decoded frame takes several times its size in bytes while it waits for earlier calls."""
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         commits = log.hold()
@@ -225,7 +225,7 @@ async def test_frame_of_a_stuck_reader_stays_undecoded(running: Engine, peer: Pe
 
 
 async def test_dropped_frame_is_not_decoded(tmp_path: Path) -> None:
-    """The connection continues until its earlier calls are answered."""
+    """The connection continues until its earlier calls have got their responses."""
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer, commits = await running.connect(), log.hold()
@@ -234,7 +234,7 @@ async def test_dropped_frame_is_not_decoded(tmp_path: Path) -> None:
         session, held = only_session(running), running.connections.held
         frame = peer.request("task.add_many", {"conversation": C, "tasks": many_tasks()})
         session.data_received(frame[:60_000])
-        held.add(64 << 20)  # by others
+        held.add(64 << 20)  # bytes of other peers
         session.data_received(frame[60_000:])
         assert (await peer.receive())["error"]["data"]["limit"] == "held_bytes"
         held.add(-64 << 20)
@@ -260,7 +260,7 @@ async def test_started_batch_keeps_no_decoded_values(tmp_path: Path) -> None:
             peer.frame([{"jsonrpc": "2.0", "id": id, "method": m, "params": p} for id, (m, p) in enumerate(calls)])
         )
         await reads.reached()
-        assert len(session.protocol.members) == 2, "they wait for the undo"
+        assert len(session.protocol.members) == 2, "the calls wait for the undo"
         session.pause_writing()
         log.release_all()
         await until(lambda: not session.protocol.members)

@@ -1,4 +1,7 @@
-"""A slow frame ends its connection. Where no frame may be late, the timer itself is checked: machines are slow too."""
+"""A frame that arrives too slowly ends its connection.
+
+Tests where no frame may time out check the timer itself, because machines can be slow too.
+"""
 
 import asyncio
 from pathlib import Path
@@ -31,7 +34,7 @@ async def test_each_frame_has_its_own_deadline(tmp_path: Path) -> None:
         frame = peer.request("daemon.hello", id=1)
         peer.write(frame[:10])
         await until(lambda: timer(running))
-        for _ in range(10):  # there is always a frame begun, and never the same one
+        for _ in range(10):  # there is always an unfinished frame, but each time another one
             before = timer(running)
             peer.write(frame[10:] + frame[:10])
             assert "result" in await peer.receive()
@@ -61,7 +64,7 @@ async def test_busy_daemon_does_not_time_frames_out(tmp_path: Path) -> None:
         again = timer(running)
         peer.write(frames[-1][-5:])
         gate.open()
-        assert again is not None  # it had its time once more
+        assert again is not None  # the frame got a second deadline
         assert {(await peer.receive())["id"] for _ in range(8)} == set(range(8))
         assert timer(running) is None
 

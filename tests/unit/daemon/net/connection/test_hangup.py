@@ -1,4 +1,4 @@
-"""A half-closed peer still gets its replies; a closed one is noticed whenever it goes."""
+"""A half-closed peer still gets its replies, and a closed one is noticed at any time."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The bytes that the daemon holds for all its peers together are limited."""
+"""The total number of bytes that the daemon holds for all its peers is limited."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ HELD = 2_000_000
 
 
 async def filled(running: Engine) -> Peer:
-    """Params of a list and messages of 600 kB each."""
+    """Params for a list and messages of 600 kB each."""
     peer = await running.connect()
     for _ in range(10):
         await peer.result("task.add", conversation=C, title="t", description="d" * 60_000)
@@ -56,7 +56,7 @@ async def test_stuck_connections_share_one_byte_limit(
         assert held.bytes <= HELD
         refusal = await filler.refusal(method, **params)
         assert (refusal["kind"], refusal["limit"]) == ("limit_exceeded", "held_bytes")
-        assert (await filler.result("task.get", conversation=C, task="1"))["task"], "short answers go on"
+        assert (await filler.result("task.get", conversation=C, task="1"))["task"], "short replies continue"
         assert await filler.result("task.add", conversation=C, title="and changes")
         answers = list[Any]()
         for peer in stuck:
@@ -150,7 +150,7 @@ async def test_replies_waiting_for_a_commit_are_limited_globally(
             peer.send("task.list", {"conversation": C, "status": "pending"}, id=2)
         await until(lambda: len(forming()) == 20)
         sizes = [size_of(item.outcome or b"") for item in forming() if isinstance(item, Read)]
-        commits.open()  # before anything may fail: the engine ends with its last commit
+        commits.open()  # first, before an assertion can fail: the engine stops only after its last commit
         assert len(sizes) == 10 and 0 < sum(sizes) < HELD + 700_000
         for peer in peers:
             assert "result" in await peer.answer(1)

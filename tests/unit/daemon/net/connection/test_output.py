@@ -45,7 +45,7 @@ async def test_subscription_ids_are_unique(running: Engine, peer: Peer) -> None:
     assert session.framing == "lines" and session.framed(b"{}") == b"{}\n" and list(session.subscriptions) == ["2"]
 
 
-# what is not taken
+# Output that the peer doesn't read
 
 LONG = 300_000
 
@@ -56,7 +56,7 @@ async def turned(times: int = 100) -> None:
 
 
 async def asked(running: Engine, *calls: tuple[str, dict[str, Any]]) -> tuple[Peer, Connection]:
-    """A client with all these calls that reads nothing, and its connection."""
+    """Return a client that sends all these calls but reads nothing, and its connection."""
     known = set(running.connections.live)
     peer = await running.connect()
     peer.stop_reading()
@@ -79,7 +79,7 @@ async def test_long_replies_are_built_as_the_peer_reads(running: Engine, ask: st
         "at_version": {"conversation": C, "at_version": 7},
     }.get(ask, {"conversation": C})
     peer, session = await asked(running, *[("task.list" if ask == "at_version" else ask, params)] * 40)
-    assert 0 < session.unsent_bytes <= 1_000_000, "one answer, whatever was asked"
+    assert 0 < session.unsent_bytes <= 1_000_000, "one reply, whatever was requested"
     await filler.quiet()
     peer.resume_reading()
     answers = [await peer.receive() for _ in range(40)]
@@ -87,7 +87,10 @@ async def test_long_replies_are_built_as_the_peer_reads(running: Engine, ask: st
 
 
 async def test_replies_waiting_for_a_commit_are_limited(running: Engine) -> None:
-    """Queries after a change are answered with it; those too long in total are read again afterwards."""
+    """Queries after a change are answered at its commit.
+
+    If the replies are too long in total, the rest is read again afterwards.
+    """
     filler = await running.connect()
     for _ in range(10):
         await filler.result("task.add", **add("t"), description="d" * 60_000)
@@ -119,7 +122,7 @@ async def test_batch_answers_what_fits(running: Engine, headers: bool) -> None:
     refused = [answer["error"]["data"] for answer in answers if "error" in answer]
     assert len(refused) in range(10, 22)
     assert {(error["kind"], error["limit"]) for error in refused} == {("limit_exceeded", "batch_bytes")}
-    assert "result" in next(answer for answer in answers if answer["id"] == 24), "a change is never answered so"
+    assert "result" in next(answer for answer in answers if answer["id"] == 24), "a change never gets this error"
     await peer.quiet()
 
 

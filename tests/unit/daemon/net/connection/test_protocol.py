@@ -1,4 +1,4 @@
-"""The protocol without I/O: bytes in, calls out, and the reverse."""
+"""The protocol without I/O: bytes in, calls out, and replies back to bytes."""
 
 from typing import Any
 
@@ -151,17 +151,17 @@ def test_other_input_skips_the_fast_path() -> None:
         protocol.receive_data(data)
         return protocol
 
-    assert ServerProtocol(Limits()).receive_call(one) is None, "the first byte decides on the framing"
+    assert ServerProtocol(Limits()).receive_call(one) is None, "the first byte selects the framing"
     for data in (one[:-1], one + one, b"[" + one[:-1] + b"]\n", b"\n", b" " + one):
         assert begun().receive_call(data) is None, data
-    assert begun(b'{"js').receive_call(one) is None, "it would be the end of another one"
-    assert begun(one).receive_call(one) is None, "what came before it begins first"
+    assert begun(b'{"js').receive_call(one) is None, "the data would end another frame"
+    assert begun(one).receive_call(one) is None, "earlier frames start first"
     assert begun(b"[" + one[:-1] + b"," + one[:-1] + b"]\n").receive_call(one) is None
     assert begun(limits=Limits(frame_bytes=64)).receive_call(line(request(1, task="7" * 64))) is None
 
 
 def test_dropped_long_frame_is_not_decoded() -> None:
-    """No client waits for it, and its bytes are not counted any more."""
+    """No client waits for the call, and its bytes no longer count."""
     protocol = ServerProtocol(Limits())
     tasks = [{"title": "x" * 60, "labels": ["a"]} for _ in range(2_000)]
     assert protocol.receive_data(line(request(1, "task.add_many", tasks=tasks))) and protocol.needs_slicing

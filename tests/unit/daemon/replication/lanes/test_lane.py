@@ -1,4 +1,4 @@
-"""A list on several machines: responses, errors and pushes over a space in memory and in virtual time."""
+"""A list on several machines: responses, errors and pushes with an in-memory space in virtual time."""
 
 import asyncio
 import functools
@@ -48,7 +48,7 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def play(story: Callable[[MemorySpace], Awaitable[None]], faults: Faults | None = None, seed: int = 1) -> None:
-    """Run a scenario of machines in virtual time, and stop those that still run."""
+    """Run a scenario of machines in virtual time. Then stop the machines that still run."""
     random = Random(seed)
     chance.seed(seed)
     loop = VirtualLoop(random)
@@ -66,7 +66,7 @@ async def told(story: Callable[..., Awaitable[None]], space: MemorySpace, **para
 
 
 def together(faults: Faults | None = None) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Make a test of a scenario in virtual time; it gets the space and the fixtures it names."""
+    """Turn a scenario into a test in virtual time. The scenario gets the space and the fixtures that it names."""
 
     def decorate(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def test(**params: object) -> None:
@@ -78,7 +78,7 @@ def together(faults: Faults | None = None) -> Callable[[Callable[..., Awaitable[
 
 
 def in_real_time(story: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """The same in real time: erasure takes a thread."""
+    """Turn a scenario into a test in real time, because erasure uses a thread."""
 
     async def test(**params: object) -> None:
         with anyio.fail_after(60):
@@ -88,7 +88,7 @@ def in_real_time(story: Callable[..., Awaitable[None]]) -> Callable[..., Awaitab
 
 
 def named(test: T, story: Callable[..., object]) -> T:
-    """Name a test after its scenario, with its parameters except the space."""
+    """Give a test its scenario's name, and its parameters except the space."""
     signature = inspect.signature(story)
     own = [each for name, each in signature.parameters.items() if name != "space"]
     vars(test).update(__signature__=signature.replace(parameters=own))
@@ -109,7 +109,7 @@ def pair(space: MemorySpace, directory: object = "") -> tuple[Machine, Machine]:
 
 
 async def sharing(space: MemorySpace, directory: object = "") -> tuple[Machine, Machine]:
-    """Two machines that have the list with a task."""
+    """Return two machines that have the list with one task."""
     a, b = pair(space, directory)
     await a.call(add("one"))
     await b.reaches(LIST, 2)
@@ -146,7 +146,7 @@ async def test_callers_answered_together_share_the_next_post(
     before = a.lanes.lanes[LIST].counts.posts
 
     async def ask(client: int) -> None:
-        await asyncio.sleep(0.004 * (client % 2))  # half of them come while the others' post is on its way
+        await asyncio.sleep(0.004 * (client % 2))  # half of the calls arrive while the other half's post is in flight
         for number in range(20):
             await a.call(add(f"{client} {number}"), Connection())
             await asyncio.sleep(0.0005 + 0.0001 * client)
@@ -155,12 +155,12 @@ async def test_callers_answered_together_share_the_next_post(
     await asyncio.gather(*map(ask, range(8)))
     assert a.lanes.lanes[LIST].counts.posts - before <= 23, "twenty rounds, and the first ones"
     together = asyncio.get_running_loop().time() - began
-    await ask(0)  # one alone waits for nobody
+    await ask(0)  # a single caller isn't delayed
     assert asyncio.get_running_loop().time() - began - together < 20 * 0.0125
 
 
 @together()
-async def test_distant_machine_gets_its_turns_beside_busy_ones(
+async def test_distant_machine_gets_turns_despite_busy_ones(
     space: MemorySpace,
 ) -> None:
     space.faults = Faults(delays=(0.001, 0.0015))
@@ -187,7 +187,7 @@ async def test_distant_machine_gets_its_turns_beside_busy_ones(
 
 
 @together()
-async def test_local_list_costs_no_more_beside_a_shared_one(space: MemorySpace) -> None:
+async def test_shared_list_does_not_slow_local_one(space: MemorySpace) -> None:
     async def steps(machine: Machine) -> float:
         taken = 0
 
@@ -247,7 +247,7 @@ async def test_claim_lasts_while_its_machine_is_alive(space: MemorySpace) -> Non
     for _ in range(30):
         a.connection.last_seen_at = begun + _
         await asyncio.sleep(1)
-    assert not waiting.done(), "its machine gives signs of life"
+    assert not waiting.done(), "its machine still sends heartbeats"
     await a.stop()
     died = asyncio.get_running_loop().time()
     got = await decoded(waiting)
@@ -287,7 +287,7 @@ async def test_machine_back_before_rejection_ends_no_claim(space: MemorySpace, *
     assert await a.version(LIST) == 3
     await a.stop()
     taken = b.begin(claim("bob", wait_ms=20_000))
-    assert (await decoded(taken))["task"]["id"] == "1", "its time goes on"
+    assert (await decoded(taken))["task"]["id"] == "1", "its lease continues"
 
 
 @together()
@@ -324,18 +324,19 @@ async def test_long_call_runs_in_slices_on_every_machine() -> None:
     await a.call(add("one"))
     await b.reaches(LIST, 2)
     tasks = [{"title": f"t{number}"} for number in range(many)]
-    async with turns(evolve, add_many) as counted:  # in real time: virtual time stands still while turns are counted
+    # In real time, because virtual time stands still while turns are counted.
+    async with turns(evolve, add_many) as counted:
         await a.call(msgspec.convert({"conversation": LIST, "tasks": tasks}, p.TaskAddMany))
         await b.reaches(LIST, 2 + many)
-    assert counted.total >= 3 * many, "on the draft, and on both machines"
+    assert counted.total >= 3 * many, "once on the draft, and once on each machine"
     assert counted.longest <= 6 * SLICE_EVENTS
     await a.stop()
     await b.stop()
 
 
 @together(Faults(delays=(0.0,)))
-async def test_post_during_a_long_call_comes_first(space: MemorySpace) -> None:
-    """The computation holds for the old list, so it is repeated."""
+async def test_post_during_long_call_is_first(space: MemorySpace) -> None:
+    """The result was computed for the old list, so the call is computed again."""
     many = MAX_PARTS + 4 * SLICE_EVENTS
 
     a, b = await sharing(space)
@@ -348,7 +349,7 @@ async def test_post_during_a_long_call_comes_first(space: MemorySpace) -> None:
 
 
 @together(Faults(delays=(0.0,)))
-async def test_decision_for_a_long_list_is_not_applied_to_a_short_one(space: MemorySpace) -> None:
+async def test_long_list_decision_is_not_applied_to_short_list(space: MemorySpace) -> None:
     many = MAX_PARTS + 4 * SLICE_EVENTS
 
     a, b = pair(space)
@@ -381,7 +382,7 @@ async def test_stop_during_a_long_call_rejects_it(space: MemorySpace) -> None:
 
 @together()
 async def test_early_push_stops_nothing(space: MemorySpace) -> None:
-    """The missing part is read; until then the list lags, without rejection."""
+    """The missing part is read. Until then the list lags, but no call is rejected."""
 
     a, b = await sharing(space)
     replica, stood = b.lanes.lanes[LIST].replica, set[str]()
@@ -430,7 +431,7 @@ async def test_isolated_machine_can_read_and_not_write(space: MemorySpace) -> No
     waited = asyncio.get_running_loop().time() - began
     assert refused.kind == "unreachable" and 9 < waited < 9.8, (refused, waited)
     assert (await b.refused(add("three"))).kind == "unreachable"
-    assert asyncio.get_running_loop().time() - began - waited < 0.1, "known to be away: refused at once"
+    assert asyncio.get_running_loop().time() - began - waited < 0.1, "a member known to be offline rejects immediately"
     assert await b.version(LIST) == 2
     b.shared.heal()
     assert (await b.call(add("two", "k")))["task"]["id"] == "2"
@@ -442,7 +443,7 @@ async def test_silent_server_is_unreachable_before_clients_time_out(
 ) -> None:
     a = Machine("ann", space, LIST)
     await a.call(add("one"))
-    space.stopped = True  # the link looks as if it were up
+    space.stopped = True  # the link still appears to be up
     began = asyncio.get_running_loop().time()
     assert (await a.refused(add("two"))).kind == "unreachable"
     assert asyncio.get_running_loop().time() - began < 12
@@ -478,14 +479,12 @@ def test_key_resolves_an_unknown_outcome() -> None:
         a, b = pair(space)
         await a.call(add("one"))
         answer = a.begin(add("two", "k"))
-        await asyncio.sleep(0.004)  # the post is on its way
+        await asyncio.sleep(0.004)  # the post is in flight
         a.shared.cut(noticed=False)
         outcome = await answer
         assert isinstance(outcome, Rejection)
         kinds.add(outcome.kind)
-        assert (await a.refused(add("two", "k"))).kind == outcome.kind, (
-            "a repetition is not told that nothing was written"
-        )
+        assert (await a.refused(add("two", "k"))).kind == outcome.kind, "a retry isn't told that nothing was written"
         assert (await a.refused(add("other", "l"))).kind == "unreachable"
         a.shared.heal()
         assert (await a.call(add("two", "k")))["task"]["id"] == "2"
@@ -500,7 +499,7 @@ def test_key_resolves_an_unknown_outcome() -> None:
 
 
 @together()
-async def test_push_tells_which_post_was_first(
+async def test_push_shows_which_post_was_first(
     space: MemorySpace,
 ) -> None:
     log = space.member("ann_1")
@@ -510,7 +509,7 @@ async def test_push_tells_which_post_was_first(
         return space.posts[LIST][0]
 
     assert await post(log, LIST, 0, "n1", b"x", pushed) == 1
-    space.faults = Faults(reader_old=1.0)  # who asks it would not know yet
+    space.faults = Faults(reader_old=1.0)  # a reader wouldn't see the post yet
     with pytest.raises(Conflict):
         await post(log, LIST, 0, "n2", b"y", pushed)
 
@@ -520,7 +519,7 @@ async def test_false_conflict_is_an_unknown_outcome(space: MemorySpace) -> None:
     a, b = await sharing(space)
     space.faults = Faults(conflict_kept=1.0, late_s=1.0, delays=(0.01,))
     answer = a.begin(add("two", "k"))
-    await asyncio.sleep(0.015)  # the answer is here, and who is behind the expected post is asked
+    await asyncio.sleep(0.015)  # the conflict has arrived, and the lane is asking which post follows the expected one
     a.shared.cut(noticed=False)
     outcome = await answer
     assert isinstance(outcome, Rejection) and outcome.kind == "outcome_unknown", outcome
@@ -589,7 +588,7 @@ async def test_restarted_machine_continues(space: MemorySpace) -> None:
 
 
 def forged(space: MemorySpace, **changes: object) -> None:
-    """Post what no daemon would: the last post again, changed."""
+    """Post the last post again with changes, which no daemon would do."""
     last = space.posts[LIST][-1]
     envelope = msgspec.json.decode(last.body) | changes
     assert space.commit(LIST, last.position, "forged", msgspec.json.encode(envelope))
@@ -648,7 +647,7 @@ async def test_lost_posts_are_detected_until_restored(space: MemorySpace, kept: 
         refused = await each.refused(add("more"))
         assert refused.kind == "diverged" and "punch share release --repair" in refused.message
         assert await each.version(LIST) == 6
-    await asyncio.sleep(CERTAIN_S + 1)  # who may ask no quorum waits longer
+    await asyncio.sleep(CERTAIN_S + 1)  # a member that can't ask the quorum waits longer
     assert reader.lanes.lanes[LIST].replica.state == "diverged"
     put = await put_back(b.log, b.shared, LIST, Place(), 0)
     assert put == 5 - kept
@@ -689,7 +688,7 @@ async def test_list_changed_during_a_check_is_checked_again(space: MemorySpace) 
     await put_back(a.log, a.shared, LIST, Place(), 0)
     lane = a.lanes.lanes[LIST]
     lane.compare()
-    await asyncio.sleep(0.0005)  # it has asked, and has no answer yet
+    await asyncio.sleep(0.0005)  # the lane has sent its request, and has no response yet
     lane.resume()
     await b.becomes(LIST, "current")
     await b.call(add("two"))
@@ -718,7 +717,7 @@ async def test_diverged_space_differs_from_a_lossy_one(
 
 
 @together()
-async def test_members_report_how_much_of_a_lost_list_they_have(space: MemorySpace) -> None:
+async def test_members_report_their_part_of_lost_list(space: MemorySpace) -> None:
     a, b = await sharing(space)
     b.shared.cut()
     await a.call(add("two"))
@@ -755,7 +754,7 @@ async def test_deleted_list_is_erased_everywhere(space: MemorySpace, tmp_path: P
         assert b"secret" not in kept[0].line
     await b.call(add("new"))
     await a.reaches(LIST, 5)
-    assert [b"secret" in post.body for post in space.posts[LIST]] == [False, False], "the space has it no more"
+    assert [b"secret" in post.body for post in space.posts[LIST]] == [False, False], "the space no longer has the list"
     c = Machine("eve", space, LIST, data_dir=str(tmp_path))
     await c.reaches(LIST, 5)
     assert [t.title for t in (await c.engine.conversations.durable(LIST)).state.ordered()] == ["new"]
@@ -811,7 +810,7 @@ async def test_absent_machine_erases_a_deleted_list(space: MemorySpace, tmp_path
 
 
 async def begun_again(space: MemorySpace, directory: Path) -> Machine:
-    """A machine with its own list at version 5, which was deleted at version 3."""
+    """A machine with its own list at version 5, which was deleted in the space at version 3."""
     a = Machine("ann", space, data_dir=str(directory))
     await a.call(add("old"))
     await deleted(a)
@@ -823,7 +822,7 @@ async def begun_again(space: MemorySpace, directory: Path) -> Machine:
 async def test_recreated_shared_list_is_restored(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
     base, posts = await share(a.log, a.shared, LIST)
-    assert posts == 1 and await share(a.log, a.shared, LIST) == (base, 0), "again it goes on where it stopped"
+    assert posts == 1 and await share(a.log, a.shared, LIST) == (base, 0), "it continues where it stopped"
     before = space.posts.pop(LIST)
     assert await put_back(a.log, a.shared, LIST, base, 5) == 1
     assert [check_of(each.body) for each in space.posts[LIST]] == [check_of(each.body) for each in before]
@@ -836,7 +835,7 @@ async def test_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tmp_
     await a.call(add("two"))
     await a.call(add("three"))
     await a.stop()
-    del space.posts[LIST][1:]  # restored from a backup
+    del space.posts[LIST][1:]  # as if restored from a backup
     b.shared.heal()
     await deleted(b)
     await erased(space)
@@ -846,10 +845,10 @@ async def test_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tmp_
 
 
 @in_real_time
-async def test_list_with_other_versions_in_its_space_is_read_only(space: MemorySpace, tmp_path: Path) -> None:
+async def test_list_with_other_space_versions_is_read_only(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
     steps = [step async for piece in read_pieces(a.log, LIST, a.shared.member) for step in piece.steps]
-    body = seal(a.shared.member, "nonce", 1, "", steps)  # as if its history began there
+    body = seal(a.shared.member, "nonce", 1, "", steps)  # as if the list's history started there
     position = await post(a.shared, LIST, 0, "nonce", body)
     with pytest.raises(NameTaken):
         await share(a.log, a.shared, LIST)
@@ -948,7 +947,7 @@ async def test_waiters_continue_after_a_lanes_writes(space: MemorySpace) -> None
     await a.call(add("one"))
     write = a.begin(add("two"))
     assert await a.engine.inbox.barrier() is None
-    assert not write.done(), "its post is on its way"
+    assert not write.done(), "its post is in flight"
     assert await a.lanes.lanes[LIST].barrier() is None
     assert write.done()
 
@@ -969,7 +968,7 @@ async def test_stale_list_shows_since_when(space: MemorySpace) -> None:
 
 
 class Screen(DaemonCaller):
-    """A connection that takes what is pushed to it.
+    """A connection that records the pushes it receives.
 
     Args:
         user: whom it is bound to.
@@ -1003,7 +1002,7 @@ class Screen(DaemonCaller):
         raise AssertionError(id, payload)
 
     def states(self) -> list[str]:
-        """Return the state of the list in each push; current if none is given."""
+        """Return the state of the list in each push; "current" if the push has none."""
         return [told.get("card", told).get("shared", {"state": "current"})["state"] for told in self.told]
 
 
@@ -1029,7 +1028,7 @@ async def test_followers_are_notified_when_staleness_changes(
     }
     assert {told["seq"] for view in ("list", "rows", "board") for told in screens[view].told} == {2}
     assert [told["rows"] for told in screens["rows"].told[1:]] == [[], []]
-    assert not stranger.subscription.stale  # or it would be told when the list is deleted
+    assert not stranger.subscription.stale  # otherwise it would be notified when the list is deleted
     b.lanes.lanes[LIST].suspend(Rejection("forbidden", "It was left."))
     assert screens["list"].states()[3:] == ["forbidden"]
 
@@ -1041,11 +1040,11 @@ async def test_brief_lag_is_not_shown(
     a, b = await sharing(space)
     screen = Screen(b, "list")
     space.faults = Faults(delays=(0.001,), push_lost=1.0)
-    for number in range(5):  # each is found by comparing, or by a conflict, and read at once
+    for number in range(5):  # the lane finds each change by comparing or by a conflict, and reads it immediately
         await a.call(add(f"unheard {number}"))
         await b.call(add(f"too late {number}"))
     assert set(screen.states()) == {"current"}
-    b.lanes.lanes[LIST].replica.partial = True  # as while somebody shares a long history
+    b.lanes.lanes[LIST].replica.partial = True  # as while another member shares a long history
     b.lanes.lanes[LIST].on_link_change(b.shared.link)
     await asyncio.sleep(5)
     assert screen.states()[-1] == "behind"
@@ -1080,7 +1079,7 @@ async def test_list_opened_for_a_user_elsewhere_is_private(space: MemorySpace) -
     bound.user = "eve"
     b.shared.cut()
     await a.call(p.ConversationOpen(conversation=LIST, user="ann"))
-    late = b.begin(add("mine"), bound)  # decided when it is known whose the list is
+    late = b.begin(add("mine"), bound)  # decided when the owner of the list is known
     await asyncio.sleep(1)
     b.shared.heal()
     outcome = await late
@@ -1089,7 +1088,7 @@ async def test_list_opened_for_a_user_elsewhere_is_private(space: MemorySpace) -
 
 
 @together()
-async def test_claims_of_a_machine_that_left_are_handed_on(space: MemorySpace) -> None:
+async def test_claims_of_departed_machine_become_available(space: MemorySpace) -> None:
     a, b = pair(space)
     await a.call(add("one"))
     await a.call(claim("ann", lease_ms=3_000, keep=True))
@@ -1106,7 +1105,7 @@ async def test_empty_claim_is_never_based_on_stale_state(space: MemorySpace) -> 
     await a.call(p.ConversationOpen(conversation=LIST))
     await b.reaches(LIST, 1)
     await a.call(add("one"))
-    assert await b.version(LIST) == 1, "it has not heard of the task"
+    assert await b.version(LIST) == 1, "the machine hasn't received the task"
     assert (await b.call(claim("bob")))["task"]["id"] == "1"
 
 

@@ -7,7 +7,7 @@ from punchlistd.replication.lanes.turns import IN_FLIGHT_FRACTION, QUEUE_S, TURN
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that the test controls."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -31,7 +31,7 @@ def test_members_take_turns_in_request_order(clock: Clock) -> None:
     mine.enqueue("eve", 0.02)
     assert mine.wait_s() == pytest.approx(0.11)
     mine.record_post("bob")
-    assert mine.wait_s() == 0, "it is ours, and eve comes behind"
+    assert mine.wait_s() == 0, "it is ann's turn, and eve follows"
     mine.record_post("ann")
     assert mine.should_request(0.001, posts=True)
     mine.enqueue("ann", 0.001)
@@ -49,7 +49,7 @@ def test_turn_times_out_after_its_round_trip(clock: Clock) -> None:
     assert mine.wait_s() == TURN_S
     clock.now += TURN_S / 2
     mine.enqueue("bob", 60.0)
-    assert mine.wait_s() == TURN_S / 2, "asking again is no second turn"
+    assert mine.wait_s() == TURN_S / 2, "a second request doesn't give a second turn"
     clock.now += TURN_S / 2
     assert mine.wait_s() == pytest.approx(0.2), "it is eve's turn now"
     clock.now += 0.3
@@ -59,7 +59,7 @@ def test_turn_times_out_after_its_round_trip(clock: Clock) -> None:
     mine.enqueue("eve", 0.05)
     assert mine.should_request(0.001, posts=True)
     mine.enqueue("ann", 0.001)
-    assert mine.wait_s() == pytest.approx(0.2), "bob's turn is long over"
+    assert mine.wait_s() == pytest.approx(0.2), "bob's turn timed out long ago"
 
 
 def test_forged_requests_delay_members_briefly(clock: Clock) -> None:
@@ -79,26 +79,26 @@ def test_forged_requests_delay_members_briefly(clock: Clock) -> None:
 
 def test_member_that_lost_a_post_requests_one_turn(clock: Clock) -> None:
     mine = Turns("ann")
-    assert not mine.should_request(0.01, posts=True), "alone, it just posts"
+    assert not mine.should_request(0.01, posts=True), "a single member posts without a request"
     mine.record_lost_race()
     assert mine.should_request(0.01, posts=True)
-    assert mine.wait_s() == pytest.approx(0.08), "or the question is lost"
+    assert mine.wait_s() == pytest.approx(0.08), "the wait ends even if the request is lost"
     mine.enqueue("ann", 0.01)
-    assert mine.wait_s() == pytest.approx(0.01 * IN_FLIGHT_FRACTION), "what was under way is let in"
+    assert mine.wait_s() == pytest.approx(0.01 * IN_FLIGHT_FRACTION), "posts in flight may arrive first"
     clock.now += 0.01
     assert mine.wait_s() == 0
     mine.record_lost_race()
-    assert not mine.should_request(0.01, posts=True), "the turn is not over: nobody needs to be asked again"
+    assert not mine.should_request(0.01, posts=True), "no second request while the turn lasts"
     mine.record_post("ann")
     mine.enqueue("bob", 0.01)
-    assert not mine.should_request(0.01, posts=False), "who is not likely to post lets nobody wait for it"
+    assert not mine.should_request(0.01, posts=False), "a member that is unlikely to post requests no turn"
     assert mine.should_request(0.01, posts=True)
 
 
 def test_queued_member_requests_again_under_contention(clock: Clock) -> None:
     mine = Turns("ann")
     mine.record_post("bob")
-    assert not mine.should_request(0.01, posts=True), "no post was lost yet"
+    assert not mine.should_request(0.01, posts=True), "no race was lost yet"
     mine.record_lost_race()
     assert mine.should_request(0.01, posts=True)
     mine.enqueue("ann", 0.01)

@@ -1,4 +1,4 @@
-"""Posts that no daemon can follow, end to end: real daemons and servers, NATS and PostgreSQL."""
+"""Posts that no daemon can follow, end to end: real daemons and servers, with NATS and PostgreSQL."""
 
 import json
 import os
@@ -125,7 +125,7 @@ class OnPostgres:
         await self.insert(name, n, nonce, body)
 
     async def insert(self, name: str, n: str, nonce: str, body: str) -> None:
-        """Insert a row, with a notice of a missing post."""
+        """Insert a row with a notification that announces a missing post."""
         table = f'"punch-{self.space}".post'
         loose = "".join(f"ALTER TABLE {table} ALTER {column} DROP NOT NULL;" for column in ("nonce", "body"))
         notice = json.dumps({"what": "post", "by": "eve_1", "list": name, "n": 2**63 - 1})
@@ -158,7 +158,7 @@ def machines(tmp_path: Path) -> Generator[Machines]:
 
 
 async def stands(one: AsyncClient, name: str, state: str) -> str:
-    """Wait until a list has this state on a machine; return its reason."""
+    """Wait until a list has this state on a machine; return the reason."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             (view,) = (each for each in (await one.spaces())[0].lists if each.conversation == name)
@@ -168,7 +168,7 @@ async def stands(one: AsyncClient, name: str, state: str) -> str:
 
 
 async def repaired(one: AsyncClient, engine: Engine, name: str) -> int:
-    """Remove all posts that no machine followed; return their number."""
+    """Remove all posts that no machine followed; return how many there were."""
     found = await one.conversation(name).repair_space(engine.space)
     removed = await one.conversation(name).repair_space(engine.space, remove=[p.id for p in found.posts if p.certain])
     return removed.removed
@@ -257,7 +257,7 @@ async def test_post_may_take_a_removed_posts_place(machines: Machines, engine: E
             await stands(ann, name, "diverged")
             assert await repaired(kim, engine, name) == 1
             await stands(kim, name, "current")
-            await kim.conversation(name).add("two")  # perhaps before the other machine has looked again
+            await kim.conversation(name).add("two")  # the other machine may not have checked again yet
             await follows(ann, name, "one", "two")
 
 
@@ -274,13 +274,13 @@ def chain(*titles: str) -> list[Posted]:
 
 
 def again(post: Posted, position: int, before: int, **changes: object) -> Posted:
-    """Return a copy of a post at another position, with other members."""
+    """Return a copy of a post at another position, with changed members."""
     body = json.dumps(json.loads(post.body) | changes).encode() if changes else post.body
     return Posted("plan", position, before, "eve_1-1", body)
 
 
 def made(event: dict[str, object], version: int) -> Posted:
-    """Return a post after the first one of the chain, with the right check."""
+    """Return a post that follows the first one of the chain, with the right check."""
     groups = json.dumps([{"at": 1, "actor": "eve", "events": [event]}]).encode()
     (first,) = chain("a")
     check = head_of(check_of(first.body), version, groups, fresh=event["type"] == "ConversationDeleted")
@@ -289,7 +289,7 @@ def made(event: dict[str, object], version: int) -> Posted:
 
 
 def erased(position: int) -> list[Posted]:
-    """Return a list that was deleted and started over, from a position on."""
+    """Return the posts of a list that was deleted and started again, from a position on."""
     tombstone = made({"type": "ConversationDeleted"}, 50)
     events = (TaskAdded(AddedTask("1", "new")),)
     step = Step(events, 1, "ann", None, Decision(events))
@@ -348,7 +348,7 @@ async def test_a_forged_author_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("position", [None, "", "-1", "0", "1.5", "\u0661", "9" * 30, " 1"])
-def test_a_message_without_a_position_is_refused(position: str | None) -> None:
+def test_message_without_position_is_rejected(position: str | None) -> None:
     headers = {} if position is None else {"Nats-Sequence": position}
     with pytest.raises(Garbled):
         read_post("plan", Answer(headers, b""))
@@ -362,6 +362,6 @@ def test_a_message_without_its_predecessor_is_invalid(expected: str | None) -> N
 
 
 @pytest.mark.parametrize("n", [None, 0, -5, 2**63, "1", 1.5, [], b"1"])
-def test_a_row_without_a_position_is_refused(n: object) -> None:
+def test_row_without_position_is_rejected(n: object) -> None:
     with pytest.raises(Garbled):
         read_row("plan", {"n": n, "nonce": "n", "body": b"", "size": 0})

@@ -50,7 +50,7 @@ async def test_erased_conversation_starts_over_and_others_stay(path: str, indexe
     if indexed:
         await log.maintain([scribe.snapshot("a", b"", title="none")])
     await log.erase("a")
-    for _ in range(2):  # twice is harmless
+    for _ in range(2):  # the second time must be harmless
         await log.forget("a")
         assert [stored.conversation for stored in await log.read(0, 9)] == ["b", "b"]
         assert (await log.load("a")).newer == []
@@ -62,7 +62,9 @@ async def test_erased_conversation_starts_over_and_others_stay(path: str, indexe
     await log.maintain([])
     assert [stored.version for stored in (await log.load("a")).newer] == [1, 2]
     await log.forget("a")
-    assert [stored.version for stored in (await log.load("a")).newer] == [1, 2], "it does not end with its deletion"
+    assert [stored.version for stored in (await log.load("a")).newer] == [1, 2], (
+        "the erased list doesn't end with its deletion"
+    )
     await log.close()
     report = await anyio.to_thread.run_sync(verify_file, path)
     assert report.problems == []
@@ -75,7 +77,7 @@ async def test_log_with_erased_events_can_be_appended_to(path: str) -> None:
     await log.erase("a")
     await log.close()
     scribe.log = log = await OpenedLog.open(path, reserve_bytes=0)
-    assert log.head == 5 and await log.unerased() == [], "nothing is left but the tombstone"
+    assert log.head == 5 and await log.unerased() == [], "only the tombstone is left"
     await log.erase("a")
     assert [stored.seq for stored in await log.read(0, 9)] == [2, 4, 5]
     assert [stored.seq for stored in await log.read(2, 9)] == [4, 5]

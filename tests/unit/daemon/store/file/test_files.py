@@ -113,7 +113,7 @@ def test_nothing_is_filled_when_space_is_short(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("error", "told"), [(errno.ENOSPC, False), (errno.EDQUOT, False), (errno.EIO, True)])
-def test_full_disk_ends_the_fill_and_an_error_raises(
+def test_full_disk_ends_fill_and_errors_raise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, told: bool
 ) -> None:
     def refuse(*_: object) -> int:

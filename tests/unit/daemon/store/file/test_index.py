@@ -1,4 +1,4 @@
-"""The index: built from the log alone, used only if it fits the log, and never required."""
+"""The index: built from the log alone, used only if it matches the log, and never required."""
 
 import os
 import random
@@ -86,7 +86,7 @@ async def test_rebuilt_index_is_the_same(path: str, place: Path) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.unindexed == log.head and sorted(log.unindexed_conversations()) == ["a", "b", "c"]
     assert len(await log.find_key("a", "k3")) == 2 and len((await log.load("a")).newer) == 15
-    for _ in range(2):  # twice changes nothing
+    for _ in range(2):  # the second time must change nothing
         await log.maintain(snapshots)
     await log.close()
     assert derived(place) == before
@@ -99,11 +99,11 @@ async def test_conversation_without_summary_is_not_listed(log: OpenedLog) -> Non
     assert len((await log.load("a")).newer) == 1
 
 
-# What a start believes
+# Checks of the index at the start
 
 
 def zero_half_of(place: Path, name: str) -> None:
-    """Overwrite the later half of the first page of an index, where its entries are."""
+    """Overwrite the second half of the index's first page, which contains its entries."""
     root = page_of(place, name)
     content = bytearray(place.read_bytes())
     content[root * PAGE - PAGE // 2 : root * PAGE] = bytes(PAGE // 2)
@@ -199,11 +199,11 @@ async def test_full_disk_leaves_events_unindexed(path: str, log: OpenedLog, monk
     assert log.unindexed == 0
 
 
-# What an open log does about an index that turns out to be wrong
+# Rebuilds of an index that turns out to be wrong while the log is open
 
 
 async def accept(log: OpenedLog) -> None:
-    """Do what the engine does once the index was lost."""
+    """Do what the engine does after the index is lost."""
     with pytest.raises(Damaged, match="the index can't be read"):
         await log.owner("a")
     await log.rebuild()
@@ -256,7 +256,7 @@ def misorder_rows(place: Path) -> None:
     (earlier,), _, (last,) = positions[-3:]
     first = (page_of(place, "parts") - 1) * PAGE
     content = bytearray(place.read_bytes())
-    # A record of 5 bytes: the size of its header, twice the type "8 bits", the conversation and the position.
+    # A record of 5 bytes: the header's size, the type "8 bits" twice, the conversation, and the position.
     entry = content.index(bytes((5, 3, 1, 1, 2, last)), first, first + PAGE)
     content[entry + 5] = earlier
     place.write_bytes(content)
@@ -339,8 +339,8 @@ async def test_damaged_log_rebuilds_no_index(path: str, caplog: pytest.LogCaptur
     await log.close()
 
 
-async def test_rebuilt_index_knows_the_owners_of_a_lost_row(path: str, place: Path) -> None:
-    """A log where the rows of `b` are unreadable and the index is wrong about `a`."""
+async def test_rebuilt_index_records_owners_of_lost_row(path: str, place: Path) -> None:
+    """The log's rows of `b` are unreadable, and the index is wrong about `a`."""
     scribe = await written(path)
     execute(path, "DELETE FROM log WHERE seq % 2 = 1")
     execute(place, "DELETE FROM parts WHERE seq = 6")
@@ -355,7 +355,7 @@ async def test_rebuilt_index_knows_the_owners_of_a_lost_row(path: str, place: Pa
         await log.close()
 
 
-async def test_damaged_event_of_unknown_owner_is_found_at_each_start(path: str) -> None:
+async def test_damaged_event_without_owner_is_found_at_start(path: str) -> None:
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for name in ("anna", "bert"):
@@ -411,7 +411,7 @@ async def test_pending_erasures_are_found_once_indexed(path: str, place: Path) -
         await scribe.write(name, said("gone"))
         await scribe.write(name, DELETED)
     await log.erase("b")
-    assert log.just_deleted == ["a"], "it is erased before anybody reads"
+    assert log.just_deleted == ["a"], "the list is erased before any read"
     await log.maintain([])
     await log.close()
     log = await OpenedLog.open(path, reserve_bytes=0)
@@ -419,5 +419,5 @@ async def test_pending_erasures_are_found_once_indexed(path: str, place: Path) -
     await log.close()
     os.unlink(place)
     log = await OpenedLog.open(path, reserve_bytes=0)
-    assert log.just_deleted == ["a"], "nothing is left of b but its tombstone"
+    assert log.just_deleted == ["a"], "only the tombstone of b is left"
     await log.close()

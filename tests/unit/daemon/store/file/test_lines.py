@@ -62,7 +62,7 @@ def test_chain_continues_after_a_damaged_line() -> None:
 def test_merged_line_is_not_taken_for_an_erasure() -> None:
     lines = lines_from(4)
     body = join(lines)
-    begin = body.rindex(b"\t", 0, len(lines[0])) + 1  # the check of the first line, and all behind it
+    begin = body.rindex(b"\t", 0, len(lines[0])) + 1  # start of the first line's check; everything after it is zeroed
     rest = salvage((6, 4, 0, body[:begin] + bytes(len(body) - begin)), no_check)
     assert rest.good == [] and [seq for seq, _, _ in rest.bad] == [4, 5, 6]
 

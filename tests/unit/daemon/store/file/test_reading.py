@@ -1,4 +1,4 @@
-"""Reads of a damaged log, and reports of the rest."""
+"""Reads of a damaged log, and its reports of gaps."""
 
 from contextlib import closing, suppress
 from random import Random
@@ -33,7 +33,7 @@ def change(path: str, row: int, old: bytes, new: bytes) -> None:
 
 
 async def everything(log: OpenedLog, page: int = 99) -> tuple[list[bytes], list[tuple[int, int]]]:
-    """Return what a reader of the whole log gets, and its gaps."""
+    """Return the lines that a reader of the whole log gets, and its gaps."""
     lines: list[bytes] = []
     gaps: list[tuple[int, int]] = []
     after = 0
@@ -98,7 +98,7 @@ async def test_lost_line_break_damages_both_owners(path: str, indexed: bool) -> 
 @pytest.mark.parametrize("begins", [4, -(1 << 62)])
 @pytest.mark.parametrize("indexed", [False, True])
 async def test_row_without_values_is_damage_for_all(path: str, indexed: bool, begins: int) -> None:
-    """A zeroed sector makes NULL of NOT NULL columns, and any number of a row's first position."""
+    """A zeroed sector turns NOT NULL columns into NULL, and a row's first position into any number."""
     await written(path, indexed=indexed)
     with closing(connect(path, "rw")) as connection:
         connection.execute("PRAGMA writable_schema = ON").close()
@@ -194,7 +194,7 @@ async def test_flipped_bits_are_never_served(path: str, indexed: bool) -> None:
 
 @pytest.mark.parametrize("indexed", [False, True])
 async def test_flipped_position_never_hides_an_event(path: str, indexed: bool) -> None:
-    """The row is found at another position, or precedes rows that it seems to follow."""
+    """The row appears at another position, or before rows that it seems to follow."""
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(2):
@@ -231,8 +231,11 @@ async def test_flipped_position_never_hides_an_event(path: str, indexed: bool) -
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-async def test_row_with_the_next_position_is_not_read_for_it(path: str, indexed: bool) -> None:
-    """A search by position finds it first, and its content follows from earlier rows: only the next row reveals it."""
+async def test_row_with_flipped_position_is_not_served(path: str, indexed: bool) -> None:
+    """A search by position finds this row first, and its content follows from earlier rows.
+
+    Only the next row reveals the error.
+    """
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(3):
@@ -260,7 +263,7 @@ async def test_log_without_last_checksum_reports_its_end(
     lines = await written(path, indexed=False)
     data = bytearray(await anyio.Path(path).read_bytes())
     header = data.index(b"\x0c\x06\x00", data.index(lines[9]) - 14)
-    data[header + 4] = 0  # its type is that of NULL now
+    data[header + 4] = 0  # its type is now that of NULL
     await anyio.Path(path).write_bytes(data)
     log = await OpenedLog.open(path, reserve_bytes=0)
     assert log.regressed == (12, 12)
@@ -269,7 +272,7 @@ async def test_log_without_last_checksum_reports_its_end(
 
 
 async def expect_all_or_told(log: OpenedLog, name: str, expected: list[bytes]) -> None:
-    """Read a conversation from its beginning, then only its last event: the missing one is reported."""
+    """Read a conversation from its beginning, then only its last event. The missing event must be reported."""
     for begin in (0, len(expected) - 1):
         after = int(expected[begin - 1][7:].split(b",")[0]) if begin else 0
         got: list[bytes] = []

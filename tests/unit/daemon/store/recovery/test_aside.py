@@ -1,4 +1,4 @@
-"""A log that is moved aside for another one."""
+"""A log that is moved aside so that another one can replace it."""
 
 import resource
 from pathlib import Path

@@ -72,7 +72,7 @@ async def test_commits_continue_during_a_backup(log: OpenedLog, tmp_path: Path) 
     await copy.close()
 
 
-async def test_events_erased_during_a_backup_are_not_in_it(log: OpenedLog, tmp_path: Path) -> None:
+async def test_backup_omits_events_erased_meanwhile(log: OpenedLog, tmp_path: Path) -> None:
     scribe = await filled(log)
     await scribe.write("gone", said("secret-words"))
     await scribe.write("gone", DELETED)

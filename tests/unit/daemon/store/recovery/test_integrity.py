@@ -45,7 +45,8 @@ async def test_pages_in_the_wal_are_not_missing(tmp_path: Path) -> None:
         await run_sync(shutil.copyfile, f"{path}{suffix}", f"{image}{suffix}")
     await log.close()
     header = bytearray(image.read_bytes())
-    header[28:32] = (int.from_bytes(header[28:32], "big") + 1).to_bytes(4, "big")  # a page that only the WAL has
+    # Adds a page that only the WAL contains.
+    header[28:32] = (int.from_bytes(header[28:32], "big") + 1).to_bytes(4, "big")
     image.write_bytes(header)
     await run_sync(check_pages, str(image))
     os.unlink(f"{image}-wal")
@@ -61,7 +62,7 @@ async def test_flipped_size_costs_no_memory(tmp_path: Path) -> None:
         size = int.from_bytes(whole[28:32], "big")
         for flipped in (size ^ 1 << bit for bit in range(32)):
             if flipped < size:
-                continue  # SQLite reads what the page tree names
+                continue  # SQLite reads the pages that the tree names
             path.write_bytes(whole[:28] + flipped.to_bytes(4, "big") + whole[32:])
             with pytest.raises(LogUnusable, match="is truncated"):
                 check_pages(str(path))

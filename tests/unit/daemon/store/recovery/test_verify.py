@@ -17,7 +17,7 @@ from punchlistd.store.sqlite import SqliteLog
 
 @pytest.fixture
 def closed(path: str) -> str:
-    """A log with two conversations, groups, an erased conversation and an index of most of it."""
+    """A log with two conversations, groups, an erased conversation, and an index of most of it."""
     anyio.run(write_log, path)
     return path
 
@@ -25,11 +25,11 @@ def closed(path: str) -> str:
 async def write_log(path: str) -> None:
     log = await SqliteLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
-    await scribe.write_batch(("gone", [said("x")]), ("a", [said("one"), said("two")]))  # 1 to 3
+    await scribe.write_batch(("gone", [said("x")]), ("a", [said("one"), said("two")]))  # positions 1 to 3
     await scribe.write("gone", DELETED)  # 4
     await log.erase("gone")
     await log.maintain([scribe.snapshot("a")])
-    await scribe.write_batch(("a", [said("three")]), ("b", [said("four"), CLEARED, CLEARED]))  # 5 to 8
+    await scribe.write_batch(("a", [said("three")]), ("b", [said("four"), CLEARED, CLEARED]))  # positions 5 to 8
     await scribe.write("a", said("five"))  # 9
     await scribe.write("gone", CLEARED)  # 10
     await log.close()
@@ -50,7 +50,7 @@ def execute(path: str, *statements: str) -> None:
 
 
 def rewrite(path: str, row: int, change: Callable[[bytes], bytes], *, honest: bool = False) -> None:
-    """Change a row's body and its checksum."""
+    """Change a row's body, and its checksum to match."""
     with closing(connect(path, "rw")) as connection:
         body = change(connection.execute("SELECT body FROM log WHERE seq = ?", (row,)).fetchone()[0])
         connection.execute("UPDATE log SET body = ? WHERE seq = ?", (body, row))

@@ -44,7 +44,7 @@ def test_the_most_similar_name_is_first() -> None:
 
 @pytest.fixture
 def two(punch: Any) -> Any:
-    """A list in which two sessions of a host and a person have a task each."""
+    """A list in which two sessions of one host and a person have one task each."""
     for title in ("one", "two", "three"):
         punch("add", title, "--actor", "ann")
     for owner in (A, B):
@@ -79,7 +79,7 @@ def test_log_and_undo_accept_a_hosts_name(two: Any) -> None:
     assert (nobody.code, A in nobody.err) == (1, True)
 
 
-def test_a_name_is_found_far_back_in_the_log(punch: Any) -> None:
+def test_name_is_found_in_old_events(punch: Any) -> None:
     punch("add", "old", "--actor", "codex/1a2b3c")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(names, "RECENT", 1)
@@ -117,7 +117,7 @@ def test_assign_accepts_new_names_and_rejects_ambiguous_ones(two: Any) -> None:
     assert two("edit", "4", "--owner", "").out == "  ☐ #4 four\n"
     unclear = two("assign", "4", "claude-code/")
     assert (unclear.code, "several names begin with" in unclear.err) == (1, True)
-    assert two("assign", "4", "#4").code == 1, "nobody has task 4"
+    assert two("assign", "4", "#4").code == 1, "task 4 has no owner"
     assert two("assign", "4").code == 2
     busy = two("assign", "1", "carol")
     assert (busy.code, "punch reopen 1" in busy.err) == (1, True)

@@ -1,4 +1,4 @@
-"""Upgrades over a running daemon, with two real installations."""
+"""Upgrades while the daemon runs, with two real installations."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ Punch = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def install(place: Path, comment: str) -> str:
-    """Copy the program with a longer file of the daemon, and return its module path."""
+    """Copy the program, make one of the daemon's files longer, and return the copy's module path."""
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, place / folder)
     with open(place / "daemon" / "punchlistd" / "clock.py", "a", encoding="utf-8") as source:
@@ -67,12 +67,12 @@ def test_an_older_daemon_in_use_is_noted_once(upgraded: Punch) -> None:
         assert f"(process {pid})" in outcome.stderr and "punch daemon stop" in outcome.stderr
         claim = {"conversation": "default", "owner": "ann", "lease_ms": 3_600_000, "keep": True}
         other.call("task.claim", claim)
-    assert upgraded("add", "once more").stderr == "", "the claim keeps it in use"
+    assert upgraded("add", "once more").stderr == "", "the claim keeps the daemon in use"
     with connect(autostart=False) as client:
         assert client.status().pid == pid
 
 
-def test_only_a_daemon_of_a_lower_version_is_older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_daemon_with_lower_version_is_older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes: list[str] = []
     with spawned_daemon(tmp_path) as older:
         target = Target(older.socket, older.data_dir, autostart=True)
@@ -103,4 +103,4 @@ def test_a_daemon_that_does_not_stop_is_reported(tmp_path: Path, monkeypatch: py
     with spawned_daemon(tmp_path) as daemon, Caller(socket=daemon.socket, data_dir=daemon.data_dir) as caller:
         pid = caller.open().pid
         with pytest.raises(TimedOut, match=rf"process {pid}\) did not stop; find out why: punch doctor"):
-            other_build._connect_to_successor(caller, pid)  # pyright: ignore[reportPrivateUsage] - a real one is gone by then
+            other_build._connect_to_successor(caller, pid)  # pyright: ignore[reportPrivateUsage] - a real daemon would have ended

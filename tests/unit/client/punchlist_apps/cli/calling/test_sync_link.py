@@ -48,7 +48,7 @@ def test_notifications_and_other_replies_are_skipped(tmp_path: Path) -> None:
 
 
 def chatter(session: Session, request: PeerRequest) -> None:
-    """Send notifications and never reply."""
+    """Send notifications but never a reply."""
     with suppress(OSError):
         while True:
             session.send({"method": "events", "params": {}})
@@ -77,7 +77,7 @@ def test_a_call_after_its_deadline_is_not_sent(tmp_path: Path) -> None:
         link.close()
 
 
-def test_a_closed_connection_is_reported_on_read_and_write(tmp_path: Path) -> None:
+def test_closed_connection_is_reported(tmp_path: Path) -> None:
     with scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer:
         link = open_link(peer.socket)
         with pytest.raises(ConnectionLost, match="closed the connection"):
@@ -92,7 +92,7 @@ def test_a_signal_between_system_calls_is_handled(tmp_path: Path, monkeypatch: p
     never = threading.Event()
 
     def handler(session: Session, request: PeerRequest) -> None:
-        never.wait(0.02)  # by then the caller waits in recv(), which only a message ends
+        never.wait(0.02)  # by then the caller waits in recv(), until a message arrives
         _thread.interrupt_main()
 
     with scripted_peer(tmp_path, handler) as peer:
@@ -123,7 +123,7 @@ def test_the_connection_to_a_foreign_daemon_is_closed(tmp_path: Path) -> None:
         with pytest.raises(ProtocolError, match="version 99") as caught:
             open_link(path)
         assert served.result(PATIENCE_S) == b""
-        assert caught.tb is not None  # refers to the link: it was closed, not garbage-collected
+        assert caught.tb is not None  # the traceback keeps the link alive, so it was closed, not garbage-collected
 
 
 def test_a_restart_repeats_the_call_with_its_key(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_restart_repeats_the_call_with_its_key(tmp_path: Path) -> None:
         assert answer == {"key": peer.seen[0]["params"]["key"], "n": 2}
 
 
-def test_a_late_reply_is_not_taken_for_the_next(tmp_path: Path) -> None:
+def test_late_reply_is_not_mistaken_for_next(tmp_path: Path) -> None:
     def handler(session: Session, request: PeerRequest) -> None:
         if session.number > 1:
             session.answer(request, "in time")

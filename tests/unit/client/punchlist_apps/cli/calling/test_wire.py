@@ -35,11 +35,11 @@ def foreign_peer(_sock: object) -> tuple[int, int]:
     return 1, 54321
 
 
-def test_a_daemon_of_another_user_is_not_talked_to(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_daemon_of_another_user_is_rejected(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "a")
     path = str(home / "run" / "daemon.sock")
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is not None
-    # Only in the client: the daemon in this process still asks the system.
+    # Replace it in the client only: the daemon in this process still asks the system.
     monkeypatch.setattr(launch, "os_calls", SimpleNamespace(connect=os_calls.connect, read_peer=foreign_peer))
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is None
 
@@ -82,7 +82,7 @@ def test_unusual_replies_are_left_to_the_full_client(tmp_path: Path, parts: tupl
         assert wire.call(Target(peer.socket), "x.y", {}) is None
 
 
-def test_a_silent_daemon_costs_one_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_daemon_costs_one_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "TIMEOUT_S", 0.05)
     with (
         scripted_peer(tmp_path, lambda session, request: None) as peer,
@@ -91,7 +91,7 @@ def test_a_silent_daemon_costs_one_timeout(tmp_path: Path, monkeypatch: pytest.M
         wire.call(Target(peer.socket), "x.y", {})
 
 
-def test_an_unanswered_change_is_repeated_once_with_its_key(tmp_path: Path) -> None:
+def test_unanswered_change_is_retried_with_its_key(tmp_path: Path) -> None:
     with scripted_peer(tmp_path, lambda session, request: session.hang_up()) as peer:
         assert wire.call(Target(peer.socket), "task.add", {"title": "t"}, writes=True) is None
         assert [wire.take_key(), wire.take_key()] == [peer.seen[0]["params"]["key"], None]

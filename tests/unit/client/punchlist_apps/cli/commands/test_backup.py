@@ -210,7 +210,7 @@ def test_interrupted_restore_is_reported_and_can_be_repeated(run: Any, home: Pat
         run("daemon", "stop")
     killed = (
         "import os, sys; from punchlistd.store.recovery.aside import replacing\n"
-        "with replacing(sys.argv[1], sys.argv[2], sys.argv[3]): os._exit(9)"  # as a kill does, between the two logs
+        "with replacing(sys.argv[1], sys.argv[2], sys.argv[3]): os._exit(9)"  # a kill between the two logs
     )
     places = [str(home / "data"), str(home / "data" / "aside-1"), str(home / "copy.db")]
     assert subprocess.run([sys.executable, "-c", killed, *places], check=False).returncode == 9

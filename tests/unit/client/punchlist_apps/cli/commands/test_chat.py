@@ -186,7 +186,7 @@ def test_documented_session_matches_program(punch: Any) -> None:
     (block,) = re.findall(r"^```console\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     parts = re.split(r"^› ", block, flags=re.MULTILINE)[1:]
     said = [part.split("\n", 1)[0] for part in parts]
-    beside = re.compile(r"  (?:✓ \w+ #|#)")  # receipts and tasks, which a terminal shows dimmed
+    beside = re.compile(r"  (?:✓ \w+ #|#)")  # receipts and tasks, which terminals show dimmed
     shown = [
         line
         for part in parts

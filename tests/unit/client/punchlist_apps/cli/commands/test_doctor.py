@@ -202,7 +202,7 @@ def test_unusable_directories_fail(run: Any, home: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(home / "file" / "data"))
     found = finding(run("doctor", "--json"), "data directory")
     assert found["state"] == "fail" and found["found"].endswith("/file/data: Not a directory")
-    monkeypatch.setenv("PUNCHLIST_DATA_DIR", "/proc/none/punchlist")  # where not even root makes anything
+    monkeypatch.setenv("PUNCHLIST_DATA_DIR", "/proc/none/punchlist")  # not even root can create files there
 
     def may_be_used(path: str, _mode: int) -> bool:
         return path != "/proc"

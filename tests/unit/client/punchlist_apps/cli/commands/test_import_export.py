@@ -57,7 +57,7 @@ def test_concurrent_imports_add_no_duplicates(punch: Any, monkeypatch: pytest.Mo
         found = real(*args, **options)
         if not raced:
             raced.append(1)
-            punch("import", "-", stdin=PLAN)  # another one is quicker
+            punch("import", "-", stdin=PLAN)  # another import comes first
         return found
 
     monkeypatch.setattr(import_export, "compare", late)

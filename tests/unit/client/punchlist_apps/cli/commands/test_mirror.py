@@ -22,7 +22,7 @@ from punchlist_testing.terminal import command, environment, spawned
 def wait_for(path: Path, text: str) -> None:
     deadline = time.monotonic() + 15
     while not (path.exists() and text in path.read_text()):
-        assert time.monotonic() < deadline, f"{path} never said {text!r}"
+        assert time.monotonic() < deadline, f"{path} never contained {text!r}"
         time.sleep(0.02)
 
 
@@ -186,7 +186,7 @@ def test_checklist_tools_report_corrupt_file(end: str, punch: Any, home: Path) -
     elif end == "removed":
         punch("mirror", "remove", str(home))
     else:
-        corrupt(home, 2**22 + 1)  # beyond the greatest process id
+        corrupt(home, 2**22 + 1)  # above the largest process id
     assert '"a"' in tools.call("checklist", "ListTasks", conversation="web").text
     assert ("corrupt" in punch("mirror", "list").out) == (end == "ended")
 

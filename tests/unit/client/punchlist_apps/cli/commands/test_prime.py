@@ -21,7 +21,7 @@ def _project(run: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def this_process_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat this process as the host, because its parents may be shells only."""
+    """Treat this process as the host, because its parent processes may all be shells."""
     monkeypatch.setattr(os, "getppid", os.getpid)
 
 
@@ -69,7 +69,7 @@ def test_stop_hook_reminds_once(punch: Any) -> None:
     assert result["decision"] == "block"
     assert '#1 "Write"' in result["reason"]
     assert hook(punch, "Stop").out == ""
-    assert hook(punch, "Stop", session="another").out == "", "it is not the other session's work"
+    assert hook(punch, "Stop", session="another").out == "", "the task isn't the other session's"
 
 
 def test_stop_hook_counts_only_own_tasks(punch: Any) -> None:
@@ -160,7 +160,7 @@ def test_session_keeps_list_in_other_directory(punch: Any, home: Path, monkeypat
 
 
 def test_hook_of_removed_project_uses_no_list(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    punch("add", "Private")  # into the list of the directory that the project was in
+    punch("add", "Private")  # added to the list of the project's former directory
     gone = str(home / "website")
     for event in ("SessionStart", "UserPromptSubmit", "Stop"):
         outcome = hook(punch, event, cwd=gone)

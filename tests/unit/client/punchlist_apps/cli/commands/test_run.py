@@ -17,7 +17,7 @@ SHOW = "import json, os, sys; t = json.load(sys.stdin); print(sys.argv[1:], t['i
 
 @pytest.fixture(autouse=True)
 def slack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the slack of retries, because lanes and the daemon share a clock in this process."""
+    """Shorten the delay of retries, because lanes and the daemon share a clock in this process."""
     monkeypatch.setattr("punchlist_apps.cli.running.lanes._CLOCK_SLACK_S", 0.5)
 
 
@@ -40,7 +40,7 @@ def test_command_gets_task_in_arguments_environment_and_input(plan: Any) -> None
     outcome = plan("run", "--", sys.executable, "-c", SHOW, "{title}", "x{id}x", "{description}")
     assert outcome.code == 0, outcome.err
     assert outcome.lines[0] == "#1 ['a b; $(touch x)', 'x1x', 'about a b; $(touch x)'] 1 a b; $(touch x)"
-    assert outcome.lines[2].startswith("#2 ['{id}', 'x2x'"), "what is filled in is not looked at again"
+    assert outcome.lines[2].startswith("#2 ['{id}', 'x2x'"), "inserted text isn't expanded again"
     assert statuses(plan) == ["completed"] * 3
     assert task(plan, 3)["result_summary"] == "['c', 'x3x', 'about c'] 3 c"
 
@@ -126,7 +126,7 @@ def test_parallel_lanes_wait_for_blocked_tasks(punch: Any, home: Path) -> None:
     meet += "; for i in $(seq 800); do test $(ls | wc -l) = 4 && exit; sleep 0.05; done"
     (home / "met").mkdir()
     outcome = punch("run", "-j", "4", "--", "sh", "-c", f"{meet}; exit 1", str(home / "met"), "{id}")
-    assert outcome.code == 0, "three at a time once the first one is done"
+    assert outcome.code == 0, "three commands run in parallel after the first one"
     assert statuses(punch) == ["completed"] * 4
 
 
@@ -137,7 +137,7 @@ def test_serial_list_runs_in_order_with_retries(punch: Any, home: Path) -> None:
         punch("add", title)
     script = 'echo $PUNCHLIST_TASK.$PUNCHLIST_ATTEMPT >> "$0"; test "$PUNCHLIST_TASK" != 2'
     outcome = punch("run", "--json", "--", "sh", "-c", script, str(home / "order"))
-    assert outcome.code == 1 and json.loads(outcome.lines[-1])["failed"] == 1, "a task that failed twice is one"
+    assert outcome.code == 1 and json.loads(outcome.lines[-1])["failed"] == 1, "a task that failed twice counts once"
     assert (home / "order").read_text().split() == ["1.1", "2.1", "2.2", "3.1"]
     assert statuses(punch) == ["completed", "failed", "completed"]
 
@@ -188,7 +188,7 @@ def test_reopened_task_has_all_attempts(punch: Any) -> None:
 def test_groups_have_own_lanes(punch: Any, home: Path) -> None:
     for name in ("g1", "g2", "c1", "c2"):
         punch("add", name, *(("--label", "gpu") if name[0] == "g" else ()))
-    # Commands of the group fail if they overlap; the two others fail unless they overlap.
+    # Commands in the group fail if they overlap. The other two fail unless they overlap.
     script = (
         f'cd {home}; k=$(printf %.1s "$PUNCHLIST_TITLE"); mkdir -p r; touch r/$PUNCHLIST_TITLE;'
         'if test $k = g; then test "$(ls r | grep -c g)" = 1 || exit 3; sleep 0.2;'
@@ -251,7 +251,7 @@ def test_invalid_notification_is_rejected_first(punch: Any) -> None:
 
 @pytest.mark.usefixtures("plan")
 def test_closed_output_loses_no_result(punch: Any, home: Path) -> None:
-    """Running commands finish and no further one starts."""
+    """Running commands finish and no others start."""
     line = f"echo told; echo ran >> {home}/ran"
     with open("/dev/full", "wb") as full:
         process = subprocess.run(

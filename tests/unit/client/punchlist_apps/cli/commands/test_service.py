@@ -1,4 +1,7 @@
-"""`punch daemon service` without a user manager and with a fake one. `tests/system/systemd` uses a real one."""
+"""`punch daemon service` without a user manager and with a fake one.
+
+Tests with a real one are in `tests/system/systemd`.
+"""
 
 import os
 from pathlib import Path
@@ -91,7 +94,7 @@ def test_uninstall_notes_running_daemon(punch: Any, units: Path) -> None:
     hint = "the daemon is still running; to stop it: punch daemon stop"
     punch("daemon", "service", "install")
     assert hint in punch("daemon", "service", "uninstall").err
-    assert punch("list").code == 0, "it does"
+    assert punch("list").code == 0, "the daemon is still running"
     punch("daemon", "stop")
     assert hint not in punch("daemon", "service", "uninstall").err
 

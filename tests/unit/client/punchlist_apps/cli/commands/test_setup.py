@@ -12,7 +12,7 @@ from punchlist_testing.played import CLAUDE, SERVER, program
 
 @pytest.fixture(autouse=True)
 def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home without hosts' programs, and a working `punch` in PATH."""
+    """A home without any host programs, and a working `punch` in PATH."""
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     program(home / "bin", "punch", SERVER)

@@ -77,7 +77,7 @@ def test_prompt_line_needs_no_daemon(run: Any, home: Any) -> None:
 
 @pytest.fixture
 def damaged(home: Path) -> Path:
-    """A data directory with two lists of one task. The event after the task of `a` is damaged."""
+    """A data directory with two lists of one task each. The event after the task of `a` is damaged."""
     added = {"type": "TaskAdded", "task": {"id": "1", "title": "whole"}}
     anyio.run(damaged_log, home / "data", (3,), added)
     return home / "data"

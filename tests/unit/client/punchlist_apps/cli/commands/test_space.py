@@ -72,7 +72,7 @@ def test_list_is_shared_left_and_copied(punch: Punch, server: NatsServer) -> Non
 
 
 async def post(server: NatsServer, body: bytes, *, in_order: bool) -> str:
-    """Post by hand, with a daemon's header if `in_order`, and return the position."""
+    """Post without a daemon, but with a daemon's header if `in_order`. Return the position."""
     nats = Client()
     await nats.connect(server.url)
     subject = "pl.mended.log.plan"
@@ -191,7 +191,7 @@ def test_watch_shows_list_leaving_space(punch: Punch, server: NatsServer) -> Non
         every.wait_for("watched")
         punch("leave", "watched", "--keep-as", "mine")
         one.wait_for("seen: no longer followed here")
-        every.wait_for("seen: no longer")  # the line is as long as the terminal is wide
+        every.wait_for("seen: no longer")  # the terminal cuts the line at its width
     assert "seen: no longer followed here, changes are refused" in punch("list", "all").out
 
 

@@ -66,21 +66,21 @@ def test_claimed_task_needs_force(punch: Any, monkeypatch: pytest.MonkeyPatch) -
     assert outcome.code == 1
     assert outcome.err.startswith("error: Task #1 is held by claude-code/7f3c1a; ")
     assert outcome.err.endswith("\n  change it anyway, in your name: punch done 1 --force\n")
-    assert outcome.lines[0] == "  ✓ #2 b", "one's own claim needs no force"
+    assert outcome.lines[0] == "  ✓ #2 b", "the user's own claim needs no force"
     assert punch("fail", "1", "--reason", "not needed").code == 1
     assert punch("fail", "1", "--reason", "not needed", "--force").code == 0
     assert punch("log", "--json").out.count('"actor":"zed","event":{"type":"StatusChanged"') == 2, (
-        "whoever overrides is named"
+        "the overriding actor is named"
     )
 
 
 def test_started_task_is_claimed(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No one else can start it, `next --result` completes it, and it can be released."""
+    """No other agent can start it, `next --result` completes it, and it can be released."""
     monkeypatch.setenv("USER", "zed")
     for title in "abc":
         punch("add", title)
     assert punch("start", "1").out == "  ● #1 a  @zed\n"
-    assert punch("start", "1").out == "  ● #1 a  @zed\n", "once more changes nothing"
+    assert punch("start", "1").out == "  ● #1 a  @zed\n", "a repeated call has no effect"
     outcome = punch("start", "1", "--owner", "ann")
     assert outcome.err.startswith("error: Task #1 is held by zed; ")
     assert outcome.err.endswith("\n  free it for others: punch reopen 1\n")

@@ -23,7 +23,7 @@ def test_undo_keeps_changes_by_others(punch: Any) -> None:
     assert punch("undo").lines == ["undone:", '  restored #2 "b"', "  to reverse this: punch redo"]
     assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["completed", "pending"]
     assert punch("redo").lines == ["redone:", '  removed #2 "b"', "  to reverse this: punch undo"]
-    assert punch(*gone.lines[1].split("punch ")[1].split()).code == 1, "it is taken back already, by way of the redo"
+    assert punch(*gone.lines[1].split("punch ")[1].split()).code == 1, "the redo has already undone it"
     punch("undo")
     assert titles(punch) == ["a", "b"]
 
@@ -118,7 +118,7 @@ def test_undoing_several_changes_asks_on_terminal(punch: Any) -> None:
         screen.type("n\n")
         screen.wait_for("nothing was changed")
     assert titles(punch) == ["a", "b", "c"]
-    assert punch("undo", "-n", "2").code == 0, "nobody is there to be asked"
+    assert punch("undo", "-n", "2").code == 0, "there is no terminal to ask on"
     assert titles(punch) == ["a"]
     assert punch("undo", "3", "-n", "2").code == 2
 
@@ -156,7 +156,7 @@ def test_undo_without_changes_names_actor(punch: Any) -> None:
     punch("add", "c", "--owner", "claude-code/7f3c1a")
     for name in ("claude-code/7f3c1a", "claude-code", "#3"):
         outcome = punch("undo", "--of", name)
-        assert (outcome.code, outcome.lines[0]) == (0, "nothing to undo"), "it did something, and all of that is undone"
+        assert (outcome.code, outcome.lines[0]) == (0, "nothing to undo"), "the actor made changes, and all are undone"
         assert f"{name} has nothing left to undo" in outcome.lines[1]
 
 

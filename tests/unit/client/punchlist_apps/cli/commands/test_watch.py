@@ -24,7 +24,7 @@ from punchlist_testing.terminal import Terminal, command, environment, spawned, 
 
 
 def until_watched(client: Client) -> None:
-    """Poll until a client has subscribed. The test's timeout is the limit."""
+    """Poll until a client has subscribed. The test's own timeout limits the wait."""
     while not client.status().subscriptions:
         pass
 
@@ -67,7 +67,7 @@ def test_push_redraws_list(client: Client) -> None:
         screen.wait_for("Read")
         plan.add("Write \x1b[31m中文")
         drawn = screen.wait_for("Write \\x1b[31m中文")
-        assert "\x1b[2A" in drawn, "drawn over what was there"
+        assert "\x1b[2A" in drawn, "the frame is drawn over the previous one"
         plan.start("1", actor="ada")
         screen.wait_for("1 in progress")
         screen.resize(12, 20)

@@ -1,4 +1,4 @@
-"""`punch who`, and other commands' output about tasks of departed owners."""
+"""`punch who`, and the output of other commands about tasks whose owner has left."""
 
 from collections.abc import Generator
 from typing import Any
@@ -40,7 +40,7 @@ def test_agents_and_users_are_shown(punch: Any, agent: Client) -> None:
     assert lines[0].endswith(" · /srv/site (main)")
     assert lines[1] == "    default #1 one"
     assert [line for line in lines if line.startswith("☐ zed  last call ") and line.endswith(" · default")]
-    assert not [line for line in lines if " punch " in line], "the command itself is nobody"
+    assert not [line for line in lines if " punch " in line], "the command itself isn't listed"
     leave(agent)
     lines = punch("who").lines
     assert f"☐ {A}  left " in "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`punch setup` of editor plugins: all files or none, and no other files."""
+"""`punch setup` for editor plugins: all files or none, and no other files."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""`punch daemon service` on macOS, with a script in place of launchctl."""
+"""`punch daemon service` on macOS, with a script as launchctl."""
 
 import os
 import plistlib
@@ -28,7 +28,7 @@ def on_macos(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_the_agent_starts_this_daemon_at_login_and_after_a_crash(on_macos: Path, run: Any) -> None:
+def test_launch_agent_starts_daemon_at_login_and_crash(on_macos: Path, run: Any) -> None:
     outcome = run("daemon", "service", "install")
     path = on_macos / "Library/LaunchAgents/io.punchlist.punchlistd.plist"
     assert outcome.code == 0 and outcome.lines == [f"wrote {path}"] and "next login" in outcome.err

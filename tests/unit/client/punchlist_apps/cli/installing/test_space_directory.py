@@ -1,4 +1,4 @@
-"""`punch space server` on an existing directory: members change, everything else stays."""
+"""`punch space server` on an existing directory: the members change, everything else stays."""
 
 import resource
 import shutil
@@ -26,7 +26,7 @@ Punch = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the timeouts for a busy machine."""
+    """Raise the timeouts, for a busy machine."""
     for engine in ("nats", "postgres"):
         monkeypatch.setattr(f"punchlistd.replication.adapters.{engine}.link.REQUEST_S", PATIENCE_S)
         monkeypatch.setattr(f"punchlistd.replication.adapters.{engine}.link.CONNECT_S", PATIENCE_S)
@@ -61,7 +61,7 @@ async def post(log: SharedLog, nonce: str) -> None:
 
 
 def copy_creds(folder: Path, name: str) -> str:
-    """Return the path of a member's own copy of its creds."""
+    """Return the path of a member's own copy of its creds file."""
     return str(shutil.copy(folder / f"{name}.creds", folder.parent / f"{name}.creds"))
 
 
@@ -83,7 +83,7 @@ class Nats:
 
     def reload(self) -> None:
         server_program = program()
-        assert server_program is not None and self.server.process is not None, "it runs"
+        assert server_program is not None and self.server.process is not None, "the server runs"
         subprocess.run([server_program, "--signal", f"reload={self.server.process.pid}"], check=True)
 
     def log(self, name: str) -> NatsLog:
@@ -116,7 +116,7 @@ async def test_nats_members_change_without_disconnecting_others(server: Punch, h
             assert [link.state for link in (*of_ann.links, *of_bob.links)] == ["up", "up"]
     finally:
         nats.server.kill()
-    assert "our own" in (nats.folder / "nats.conf").read_text(), "hand edits stay"
+    assert "our own" in (nats.folder / "nats.conf").read_text(), "manual edits stay"
     assert not (nats.folder / "carol.creds").exists()
 
 
@@ -241,7 +241,7 @@ def test_an_unwritable_configuration_leaves_no_creds(server: Punch, run: Punch, 
 
 
 class Postgres:
-    """A running server, and the directory with its SQL."""
+    """A running server, and the directory with its SQL file."""
 
     def __init__(self, server: PostgresServer, folder: Path) -> None:
         self.server = server

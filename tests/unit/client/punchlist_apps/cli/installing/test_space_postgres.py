@@ -26,7 +26,7 @@ def test_passwords_are_unique_and_only_in_creds() -> None:
     assert ANN.password != BOB.password and len(ANN.password) >= 32
     assert ANN.password not in build_sql("team", [ANN])
     assert f"db.example.org:*:punchlist:ann:{ANN.password}\n" in ANN.format_creds(["db.example.org"], "punchlist")
-    assert build_verifier("one") != build_verifier("one"), "each has its own salt"
+    assert build_verifier("one") != build_verifier("one"), "each password has its own salt"
 
 
 def test_ipv6_addresses_are_escaped_in_creds() -> None:

@@ -1,4 +1,4 @@
-"""`punch setup vscode-extension`: editors' own commands install the extension."""
+"""`punch setup vscode-extension`: the editors' own commands install the extension."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def path(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_program(path: Path, name: str, body: str) -> Path:
-    """Write an editor's command that records its arguments, then runs the body."""
+    """Write an editor command that records its arguments, then runs the body."""
     (path / name).write_text(f'#!/bin/sh\nfor word; do echo "$word"; done >> {path}/{name}.calls\n{body}\n')
     (path / name).chmod(0o755)
     return path / f"{name}.calls"

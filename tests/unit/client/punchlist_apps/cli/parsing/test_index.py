@@ -65,7 +65,7 @@ def test_suggestions_are_commands(suggestion: str) -> None:
 
 
 @pytest.mark.parametrize(("former", "name"), sorted(FORMER.items()))
-def test_a_former_name_runs_the_command_and_is_reported(former: str, name: str) -> None:
+def test_former_name_runs_command_with_notice(former: str, name: str) -> None:
     words = shlex.split(COMMANDS[name].usage.examples[0].partition(f"punch {name}")[2])
     args = parse([former, *words])
     assert (args.command, args.former) == (name, former)

@@ -28,7 +28,7 @@ def test_a_signal_always_restores_the_cursor() -> None:
         check=True,
     )
     ends = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert len(ends) > 200, "one for each step of the interpreter"
+    assert len(ends) > 200, "one signal for each step of the interpreter"
     for number, code, got in ends:
         assert code in (-number, 128 + number, 130), (number, code, got)
         assert got.rfind("\x1b[?25h") >= got.rfind("\x1b[?25l"), (number, code, got)

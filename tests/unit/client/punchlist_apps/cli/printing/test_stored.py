@@ -1,4 +1,4 @@
-"""Errors that name the changes made before."""
+"""Errors that name the changes made before the failure."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ PLACE = {"space": "team", "conversation": "plan"}
 
 
 def run_without_output(words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command with a full standard output."""
+    """Run a command whose standard output is full."""
     with open("/dev/full", "wb") as full:
         return subprocess.run(
             command(*words.split()), stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False

@@ -45,7 +45,7 @@ async def test_long_lines_are_split_and_the_tail_limited() -> None:
 
 def is_running(pid: int) -> bool:
     try:
-        os.readlink(f"/proc/{pid}/exe")  # fails for a zombie too
+        os.readlink(f"/proc/{pid}/exe")  # also fails for a zombie
     except FileNotFoundError:
         return False
     return True
@@ -97,5 +97,5 @@ async def test_descendants_that_ignore_sigterm_are_killed(monkeypatch: pytest.Mo
     ending, lines = await run("sh", "-c", script, timeout_s=0.3)
     assert ending.timed_out
     stubborn = int(lines[0].removeprefix("out:"))
-    with pytest.raises(FileNotFoundError):  # even for a zombie
+    with pytest.raises(FileNotFoundError):  # readlink fails even for a zombie
         os.readlink(f"/proc/{stubborn}/exe")

@@ -1,4 +1,4 @@
-"""Commands with a task's text in their placeholders."""
+"""Commands whose placeholders are filled with a task's text."""
 
 import pytest
 

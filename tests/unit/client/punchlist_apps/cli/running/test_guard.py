@@ -1,4 +1,4 @@
-"""`punch run` and `punch gate` killed at work: their commands end with all descendants."""
+"""`punch run` and `punch gate` killed while they work: their commands end with all descendants."""
 
 import os
 import signal
@@ -47,13 +47,13 @@ def runner(daemon: Spawned, place: Path, *words: str) -> Generator[subprocess.Po
 
 
 def read_pids(place: Path, times: int = 1) -> list[int]:
-    """Return the processes that commands have recorded, once this many are complete; else none."""
+    """Return the processes that commands have recorded, once there are this many; before that, none."""
     words = (place / "pids").read_text().split() if (place / "pids").exists() else []
     return [int(word) for word in words if word != "all"] if words.count("all") == times else []
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process runs and is not a zombie."""
+    """Return whether a process is running and not a zombie."""
     try:
         os.readlink(f"/proc/{pid}/exe")
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def daemon(tmp_path: Path) -> Generator[Spawned]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Generator[Path]:
-    """The directory of the commands, whose processes are killed afterwards."""
+    """The directory of the commands. Their processes are killed afterwards."""
     (tmp_path / "place").mkdir()
     yield tmp_path / "place"
     for pid in (int(word) for word in (tmp_path / "place" / "pids").read_text().split() if word != "all"):
@@ -104,7 +104,7 @@ def test_a_task_never_runs_twice_at_once(daemon: Spawned, place: Path) -> None:
 
 @pytest.mark.parametrize(("lines", "ends"), [("+m\n", True), ("+m\n=m {pid}\n-m\n", False)])
 def test_the_guard_ends_remaining_commands(lines: str, ends: bool) -> None:
-    """A runner may be killed before it has sent the group of its command."""
+    """A runner may be killed before it has reported the process group of its command."""
     env = {**os.environ, orphans.MARK: "m"}
     with subprocess.Popen(["sleep", "300"], env=env, start_new_session=True) as process:
         try:

@@ -28,7 +28,7 @@ def runner(process: Spawned, *words: str) -> Generator[subprocess.Popen[str]]:
     """Run `punch run` in a process."""
     path = os.pathsep.join(path for path in sys.path if path)
     env = {**os.environ, "PUNCHLIST_SOCKET": process.socket, "PUNCHLIST_DATA_DIR": process.data_dir, "PYTHONPATH": path}
-    env["PUNCHLIST_AUTOSTART"] = "0"  # a test that restarts the daemon must not race with the runner for it
+    env["PUNCHLIST_AUTOSTART"] = "0"  # the runner must not start a daemon while the test restarts it
     command = [sys.executable, "-m", "punchlist", "run", "-c", "default", *words]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
         try:
@@ -94,7 +94,7 @@ def test_a_run_survives_a_daemon_restart(process: Spawned) -> None:
 async def test_a_lane_waits_for_the_others_to_finish(
     process: Spawned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end of a task may make others ready: here two that need both lanes."""
+    """The end of one task can make others ready: here, two that need both lanes."""
     ended = anyio.Event()
     complete, claim = AsyncWork.complete, Lanes._claim_cancellably  # pyright: ignore[reportPrivateUsage]
 
@@ -104,7 +104,7 @@ async def test_a_lane_waits_for_the_others_to_finish(
 
     async def claim_late(lanes: Lanes, work: AsyncWork, label: str) -> Task | None:
         task = await claim(lanes, work, label)
-        if task is None:  # report it only after the other lane's command has ended
+        if task is None:  # return only after the other lane's command has ended
             with anyio.fail_after(30):
                 await ended.wait()
         return task

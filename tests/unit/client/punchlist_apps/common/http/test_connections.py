@@ -27,7 +27,7 @@ begun = list[str]()
 
 
 async def reply(scope: Any, receive: Any, send: Any) -> None:
-    """Application: /wait responds without an end, /body reads a body, /NUMBER sends a body of this size."""
+    """Application: /wait never finishes its response, /body reads a body, /NUMBER sends a body of this size."""
     begun.append(scope["path"])
     if scope["path"] == "/wait":
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -42,7 +42,7 @@ async def reply(scope: Any, receive: Any, send: Any) -> None:
 
 
 class Site:
-    """A served application and its clients."""
+    """An application behind the server, and its clients."""
 
     def __init__(self, port: int, slots: ConnectionSlots, server: Server, stack: AsyncExitStack) -> None:
         self.port, self.slots, self.server, self._stack = port, slots, server, stack
@@ -92,7 +92,7 @@ async def ended(stream: Any) -> bool:
 
 @pytest.fixture(autouse=True)
 def descriptors() -> Iterator[None]:
-    """Raise the limit of descriptors, since client and server share this process."""
+    """Raise the limit on file descriptors, since client and server share this process."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     raise_connection_limit()
     yield
@@ -144,7 +144,7 @@ def _ask(port: int) -> None:
 
 
 def test_flood_does_not_exhaust_few_descriptors() -> None:
-    """The server must not accept all its descriptors in one turn of the loop."""
+    """The server must not use all its file descriptors for connections accepted in one turn of the loop."""
     with (
         ExitStack() as stack,
         subprocess.Popen(
@@ -203,7 +203,9 @@ async def test_token_with_most_connections_loses_one(site: Site) -> None:
     bobs = [await site.hold("bob") for _ in range(6)]
     anns = [await site.hold("ann") for _ in range(3)]
     assert [await is_open(each) for each in anns] == [True] * 3
-    assert [await is_open(each) for each in bobs] == [True] * 3 + [False] * 3, "what has begun first is finished"
+    assert [await is_open(each) for each in bobs] == [True] * 3 + [False] * 3, (
+        "requests that started first are finished"
+    )
 
 
 async def test_idle_connection_is_evicted_before_busy_one(site: Site) -> None:
@@ -224,7 +226,7 @@ async def test_evicted_connection_starts_no_request(site: Site) -> None:
 
 
 async def test_stranger_with_partial_body_gets_response(site: Site) -> None:
-    """Closing within a body resets the connection, and the response may be lost."""
+    """Closing the connection within a body resets it, and the response may be lost."""
     stream = await site.connect(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n")
     assert (await stream.receive()).startswith(OK)
     await stream.send(bytes(300_000))
@@ -235,12 +237,12 @@ async def test_stranger_with_partial_body_gets_response(site: Site) -> None:
 @pytest.mark.parametrize("token", ["", "ann"])
 @pytest.mark.parametrize("site", [{"stall_s": 0.2, "maximum": 100}], indirect=True)
 async def test_a_peer_that_reads_nothing_is_disconnected(token: str, site: Site) -> None:
-    """This holds even if only a few bytes of the response are left."""
+    """This holds even if only a few bytes of the response remain."""
     sizes = (LARGE, *range(64 << 10, 1 << 20, 15_000))
     texts = [asked(f"/{size}", token).replace(b"Host", b"Connection: close\r\nHost") for size in sizes]
     streams = [await site.connect(text) for text in texts]
     with anyio.fail_after(30):
-        while site.slots.count:  # noqa: ASYNC110 - a client that reads nothing isn't told
+        while site.slots.count:  # noqa: ASYNC110 - a client that reads nothing gets no event
             await anyio.sleep(0.01)
     received = 0
     with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
@@ -262,7 +264,7 @@ async def test_a_slow_reader_gets_everything(site: Site) -> None:
                 received += (got := len(await loop.sock_recv(reader, 32 << 10)))
                 assert got
                 if received < 1 << 20:
-                    await anyio.sleep(0.04)  # that is how slow it is at first
+                    await anyio.sleep(0.04)  # the reader is this slow at first
 
 
 @pytest.mark.parametrize("site", [{"stall_s": 0.05, "arrival_s": 0.05}], indirect=True)

@@ -1,4 +1,4 @@
-"""Every combination of Host, Origin, site, token and verb against an independently derived verdict."""
+"""Every combination of Host, Origin, site, token and method, checked against an independently derived result."""
 
 from itertools import product
 from typing import Any

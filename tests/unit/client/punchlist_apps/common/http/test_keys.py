@@ -1,4 +1,4 @@
-"""Tickets are valid once and for a minute, sessions contain their rights, and a new secret ends all."""
+"""Tickets are valid once and for one minute, sessions store their rights, and a new secret ends all sessions."""
 
 import base64
 import json
@@ -59,7 +59,7 @@ def test_link_is_redeemed_once_despite_clock_changes(
     assert keys.redeem(ticket) is not None
     for later in range(400, 1_000, 100):
         monkeypatch.setattr(module.time, "time", lambda later=later: now + later)
-        assert keys.redeem(keys.issue_ticket()) is not None, "newer links are taken"
+        assert keys.redeem(keys.issue_ticket()) is not None, "newer links are accepted"
     assert len(os.listdir(tmp_path / "used")) == 4
     monkeypatch.setattr(module.time, "time", lambda: now)
     assert keys.redeem(ticket) is None

@@ -39,7 +39,7 @@ def test_ipv4_is_enough_without_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
     listening = sockets._open_listener  # pyright: ignore[reportPrivateUsage]
 
     def no_ipv6(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-        # What the kernel answers where there is no ::1.
+        # The kernel's error on machines without ::1.
         return listening(family, "2001:db8::1" if family == socket.AF_INET6 else address, port)
 
     monkeypatch.setattr(sockets, "_open_listener", no_ipv6)
@@ -58,19 +58,19 @@ def test_systemd_sockets_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert take_systemd_sockets() == []
 
 
-def test_a_socket_that_other_machines_reach_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_socket_reachable_by_other_machines_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     hand_over(monkeypatch, socket.create_server(("0.0.0.0", 0)))
     with pytest.raises(ValueError, match=r"must be on 127\.0\.0\.1"):
         take_systemd_sockets()
 
 
-def test_unix_socket_is_private_and_replaces_only_stale_one(tmp_path: Path) -> None:
+def test_unix_socket_is_private_and_replaces_stale_ones(tmp_path: Path) -> None:
     path = str(tmp_path / "web.sock")
     with closing(open_unix_socket(path)):
         assert os.stat(path).st_mode & 0o777 == 0o600
         with pytest.raises(OSError, match="in use"):
             open_unix_socket(path)
-    with closing(open_unix_socket(path)), socket.socket(socket.AF_UNIX) as caller:  # the one before has ended
+    with closing(open_unix_socket(path)), socket.socket(socket.AF_UNIX) as caller:  # the previous server has ended
         caller.connect(path)
     file = tmp_path / "file"
     file.write_text("mine")

@@ -111,7 +111,7 @@ def test_narrow_line_drops_parents_first() -> None:
     assert format_task(task("3", title="tests"), Style(width=20), path=path) == ["  ☐ #3 tests"]
 
 
-def test_old_finished_tasks_of_a_long_list_are_folded() -> None:
+def test_old_finished_tasks_in_long_list_are_folded() -> None:
     tasks = [task(str(n), status="completed", status_changed_at=n) for n in range(1, 21)]
     tasks += [task("21", parent="5"), task("22")]
     shown, hidden = fold_finished(tasks)

@@ -1,4 +1,4 @@
-"""The time of an import is linear in the length and the number of lines."""
+"""Import time is linear in the length and number of lines."""
 
 from collections.abc import Callable
 from typing import Any

@@ -159,7 +159,7 @@ def test_list_changes_are_kept_without_ids() -> None:
     assert compare(changed, [there], now=0).call[0]["description"] == "new"
 
 
-def test_change_of_the_file_alone_is_imported() -> None:
+def test_change_made_only_in_file_is_imported() -> None:
     present = imported(a("old", priority="high", due=When(5)), [])
     found = compare(a("new", priority="low", due=When(5)), present, now=0)
     assert (found.kept, [one.member for one in found.updates[0].differences]) == (0, ["title", "priority"])
@@ -197,7 +197,7 @@ def test_a_day_is_compared_as_a_day() -> None:
     )
 
 
-def test_notes_are_the_same_by_text_author_and_time() -> None:
+def test_notes_are_compared_by_text_author_time() -> None:
     there = [task("1", "a", notes=[{"text": "ok", "actor": "ann", "at": 5}])]
 
     def more(*notes: Note) -> list[Any]:
@@ -214,7 +214,7 @@ def test_notes_are_the_same_by_text_author_and_time() -> None:
     ]
 
 
-def test_a_note_of_any_time_and_author_is_compared() -> None:
+def test_notes_of_any_author_and_time_are_compared() -> None:
     there = [task("1", "a", notes=[{"text": "x", "actor": "ann", "at": 1}])]
     for odd in (Note("y", "a\ud800b\nc", 1 << 53), Note("y", "n" * 999, 1 << 60), Note("y", "", 1)):
         (wire,) = compare(drafted({"title": "a", "notes": [odd]}), there, now=0).call

@@ -1,5 +1,5 @@
-"""Every format except Markdown, with files as the programs write them."""
-# ruff: noqa: E501 - so are their lines
+"""Every format except Markdown, with files as other programs write them."""
+# ruff: noqa: E501 - the programs write lines this long
 
 import json
 from datetime import datetime
@@ -131,7 +131,7 @@ def test_tables_of_the_database_of_beads() -> None:
     assert found(draft, "B").notes == [Note("Hm", "ann", 1_767_225_600_000)]
 
 
-def test_a_backup_of_the_database_of_beads(tmp_path: Path) -> None:
+def test_beads_database_backup(tmp_path: Path) -> None:
     issue = {"status": "open", "ephemeral": 0, "metadata": '{"pr": 7}', "title": "A", "id": "a", "issue_type": "task"}
     wisp = {**issue, "id": "w", "title": "Patrol", "ephemeral": 1}
     edge = {"issue_id": "a", "depends_on_id": "b", "type": "blocks"}
@@ -161,7 +161,7 @@ EXPORT = """[
 
 
 @pytest.mark.parametrize("is_array", [True, False])
-def test_an_export_of_taskwarrior(is_array: bool) -> None:
+def test_taskwarrior_export(is_array: bool) -> None:
     text = EXPORT if is_array else EXPORT.strip("[]\n").replace("},\n", "}\n")
     draft = formats.build_draft(doc(text))
     assert (draft.source, titles(draft)) == ("taskwarrior", ["Write", "Test", "Begun", "Over"])
@@ -177,7 +177,7 @@ def test_an_export_of_taskwarrior(is_array: bool) -> None:
     assert passed(draft)["deleted tasks"] == passed(draft)["templates of recurring tasks (each task is imported)"] == 1
 
 
-def test_a_file_of_task_master_old_and_tagged() -> None:
+def test_task_master_file_old_and_tagged() -> None:
     sub = [
         {"id": 1, "title": "Part", "status": "done"},
         {"id": 2, "title": "Other", "dependencies": [1, "2"], "status": "review"},
@@ -214,7 +214,7 @@ def test_a_file_of_task_master_old_and_tagged() -> None:
     two = found(old, "Two")
     assert two.members["owner"] == "ann"
     assert (two.blocked_by, two.members["status"], two.members["labels"]) == (["1", "1.1"], "completed", ["cancelled"])
-    # The plan was circular: 1 ← 2 by "Other", which is a part of 1 and no dependency of it.
+    # The plan had a cycle: 2 waits for 1, and "Other", a part of 1, waits for 2. A part is no dependency of its parent.
     tagged: Any = {"master": {"tasks": tasks[:1]}, "feature": {"tasks": tasks[1:], "metadata": {}}, "note": 3}
     new = taskmaster.read(doc(json.dumps(tagged)))
     assert [item.key for item in new.items] == ["1", "1.1", "1.2", "feature/2"]
@@ -222,7 +222,7 @@ def test_a_file_of_task_master_old_and_tagged() -> None:
     assert passed(new)["`note`"] == 1
 
 
-def test_folders_of_claude_code_one_session_and_all() -> None:
+def test_claude_code_folders_one_session_and_all() -> None:
     def file(session: str, **task: Any) -> Document:
         return Document(f"{session}/{task['id']}.json", json.dumps(task))
 
@@ -308,7 +308,7 @@ JIRA = (
 )
 
 
-def test_a_table_of_jira() -> None:
+def test_jira_table() -> None:
     draft = formats.build_draft(doc(JIRA, "x.csv"))
     assert (draft.source, titles(draft)) == ("jira", ["Big one", "Small one", "Given up"])
     big, small, given = (found(draft, title) for title in titles(draft))
@@ -336,7 +336,7 @@ def test_a_table_of_jira() -> None:
     }
 
 
-def test_a_table_with_tabs_and_rows_longer_than_its_header() -> None:
+def test_table_with_tabs_and_overlong_rows() -> None:
     text = "Key\tIssue Type\tParent\tSummary\tStatus\nC-1\tTask\tC-9\tOne\tDone\textra\nC-1\tTask\t\tAnother\tTo Do\n"
     draft = formats.build_draft(doc(text, "jira.csv"))
     assert [(item.key, item.parent) for item in draft.items] == [("C-1", ""), ("C-1~2", "")]
@@ -363,7 +363,7 @@ def test_surplus_jira_cells_become_labels() -> None:
     ("written", "day"),
     [
         ("Thu Jun 25 2026 23:00:00 GMT+0000 (GMT+00:00)", 26),  # midnight in London, in summer
-        ("Fri Jun 26 2026 07:00:00 GMT+0000 (Coordinated Universal Time)", 26),  # in California
+        ("Fri Jun 26 2026 07:00:00 GMT+0000 (Coordinated Universal Time)", 26),  # midnight in California
         ("Fri Jun 26 2026 00:00:00 GMT+0200 (CEST)", 26),
         ("2026-06-26", 26),
     ],
@@ -374,7 +374,7 @@ def test_linear_due_date_is_the_users_day(written: str, day: int) -> None:
     assert members(draft, "Fix")["due_day"] == f"2026-06-{day}" and not passed(draft).get("`due date`")
 
 
-def test_a_table_of_linear() -> None:
+def test_linear_table() -> None:
     head = "ID,Team,Title,Description,Status,Estimate,Priority,Project,Assignee,Labels,Completed,Canceled,Due Date,Parent issue,Blocked by,Related to\n"
     text = (
         head
@@ -624,7 +624,7 @@ def test_invalid_export_is_rejected(value: Any, words: str) -> None:
         export.read(doc(json.dumps(value)))
 
 
-def test_other_issues_are_not_detected_as_github_or_beads() -> None:
+def test_other_issues_are_not_github_or_beads() -> None:
     with pytest.raises(FormatError, match="no tasks found"):
         github.read(doc('[{"number": 1, "title": ""}]'))
     with pytest.raises(FormatError, match="f:1: not JSON"):

@@ -23,7 +23,7 @@ async def test_repeated_proposal_adds_its_tasks_once(place: Place) -> None:
         {"1": {"title": "a", "description": "", "done": False}, **said.tasks}, said.origin, "d", is_whole=True
     )
     assert (await ProposalApplier(place.client, "web", Checklist()).apply("web.json", said)).calls == 1
-    # A process that knows nothing of the first: as after a crash before the file was written anew.
+    # A new process without the first one's state, as after a crash before the file was written again.
     await ProposalApplier(place.client, "web", Checklist()).apply("web.json", said)
     assert await place.titles() == ["a", "new"]
 
@@ -48,7 +48,7 @@ async def test_proposal_is_applied_to_changed_list(place: Place, monkeypatch: py
 
 
 @pytest.mark.parametrize("origin", [Origin("web", "other", 1), Origin("other", "", 1)])
-async def test_a_file_of_another_log_or_list_is_foreign(place: Place, origin: Origin) -> None:
+async def test_file_of_another_log_is_foreign(place: Place, origin: Origin) -> None:
     with pytest.raises(Foreign):
         await ProposalApplier(place.client, "web", Checklist()).apply("web.json", document(origin, "x"))
     assert await place.titles() == []

@@ -77,7 +77,7 @@ def test_only_expected_content_is_deleted(folder: Folder) -> None:
     folder.remove("a.json", b"1")
 
 
-def test_the_mode_of_a_file_stays(folder: Folder) -> None:
+def test_file_mode_is_kept(folder: Folder) -> None:
     folder.replace("a.json", b"1", None)
     path = Path(folder.path) / "a.json"
     path.chmod(0o644)
@@ -120,14 +120,14 @@ def test_special_file_does_not_block(folder: Folder) -> None:
         folder.read("a.json")
 
 
-def test_a_file_that_is_too_large_is_refused(folder: Folder) -> None:
+def test_too_large_file_is_rejected(folder: Folder) -> None:
     folder.replace("a.json", b"1", None)
     os.truncate(Path(folder.path) / "a.json", files.MAX_BYTES + 1)
     with pytest.raises(Trouble, match="larger than"):
         folder.read("a.json")
 
 
-def test_a_full_disk_leaves_the_old_file_and_no_litter(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_only_old_file(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.replace("a.json", b"1", None)
 
     def full(_: int) -> None:

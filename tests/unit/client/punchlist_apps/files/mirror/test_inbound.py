@@ -24,7 +24,7 @@ def claude(tmp_path: Path) -> ClaudeHome:
 
 
 async def sync(place: Place, claude: ClaudeHome, folder: str = SESSION) -> None:
-    """Sync once in a new process. The folder must not be written."""
+    """Sync once in a new process. The mirror must not write to the folder."""
     before = claude.everything()
     await Inbound(place.client, str(claude.tasks), folder, place.daemon.data_dir, place.report).sync()
     assert claude.everything() == before
@@ -99,10 +99,10 @@ async def test_file_that_returns_is_the_same_task(place: Place, claude: ClaudeHo
     await sync(place, claude)
     claude.task(SESSION, 1, "Parse", status="in_progress")
     await sync(place, claude)
-    assert await shown(place) == [("1", "Parse", "completed")], "what was done here stays"
+    assert await shown(place) == [("1", "Parse", "completed")], "changes made in the list stay"
     claude.task(SESSION, 1, "Parse it", status="in_progress")
     await sync(place, claude)
-    assert await shown(place) == [("1", "Parse it", "completed")], "it is there again, and a new title is an edit"
+    assert await shown(place) == [("1", "Parse it", "completed")], "the task is back, and a new title is an edit"
 
 
 async def test_folder_renamed_for_team_is_imported_once(place: Place, claude: ClaudeHome, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ async def until_titles(place: Place, titles: list[str]) -> None:
 
 async def test_existing_and_new_folders_are_imported_live(place: Place, claude: ClaudeHome, tmp_path: Path) -> None:
     async with following(place, claude):
-        assert not claude.tasks.exists()  # Claude Code makes it, not we
+        assert not claude.tasks.exists()  # Claude Code creates the folder; the mirror doesn't
         claude.session("a", tmp_path)
         claude.task("a", 1, "First")
         await until_titles(place, ["First"])

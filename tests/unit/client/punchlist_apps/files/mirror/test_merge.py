@@ -20,12 +20,12 @@ from punchlist_testing.unmeasured import mostly_untraced
 
 
 def sheet(text: str) -> dict[str, dict[str, Any]]:
-    """Return a list of tasks with titles for `1:a 2:b`."""
+    """Return a list of tasks with titles; the format is `1:a 2:b`."""
     return {part.partition(":")[0]: {"title": part.partition(":")[2]} for part in text.split()}
 
 
 def apply(changes: Iterable[Change], ours: FieldsById) -> dict[str, Mapping[str, Any]]:
-    """Apply changes to a list like the daemon."""
+    """Apply changes to a list, as the daemon does."""
     sheet = dict(ours)
     for change in changes:
         match change:
@@ -116,7 +116,7 @@ def test_a_new_order_of_many_is_reached() -> None:
 
 
 class World:
-    """A list with its history, a file, and random changes of both."""
+    """A list with its history, a file, and random changes to both."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -164,7 +164,7 @@ class World:
         self.file = self.change(self.file, self.word())
 
     def sync(self) -> None:
-        """Apply the file's proposals, then write the file, like the mirror."""
+        """Apply the file's proposals, then write the file, as the mirror does."""
         base, before = self.history[self.base], self.now
         may_delete = self.base >= self.written and bool(self.file)
         found = reconcile(base, self.file, before, may_delete=may_delete)
@@ -189,7 +189,7 @@ class World:
     def check(
         self, base: FieldsById, before: FieldsById, after: FieldsById, found: Changes, names: dict[str, str]
     ) -> None:
-        """Check that no edit is lost without a conflict, and that no task is doubled."""
+        """Check that no edit is lost without a conflict, and that no task is duplicated."""
         clashes = {(conflict.task, conflict.member) for conflict in found.conflicts}
         for task, fields in self.file.items():
             if task not in base:

@@ -31,7 +31,7 @@ def titles(file: Path) -> list[str]:
 
 
 async def hashed(place: Place, monkeypatch: pytest.MonkeyPatch, conversation: str = DIGITS) -> Path:
-    """Create a list with one task, and its file under the name of an earlier version."""
+    """Create a list with one task, and its file with the name that an earlier version used."""
     with older_daemon():
         await place.client.conversation(conversation).add("a")
     with monkeypatch.context() as patch:
@@ -104,10 +104,10 @@ async def test_file_without_list_name_is_adopted(place: Place) -> None:
 
 async def test_file_of_earlier_version_is_renamed_to_digits(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     old = await hashed(place, monkeypatch)
-    old.write_bytes(old.read_bytes().replace(b'"a"', b'"A"'))  # while no mirror ran
+    old.write_bytes(old.read_bytes().replace(b'"a"', b'"A"'))  # edited while no mirror was running
     inode = old.stat().st_ino
     guid = place.client.conversation(DIGITS)
-    with old.open("r+b") as writer:  # an editor that is still at work
+    with old.open("r+b") as writer:  # an editor still has the file open
         mirror = place.mirrored(conversation=DIGITS)
         await mirror.sync()
         assert titles(file_of(place, DIGITS)) == ["A"] == [task.title for task in await guid.list()]

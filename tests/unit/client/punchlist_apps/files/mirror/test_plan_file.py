@@ -47,7 +47,7 @@ class Desk:
 
     def write(self, text: str) -> None:
         self.path.write_text(text)
-        os.utime(self.path, (1, time.time() - 10))  # nobody has been writing to it for a while
+        os.utime(self.path, (1, time.time() - 10))  # as if the last write was some time ago
 
     @property
     def text(self) -> str:
@@ -173,7 +173,7 @@ async def test_rejected_box_is_restored_and_reported(desk: Desk) -> None:
     assert (await desk.outline())[4] == ("Tag it", "pending")
 
 
-async def test_an_edit_between_reading_and_writing_is_not_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_edit_during_sync_is_not_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     real = plan_file.rewrite_text
 
     def interrupted(*args: Any) -> Any:
@@ -268,7 +268,7 @@ async def test_plan_above_size_limit_is_reported(desk: Desk) -> None:
     assert told.kind == "corrupt" and "at most 1,048,576; split it" in told.text
 
 
-async def test_a_line_of_blanks_is_mirrored(place: Place) -> None:
+async def test_blank_line_is_mirrored(place: Place) -> None:
     desk = Desk(place)
     blanks = " " * 300_000
     desk.write(f"- [ ] a{blanks}b\n{blanks}\n- [ ] c\n")
@@ -287,7 +287,7 @@ async def test_a_plan_is_followed_live_both_ways(place: Place, monkeypatch: pyte
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["a"], timeout_s=15)
         with anyio.fail_after(30):
             await place.list.complete("1")
-            while desk.text != "- [x] a\n":  # noqa: ASYNC110 - a file has no event of its own
+            while desk.text != "- [x] a\n":  # noqa: ASYNC110 - a file sends no events
                 await anyio.sleep(0.02)
         desk.path.write_text("- [x] a\n- [ ] b\n")
         await place.list.wait(lambda tasks: [task.title for task in tasks] == ["a", "b"], timeout_s=15)

@@ -43,12 +43,12 @@ async def running(
 
 async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
     with anyio.fail_after(seconds):
-        while not condition():  # noqa: ASYNC110 - a file says nothing by itself
+        while not condition():  # noqa: ASYNC110 - a file sends no events
             await anyio.sleep(PAUSE_S)
 
 
 async def until_titles(place: Place, titles: list[str]) -> None:
-    """Wait until list and file have these titles."""
+    """Wait until both the list and the file have these titles."""
     await place.list.wait(lambda tasks: [task.title for task in tasks] == titles, timeout_s=10)
     await until(lambda: shown(place) == titles)
 
@@ -110,7 +110,7 @@ async def test_existing_and_new_lists_are_mirrored(place: Place) -> None:
 
 
 async def test_uuid_digits_name_the_file(place: Place) -> None:
-    """Even if all lists are mirrored, no second list with the dashed UUID adopts the file."""
+    """Even if all lists are mirrored, the file isn't adopted by a second list whose name is the dashed UUID."""
     digits = "0f9619ff8b8611d0b42d00c04fc964ff"
     guid = place.client.conversation(digits)
     with older_daemon():
@@ -145,7 +145,7 @@ async def test_spellings_of_one_uuid_get_separate_files(place: Place) -> None:
     assert place.problems == []
 
 
-async def test_a_named_conversation_is_mirrored_alone(place: Place) -> None:
+async def test_only_named_conversation_is_mirrored(place: Place) -> None:
     await place.list.add("a")
     await place.client.conversation("other").add("b")
     async with running(place, "web"):
@@ -214,7 +214,7 @@ async def test_recreated_directory_is_filled_again(place: Place) -> None:
         await until_titles(place, ["A"])
 
 
-async def test_a_second_process_is_refused(place: Place) -> None:
+async def test_second_process_is_rejected(place: Place) -> None:
     async with running(place):
         with pytest.raises(AlreadyRunning):
             Runner(place.client, place.daemon.data_dir, place.report).acquire()
@@ -280,7 +280,7 @@ async def test_concurrent_calls_and_edits_are_all_kept(place: Place, monkeypatch
             ]
 
         with anyio.move_on_after(30):
-            while not await settled():  # noqa: ASYNC110 - two ends that agree make no event
+            while not await settled():  # noqa: ASYNC110 - no event reports that both sides agree
                 await anyio.sleep(0.05)
         assert await settled(), (sorted(wanted - set(await place.titles())), place.problems)
     assert sorted(await place.titles()) == sorted(wanted)

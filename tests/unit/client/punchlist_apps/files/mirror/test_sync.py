@@ -112,7 +112,7 @@ async def test_foreign_members_survive_writes(place: Place) -> None:
         value = place.read()
         assert value["sessionTitle"] == "S"
         assert value["tasks"][1] == {"id": "0af3", "title": "A", "description": "", "done": True, **mine}
-        place.file.unlink()  # it comes back as it was
+        place.file.unlink()  # it is restored unchanged
         await again.sync()
     assert place.problems == []
 
@@ -134,7 +134,7 @@ async def test_missing_or_empty_file_deletes_nothing(place: Place, data: bytes |
     await mirror.sync()
     if data is None:
         place.file.unlink()
-    elif data == b"emptied":  # but it still names the version that it came from
+    elif data == b"emptied":  # the emptied file still names its base version
         place.edit(lambda value: value.update(tasks=[]))
     else:
         place.file.write_bytes(data)
@@ -289,7 +289,7 @@ async def test_partly_written_file_is_not_replaced(
 ) -> None:
     whole = place.file.read_bytes().replace(b'"a"', b'"A"')
     await place.list.add("b")
-    writer = place.file.open("r+b", buffering=0)  # an editor that takes its time
+    writer = place.file.open("r+b", buffering=0)  # a slow editor
 
     def late() -> None:
         writer.truncate(0)

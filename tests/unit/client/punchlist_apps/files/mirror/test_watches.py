@@ -1,4 +1,4 @@
-"""`punch mirror run` without inotify watches or with dropped events, by real limits in a namespace."""
+"""`punch mirror run` without inotify watches or with dropped events, caused by real limits in a namespace."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ QUEUE = "/proc/sys/fs/inotify/max_queued_events"
 
 
 def needs_namespace() -> None:
-    """Skip if a process can't have its own limits."""
+    """Skip the test if a process can't have its own limits."""
     script = f"test -w {LIMITS}/max_inotify_instances && echo 9 > {LIMITS}/max_inotify_instances"
     if shutil.which("unshare") is None or subprocess.run([*NAMESPACE, "sh", "-c", script], check=False).returncode:
         pytest.skip("no user namespace, or none with limits of inotify, can be made here")
@@ -75,7 +75,7 @@ async def test_edit_with_dropped_events_is_found(place: Place) -> None:
     await place.list.add("one")
     with process(place) as running:
         await shown(place, "one")
-        await anyio.sleep(runner._AFTER_BURST_S * 3)  # pyright: ignore[reportPrivateUsage] - the look after a start
+        await anyio.sleep(runner._AFTER_BURST_S * 3)  # pyright: ignore[reportPrivateUsage] - the check after a start
         running.send_signal(signal.SIGSTOP)
         await run_sync(overflow, place, queue)
         await run_sync(sed, place.file, 's/"one"/"ONE"/')

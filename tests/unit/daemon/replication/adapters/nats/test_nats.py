@@ -1,4 +1,4 @@
-"""The shared log in real NATS servers: posts, barriers, pushes, and errors of spaces."""
+"""The shared log on real NATS servers: posts, barriers, pushes, and errors of spaces."""
 
 import asyncio
 import base64
@@ -71,7 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[NatsServer]:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Use long timeouts, for busy machines, except in tests that lose requests."""
+    """Use long timeouts for busy machines, except in tests that lose requests."""
     if "real_times" not in request.fixturenames:
         monkeypatch.setattr("punchlistd.replication.adapters.nats.link.REQUEST_S", PATIENCE_S)
         monkeypatch.setattr("punchlistd.replication.adapters.nats.link.CONNECT_S", PATIENCE_S)
@@ -83,7 +83,7 @@ def real_times() -> None:
 
 
 async def patiently(call: Callable[[], Awaitable[T]]) -> T:
-    """Retry while the machine is busy or the servers elect a leader."""
+    """Retry while the machine is busy or the servers are electing a leader."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             try:
@@ -97,7 +97,7 @@ _made = 0
 
 async def create_space(server: NatsServer, **more: Any) -> Space:
     """Create a space on a server."""
-    global _made  # noqa: PLW0603 - each test has a space of its own
+    global _made  # noqa: PLW0603 - each test has its own space
     _made += 1
     space = Space(f"s{_made}", (server.url,), **more)
     return (await prepare(space, "test")).space
@@ -161,7 +161,7 @@ async def test_unreadable_reply_is_a_typed_error(tmp_path: Path, garbled: bytes)
     async def answer(message: Any) -> None:
         await message.respond(next((reply for part, reply in replies.items() if part in message.subject), garbled))
 
-    impostor = Client()  # in the place of a JetStream that the server has not
+    impostor = Client()  # acts as JetStream, which the server doesn't have
     try:
         await impostor.connect(server.url)
         for subject in ("$JS.API.>", "pl.team.log.>", "pl.team.bar.>"):
@@ -245,7 +245,7 @@ async def test_requests_are_resent_but_posts_are_not(server: NatsServer, monkeyp
             await message.respond(b"I do")
 
     async def hears() -> None:
-        """Wait until the leader has received all earlier requests. A `flush` can overtake them."""
+        """Wait until the leader has received all earlier requests. A `flush` can return before the requests arrive."""
         await leader.publish("asked", b"myself")
         with anyio.fail_after(PATIENCE_S):
             await heard.get()
@@ -283,7 +283,7 @@ async def test_round_trip_is_known_before_the_first_post(
     try:
         space = await create_space(server)
         async with connected(space) as (ann, _), connected(Space(space.name, (far.url,)), "bob_2") as (bob, _):
-            assert bob.round_trip_s >= 0.04 > ann.round_trip_s, "a turn lasts as long as one of the member's posts"
+            assert bob.round_trip_s >= 0.04 > ann.round_trip_s, "a turn takes as long as one of the member's posts"
             position = await ann.post("a", 0, "n1", b"one")
             for number in range(8):
                 with pytest.raises(Conflict):
@@ -531,7 +531,7 @@ async def test_nothing_is_sent_without_tls(server: NatsServer, tmp_path: Path) -
 
 
 class Impostor:
-    """A server that sends only the first lines of NATS."""
+    """A server that sends only the first lines of the NATS protocol."""
 
     def __init__(self, info: bytes) -> None:
         self.info = info
@@ -611,7 +611,7 @@ async def test_three_servers_tolerate_loss_of_one(tmp_path: Path, real_times: No
     with running_cluster(tmp_path) as servers:
         urls = tuple(server.url for server in servers)
         with anyio.fail_after(PATIENCE_S):
-            while True:  # the servers elect first
+            while True:  # the servers must elect a leader first
                 try:
                     checked = await prepare(Space("team", urls, replicas=3), "test")
                     break
@@ -621,6 +621,6 @@ async def test_three_servers_tolerate_loss_of_one(tmp_path: Path, real_times: No
         async with connected(checked.space) as (ann, _):
             position = await ann.post("a", 0, "n1", b"one")
             next(server for server in servers if server.url == ann.link.server).kill()
-            with contextlib.suppress(Conflict):  # an attempt of unknown outcome was in
+            with contextlib.suppress(Conflict):  # an earlier attempt with unknown outcome was stored
                 await patiently(lambda: ann.post("a", position, "n2", b"two"))
             assert [post.nonce for post in await patiently(lambda: ann.read("a", 0))] == ["n1", "n2"]

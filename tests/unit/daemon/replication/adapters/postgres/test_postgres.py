@@ -1,4 +1,4 @@
-"""The shared log in real PostgreSQL servers: behavior of this adapter, and errors of spaces."""
+"""The shared log on real PostgreSQL servers: behavior of this adapter, and errors of spaces."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ def members(server: PostgresServer, tmp_path: Path) -> Members:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use long timeouts, for busy machines, and reconnect without a pause."""
+    """Use long timeouts for busy machines, and reconnect without a pause."""
     monkeypatch.setattr("punchlistd.replication.adapters.postgres.link.REQUEST_S", PATIENCE_S)
     monkeypatch.setattr("punchlistd.replication.adapters.postgres.link.CONNECT_S", PATIENCE_S)
     monkeypatch.setattr("punchlistd.replication.adapters.link_keeper.MIN_PAUSE_S", 0.02)
@@ -51,7 +51,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LOST_S = 0.5
-"""Timeout of requests that the server can't answer, in seconds."""
+"""Timeout for requests that the server can't answer, in seconds."""
 
 
 def space_of(members: Members, name: str = "ann", **more: Any) -> Space:
@@ -68,7 +68,7 @@ async def connected(space: Space, name: str = "ann_1") -> AsyncGenerator[tuple[P
 
 
 def fits_anywhere(members: Members) -> str:
-    """Write a creds file of ann without host and database."""
+    """Write a creds file for ann without host and database."""
     creds = Path(members.creds("ann"))
     path = creds.with_name("any")
     path.touch(0o600)
@@ -79,12 +79,12 @@ def fits_anywhere(members: Members) -> str:
 async def becomes(server: PostgresServer, question: str, answer: str) -> None:
     """Wait until the server confirms a condition."""
     with anyio.fail_after(PATIENCE_S):
-        while server.sql(question, "postgres") != answer:  # noqa: ASYNC110 - a server has no such event
+        while server.sql(question, "postgres") != answer:  # noqa: ASYNC110 - the server sends no such event
             await asyncio.sleep(0.05)
 
 
 def certify(server: PostgresServer, signed: tuple[Path, Path]) -> None:
-    """Install certificate and key of a server."""
+    """Install a server's certificate and key."""
     for path, name in zip(signed, ("server.crt", "server.key"), strict=True):
         there = server.data / name
         there.write_bytes(path.read_bytes())
@@ -93,7 +93,7 @@ def certify(server: PostgresServer, signed: tuple[Path, Path]) -> None:
 
 
 async def refusal(space: Space) -> Refused:
-    """Return the error of adding a space."""
+    """Return the error that adding a space raises."""
     with pytest.raises(Refused) as refused:
         await prepare(space, "test")
     return refused.value
@@ -253,7 +253,7 @@ async def test_post_over_a_terminated_connection_is_stored_once(members: Members
 
 
 async def test_server_error_keeps_the_connection(members: Members) -> None:
-    """The error comes from a constraint, which an operator can add."""
+    """The error comes from a constraint, as an operator could add one."""
     server = members.server
     server.sql(f"""ALTER TABLE "punch-{members.space}".post ADD CHECK (nonce <> 'no')""")
     async with connected(space_of(members)) as (ann, hearing):
@@ -280,7 +280,7 @@ async def test_full_disk_is_reported_until_space_is_free(members: Members, monke
         count = len(hearing.links)
         await hearing.until(lambda: ann.link.state == "down")
         assert all(link.state != "up" for link in hearing.links[count:]), (
-            "the link was up before the server stored again"
+            "the link was up before the server could store again"
         )
         members.server.sql(f"DROP TRIGGER no_room ON {table}")
         await hearing.link("up")
@@ -409,13 +409,14 @@ async def test_post_missing_on_standby_is_not_acknowledged(tmp_path: Path, monke
                     await ann.post("a", 1, "n2", b"two")
                 await hearing.link("down", "no_quorum")
             waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            primary.sql(f"SELECT pg_cancel_backend(pid) {waiting}")  # an operator makes it seen, not safe
+            # An operator can make the post visible, but not safe.
+            primary.sql(f"SELECT pg_cancel_backend(pid) {waiting}")
             for question in ("read", "is_current"):
                 hasty = PostgresLog(space_of(members), "hasty_2")
                 connection = await postgres_link.connect(space_of(members), members.url("ann"), "test")
                 hasty._connection = connection  # pyright: ignore[reportPrivateUsage]
                 with anyio.fail_after(PATIENCE_S):
-                    while await hasty.last("a") != 2:  # noqa: ASYNC110 - a server has no such event
+                    while await hasty.last("a") != 2:  # noqa: ASYNC110 - the server sends no such event
                         await asyncio.sleep(0.05)
                 with monkeypatch.context() as lost, pytest.raises(Unreachable):
                     lost.setattr(postgres_link, "REQUEST_S", LOST_S)

@@ -157,7 +157,7 @@ async def test_deleted_list_is_erased_everywhere(team: Team) -> None:
         await ann.conversation("release").erase(confirm=asked.value.token)
         with anyio.fail_after(PATIENCE_S):
             question = f"""SELECT count(*) FROM "punch-{team.space}".post WHERE body LIKE '%a secret%'"""
-            while team.members.server.sql(question) != "0":  # noqa: ASYNC110 - a server has no such event
+            while team.members.server.sql(question) != "0":  # noqa: ASYNC110 - the server sends no such event
                 await anyio.sleep(0.1)
 
 
