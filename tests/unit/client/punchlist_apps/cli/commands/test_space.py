@@ -143,7 +143,7 @@ def test_unusable_address_is_reported_with_advice(punch: Punch) -> None:
         (("team", "nats://192.0.2.1"), "write tls://192.0.2.1"),
         (("team", "nats://127.0.0.1:1"), "No server answers at nats://127.0.0.1:1"),
         (("team", "nats://127.0.0.1:1", "--creds", "missing.creds"), "missing.creds can't be read"),
-        (("team", "tls://127.0.0.1:1", "--ca", __file__), "holds no certificates"),
+        (("team", "tls://127.0.0.1:1", "--ca", __file__), "has no certificates"),
     ):
         outcome = punch("space", "add", *words)
         assert outcome.code == 1 and message in outcome.err and "Errno" not in outcome.err
