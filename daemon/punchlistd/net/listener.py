@@ -2,7 +2,7 @@
 
 It is bound through a descriptor of its directory. Paths of any length therefore work (an AF_UNIX address holds 107
 bytes), and replacing the directory with a link while the socket is being bound has no effect. A socket file counts as
-stale only if connections to it are refused. In all unclear cases it is kept.
+stale only if connections to it are refused. If the result is unclear, the file is kept.
 """
 
 import contextlib

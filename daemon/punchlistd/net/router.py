@@ -46,7 +46,7 @@ class Row(NamedTuple):
         method: Name, kind, params and result of the method.
         immediate: Answers from the connection itself.
         state: Answers from the current state of one conversation.
-        log: Answers from the log; may take long.
+        log: Answers from the log, which may take long.
         needs_log: Whether a call needs `log`, for methods that also have `state`.
         long: Whether replies from `log` may be long. A connection builds one at a time, as fast as its peer reads.
         takes_min_version: Whether the params may contain a future version to wait for.

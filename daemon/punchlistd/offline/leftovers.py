@@ -1,4 +1,4 @@
-"""Removal of log copies that killed programs left behind. They would stay forever, with text erased from the log.
+"""Removal of log copies that killed programs left behind. They would otherwise keep text that was erased from the log.
 
 A program that works on a copy in its own directory locks that directory (`flock`). The lock ends with the process, so
 an unlocked directory is no longer in use.

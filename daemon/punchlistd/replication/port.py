@@ -98,7 +98,7 @@ class Conflict(SharedLogError):
 
 
 class OutcomeUnknown(SharedLogError):
-    """The post may be in the log, or may still get there."""
+    """The post may be in the log, or may still be added to it."""
 
 
 class Unreachable(SharedLogError):
@@ -131,7 +131,7 @@ class Listener(Protocol):
     """Callbacks for events of a space. They return immediately, and may be called in any order."""
 
     def on_post(self, post: Posted) -> None:
-        """Handle a post of any member. It may be delivered twice, late, or never."""
+        """Handle a post from any member. It may be delivered twice, late, or never."""
         ...
 
     def on_link_change(self, link: Link) -> None: ...
@@ -166,7 +166,7 @@ class SharedLog(Protocol):
         ...
 
     async def run(self, listener: Listener) -> None:
-        """Keep the connection open and call `listener`, until cancelled.
+        """Keep the connection open and call `listener` until cancelled.
 
         `on_link_change` is called before the first `on_post`. It reports `up` only once the member's permissions to
         read and post are known.
@@ -202,7 +202,7 @@ class SharedLog(Protocol):
         ...
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Return True if a quorum confirms that the last post has this position, after this call began."""
+        """Return True if a quorum, queried during this call, confirms that the last post has this position."""
         ...
 
     async def beat(self, beat: Beat) -> None:

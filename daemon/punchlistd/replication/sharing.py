@@ -80,7 +80,7 @@ class Adapter(NamedTuple):
 
     Attributes:
         open: Opens the log of a space for a member.
-        prepare: Checks a space and creates what it lacks; raises `Rejected` if it can't be used.
+        prepare: Checks a space and creates its missing parts; raises `Rejected` if it can't be used.
     """
 
     open: Callable[[Space, str], SharedLog]

@@ -16,12 +16,12 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename={"r
     """Metadata stored with an event and never sent to clients.
 
     Attributes:
-        key: Idempotency key of the call, on the first event of its group.
-        call: Fingerprint of the call that used the key, on the first event of its group.
+        key: Idempotency key of the call. Set on the first event of its group.
+        call: Fingerprint of the call that used the key. Set on the first event of its group.
         remaining: Number of later events of the group; stored as `left`.
         undoes: Version of the first event of each group that this group undoes. Negative for an undo that it redoes.
         owner: User of the conversation that a tombstone erased.
-        position: Position of the post in the shared log, on the last event of a post of a shared list.
+        position: Position of a shared list's post in the shared log. Set on the last event of the post.
         chain: Head of the hash chain of posts after that post.
     """
 
@@ -217,7 +217,7 @@ class EventLog(Protocol):
 
     @property
     def regressed(self) -> tuple[int, int] | None:
-        """Positions `(before, now)` if the log lost events or contains another history of its epoch; else None."""
+        """Positions `(before, now)` if the log lost events or has a different history of its epoch; else None."""
         ...
 
     @property

@@ -103,7 +103,7 @@ class SqliteLog:
             path: The database. Files with the suffixes `.index`, `.mark` and `.reserve` are kept next to it.
             watch: Other files whose removal or replacement makes the log fail.
             twin: Path of the high-water mark's twin, outside the data directory (see `high_water_mark`).
-            reserve_bytes: Disk space to reserve if there is plenty; 0 for none.
+            reserve_bytes: Disk space to reserve if plenty is free, in bytes; 0 for none.
             slow_s: Duration in seconds above which a commit counts as slow; 0 runs all commits in the database thread.
             allow_network: Whether to accept a network file system.
             file_system: Returns the type of the file system of a path.

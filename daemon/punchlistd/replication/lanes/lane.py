@@ -154,7 +154,7 @@ class Lane:
         self._expected_calls = 0  # calls in the last post or queued after it, whose clients may call again
         self._solo_calls = 0  # number of next calls that get one post each, because together they were too large
         self._turns = Turns(log.member)
-        self._expects_post = True  # whether the last decided calls led to a post, as the next ones then probably will
+        self._expects_post = True  # whether the last decided calls led to a post; if so, the next ones probably will
         self._work = asyncio.Event()
         self._unknown_keys: set[str | None] = set()
         """Keys of calls whose post may still arrive. A retry must not be answered with "nothing was written"."""

@@ -1,9 +1,9 @@
 """The other daemons of a space, as holders of claims.
 
 Each daemon times its own claims. A heartbeat from another daemon renews all of that daemon's claims in the lists named
-in the heartbeat. If a daemon receives no heartbeat for the length of a lease, it may post the end of the claim, and the
-shared log accepts only one such post. A daemon that is cut off doesn't end other daemons' claims, because it can't
-receive their heartbeats.
+in the heartbeat. If a daemon receives no heartbeat from a claim's holder for the length of a lease, it may post the end
+of the claim. The shared log accepts only one such post. A daemon that is cut off can't receive other daemons'
+heartbeats, so it doesn't end their claims.
 """
 
 import time

@@ -66,7 +66,7 @@ class Turns:
         self._has_lost = True
 
     def should_request(self, round_trip_s: float, *, posts: bool) -> bool:
-        """Return True if this member should request a turn now, and start to wait for the request to arrive.
+        """Return True if this member should request a turn now. If so, start waiting for the request to arrive.
 
         Args:
             round_trip_s: Time that one of its posts takes.

@@ -1,4 +1,4 @@
-"""Posts a list's history, when the list is first shared or to restore posts that the space has lost."""
+"""Posts a list's history, to share the list for the first time or to restore posts that the space has lost."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple

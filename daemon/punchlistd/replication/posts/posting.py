@@ -38,7 +38,7 @@ async def post(  # noqa: C901 - one branch for each outcome
         pushed: Returns the post after a position if it has already been pushed, which saves reading the log.
 
     Raises:
-        Conflict: Another post is there. This one is not in the log and never will be.
+        Conflict: Another post follows that position. This post is not in the log and never will be.
         Unreachable: The post is not in the log and never will be.
         OutcomeUnknown: The post may be in the log.
         Forbidden: This member may not post.

@@ -9,7 +9,7 @@ class Damage:
     Attributes:
         events: The damage of each event, by position.
         damaged: The first damaged event found in each conversation.
-        ownerless: For events of unknown conversation, the conversations that may have lost them ("" means any).
+        ownerless: For events whose conversation is unknown, the conversations that may have lost them ("" means any).
     """
 
     def __init__(self) -> None:

@@ -74,7 +74,7 @@ def scan(log: Operations, after: int) -> None:
 
 
 def rebuild_index(log: Operations, reason: str) -> None:
-    """Discard the index and scan the log again. All events are unindexed afterwards."""
+    """Discard the contents of the index and scan the whole log. All events are unindexed afterwards."""
     logger.error("%s: the index is rebuilt from the log (%s)", log.path, reason)
     log.index_lost = reason
     try:
@@ -106,7 +106,7 @@ def query_index(log: Operations, operation: Callable[[Operations], T]) -> T:
     """Run an operation on data that is only in the index.
 
     Raises:
-        Damaged: The index was rebuilt and is empty. `index_lost` has the reason until it is cleared.
+        Damaged: The index was rebuilt and is empty. `index_lost` contains the reason until it is cleared.
     """
     if not log.index_lost:
         try:
@@ -240,7 +240,7 @@ def lines_of(log: Operations, row: Row, conversation: str | None, after: int) ->
     Args:
         log: The log.
         row: The row.
-        conversation: Only lines and damage of this conversation; None includes all.
+        conversation: Only include lines and damage of this conversation; None includes all conversations.
         after: The position.
     """
     lines, damage = split(row), None

@@ -93,7 +93,7 @@ def identify(path: str, newest: int) -> bool:
     """Return whether the file exists. Reject it if it is not a log of a supported version. The file is only read.
 
     Raises:
-        LogUnusable: The file is something else, unreadable, or a log of a newer version.
+        LogUnusable: The file is not a log, can't be read, or is a log of a newer version.
     """
     try:
         status = os.stat(path)
@@ -131,7 +131,7 @@ def _check_locks(file: BinaryIO, path: str) -> None:
         fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            return  # the file is in use: SQLite waits for it and reports that
+            return  # the file is in use; SQLite will wait, and report an error if necessary
         raise LogUnusable(
             f"{path} can't be locked ({error.strerror}): its file system does not support locks; choose another "
             "data directory"

@@ -1,4 +1,4 @@
-"""Backups of a log in use, and restores.
+"""Backups of a log that is in use, and restores.
 
 The log is copied in small steps through its own connection, so that commits can run in between. The log only grows, so
 copied rows stay valid. After an erasure the copy starts over, because it must not contain erased text. The index isn't
@@ -32,7 +32,8 @@ class BackupFailed(Exception):
     """A backup or restore failed and left no files behind. The message contains the reason.
 
     Attributes:
-        kind: The name is `taken`, the disk is `full`, the `place` isn't writable, or the source is `damaged`.
+        kind: `taken` if the name exists, `full` if the disk is full, `place` if the directory isn't writable, or
+            `damaged` if the source is damaged.
         problem: First defect of the source, if known.
     """
 

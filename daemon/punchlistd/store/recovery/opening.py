@@ -23,7 +23,7 @@ _LOCAL_FUSE = frozenset(
 
 
 def is_remote(kind: str) -> bool:
-    """Whether a file system is, or may be, on another machine. FUSE may be, except for known local programs."""
+    """Whether a file system is, or may be, on another machine. FUSE counts as remote, except for known local ones."""
     return kind in _REMOTE or (kind.startswith("fuse.") and kind not in _LOCAL_FUSE)
 
 
