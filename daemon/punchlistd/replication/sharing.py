@@ -436,7 +436,7 @@ class Sharing:
                 async with self._exclusive():
                     await self._post_history(name, entry.space)
             except Rejected as rejected:
-                logger.info("%s is not wholly shared yet: %s", name, rejected)
+                logger.info("%s is not fully shared yet: %s", name, rejected)
                 await anyio.sleep(RETRY_S)
             else:
                 return

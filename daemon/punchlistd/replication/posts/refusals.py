@@ -24,8 +24,8 @@ def unreachable(space: str, link: Link) -> Rejection:
 
 def unknown(space: str, reason: str) -> Rejection:
     message = (
-        f"{reason} The space {space} may have taken the change or not: look at the list before you repeat it. A call"
-        " that is repeated with its key is done once."
+        f"{reason} The space {space} may or may not have accepted the change: look at the list before you repeat it. A"
+        " call repeated with its key is executed only once."
     )
     return Rejection("outcome_unknown", message, {"space": space})
 
@@ -83,13 +83,13 @@ def _lost_deletion(conversation: str, space: str, ends_at: int) -> Rejection:
     if ends_at:
         message += f"ends with version {ends_at}. To delete it there again: punch share {conversation} --repair"
     else:
-        message += f"has nothing of the list any more. To use the name again: punch leave {conversation}"
+        message += f"no longer has any of the list. To use the name again: punch leave {conversation}"
     return Rejection("diverged", message, {"conversation": conversation, "space": space})
 
 
 def other_history(conversation: str, space: str) -> Rejection:
     message = (
-        f"The space {space} has other changes of {conversation} than there are here, for example because it was"
+        f"The space {space} has changes to {conversation} that differ from those here, for example because it was"
         " restored from a backup and written to. The list can be read here, not written. To keep this copy: punch"
         f" leave {conversation} --keep-as NAME"
     )

@@ -308,7 +308,7 @@ class Index:
         rows = self.query(query, (conversation,))
         saved = self.query("SELECT key_sum FROM conversations WHERE name = ?", (conversation,))
         if saved and saved[0][0] != _key_sum(rows):
-            raise IndexDoubted(f"its keys of {conversation} are not those that were saved")
+            raise IndexDoubted(f"its keys of {conversation} differ from those that were saved")
         return [key for key, _ in rows]
 
     def find_key(self, conversation: str, key: str) -> list[int]:

@@ -369,7 +369,7 @@ def _conversation_lines(
     """
     lines, damage = lines_of(log, row, conversation, after)
     if not lines and damage is None and row[1] > after and split(row) is not None:
-        raise IndexDoubted(f"the row at {row[0]} holds nothing of {conversation}")
+        raise IndexDoubted(f"the row at {row[0]} has no lines of {conversation}")
     return lines, damage
 
 
@@ -484,7 +484,7 @@ def find_key(log: Operations, conversation: str, key: str) -> list[Stored]:
         if side_of(group[0]).key == key:
             return group
     if indexed and not log.index.is_new:
-        raise IndexDoubted(f"the events of a key of {conversation} do not have it")
+        raise IndexDoubted(f"the events indexed under a key of {conversation} do not have that key")
     return []
 
 

@@ -148,7 +148,7 @@ def _verify_sound(path: str, name: str) -> Report:
     if report.problems:
         first = report.problems[0]
         raise BackupFailed(
-            f"{name} is not sound: {len(report.problems)} problems, the first with "
+            f"{name} is damaged: {len(report.problems)} problems, the first with "
             f"{first.conversation or 'the log'} at {first.seq}: {first.reason}",
             "damaged",
             first,

@@ -55,7 +55,7 @@ _TABLE: dict[str, Row] = {
     ),
     "read_only": Row(
         True,
-        "{where} allows this user only to read (default_transaction_read_only is on). Turn it off for the user or the"
+        "{where} only allows this user to read (default_transaction_read_only is on). Turn it off for the user or the"
         " database: ALTER ROLE {user} SET default_transaction_read_only = off.",
     ),
     "default_fsync": Row(
@@ -70,7 +70,7 @@ _TABLE: dict[str, Row] = {
     ),
     "too_many_connections": Row(
         False,
-        "{where} has no connection left; a machine needs three. Raise its max_connections or the user's limit, or end"
+        "{where} has no connections left; a machine needs three. Raise its max_connections or the user's limit, or end"
         " other connections.",
     ),
     "no_quorum": Row(
