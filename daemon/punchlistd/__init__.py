@@ -1,3 +1,3 @@
-"""The daemon: keeps conversations' event logs, decides what is asked of them, pushes what happened."""
+"""The daemon: keeps the event log of all conversations, decides calls, and pushes events to subscribers."""
 
 __version__ = "0.2.0.dev0"

@@ -1,4 +1,4 @@
-"""The executable: parse, set up logging, run the app, return an exit code."""
+"""The executable: parses the arguments, sets up logging, runs the app and returns an exit code."""
 
 import argparse
 import os
@@ -57,9 +57,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the daemon; the exit code says how it ended."""
+    """Run the daemon and return its exit code."""
     options = parser().parse_args(argv)
-    # After the arguments: `--help` and a wrong option need none of this.
+    # Import these after parsing the arguments: `--help` and a wrong option don't need them.
     if options.verify is not None or options.restore is not None or options.repair:
         from punchlistd.offline import audit  # noqa: PLC0415
 

@@ -6,11 +6,11 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.results import Durations
 
 KEPT = 1_024
-"""Number of recent commits in the distribution of durations."""
+"""Number of recent commits in the distribution of commit durations."""
 
 
 class Metrics:
-    """Counters and recent commit durations; cheap enough for every call."""
+    """Counters and recent commit durations. Updates are cheap enough for every call."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -9,7 +9,7 @@ from punchlist_schemas.results import Limits
 
 
 class Misconfigured(Exception):
-    """A setting is invalid; the message names it and a valid value."""
+    """A setting is invalid. The message names the setting and a valid value."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,38 +19,38 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: str
     limits: Limits = Limits()
     idle_exit_s: float | None = None
-    """Stop after this long without a connection; None means never."""
+    """Stop after this long without a connection; None for never."""
 
     batch_calls: int = 512
-    """Upper limit for the calls in one group commit."""
+    """Maximum number of calls in one group commit."""
 
     index_events: int = 16_384
-    """Index the log at this many unindexed events, which bounds the work of a start. If they are spread over very many
-    conversations, indexing waits for up to four times as many."""
+    """Index the log once it has this many unindexed events, which limits the work on startup. If the events are spread
+    over very many conversations, indexing waits for up to four times as many."""
 
     index_delay_s: float = 0.25
     """Index this long after the first unindexed commit. Under load, indexing waits for `index_events` instead."""
 
     loaded_s: float = 300.0
-    """Unload a conversation that was not used for this long."""
+    """Unload a conversation that hasn't been used for this long."""
 
     recent_bytes: int = 4 << 20
-    """Size of the log's end that is kept in memory for subscribers with a small lag."""
+    """Size of the log's tail that is kept in memory for subscribers with a small lag."""
 
     chunk_bytes: int = 24 << 10
     """Upper limit for one write to a lagging subscriber."""
 
     held_bytes: int = 64 << 20
-    """Limit for the bytes that wait for all peers together. Beyond it, long answers are rejected."""
+    """Limit for the bytes buffered for all peers together. Above it, long replies and frames are rejected."""
 
     confirm_s: float = 300.0
     """Lifetime of a confirmation token."""
 
     later_s: float = 5.0
-    """How long a process that got a model's token must wait before using it. A person takes longer to answer."""
+    """How long a process must wait before using a token that was issued to a model. A person takes longer to answer."""
 
     grace_s: float = 10.0
-    """How long a claim outlives its connection, or a restart of the daemon."""
+    """How long a claim outlives its connection or a restart of the daemon."""
 
     idle_clear_s: float = 10.0
     """How long a finished list with `auto_clear` `idle` is kept before it is cleared."""
@@ -59,10 +59,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Interval at which an idle daemon checks that it still owns its lock, log and socket."""
 
     drain_s: float = 2.0
-    """How long a stopping daemon waits for connections to read their last bytes."""
+    """How long a stopping daemon waits for its peers to read their last bytes."""
 
     reserve_bytes: int = 16 << 20
-    """Disk space reserved while plenty is free, so that the daemon can finish its work on a full disk; 0 for none."""
+    """Disk space reserved while plenty is free, so that the daemon can finish its work if the disk becomes full; 0 for
+    none."""
 
     @property
     def log_path(self) -> str:
@@ -71,12 +72,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spaces_path(self) -> str:
-        """Path of the configuration of spaces; see `punchlistd.replication.spaces`."""
+        """Path of the space configuration; see `punchlistd.replication.spaces`."""
         return f"{self.data_dir}/spaces.json"
 
     @property
     def lock_path(self) -> str:
-        """Path of the lock file, which makes this the only daemon of the data directory. It is never deleted."""
+        """Path of the lock file, which ensures that the data directory has only one daemon. It is never deleted."""
         return f"{self.data_dir}/lock"
 
 

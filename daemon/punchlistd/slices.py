@@ -1,4 +1,4 @@
-"""Cooperative scheduling of long work: it is an iterable of steps, and runs in slices with other calls in between."""
+"""Cooperative scheduling of long work: an iterable of steps that runs in slices, with other calls in between."""
 
 import asyncio
 from collections.abc import Generator, Iterable
@@ -9,15 +9,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SLICE_EVENTS = 32
-"""Steps of work, or stored events, in one slice."""
+"""Number of steps of work, or of stored events, in one slice."""
 
 
 async def in_slices(steps: Iterable[T], turn: AbstractAsyncContextManager[None] | None = None) -> T | None:
     """Run all steps and return the last one.
 
     Args:
-        steps: The steps; each is done by iterating.
-        turn: Entered for each slice, for example a lock that several jobs share.
+        steps: The steps. Each iteration runs one.
+        turn: Context manager to enter for each slice, for example a lock that several jobs share.
     """
     turn, steps = turn or nullcontext(), iter(steps)
     last = None

@@ -64,9 +64,9 @@ from punchlistd.store.sqlite import SqliteLog
 logger = logging.getLogger(__name__)
 
 TAKE_OVER_S = 10.0
-"""Maximum time that a daemon with an inherited socket waits for its predecessor's lock, in seconds."""
+"""Maximum time that a daemon with an inherited socket waits for its predecessor to release the lock, in seconds."""
 
-# Since Python 3.13 asyncio unlinks the socket by default, even if it is inherited or another daemon has bound it.
+# Since Python 3.13, asyncio unlinks the socket by default, even if it is inherited or another daemon has bound it.
 _LEAVE_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 
 
@@ -74,10 +74,10 @@ class Engine:
     """The parts between the log and the connections' calls.
 
     Args:
-        log: the event log.
-        settings: the daemon's settings.
-        spawn: runs a coroutine in the background.
-        show: called with the numbers of unfinished and in-progress tasks in lists without a user, when they change.
+        log: The event log.
+        settings: The daemon's settings.
+        spawn: Runs a coroutine in the background.
+        show: Called with the numbers of unfinished and in-progress tasks in lists without a user, when they change.
     """
 
     def __init__(self, log: EventLog, settings: Settings, *, spawn: Spawn, show: Callable[[int, int], None]) -> None:
@@ -164,7 +164,7 @@ class Engine:
         lock: FileIdentity | None = None,
         read_only: bool = False,
     ) -> Router:
-        """Build the router that dispatches calls to these parts, `queries` and `sharing`.
+        """Build the router that dispatches calls to these parts, to `queries` and to `sharing`.
 
         Args:
             queries: Answers read calls.
@@ -172,7 +172,7 @@ class Engine:
             sharing: Answers calls about spaces and shared lists.
             spawn: Runs a coroutine in the background.
             lock: Identity of the data directory's lock.
-            read_only: Whether changes are rejected.
+            read_only: Whether all changes are rejected.
         """
         return Router(
             build_table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, sharing),
@@ -186,7 +186,7 @@ class Engine:
         )
 
     def close(self) -> None:
-        """Stop all timers. Call it after the writer has ended."""
+        """Stop all timers. Call after the writer has ended."""
         self.claims.close()
         self.idle.close()
         self.deferrals.close()
@@ -196,10 +196,10 @@ class App:
     """One daemon, from start to end.
 
     Args:
-        settings: the settings.
-        inherited: a listening socket from the service manager; None binds an own one.
-        read_only: whether all changes are rejected.
-        ending: called when a fatal condition ends the daemon.
+        settings: The settings.
+        inherited: A listening socket from the service manager. If None, the daemon binds its own socket.
+        read_only: Whether all changes are rejected.
+        ending: Called when a fatal condition ends the daemon.
     """
 
     def __init__(
@@ -225,22 +225,23 @@ class App:
         self.stopping.set()
 
     async def check(self) -> None:
-        """Return when the writer is idle and the database thread has responded. Call it only after `ready`."""
+        """Wait until the writer is idle and the database thread has responded. Call only after `ready`."""
         await self._check()
 
     async def run(self, signals: bool = True) -> None:
         """Serve until stopped.
 
-        Lock and socket come before the log, so that clients can connect and wait while a long log is opened.
+        The lock is taken and the socket opened before the log, so that clients can connect and wait while a long log is
+        being opened.
 
         Raises:
-            AlreadyRunning: another daemon has the data directory.
-            SocketTaken: another daemon has the socket.
-            PlaceUnusable: the socket's directory, or the data directory, can't be used.
-            LogUnusable: the log can't be used; it was not changed.
-            StorageFailed: the outcome of a write is unknown.
-            Replaced: the lock or the socket was removed or replaced.
-            Exception: any other exception of a background task.
+            AlreadyRunning: Another daemon holds the data directory.
+            SocketTaken: Another daemon serves the socket.
+            PlaceUnusable: The socket's directory or the data directory can't be used.
+            LogUnusable: The log can't be used; it was not changed.
+            StorageFailed: The outcome of a write is unknown.
+            Replaced: The lock or the socket was removed or replaced.
+            Exception: Any other exception of a background task.
         """
         settings = self.settings
         async with AsyncExitStack() as stack:
@@ -280,7 +281,7 @@ class App:
 
     def _listen(self) -> ListeningSocket:
         listening = self._inherited or OwnSocket(self.settings.socket)
-        # The file marks the previous daemon as stopped on purpose. It is missing after any other end.
+        # The file records that the previous daemon was stopped on purpose. It is missing if it ended in any other way.
         with contextlib.suppress(OSError):
             os.unlink(stopped_path(self.settings.socket))
         return listening
@@ -293,7 +294,7 @@ class App:
             async with anyio.create_task_group() as background:
                 engine, router, machines = self._connect(log, background)
                 if not self._read_only and await anyio.to_thread.run_sync(is_configured, self.settings, os.environ):
-                    # Before any list is loaded, so that every change to a shared list goes through its lane.
+                    # Start this before any list is loaded, so that every change to a shared list goes through its lane.
                     await machines.start()
                 background.start_soon(engine.maintenance.recover)
                 background.start_soon(faults.raise_first)
@@ -359,8 +360,8 @@ class App:
     async def _accept(self, engine: Engine, router: Router, listening: ListeningSocket) -> None:
         """Serve connections until `stopping` is set.
 
-        Later connections stay in the socket's backlog until the data directory is released. If they were rejected
-        earlier, their clients would start a daemon that fails at the lock.
+        Connections that arrive later stay in the socket's backlog until the data directory is released. If they were
+        rejected before that, their clients would start a daemon that can't get the lock.
         """
         connections, loop = engine.connections, asyncio.get_running_loop()
         server_socket = listening.sock.dup()
@@ -372,7 +373,7 @@ class App:
         try:
             await self.stopping.wait()
         finally:
-            # Closing a server leaks connections that are just being accepted (CPython's gh-109564): finish them first.
+            # Finish connections that are just being accepted: closing the server would leak them (CPython's gh-109564).
             loop.remove_reader(server_socket)
             with anyio.CancelScope(shield=True):
                 await asyncio.sleep(0)
@@ -398,7 +399,7 @@ class App:
                 self.stop()
 
     async def _watch_idleness(self, engine: Engine, idle_s: float) -> None:
-        """Stop after `idle_s` seconds without connections, unless leases of claims are still running."""
+        """Stop after `idle_s` seconds without connections, unless a claim's lease is still running."""
         connections = engine.connections
         while True:
             with anyio.move_on_after(idle_s) as timeout:
@@ -410,15 +411,15 @@ class App:
 
 
 async def _finish_erasures(log: SqliteLog) -> None:
-    """Finish the erasures of a daemon that was killed after it wrote a tombstone.
+    """Finish the erasures of a daemon that was killed after it wrote a tombstone. Call before the first read.
 
-    Only tombstones that aren't indexed yet are handled, before the first read. Maintenance repeats erasures that fail
-    on a full disk or because of damage.
+    Only tombstones that aren't indexed yet are handled. Maintenance repeats erasures that fail because of damage or a
+    full disk.
     """
     with contextlib.suppress(StorageFull):
         try:
             for name in log.just_deleted:
-                discard(sibling(log.path, ".search"))  # it may contain erased text, and is rebuilt on demand
+                discard(sibling(log.path, ".search"))  # may contain erased text, and is rebuilt on demand
                 await log.erase(name)
         except Damaged as error:
             logger.error("%s: deleted data is not erased yet: %s", log.path, error)

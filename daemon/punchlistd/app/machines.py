@@ -1,4 +1,4 @@
-"""Lazy start of replication: a daemon without a space doesn't import it."""
+"""Lazy start of replication, which a daemon without a space doesn't import."""
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -37,7 +37,7 @@ _EXTRA = (
 )
 
 _EXTRAS = {"nats": "shared", "postgres": "postgres"}
-"""Extra that installs the dependencies of each space engine."""
+"""The extra that installs each space engine's dependencies."""
 
 _NO_SPACE = Rejection(
     "not_found", "This machine has no space. Add one: punch space add NAME tls://HOST --creds FILE", {"what": "space"}
@@ -63,11 +63,11 @@ class Machines:
     """Calls about spaces and shared lists. Replication starts when a space is configured or added.
 
     Args:
-        settings: settings with the path of `spaces.json`.
-        env: environment variables that configure spaces.
-        engine: the engine.
-        spawn: runs a coroutine in the background.
-        read_only: whether all changes are rejected.
+        settings: Settings that contain the path of `spaces.json`.
+        env: Environment variables that configure spaces.
+        engine: The engine.
+        spawn: Runs a coroutine in the background.
+        read_only: Whether all changes are rejected.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Machines:
         """Load the configured spaces and start replication, so that changes to shared lists go through their lanes.
 
         Raises:
-            Misconfigured: The configuration is invalid, or the extra is not installed.
+            Misconfigured: The configuration is invalid, or a required extra is not installed.
         """
         from punchlistd.replication.lanes.replica import Parts  # noqa: PLC0415
         from punchlistd.replication.sharing import Sharing  # noqa: PLC0415

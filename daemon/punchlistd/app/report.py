@@ -19,18 +19,18 @@ from punchlistd.net.connection.connections import Connections
 from punchlistd.store.port import EventLog
 
 MAX_LISTED = 100
-"""Maximum number of clients, and of subscriptions, in a status."""
+"""Maximum number of clients, and of subscriptions, in a status result."""
 
 
 class StartTime:
-    """The daemon's start time, by the wall clock and the monotonic clock."""
+    """The daemon's start time, on the wall clock and on the monotonic clock."""
 
     def __init__(self) -> None:
         self.at_ms = now_ms()
         self._monotonic = time.monotonic()
 
     def uptime_ms(self) -> int:
-        """Return the time since the start in milliseconds, unaffected by changes of the wall clock."""
+        """Return the time since the start in milliseconds, unaffected by changes to the wall clock."""
         return int((time.monotonic() - self._monotonic) * 1000)
 
 
@@ -43,7 +43,8 @@ async def build_status(
 ) -> r.StatusResult:
     """Build the result of `daemon.status`.
 
-    For a user it contains that user's connections only. Figures about all users, and errors, are left empty.
+    For a connection bound to a user, it contains only that user's connections. Errors and figures about all users are
+    left empty.
     """
     log_bytes, wal_bytes = await log.sizes()
     live = sorted(connections.live, key=lambda connection: connection.connected_at)

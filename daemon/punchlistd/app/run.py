@@ -32,7 +32,7 @@ EXITS: dict[type[Exception], int] = {
     TooFewDescriptors: 78,
     OSError: 74,
 }
-"""Exit codes by exception. After 75 and 78 a service manager should not restart the daemon."""
+"""Exit codes by exception. A service manager should not restart the daemon after 75 or 78."""
 
 FAULT = 70
 """EX_SOFTWARE: exit code after a bug, which is logged with its traceback."""
@@ -82,7 +82,7 @@ async def _notify_manager(app: App, ready_fd: int | None) -> None:
     """Notify the service manager of readiness, health (at the watchdog's interval) and the start of shutdown."""
     await app.ready.wait()
     if ready_fd is not None:
-        with contextlib.suppress(OSError):  # the starting process no longer waits
+        with contextlib.suppress(OSError):  # the starting process is no longer waiting
             os.write(ready_fd, b"ready\n")
         with contextlib.suppress(OSError):
             os.close(ready_fd)

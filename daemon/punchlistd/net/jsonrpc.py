@@ -1,7 +1,7 @@
-"""Strict JSON-RPC 2.0, server side: decodes frames to calls and encodes responses.
+"""Strict JSON-RPC 2.0, server side: decodes frames into calls and encodes responses.
 
 An ID is a string of up to 128 characters or an integer within ±2^53. Members outside the specification are rejected.
-Nothing here raises an exception because of a peer's data.
+No function in this module raises an exception because of a peer's data.
 """
 
 from collections.abc import Generator
@@ -21,10 +21,10 @@ NULL = b"null"
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
-    """A request, or with `id` None a notification, which is executed and never answered.
+    """A request, or a notification if `id` is None. A notification is executed and never answered.
 
-    `id` is raw JSON, `params` a decoded object. A non-empty array is kept as a list; converting it to the method's
-    params rejects it.
+    `id` is raw JSON, `params` a decoded object. A non-empty array is kept as a list, and is rejected later, when it is
+    converted to the method's params.
     """
 
     id: bytes | None
@@ -34,7 +34,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Malformed(msgspec.Struct, frozen=True, gc=False):
-    """An invalid request and the rejection to answer. `id` is `NULL` if it is unknown."""
+    """An invalid request and the rejection to send. `id` is `NULL` if unknown."""
 
     id: bytes
     rejection: Rejection
@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 _PLAIN = frozenset({str, bool})
-"""Types of params that all JSON parsers read alike, whatever the value. Numbers are checked one by one."""
+"""Types whose values all JSON parsers read in the same way. Numbers are checked one by one."""
 _MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
 _CALL_MEMBERS = len(_MEMBERS)
 _ABSENT: dict[str, Any] = {}
@@ -56,9 +56,10 @@ def decode(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malfo
 
 
 def decode_plain(frame: bytes) -> Call | None:
-    """Decode a frame that all JSON parsers read alike, as nearly all are. Return None if it needs `decode_strictly`.
+    """Decode a frame that all JSON parsers read in the same way, like nearly all frames. Else return None.
 
-    If there are as many colons as members, no name occurs twice and `params` contains no object.
+    The caller must then use `decode_strictly`. If the frame has exactly as many colons as members, no name occurs twice
+    and `params` contains no object.
     """
     try:
         value = _decode(frame)
@@ -83,7 +84,7 @@ def decode_plain(frame: bytes) -> Call | None:
 
 
 def decode_strictly(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malformed]:
-    """Decode any frame, strictly by the specification."""
+    """Decode any frame, strictly following the specification."""
     try:
         return _parse_frame(strict_json.parse(frame, limits.depth), limits)
     except strict_json.Refused as refused:
@@ -119,14 +120,14 @@ def unknown_method(name: str) -> Rejection:
 
 
 def response(id: bytes, outcome: bytes | Rejection) -> bytes:
-    """Encode the response to a request by its raw JSON ID: a result as JSON, or an error."""
+    """Encode the response to a request: a result as JSON, or an error. `id` is the request's raw JSON ID."""
     if type(outcome) is Rejection:
         return failure(id, outcome)
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, outcome)
 
 
 def response_in_pieces(id: bytes, result: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """Encode a response in pieces. Only the first and last piece of the result are copied."""
+    """Encode a response in pieces. Only the first and last pieces of the result are copied."""
     first, *rest, last = result
     return (b'{"jsonrpc":"2.0","id":%b,"result":%b' % (id, first), *rest, b"%b}" % last)
 
@@ -176,7 +177,7 @@ def _invalid(message: str, id: bytes = NULL) -> Malformed:
 
 
 def _diagnose(value: dict[str, Any]) -> Call | Malformed:
-    """Return why an object is not a valid request. One with null `params` may still be a call."""
+    """Return why an object is not a valid request. An object with null `params` may still be a call."""
     if value.get("params", _ABSENT) is None:
         return _parse_call({name: member for name, member in value.items() if name != "params"})
     identity = value.get("id")

@@ -1,8 +1,8 @@
 """The listening Unix socket: inherited or bound by the daemon, private, and never taken from a running daemon.
 
-It is bound through a descriptor of its directory. Paths of any length work (an AF_UNIX address holds 107 bytes), and
-replacing the directory with a link in between has no effect. A socket file is stale only if connecting to it is
-refused; in any unclear case it is kept.
+It is bound through a descriptor of its directory. Paths of any length therefore work (an AF_UNIX address holds 107
+bytes), and replacing the directory with a link while the socket is being bound has no effect. A socket file counts as
+stale only if connections to it are refused. If the result is unclear, the file is kept.
 """
 
 import contextlib
@@ -23,16 +23,16 @@ class SocketTaken(Exception):
 
 
 class PlaceUnusable(Exception):
-    """The socket's path or the directory can't be used. The message says why and what to do."""
+    """The socket's path or a directory can't be used. The message gives the reason and the next step."""
 
 
 def open_private_directory(path: str) -> int:
     """Open a private directory, creating it with mode 0700 if needed, and return its descriptor.
 
-    One that exists keeps its mode: it may be a home directory, or root's /tmp.
+    An existing directory keeps its mode, because it may be a home directory or root's /tmp.
 
     Raises:
-        PlaceUnusable: It is a link or not a directory, belongs to another user, can be written by others, or can't be
+        PlaceUnusable: It is a link or not a directory, belongs to another user, is writable by other users, or can't be
             created.
     """
     try:
@@ -56,7 +56,7 @@ def open_private_directory(path: str) -> int:
 
 
 class ListeningSocket:
-    """A listening socket and the path that it is bound to."""
+    """A listening socket and the path to which it is bound."""
 
     def __init__(self, path: str, sock: socket.socket) -> None:
         self.path = path
@@ -103,12 +103,12 @@ def _get_path(sock: socket.socket) -> str | None:
 
 
 def _leads_to(path: str, sock: socket.socket) -> bool:
-    """Return True if connecting to `path` reaches `sock`: the same process called listen() on both."""
+    """Return True if connecting to `path` reaches `sock`, which means that the same process called listen() on both."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
             probe.connect(path)
-        except BlockingIOError:  # the backlog is full, so it is served
+        except BlockingIOError:  # the backlog is full, so a process serves this socket
             return True
         except OSError:
             return False
@@ -140,7 +140,7 @@ class OwnSocket(ListeningSocket):
         self._closed = False
 
     def _take_lock(self, path: str) -> int:
-        # Held until exit: two daemons with different data directories must not take one socket from each other.
+        # Hold the lock until exit: two daemons with different data directories must not take over each other's socket.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             lock = os.open(f"{self._name}.lock", flags, 0o600, dir_fd=self._directory)
@@ -198,7 +198,7 @@ class OwnSocket(ListeningSocket):
         raise SocketTaken(_taken_message(path))
 
     def close(self) -> None:
-        """Stop listening and remove the socket if it is still this one. The lock file stays."""
+        """Stop listening, and remove the socket file if it is still this one. The lock file stays."""
         with self._held:
             if not self._closed and self.is_in_place():
                 os.unlink(self._name, dir_fd=self._directory)

@@ -1,4 +1,4 @@
-"""Handlers of methods about the connection itself: identity, subscriptions, confirmations, cancellation."""
+"""Handlers of the methods that concern the connection itself: identity, subscriptions, confirmations, cancellation."""
 
 import asyncio
 import os
@@ -40,9 +40,9 @@ _IS_LIST_VIEW = {"rows": True, "presence": True, "board": False}
 """View -> whether it requires a conversation (True) or forbids one (False). Other views allow both."""
 
 HUNG_UP = Rejection("cancelled", "The connection was closed before the subscription started.")
-"""Result of a subscription on a closed connection. It isn't registered, since nothing would ever remove it."""
+"""Outcome of a subscription on a closed connection. It isn't registered, because nothing would ever remove it."""
 BUILD = build_stamp(__version__)
-"""Build of the loaded code. Taken at import: the files may change later."""
+"""Build stamp of the loaded code. Read at import, because the files may change later."""
 
 
 class ConnectionMethods:
@@ -52,7 +52,7 @@ class ConnectionMethods:
         queries: Answers reads.
         confirmer: Pending confirmations.
         stop: Stops the daemon.
-        lock: The locked file that makes this the only daemon of its data directory; None for a copy.
+        lock: The lock file that makes this the only daemon of its data directory; None if it serves a copy.
     """
 
     def __init__(
@@ -98,7 +98,9 @@ class ConnectionMethods:
         return _encode(r.InitializeResult(capabilities={}, server_info=server))
 
     def shutdown(self, connection: Connection, params: p.Shutdown) -> Outcome:
-        """Stop the daemon after answering; with `if_idle` only if no other client is connected and no task claimed."""
+        """Stop the daemon after answering. With `if_idle`, only stop if no other client is connected and no task is
+        claimed.
+        """
         shared = connection.connections
         if params.if_idle and (len(shared.live) > 1 or len(shared.claims.leases)):
             return _encode(r.Stopping(stopping=False))
@@ -143,11 +145,11 @@ class ConnectionMethods:
     async def subscribe(self, connection: Connection, params: p.EventSubscribe) -> Outcome:
         """Register a subscription; its first push follows the response.
 
-        Nothing is awaited between position, snapshot and registration.
+        There is no `await` between reading the position, building the snapshot and registering the subscription.
         """
         rejection = _check_subscription_limit(connection) or _check_view(params)
         if rejection is None and (params.after is not None or params.view != "events"):
-            # Past events or a view need memory at once; a subscription to new events alone does not.
+            # Past events or a view need memory immediately, unlike a subscription to new events only.
             rejection = connection.connections.held.check_room()
         if rejection is not None:
             return rejection
@@ -171,7 +173,7 @@ class ConnectionMethods:
             position = params.after or 0
         if name is not None and _IS_LIST_VIEW.get(params.view):
             subscription.stale[name] = None
-        # An owner of claims may have disconnected or come back since `after`, which no event records.
+        # An owner of claims may have disconnected or reconnected since `after`. No event records this.
         if params.view == "board" and not starts_at_head:
             subscription.stale |= {lease.conversation: None for lease in shared.claims.leases}
         connection.subscriptions[subscription.id] = subscription

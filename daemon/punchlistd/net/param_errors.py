@@ -1,6 +1,6 @@
-"""Turns decoder errors into rejections with the field, the expected type and the nearest known name.
+"""Turns decoder errors into rejections that contain the field, the expected type and the closest known name.
 
-Slow to import, so imported only for rejections.
+The module is slow to import, so it is imported only for rejections.
 """
 
 import difflib
@@ -28,10 +28,11 @@ _PLAIN = (
     (r"\bstr\b", "string"),
     (r"\bint\b", "integer"),
 )
-"""Patterns in messages of the decoder, and their replacements in JSON terms."""
+"""Patterns in the decoder's messages, and their replacements in JSON terms."""
 
 _LONGEST_NAME = 64
-"""Longer names are truncated in errors and not compared with known ones: the cost is the product of the lengths."""
+"""Maximum length of names in errors. Longer names are truncated, and not compared with known ones, because the cost of
+a comparison is the product of both lengths."""
 
 _WORDS: dict[type[inspect.Type], str] = {
     inspect.AnyType: "any JSON value",

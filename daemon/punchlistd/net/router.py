@@ -1,6 +1,6 @@
 """The table of handlers for all methods, and the router that dispatches calls to them.
 
-A read waits for earlier writes of its connection. Only the router turns exceptions into errors on the wire.
+A read waits for earlier writes on its connection. Only the router turns exceptions into errors on the wire.
 """
 
 import logging
@@ -40,19 +40,19 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Row(NamedTuple):
-    """Handlers of one method. A write has no `immediate`, `state` or `log`: the writer decides it.
+    """Handlers of one method. A write has no `immediate`, `state` or `log`, because the writer decides it.
 
     Attributes:
         method: Name, kind, params and result of the method.
         immediate: Answers from the connection itself.
         state: Answers from the current state of one conversation.
-        log: Answers from the log; may take long.
-        needs_log: Whether a call needs `log`, for methods that have `state` too.
-        long: Whether replies of `log` may be long. A connection builds one at a time, as fast as its peer reads.
-        takes_min_version: Whether params may name a future version to wait for.
+        log: Answers from the log, which may take long.
+        needs_log: Whether a call needs `log`, for methods that also have `state`.
+        long: Whether replies from `log` may be long. A connection builds one at a time, as fast as its peer reads.
+        takes_min_version: Whether the params may contain a future version to wait for.
         waits: Whether the call may wait for an event, without delaying other calls of its connection.
-        trusted: Action for error messages if connections bound to a user can't call it, else empty.
-        scope: Returns a rejection if the bound user of a connection may not make this call.
+        trusted: Action named in the error if connections bound to a user can't call the method, else empty.
+        scope: Returns a rejection if the user to whom the connection is bound may not make this call.
     """
 
     method: Method
@@ -137,7 +137,7 @@ class Router:
         queries: Answers reads.
         inbox: Queue of the writer.
         submit: Accepts undos.
-        claims: Claims of tasks, and the calls that wait for one.
+        claims: Claims of tasks, and the calls that wait for a claim.
         spawn: Runs a coroutine in the background.
         read_only: Whether to reject all writes.
     """
@@ -189,7 +189,7 @@ class Router:
                 self._submit(write)
             else:
                 self._inbox.submit(write)
-        except MemoryError:  # the writer may have missed its wake-up: the daemon has to exit
+        except MemoryError:  # the writer may have missed its wake-up, so the daemon has to exit
             raise
         except Exception:
             logger.exception("%s failed", call.method)
@@ -267,16 +267,16 @@ class Router:
             logger.error("%s failed", row.method.name, exc_info=error)
             self._connections.metrics.error(f"{row.method.name}: {type(error).__name__}")
             outcome = INTERNAL_ERROR
-        if row.method.kind == "read":  # never reject a subscription that is registered already
+        if row.method.kind == "read":  # never reject a subscription that is already registered
             outcome = caller.admit(outcome)
-        # Looked up last: the response to a cancelled call depends on whether the daemon is stopping by now.
+        # Look this up last: the response to a cancelled call depends on whether the daemon is stopping by then.
         caller.answer(id, self._connections.cancelled_rejection if outcome is CANCELLED else outcome)
         caller.flush()
 
     async def _wait_for_writes(self, connection: Connection) -> Rejection | None:
         """Wait until the connection's writes are published, including those to shared lists.
 
-        Return a rejection if they can't be.
+        Return a rejection if they can't be published.
         """
         rejection, write = await self._inbox.barrier(), connection.last_write
         if rejection is None and write is not None and write.stage is Stage.POSTING and write.loaded is not None:

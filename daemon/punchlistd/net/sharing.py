@@ -1,4 +1,4 @@
-"""Port for the methods about spaces and shared lists; implemented by `punchlistd.replication.sharing`."""
+"""Port for the methods about spaces and shared lists. `punchlistd.replication.sharing` implements it."""
 
 from typing import Protocol
 

@@ -17,7 +17,7 @@ def take_inherited_socket(env: MutableMapping[str, str]) -> InheritedSocket | No
     """Return the listening socket that systemd passed to this process, and remove its variables from `env`.
 
     Raises:
-        PlaceUnusable: There are several, or this daemon can't serve it.
+        PlaceUnusable: systemd passed several sockets, or this daemon can't serve the socket.
     """
     pid, count = env.pop("LISTEN_PID", ""), env.pop("LISTEN_FDS", "")
     env.pop("LISTEN_FDNAMES", None)
@@ -38,7 +38,7 @@ def notify(env: Mapping[str, str], *words: str) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:
             sock.connect("\0" + address[1:] if address.startswith("@") else address)
             sock.send("\n".join(words).encode())
-    except OSError as error:  # the service manager acts on missing notifications by itself
+    except OSError as error:  # the service manager itself acts on missing notifications
         logger.warning("%s could not be told %s: %s", address, words[0], error)
         return False
     return True

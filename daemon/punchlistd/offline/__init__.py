@@ -1,1 +1,1 @@
-"""Work on log files without a running daemon: verification, repair, restore, read-only copies."""
+"""Work on log files without a running daemon: verification, repair, restore and read-only copies."""

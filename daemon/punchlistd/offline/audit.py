@@ -1,4 +1,4 @@
-"""Commands on log files without a running daemon: `--verify`, `--repair` and `--restore`."""
+"""Commands for log files without a running daemon: `--verify`, `--repair` and `--restore`."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ from punchlistd.store.recovery.backup import LOG_NAME, BackupFailed, restore
 from punchlistd.store.recovery.verify import Report, verify_file
 
 UNSOUND = 1
-"""Exit code for a damaged log or a failed restore. The printed report has the details."""
+"""Exit code for a damaged log or a failed restore. The printed report contains the details."""
 
 FAILURES: dict[type[Exception], tuple[str, int]] = {
     BackupFailed: ("backup", UNSOUND),
@@ -26,7 +26,7 @@ FAILURES: dict[type[Exception], tuple[str, int]] = {
     LogUnusable: ("unusable", 78),
     OSError: ("file", 74),
 }
-"""Expected exception → its name in the output, and the exit code."""
+"""Expected exception → its name in the output and the exit code."""
 
 _LOCK_PATIENCE_S = 10.0
 """Maximum time to wait for a daemon that was just stopped to release its lock, in seconds."""
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _describe(error: Exception, name: str) -> str:
-    # The advice in LogUnusable is for the daemon's own log. Replace it for any other file named by the user.
+    # The advice in LogUnusable is for the daemon's own log. Replace it if the user named another file.
     if not isinstance(error, LogUnusable) or name == LOG_NAME:
         return str(error)
     problem, _, _ = str(error).partition("; ")
@@ -75,7 +75,7 @@ def _print(value: msgspec.Struct) -> None:
 
 
 class _Progress:
-    """Progress display on standard error, if that is a terminal."""
+    """Progress display on standard error, shown if that is a terminal."""
 
     def __init__(self) -> None:
         self._enabled = sys.stderr.isatty()
@@ -94,11 +94,11 @@ class _Progress:
 
 
 def audit(path: str, progress: _Progress) -> Report:
-    """Verify a log or a backup, which is only read.
+    """Verify a log or a backup. The file is only read.
 
     Raises:
-        AlreadyRunning: A daemon has it open.
-        LogUnusable: It is not a punchlist log, or can't be read at all.
+        AlreadyRunning: A daemon has the file open.
+        LogUnusable: The file is not a punchlist log, or can't be read at all.
     """
     lock_path = os.path.join(os.path.dirname(path), "lock")
     lock = DataLock(lock_path) if os.path.basename(path) == LOG_NAME and os.path.exists(lock_path) else None
@@ -121,7 +121,7 @@ def repair_file(path: str, progress: _Progress) -> Repaired:
 
     Raises:
         AlreadyRunning: A daemon has the log open; nothing was changed.
-        LogUnusable: The file is not a punchlist log, or none of it can be read.
+        LogUnusable: The file is not a punchlist log, or no part of it can be read.
         BackupFailed: The copies could not be written, or the repaired log is damaged.
         PlaceUnusable: The directory can't be used.
     """
@@ -141,7 +141,7 @@ def restore_backup(backup: str, data_dir: str, aside: str | None = None) -> Repo
     Args:
         backup: The backup.
         data_dir: The data directory.
-        aside: Directory to create for the existing log; None requires that there is no log.
+        aside: Directory to create for the existing log. If None, a log must not exist.
 
     Raises:
         AlreadyRunning: A daemon uses the data directory.

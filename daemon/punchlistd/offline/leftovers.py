@@ -1,4 +1,4 @@
-"""Removal of log copies left by killed programs. They would stay forever, with text that was erased from the log.
+"""Removal of log copies that killed programs left behind. They would otherwise keep text that was erased from the log.
 
 A program that works on a copy in its own directory locks that directory (`flock`). The lock ends with the process, so
 an unlocked directory is no longer in use.
@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterable
 
 _DIRECTORY = re.compile(r"(verify|read-only)-[a-z0-9_]{8}")
-"""Directories made by `punch daemon verify` in the data directory, and by a read-only daemon next to its socket."""
+"""Directories created by `punch daemon verify` in the data directory, and by a read-only daemon next to its socket."""
 
 _UNFINISHED = re.compile(r".+\.[0-9a-f]{8}\.new(-wal|-journal|-shm)?")
 """Unfinished backups and repaired logs, under their temporary names."""
@@ -23,7 +23,7 @@ def hold_directory(directory: str) -> Generator[None]:
     """Lock a directory while it is in use.
 
     Raises:
-        OSError: It is already locked, or can't be opened.
+        OSError: The directory is already locked, or can't be opened.
     """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -1,6 +1,7 @@
-"""Reads of a log that isn't writable, for example on a disk that turned read-only.
+"""Reads a log that isn't writable, for example on a disk that has become read-only.
 
-SQLite has to write before it can read a log that a killed daemon left, so a copy next to the socket is served.
+SQLite has to write before it can read a log left behind by a killed daemon, so the daemon serves a copy next to the
+socket.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from punchlistd.store.port import LogUnusable
 
 @contextlib.contextmanager
 def copy_log(settings: Settings) -> Generator[str]:
-    """Copy the data directory's log to a temporary directory, which is removed at the end of the context.
+    """Copy the data directory's log to a temporary directory, which is removed when the context ends.
 
     Raises:
         AlreadyRunning: A daemon uses the data directory.
@@ -41,7 +42,7 @@ def copy_log(settings: Settings) -> Generator[str]:
 
 @contextlib.contextmanager
 def _exclude_daemons(lock: str) -> Generator[None]:
-    """Prevent daemons from starting while the files are copied. Without a lock file no daemon ever ran there."""
+    """Prevent daemons from starting while the files are copied. Without a lock file, no daemon has ever run there."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

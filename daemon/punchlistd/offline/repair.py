@@ -1,7 +1,7 @@
 """Repair of a damaged log that no daemon has open: back it up, then write a new file without the damaged events.
 
-All intact events are kept. A list whose state is intact in a snapshot of the index is restored to that state, although
-events of its history are lost. The log is replaced only by a fully verified file, under a new epoch.
+All intact events are kept. If a snapshot in the index contains a list's intact state, the list is restored to that
+state, although part of its history is lost. The log is replaced only with a fully verified file, which has a new epoch.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ class Repaired(Report):
     """The contents of the repaired log.
 
     Attributes:
-        backup: Copy of the damaged log; "" if no repair was needed.
+        backup: Path of a copy of the damaged log; "" if no repair was needed.
         lost: The lost events.
         restored: Lists restored from a snapshot.
     """
@@ -75,7 +75,7 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
         check: Verifies a log file.
 
     Raises:
-        LogUnusable: The file is not a punchlist log, or none of it can be read; it was not changed.
+        LogUnusable: The file is not a punchlist log, or no part of it can be read; it was not changed.
         BackupFailed: The disk is full, or the repaired log is damaged; the log was not changed.
     """
     if not schema.identify(path, 1 + len(schema.UPGRADES)):
@@ -100,7 +100,7 @@ def repair(path: str, check: Callable[[str], Report]) -> Repaired:
                 message = f"nothing in {path} is readable; restore a backup: punch daemon restore"
                 raise LogUnusable(f"{message} (the damaged log is also in {backup})")
             with contextlib.suppress(FileNotFoundError):
-                # The backup contains it, and SQLite must not apply it to the new file.
+                # The backup contains this file, and SQLite must not apply it to the new log.
                 os.unlink(wal_path(path))
             os.replace(unfinished, path)
             sync_directory(path)
@@ -149,7 +149,7 @@ def _back_up(path: str) -> str:
 
 @contextlib.contextmanager
 def _open_working_copy(backup: str, path: str) -> Generator[Source]:
-    """Open a temporary copy of the damaged log, which SQLite may change. A truncated file is extended with zeros."""
+    """Open a temporary copy of the damaged log that SQLite may change. A truncated file is extended with zeros."""
     work = f"{path}.{secrets.token_hex(4)}.new"
     try:
         shutil.copyfile(backup, work)
@@ -174,7 +174,7 @@ def _open_working_copy(backup: str, path: str) -> Generator[Source]:
 
 @contextlib.contextmanager
 def _open_index(connection: sqlite3.Connection, path: str, epoch: str | None) -> Generator[sqlite3.Connection]:
-    """Open a temporary copy of the log's index, or an empty database. In version 1 the log contains the index."""
+    """Open a temporary copy of the log's index, or an empty database. In version 1, the log contains the index."""
     if _read_value(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'snapshots'"):
         yield connection
         return
@@ -195,7 +195,7 @@ def _open_index(connection: sqlite3.Connection, path: str, epoch: str | None) ->
 
 
 def _read_value(connection: sqlite3.Connection, query: str, *values: object) -> Any:
-    """Return the first column of the first row, or None if there is no row or it can't be read."""
+    """Return the first column of the first row, or None if there is no row or the row can't be read."""
     try:
         row = connection.execute(query, values).fetchone()
     except sqlite3.DatabaseError:
@@ -204,7 +204,7 @@ def _read_value(connection: sqlite3.Connection, query: str, *values: object) -> 
 
 
 def _write_repaired(source: Source, path: str) -> tuple[RepairPlan, list[str]]:
-    """Write the repaired log to a new file. Returns the plan of the repair and the lists restored from snapshots."""
+    """Write the repaired log to a new file. Return the repair plan and the lists restored from snapshots."""
     plan = plan_repair(source, _read_owners(source.index))
     with contextlib.suppress(sqlite3.DatabaseError):
         for name, version in source.index.execute(
@@ -255,7 +255,7 @@ class _DamagedList:
 
     Attributes:
         remaining: State that results from the remaining events.
-        snapshot: State that results from its snapshot and the later events; None without a usable snapshot.
+        snapshot: State that results from the list's snapshot and later events; None if no snapshot is usable.
     """
 
     def __init__(self, connection: sqlite3.Connection, name: str, bridged: int) -> None:
@@ -278,7 +278,7 @@ class _DamagedList:
             evolve(self.snapshot, fact.event, fact.seq, fact.version, fact.at)
 
     def build_restoring_lines(self, head: int) -> list[bytes]:
-        """Build the lines that turn the remaining state into the snapshot's, to be appended after position `head`."""
+        """Build lines that turn the remaining state into that of the snapshot. Append them after position `head`."""
         snapshot, remaining = self.snapshot, self.remaining
         if snapshot is None or not snapshot.exists or _visible_state(snapshot) == _visible_state(remaining):
             return []

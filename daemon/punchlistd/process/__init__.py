@@ -1,1 +1,1 @@
-"""The process itself: its lock, limits, log and status line, and what ends it when it is not whole."""
+"""The process itself: its lock, limits, logging, status line, and detection of fatal conditions."""

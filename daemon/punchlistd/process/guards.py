@@ -15,7 +15,7 @@ import anyio
 logger = logging.getLogger(__name__)
 
 END_S = 10.0
-"""Maximum duration of an orderly end after a fatal error, in seconds."""
+"""Maximum duration of an orderly shutdown after a fatal error, in seconds."""
 
 
 class Replaced(Exception):
@@ -25,14 +25,14 @@ class Replaced(Exception):
 async def watch(paths: dict[str, Callable[[], bool]], every_s: float) -> NoReturn:
     """Poll whether the daemon's files are still its own.
 
-    The checks run on the event loop: they are so quick that a thread would cost an idle daemon more.
+    The checks run on the event loop, because they are so fast that a thread would cost an idle daemon more.
 
     Args:
-        paths: for each path, a function that returns whether it still leads to this daemon's file.
-        every_s: interval in seconds.
+        paths: For each path, a function that returns whether it still leads to this daemon's file.
+        every_s: Interval in seconds.
 
     Raises:
-        Replaced: a file was removed or replaced.
+        Replaced: A file was removed or replaced.
     """
     while True:
         await anyio.sleep(every_s)
@@ -47,7 +47,7 @@ class Faults:
     MemoryError is captured wherever it is reported, because the state that it leaves behind is unknown.
 
     Args:
-        ending: called first when the daemon has to end.
+        ending: Called first when the daemon has to end.
     """
 
     def __init__(self, ending: Callable[[], None] = lambda: None) -> None:
@@ -84,13 +84,13 @@ class Faults:
 
 
 class LastResort:
-    """Ends the process when an orderly end is impossible. Create it in the main thread.
+    """Ends the process when an orderly shutdown is impossible. Create it in the main thread.
 
-    A task that was not woken because memory ran out can't be cancelled either, so waiting for it never ends. A thread
-    that ends with an exception leaves its callers waiting.
+    If running out of memory prevented a task from waking up, the task can't be cancelled either, and waiting for it
+    would never end. A thread that ends with an exception leaves its callers waiting.
 
     Args:
-        code: the exit code.
+        code: The exit code.
     """
 
     def __init__(self, code: int) -> None:
@@ -100,7 +100,7 @@ class LastResort:
         sys.unraisablehook = self._on_unraisable
 
     def start_timer(self) -> None:
-        """End the process in `END_S` seconds, unless it ends earlier. The kernel's timer needs no memory."""
+        """End the process after `END_S` seconds, unless it ends earlier. The kernel's timer needs no memory."""
         signal.setitimer(signal.ITIMER_REAL, END_S, 1.0)
 
     def _end(self, *_: object) -> NoReturn:
@@ -126,7 +126,7 @@ class LastResort:
 
 
 def pick_exception(group: ExceptionGroup[Exception], order: tuple[type[Exception], ...]) -> Exception:
-    """Return the exception to report for a group: one of the first class in `order` that occurs, or the first one."""
+    """Return the group's exception to report: one of the first class in `order` that occurs, or else the first one."""
     errors = list(_flatten(group))
     return next((error for kind in order for error in errors if isinstance(error, kind)), errors[0])
 

@@ -1,7 +1,7 @@
-"""Resets process settings inherited from the program that started the daemon: limits, priority and umask.
+"""Resets process settings that were inherited from the program that started the daemon: limits, priority and umask.
 
-The first client starts the daemon for all clients, so its own restrictions must not apply to the others. Settings that
-can't be reset without privileges are logged.
+The first client starts the daemon for all clients, so the first client's restrictions must not apply to the others.
+Settings that can't be reset without privileges are logged.
 """
 
 import ctypes
@@ -15,10 +15,10 @@ from punchlist_schemas.system import os_calls
 logger = logging.getLogger(__name__)
 
 SPARE_DESCRIPTORS = 64
-"""Descriptors reserved for the log, its helpers, and rejecting excess connections."""
+"""Number of descriptors reserved for the log, its helper files, and the rejection of excess connections."""
 
 MIN_DESCRIPTORS = 2 * SPARE_DESCRIPTORS
-"""Minimum number of descriptors. With fewer a daemon could serve hardly any connections, so it doesn't start."""
+"""Minimum number of descriptors. With fewer, a daemon could serve hardly any connections, so it doesn't start."""
 
 _LIMITS = {
     resource.RLIMIT_NOFILE: "descriptors",
@@ -33,17 +33,17 @@ _M_ARENA_MAX = -8
 """Parameter of glibc's mallopt(3)."""
 
 STACK_BYTES = 1 << 20
-"""Stack size of each thread but the first."""
+"""Stack size of each thread except the first, in bytes."""
 
 
 class TooFewDescriptors(Exception):
-    """The hard limit of descriptors is below `MIN_DESCRIPTORS`."""
+    """The hard limit for descriptors is below `MIN_DESCRIPTORS`."""
 
 
 def detach() -> int:
     """Raise soft limits to the hard ones, and reset priority and umask.
 
-    Remaining restrictions are logged, because they explain an early end.
+    Remaining restrictions are logged, because they may explain an early exit.
 
     Returns:
         The maximum number of connections.
@@ -74,12 +74,12 @@ def detach() -> int:
 
 
 def reduce_address_space() -> None:
-    """Reserve less address space per thread, which may be limited. Call it before the first thread starts.
+    """Reserve less address space per thread, because address space may be limited. Call before the first thread starts.
 
     glibc reserves 64 MiB of heap and 8 MiB of stack for each thread. Python threads run one at a time, so one heap is
-    enough for all.
+    enough for all of them.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl doesn't have it, or need it
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl neither has nor needs it
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
     threading.stack_size(STACK_BYTES)

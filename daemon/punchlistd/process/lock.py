@@ -1,7 +1,8 @@
 """The lock that allows one daemon per data directory.
 
 The lock is a `flock` on a file that is never unlinked. The kernel releases it when the process ends. The file contains
-the holder's process id, for people, and on a second line the path of its socket, for clients that expect another one.
+the holder's process id, for people. Its second line is the path of the holder's socket, for clients that expect another
+path.
 """
 
 import contextlib
@@ -15,20 +16,20 @@ MAX_LOCK_FILE_BYTES = 8_192
 
 
 class AlreadyRunning(Exception):
-    """Another daemon holds the data directory. The message names it as far as possible."""
+    """Another daemon holds the data directory. The message identifies that daemon as far as possible."""
 
 
 class DataLock:
     """The lock of a data directory, held until closed.
 
     Args:
-        path: the lock file, created if missing.
-        patience_s: maximum time to wait for the current holder to end, in seconds.
-        socket: this daemon's socket, by which other processes that find the lock taken find the daemon.
+        path: The lock file, created if missing.
+        patience_s: Maximum time to wait for the current holder to end, in seconds.
+        socket: This daemon's socket. A process that finds the lock taken uses it to find the daemon.
 
     Raises:
-        AlreadyRunning: another process holds it.
-        OSError: the file can't be opened.
+        AlreadyRunning: Another process holds the lock.
+        OSError: The file can't be opened.
     """
 
     def __init__(self, path: str, patience_s: float = 0.0, socket: str = "") -> None:
@@ -52,7 +53,7 @@ class DataLock:
             return False
         if self.is_in_place():
             return True
-        # The file was replaced before it was locked, so the lock of the old one doesn't protect the directory.
+        # The file was replaced before it was locked, so the lock on the old file doesn't protect the directory.
         os.close(self._descriptor)
         return False
 
@@ -64,7 +65,7 @@ class DataLock:
 
     @property
     def identity(self) -> dict[str, str]:
-        """The file's device and inode numbers as decimal strings. They identify it under any path."""
+        """The file's device and inode numbers as decimal strings. They identify the file under any path."""
         status = os.fstat(self._descriptor)
         return {"device": str(status.st_dev), "inode": str(status.st_ino)}
 

@@ -11,7 +11,7 @@ _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ER
 
 
 class _Journal(logging.Formatter):
-    """Lines with a priority prefix (sd-daemon(3)). They need no time: the journal adds its own."""
+    """Lines with a priority prefix (sd-daemon(3)). They need no timestamp, because the journal adds its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         priority = f"<{_PRIORITIES.get(record.levelno, 6)}>"
@@ -30,9 +30,9 @@ def set_up(level: str, style: str, env: Mapping[str, str]) -> None:
     """Log to stderr.
 
     Args:
-        level: debug, info, warning or error.
-        style: human or json.
-        env: JOURNAL_STREAM identifies the journal's stream (systemd.exec(5)).
+        level: `debug`, `info`, `warning` or `error`.
+        style: `human` or `json`.
+        env: Environment variables. `JOURNAL_STREAM` identifies the journal's stream (systemd.exec(5)).
     """
     handler = logging.StreamHandler(sys.stderr)
     if style == "json":

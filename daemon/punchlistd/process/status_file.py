@@ -1,4 +1,4 @@
-"""The status line for shell prompts: `<socket directory>/status`, atomically replaced when it changes."""
+"""The status line for shell prompts, in `<socket directory>/status`. The file is replaced atomically at each change."""
 
 import contextlib
 import logging
@@ -16,11 +16,7 @@ MIN_INTERVAL_S = 0.1
 
 
 class StatusFile:
-    """Writes the newest status line to a file. Changes in quick succession share one write.
-
-    Args:
-        path: the file.
-    """
+    """Writes the newest status line to a file. Changes in quick succession share one write."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -33,13 +29,13 @@ class StatusFile:
         self._changed.set()
 
     async def run(self) -> None:
-        """Write the newest line after each change, until cancelled, then remove the file."""
+        """Write the newest line after each change until cancelled, then remove the file."""
         try:
             while True:
                 await self._changed.wait()
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self._write, "{} open, {} in progress\n".format(*self._counts))
-                # Prompts don't read the file more often, and under load a write per commit would be expensive.
+                # Prompts don't read the file more often, and a write for each commit would be expensive under load.
                 await anyio.sleep(MIN_INTERVAL_S)
         finally:
             with anyio.CancelScope(shield=True):

@@ -1,4 +1,4 @@
-"""Lists that several machines share: each daemon keeps a whole replica, and a shared log decides the order of posts.
+"""Lists that several machines share. Each daemon keeps a full replica, and a shared log decides the order of posts.
 
-Nothing here is imported by a daemon that has no space.
+A daemon without a space imports almost nothing from this package.
 """

@@ -1,9 +1,9 @@
-"""Port of the shared log: the interface to the engine that orders posts of several machines.
+"""Port of the shared log: the interface to the engine that orders the posts of several machines.
 
-A space contains one log for each shared list. A post is an immutable byte string at a position of a list's log;
-positions grow and may have gaps. A post names the position that its member believes to be the last, and is rejected if
-another post follows it. Mutual exclusion rests on this compare-and-set alone. Adapters know nothing of tasks, and raise
-only the errors defined here.
+A space contains one log for each shared list. A post is an immutable byte string at a position in a list's log.
+Positions increase and may have gaps. A post names the position that its member believes to be the last, and is rejected
+if another post follows that position. Mutual exclusion depends only on this compare-and-set. Adapters don't depend on
+tasks, and only raise the errors defined here.
 """
 
 import re
@@ -15,18 +15,18 @@ import msgspec
 from punchlist_schemas.things import MAX_INTEGER
 
 LinkState = Literal["connecting", "up", "down", "refused"]
-"""`up`: posts can be read. `refused`: retrying is useless until a person acts on the reason."""
+"""`up` means that posts can be read, `refused` that retrying is useless until a person has fixed the cause."""
 
 
 class Posted(msgspec.Struct, frozen=True, gc=False):
     """A post in the log.
 
     Attributes:
-        before: Position of the previous post of the list, 0 for the first. A reader that lacks it has missed posts.
+        before: Position of the list's previous post; 0 for the first. A reader without that post has missed some.
         nonce: ID chosen by the member that posted it.
-        at: When the engine stored it, in milliseconds since 1970, 0 if unknown.
-        fault: Why no punchlist daemon can have made it, else empty. With a fault, `body` is empty and only the position
-            is reliable.
+        at: When the engine stored it, in milliseconds since 1970; 0 if unknown.
+        fault: Why no punchlist daemon can have posted it, else empty. If set, `body` is empty and only the position is
+            reliable.
     """
 
     list: str
@@ -42,8 +42,8 @@ class Link(msgspec.Struct, frozen=True):
     """State of the connection to a space.
 
     Attributes:
-        kind: Reason as a word for programs (`unreachable`, `no_quorum`, `server_too_old`, `no_tls`, …); empty while up.
-        reason: Reason as a sentence for people, with what to do; empty while up.
+        kind: Machine-readable reason (`unreachable`, `no_quorum`, `server_too_old`, `no_tls`, …); empty while up.
+        reason: Human-readable reason, with advice on what to do; empty while up.
         since: When this state began, in milliseconds since 1970.
         may_post: False for a member that may only read.
     """
@@ -68,15 +68,15 @@ def is_member_id(text: str) -> bool:
 
 
 RoundTrip = Annotated[float, msgspec.Meta(ge=0, le=60)]
-"""Duration of a post in seconds; a higher value is forged."""
+"""Duration of a post, in seconds. Higher values must be forged."""
 
 
 class Beat(msgspec.Struct, frozen=True):
     """Heartbeat of a member.
 
     Attributes:
-        lists: Lists in which it renews all claims made through the member.
-        stuck: The member's versions of lists that it can't follow any further.
+        lists: Lists in which the heartbeat renews all claims made through the member.
+        stuck: The member's versions of the lists that it can no longer follow.
         follows: Lists that the member follows; empty if the heartbeat doesn't report them.
     """
 
@@ -87,22 +87,22 @@ class Beat(msgspec.Struct, frozen=True):
 
 
 class SharedLogError(Exception):
-    """Failure of a shared log; the message is a sentence for people."""
+    """Failure of a shared log. The message is human-readable."""
 
 
 class Conflict(SharedLogError):
     """The engine reports that another post follows the expected position.
 
-    A deposed leader may report this wrongly, even for a post that its successor accepts. Read the log to be certain.
+    A deposed leader may wrongly report this, even for a post that its successor accepts. Read the log to be certain.
     """
 
 
 class OutcomeUnknown(SharedLogError):
-    """The post may be in the log, or may still get there."""
+    """The post may be in the log, or may still be added to it."""
 
 
 class Unreachable(SharedLogError):
-    """The engine is unreachable. A post that failed with this is not in the log and never will be."""
+    """The engine is unreachable. A post that failed with this error is not in the log and never will be."""
 
 
 class Garbled(Unreachable):
@@ -114,7 +114,7 @@ class Forbidden(SharedLogError):
 
 
 class TooLarge(SharedLogError):
-    """A post exceeds the engine's limit; it is not in the log.
+    """A post exceeds the engine's limit and is not in the log.
 
     Attributes:
         size: Size of the post, in bytes.
@@ -131,7 +131,7 @@ class Listener(Protocol):
     """Callbacks for events of a space. They return immediately, and may be called in any order."""
 
     def on_post(self, post: Posted) -> None:
-        """Handle a post of any member. It may be delivered twice, late, or never."""
+        """Handle a post from any member. It may be delivered twice, late, or never."""
         ...
 
     def on_link_change(self, link: Link) -> None: ...
@@ -141,7 +141,7 @@ class Listener(Protocol):
     def on_turn_request(self, list: str, member: str, round_trip_s: float) -> None:
         """Handle a member's request for a turn to post to a list, perhaps this member's own.
 
-        `round_trip_s` is the time one of its posts takes.
+        `round_trip_s` is the time that one of the member's posts takes.
         """
         ...
 
@@ -149,12 +149,12 @@ class Listener(Protocol):
 class SharedLog(Protocol):
     """The logs of one space, accessed as one member.
 
-    Every coroutine except `run` may raise Unreachable and Forbidden, and takes a few seconds at most.
+    Every coroutine except `run` may raise Unreachable and Forbidden, and takes at most a few seconds.
     """
 
     @property
     def member(self) -> str:
-        """ID of this member: `MACHINE_ID`, of letters, digits, `-` and `_`. The second part identifies the daemon."""
+        """ID of this member: `MACHINE_ID`, with letters, digits, `-` and `_`. The second part identifies the daemon."""
         ...
 
     @property
@@ -166,7 +166,7 @@ class SharedLog(Protocol):
         ...
 
     async def run(self, listener: Listener) -> None:
-        """Keep the connection open and call `listener`, until cancelled.
+        """Keep the connection open and call `listener` until cancelled.
 
         `on_link_change` is called before the first `on_post`. It reports `up` only once the member's permissions to
         read and post are known.
@@ -174,7 +174,7 @@ class SharedLog(Protocol):
         ...
 
     def hurry(self) -> None:
-        """Reconnect soon if disconnected: a call failed because of it."""
+        """If disconnected, reconnect soon, because a call has failed."""
         ...
 
     async def lists(self) -> list[str]:
@@ -182,37 +182,37 @@ class SharedLog(Protocol):
         ...
 
     async def post(self, list: str, expected: int, nonce: str, body: bytes) -> int:
-        """Post if `expected` is still the position of the list's last post (0: it has none). Return the new position.
+        """Post if the position of the list's last post is still `expected` (0 for none). Return the new position.
 
         Once this returns, the post is on a quorum of disks.
 
         Raises:
             Conflict: The engine reports another post after `expected`.
-            OutcomeUnknown: It may be in.
-            TooLarge: It is not in.
+            OutcomeUnknown: The post may be in the log.
+            TooLarge: The post is not in the log.
         """
         ...
 
     async def read(self, list: str, after: int, limit: int | None = None) -> list[Posted]:
-        """Return all posts after a position in order, at most `limit`; none if the list doesn't exist."""
+        """Return the posts after a position in order, at most `limit`. Return none if the list doesn't exist."""
         ...
 
     async def last(self, list: str) -> int:
-        """Return the position of the last post, 0 if the list has none. A deposed leader may return an older one."""
+        """Return the position of the last post; 0 if the list has none. A deposed leader may return an older one."""
         ...
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Return True if a quorum confirms, after this call began, that the last post has this position."""
+        """Return True if a quorum, queried during this call, confirms that the last post has this position."""
         ...
 
     async def beat(self, beat: Beat) -> None:
-        """Send a heartbeat; it may be lost."""
+        """Send a heartbeat. It may get lost."""
         ...
 
     async def request_turn(self, list: str) -> None:
         """Request a turn to post.
 
-        All members, including this one, receive requests in the same order. A request may be lost.
+        All members, including this one, receive requests in the same order. A request may get lost.
         """
         ...
 
@@ -221,5 +221,5 @@ class SharedLog(Protocol):
         ...
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
-        """Remove these posts, but no other post that has taken the position of one. Idempotent."""
+        """Remove these posts, but no other posts that have taken their positions. Idempotent."""
         ...

@@ -1,7 +1,7 @@
 """Manages the spaces of this daemon and the lists that it shares in them.
 
-The configuration is saved before it takes effect. After a crash, a list is still being shared, joined or left, and
-repeating the command resumes where it stopped.
+The configuration is saved before it takes effect. After a crash, a list that was being shared, joined or left is still
+in that state, and repeating the command resumes where it stopped.
 """
 
 import asyncio
@@ -68,19 +68,19 @@ from punchlistd.store.record import is_tombstone
 logger = logging.getLogger(__name__)
 
 ASKED_S = 6.0
-"""Seconds to wait until other machines report their versions of a list that is to be restored. A machine that was cut
-off is back after five seconds, and reports every second."""
+"""Time to wait for other machines to report their versions of a list before it is restored, in seconds. A machine that
+was cut off reconnects within five seconds, and reports every second."""
 
 RETRY_S = 5.0
-"""Delay before the sharing of a list is resumed after a failure, in seconds."""
+"""Delay before sharing a list is resumed after a failure, in seconds."""
 
 
 class Adapter(NamedTuple):
     """The engine that orders posts.
 
     Attributes:
-        open: Returns the log of a space for a member.
-        prepare: Checks a space and creates what it lacks; raises `Rejected` if it can't be used.
+        open: Opens the log of a space for a member.
+        prepare: Checks a space and creates its missing parts; raises `Rejected` if it can't be used.
     """
 
     open: Callable[[Space, str], SharedLog]
@@ -121,7 +121,7 @@ class Sharing:
         self._leases = leases
 
     async def load(self) -> None:
-        """Read the configuration and create all lanes, so that no change to a shared list bypasses its lane.
+        """Read the configuration and create all lanes. No change to a shared list may bypass its lane.
 
         Raises:
             Misconfigured: The configuration is invalid.
@@ -189,13 +189,13 @@ class Sharing:
             yield
 
     async def _list_erased(self) -> list[SharedList]:
-        """Return lists that were left and whose local copies are deleted: nothing connects them to a space any more."""
+        """Return the left lists whose local copies are deleted, so that they no longer have a connection to a space."""
         left = [entry for entry in self._spaces.lists if entry.left and entry.space in self._open_spaces]
         copies = [(entry, await self._parts.conversations.durable(entry.conversation)) for entry in left]
         return [entry for entry, loaded in copies if not loaded.state.exists and loaded.damage is None]
 
     def _on_copy_erased(self) -> None:
-        """Free the name of a left list whose local copy was deleted."""
+        """Free the names of left lists whose local copies were deleted."""
         assert self._group is not None, "run has started"
         self._group.start_soon(self._tidy)
 
@@ -220,7 +220,8 @@ class Sharing:
     async def _forget_deleted_history(self, name: str) -> Rejection | None:
         """Drop the local history of a deleted list, so that it can start with the history from its space.
 
-        Return a rejection if the list exists here. No call writes to it in the meantime: its lane holds them.
+        Return a rejection if the list exists on this machine. No call writes to it in the meantime, because its lane
+        holds all calls.
         """
         loaded = await self._parts.conversations.durable(name)
         if not loaded.state.version or loaded.place != Place():
@@ -286,7 +287,7 @@ class Sharing:
         return SpaceListResult(spaces=tuple(self._view(space, deletions) for space in self._spaces.spaces))
 
     async def _deletion(self, name: str) -> Deletion | None:
-        """Return the deletion of a list: its log begins with it, since earlier events are erased."""
+        """Return the deletion of a list. A deleted list's log begins with it, because earlier events are erased."""
         with suppress(Damaged):
             for first in await self._parts.log.read(0, 1, conversation=name):
                 if is_tombstone(first.wire):
@@ -366,7 +367,7 @@ class Sharing:
                 )
             log = self._open_spaces[params.space].lanes.log
             with _rejecting(name, params.space, log):
-                # Existing posts may be part of this list's own history, from an interrupted share.
+                # Existing posts may be part of this list's own history, if sharing was interrupted.
                 posts = [] if entry is not None else await log.read(name, 0)
                 if posts and not await history.matches(self._parts.log, name, posts):
                     raise history.NameTaken
@@ -390,12 +391,12 @@ class Sharing:
         lane.replica.base = place
         await self._reload(name)
         lane.resume()
-        await lane.barrier()  # then the list is shown as current and accepts changes immediately
+        await lane.barrier()  # afterwards the list is shown as current and accepts changes immediately
         loaded = await self._parts.conversations.durable(name)
         return SharedResult(conversation=name, space=space, version=loaded.state.version, posts=posts)
 
     async def repair(self, params: ListShare) -> SharedResult:
-        """Handle `list.share` for a list of which the space has lost changes."""
+        """Handle `list.share` for a list if the space has lost some of its changes."""
         async with self._exclusive():
             name, space = params.conversation, params.space
             entry = self._find_entry(name)
@@ -435,7 +436,7 @@ class Sharing:
                 async with self._exclusive():
                     await self._post_history(name, entry.space)
             except Rejected as rejected:
-                logger.info("%s is not wholly shared yet: %s", name, rejected)
+                logger.info("%s is not fully shared yet: %s", name, rejected)
                 await anyio.sleep(RETRY_S)
             else:
                 return
@@ -539,7 +540,7 @@ class Sharing:
         )
 
     async def _reload(self, name: str, then: Callable[[], object] = lambda: None) -> None:
-        """Run `then` and drop the loaded list, at a moment when no events of it are waiting for a commit."""
+        """Run `then` and drop the loaded list, while none of its events are waiting for a commit."""
         while True:
             await self._parts.inbox.wait_until_settled()
             loaded: LoadedConversation | None = self._parts.conversations.loaded.get(name)
@@ -601,7 +602,7 @@ _LINK = ("state", "kind", "reason", "since", "server", "server_version", "round_
 def _rejecting(
     name: str, space: str, log: SharedLog, taken: Callable[[str, str], Rejection] = refusals.taken
 ) -> Generator[None]:
-    """Convert errors of a space to `Rejected`; `taken` builds the rejection if the space has other posts."""
+    """Convert a space's errors to `Rejected`. `taken` builds the rejection if the space contains other posts."""
     try:
         yield
     except TooNew as error:

@@ -1,6 +1,7 @@
 """Configuration of spaces and shared lists, from `spaces.json` and the environment.
 
-Cheap to import and independent of any engine: a daemon without spaces imports no other module of this package.
+The module is cheap to import and independent of any engine. A daemon without spaces imports no other module of this
+package.
 """
 
 import ipaddress
@@ -30,18 +31,18 @@ VARIABLES = (
     "PUNCHLIST_SPACE_MONITOR",
     "PUNCHLIST_SPACE_LISTS",
 )
-"""Variables that configure a space without commands. Without the first, all are ignored."""
+"""Environment variables that configure a space without commands. If the first is missing, all are ignored."""
 
 
 class BadAddress(ValueError):
-    """Invalid address of a space's server; the message says why and what to write."""
+    """Invalid address of a space's server. The message says why, and what to write instead."""
 
 
 class Space(msgspec.Struct, frozen=True, omit_defaults=True):
     """A configured space.
 
     Attributes:
-        creds, ca: Paths of files, "" if none is needed.
+        creds, ca: Paths of files, or "" if none is needed.
         replicas: Number of servers that store each post.
         monitor: Comma-separated addresses of the servers' monitoring endpoints.
         source: Where it is configured.
@@ -61,7 +62,7 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Checked(NamedTuple):
-    """Result of checking a usable space; `made` is True if the check created it."""
+    """Result of checking a usable space. `made` is whether the check created it."""
 
     space: Space
     made: bool
@@ -74,7 +75,7 @@ class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         position, check: Place after which the local log records posts; empty if the list was joined.
-        version: Version of the list at that place, 0 if it was joined.
+        version: Version of the list at that place; 0 if it was joined.
         sharing: Whether its history is still being posted.
         left: Whether this machine has left the list and no longer follows it.
     """
@@ -99,7 +100,7 @@ class Spaces(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def load(data_dir: str, env: Mapping[str, str]) -> Spaces:
-    """Load spaces and lists of the file and the environment. A space of the environment replaces one of the same name.
+    """Load spaces and lists from the file and the environment. A space in the environment replaces one with its name.
 
     Raises:
         Misconfigured: The file or a variable is invalid. The file is not changed.
@@ -126,10 +127,10 @@ def load(data_dir: str, env: Mapping[str, str]) -> Spaces:
 
 
 def save(data_dir: str, spaces: Spaces) -> None:
-    """Replace the file atomically, readable by its owner alone. Spaces of the environment are not written.
+    """Replace the file atomically. It is readable only by its owner. Spaces from the environment are not written.
 
     Raises:
-        OSError: The file can't be written and is unchanged.
+        OSError: The file can't be written; it is unchanged.
     """
     path = f"{data_dir}/{FILE}"
     of_file = tuple(space for space in spaces.spaces if space.source == "file")
@@ -138,10 +139,10 @@ def save(data_dir: str, spaces: Spaces) -> None:
 
 
 def normalize_addresses(urls: Iterable[str]) -> tuple[str, ...]:
-    """Check addresses and return them in the form that is stored.
+    """Check addresses and return them in the form in which they are stored.
 
     Raises:
-        BadAddress: An address is invalid, or they are of different engines.
+        BadAddress: An address is invalid, or the addresses are of different engines.
     """
     normalized = tuple(map(normalize_address, urls))
     if len({url.startswith(POSTGRES) for url in normalized}) > 1:
@@ -150,13 +151,13 @@ def normalize_addresses(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def normalize_address(url: str) -> str:
-    """Check an address and return it in the form that is stored.
+    """Check an address and return it in the form in which it is stored.
 
-    For NATS that is `tls://HOST:PORT`, or `nats://HOST:PORT` without TLS, for loopback addresses only. For PostgreSQL
-    it is `postgres://USER@HOST:PORT/DATABASE`, with TLS except for loopback addresses.
+    For NATS, this is `tls://HOST:PORT`, or `nats://HOST:PORT` without TLS (only for loopback addresses). For
+    PostgreSQL, it is `postgres://USER@HOST:PORT/DATABASE`, with TLS except for loopback addresses.
 
     Raises:
-        BadAddress: It is another kind of address, has a password, or lacks TLS.
+        BadAddress: The address is of another kind, contains a password, or lacks TLS.
     """
     if url.startswith((POSTGRES, "postgresql://")):
         return _normalize_postgres(url)
@@ -209,13 +210,13 @@ def is_loopback(host: str) -> bool:
 
 
 def machine_name(env: Mapping[str, str]) -> str:
-    """Return this machine's name for others: `PUNCHLIST_MACHINE`, or the host name up to its first dot."""
+    """Return the name that other machines see: `PUNCHLIST_MACHINE`, or the host name up to its first dot."""
     chosen = env.get("PUNCHLIST_MACHINE") or socket.gethostname().partition(".")[0]
     return re.sub(r"[^A-Za-z0-9-]+", "-", chosen).strip("-")[:32].rstrip("-") or "machine"
 
 
 def _without_password(text: str) -> str:
-    # Passwords extend up to an @. A single pattern for both ends would search for the @ from each possible start.
+    # A password extends up to an @. A single pattern for both ends would search for the @ from every possible start.
     *before, last = text.split("@")
     return "@".join([*(re.sub(r"//([^/:,]*):.*", r"//\1", part, count=1, flags=re.DOTALL) for part in before), last])
 

@@ -1,1 +1,1 @@
-"""The event log behind a port: in memory, and durable in SQLite."""
+"""The event log: its port and its durable implementation in SQLite."""

@@ -2,7 +2,7 @@
 
 A store is an append-only sequence of lines (see `punchlistd.store.record`), plus an index that lags behind and can be
 rebuilt from the lines at any time. It does not depend on tasks, sockets or clients. One test suite covers both
-implementations: `SqliteLog` and the in-memory log of the tests.
+implementations: `SqliteLog`, and the in-memory log used in tests.
 """
 
 import re
@@ -16,13 +16,13 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename={"r
     """Metadata stored with an event and never sent to clients.
 
     Attributes:
-        key: Idempotency key of the call, on the first event of its group.
-        call: Fingerprint of the call that used the key, on the first event of its group.
+        key: Idempotency key of the call. Set on the first event of its group.
+        call: Fingerprint of the call that used the key. Set on the first event of its group.
         remaining: Number of later events of the group; stored as `left`.
-        undoes: Versions of the first events of the groups that this group undoes. Negative: undos that it redoes.
+        undoes: Version of the first event of each group that this group undoes. Negative for an undo that it redoes.
         owner: User of the conversation that a tombstone erased.
-        position: Position of the post in the shared log, on the last event of a post of a shared list.
-        chain: Head of the posts' hash chain after that post.
+        position: Position of a shared list's post in the shared log. Set on the last event of the post.
+        chain: Head of the hash chain of posts after that post.
     """
 
     key: str = ""
@@ -37,7 +37,8 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename={"r
 class Sealed(msgspec.Struct, frozen=True, gc=False):
     """A line ready to be appended.
 
-    `key` repeats the idempotency key of the line's `Side` and `tombstone` its type, so that no store has to parse it.
+    `key` repeats the idempotency key from the line's `Side`, and `tombstone` whether the line is a tombstone, so that
+    no store has to parse the line.
     """
 
     conversation: str
@@ -100,7 +101,7 @@ def side_of(stored: Stored) -> Side:
 
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
-    """The saved state of a conversation, which makes the cost of loading independent of the length of its history.
+    """The saved state of a conversation. It makes the cost of loading independent of the length of the history.
 
     Attributes:
         version: Version of the last event in the state.
@@ -128,8 +129,8 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
 class Loaded(msgspec.Struct, frozen=True, gc=False):
     """A conversation's newest snapshot and the events after it, verified against its hash chain.
 
-    All fields are empty for an unknown conversation. After an erase without a newer snapshot, `newer` starts with the
-    tombstone, whose version follows the erased ones.
+    All fields are empty for an unknown conversation. After an erasure without a newer snapshot, `newer` starts with the
+    tombstone, whose version is the next one after the erased events.
     """
 
     state: bytes | None = None
@@ -140,11 +141,11 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
 
 
 class Survey(NamedTuple):
-    """Lists that need work after a start.
+    """Lists that need work after the daemon starts.
 
     Attributes:
         timed: Lists that need a timer: they have deferred tasks, or only finished ones and clear themselves when idle.
-        unerased: Deleted lists whose events are not erased yet.
+        unerased: Deleted lists whose events have not been erased yet.
     """
 
     timed: list[str]
@@ -152,20 +153,20 @@ class Survey(NamedTuple):
 
 
 class StorageFull(Exception):
-    """The disk is full. Nothing was written, reads still work, and the caller may repeat the call later."""
+    """The disk is full. Nothing was written, reads still work, and the caller may retry later."""
 
 
 class StorageFailed(Exception):
-    """A write failed and its outcome is unknown. The log refuses every later operation."""
+    """A write failed and its outcome is unknown. The log rejects all later operations."""
 
 
 class Damaged(Exception):
     """Stored bytes differ from those written. Other conversations are still served; nothing is repaired silently.
 
     Attributes:
-        conversation: The event's conversation, "" if unknown.
+        conversation: The event's conversation, or "" if unknown.
         seq: Position of the first event that can't be trusted.
-        reason: The defect, for people.
+        reason: Human-readable description of the defect.
     """
 
     def __init__(self, conversation: str, seq: int, reason: str) -> None:
@@ -176,7 +177,7 @@ class Damaged(Exception):
 
 
 class Gap(Exception):
-    """Events after a position can't be read any more.
+    """Events after a position can no longer be read.
 
     Attributes:
         after: The position.
@@ -194,19 +195,19 @@ class LogUnusable(Exception):
 
 
 class BadCursor(ValueError):
-    """A cursor that `list` never returned."""
+    """A cursor that was not returned by `list`."""
 
 
 class EventLog(Protocol):
     """An append-only log of all conversations, and an index that lags behind it.
 
-    Every operation except the plain attributes may raise StorageFailed once the log has failed. Operations that need
-    the index raise Damaged with an empty conversation while it is unreadable, until `rebuild` is called.
+    Every operation except the plain attributes may raise StorageFailed once the log has failed. While the index is
+    unreadable, operations that need it raise Damaged with an empty conversation, until `rebuild` is called.
     """
 
     @property
     def epoch(self) -> str:
-        """The random id of this log. Positions from another epoch are invalid here."""
+        """The random id of this log. Positions from another epoch are not valid in this log."""
         ...
 
     @property
@@ -216,16 +217,16 @@ class EventLog(Protocol):
 
     @property
     def regressed(self) -> tuple[int, int] | None:
-        """Positions `(before, now)` if the log lost events or holds another history of its epoch; else None."""
+        """Positions `(before, now)` if the log lost events or has a different history of its epoch; else None."""
         ...
 
     @property
     def unindexed(self) -> int:
-        """Number of events that are not indexed yet; `maintain` indexes them all."""
+        """Number of events that are not indexed yet. `maintain` indexes all of them."""
         ...
 
     def unindexed_conversations(self) -> Collection[str]:
-        """Conversations with events that are not indexed yet: their stored summaries are stale."""
+        """Conversations with events that are not indexed yet, so that their stored summaries are stale."""
         ...
 
     @property
@@ -235,11 +236,11 @@ class EventLog(Protocol):
 
     @property
     def quick(self) -> bool:
-        """Whether `append_now` would commit now."""
+        """Whether `append_now` would commit if it were called now."""
         ...
 
     def append_now(self, entries: Sequence[Sealed]) -> bool:
-        """Append in the caller's thread, or return False and do nothing if that could block it for long.
+        """Append in the caller's thread. If that could block the thread for long, return False and do nothing.
 
         Raises:
             StorageFull: Nothing was written.
@@ -248,7 +249,7 @@ class EventLog(Protocol):
         ...
 
     async def append(self, entries: Sequence[Sealed]) -> None:
-        """Append lines at head + 1, head + 2, …: all or none, and durable on return.
+        """Append lines at head + 1, head + 2, …. Either all or none are appended, and they are durable on return.
 
         Raises:
             Damaged: The log's own pages can't be read; nothing was written.
@@ -279,7 +280,7 @@ class EventLog(Protocol):
         ...
 
     async def keys(self, conversation: str) -> list[int]:
-        """Return the `key_hash` of each idempotency key of the conversation, unordered."""
+        """Return the `key_hash` of each of the conversation's idempotency keys, unordered."""
         ...
 
     async def find_key(self, conversation: str, key: str) -> list[Stored]:
@@ -299,14 +300,14 @@ class EventLog(Protocol):
         ...
 
     async def totals(self) -> tuple[int, int]:
-        """Count tasks that are open (pending or paused) and in progress, as of the last `maintain`.
+        """Count the open tasks (pending or paused) and those in progress, as of the last `maintain`.
 
         Includes only conversations without a user.
         """
         ...
 
     async def survey(self) -> Survey:
-        """Find the conversations that need work after a start, as of the last `maintain`."""
+        """Find the conversations that need work after the daemon starts, as of the last `maintain`."""
         ...
 
     async def maintain(self, snapshots: Sequence[Snapshot]) -> None:
@@ -318,21 +319,21 @@ class EventLog(Protocol):
         ...
 
     async def rebuild(self) -> None:
-        """Continue with an empty index in place of an unreadable one. All conversations are unindexed afterwards."""
+        """Replace an unreadable index with an empty one. All conversations are unindexed afterwards."""
         ...
 
     async def erase(self, conversation: str) -> None:
-        """Erase from the disk every line before the newest tombstone. Idempotent.
+        """Erase every line before the conversation's newest tombstone from the disk. Idempotent.
 
         Raises:
-            StorageFull: Repeat the call once there is space.
+            StorageFull: Retry the call once there is space.
         """
         ...
 
     async def forget(self, conversation: str) -> None:
-        """Erase a deleted conversation with its tombstone, so that its name can start a new history. Idempotent.
+        """Erase a deleted conversation and its tombstone, so that its name can start a new history. Idempotent.
 
-        Does nothing if the conversation was opened again. The caller must block writes to it during the call.
+        Does nothing if the conversation was recreated. The caller must block writes to it during the call.
 
         Raises:
             StorageFull: Nothing was done.
@@ -340,11 +341,11 @@ class EventLog(Protocol):
         ...
 
     async def unerased(self) -> list[str]:
-        """Return the deleted conversations whose events are not erased yet."""
+        """Return the deleted conversations whose events have not been erased yet."""
         ...
 
     async def sizes(self) -> tuple[int, int]:
-        """Return the size in bytes of the log and of its write-ahead log."""
+        """Return the sizes of the log and its write-ahead log, in bytes."""
         ...
 
     async def close(self) -> None:
@@ -366,12 +367,12 @@ class EventLog(Protocol):
         Args:
             query: Part of the id or title, ignoring case.
             user: Only this user's conversations.
-            active: Only conversations with unfinished tasks, or only those without.
+            active: True for only conversations with unfinished tasks, False for only those without.
             kind: "chat" for chats, another value for everything else.
             limit: Maximum number of summaries.
             cursor: Start after this cursor.
 
         Raises:
-            BadCursor: This log never returned the cursor.
+            BadCursor: The cursor was not returned by this log.
         """
         ...

@@ -1,9 +1,9 @@
 """The format of a stored line, and the hash chain that detects changed lines.
 
-A line is `wire TAB side TAB check`. `check` covers the line and the check of the conversation's previous event, so each
-conversation is a hash chain: changed, dropped or moved lines are detected. A tombstone (`ConversationDeleted`) starts a
-new chain, because the lines before it will be erased. JSON contains no raw tab or newline, so lines can be split
-without parsing.
+A line is `wire TAB side TAB check`. `check` covers the line and the check of the conversation's previous event. Each
+conversation is therefore a hash chain, in which changed, dropped or moved lines are detected. A tombstone
+(`ConversationDeleted`) starts a new chain, because the lines before it will be erased. JSON contains no raw tab or
+newline, so lines can be split without parsing.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ import msgspec
 from punchlistd.store.port import Damaged, Side, Stored
 
 _TOMBSTONE = b'"event":{"type":"ConversationDeleted"}}'
-"""Suffix of a tombstone's wire form. No other event ends in it: it closes exactly two objects."""
+"""Suffix of a tombstone's wire form. No other event ends with it, because it closes exactly two objects."""
 
 _TABS = 2
 _CHECK = 16
@@ -47,8 +47,8 @@ def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
     """Encode an event as a line of the log.
 
     Args:
-        check: Head of the conversation's chain so far, "" at its beginning.
-        wire: `{"seq","conversation","version","at","actor","event"}` in this order, as compact JSON.
+        check: Head of the conversation's chain so far, or "" at its beginning.
+        wire: Compact JSON of `{"seq","conversation","version","at","actor","event"}`, in this order.
         side: Metadata stored with the event.
 
     Returns:
@@ -64,7 +64,7 @@ def seal(check: str, wire: bytes, side: Side | None) -> tuple[bytes, str]:
 
 
 def reseal(check: str, line: bytes) -> bytes:
-    """Return the line with its check recomputed after a different previous check."""
+    """Return the line with its check recomputed for a different previous check."""
     content = line[: line.rindex(b"\t")]
     return b"%b\t%b" % (content, _link(check, content, content[: content.find(b"\t")]).encode())
 
@@ -77,7 +77,7 @@ def parse(line: bytes, seq: int | None = None) -> Stored:
         seq: Expected position, if known.
 
     Raises:
-        ValueError: The line is not a record, or has another position.
+        ValueError: The line is not a record, or has a different position.
     """
     if line.count(b"\t") != _TABS or not line.startswith(b'{"seq":'):
         raise ValueError("the line is not a record")
@@ -98,7 +98,7 @@ def verify_chain(conversation: str, version: int, check: str, newer: Iterable[St
     """Check that events continue a conversation's versions and hash chain. A tombstone may skip versions.
 
     Raises:
-        Damaged: For the first event that does not.
+        Damaged: An event does not. The exception describes the first one.
     """
     for stored in newer:
         try:
@@ -114,7 +114,7 @@ def verify_chain(conversation: str, version: int, check: str, newer: Iterable[St
 
 
 def take_groups(events: Iterable[Stored], limit: int, max_bytes: int) -> list[Stored]:
-    """Return the first events up to a count or size, whichever comes first, completed to whole groups."""
+    """Return the first events until a count or size is reached, extended to whole groups."""
     selected: list[Stored] = []
     size = 0
     for stored in events:

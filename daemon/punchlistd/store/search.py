@@ -1,8 +1,8 @@
 """Full-text index of all tasks (SQLite FTS5), in a file next to the log and derived from it.
 
 The first search creates the file and later ones update it. A file that belongs to another log, was not closed, or can't
-be read is rebuilt; on a full disk the index is kept in memory. It is never flushed. Deleted text is overwritten: the
-index is merged and freed pages are zeroed.
+be read is rebuilt. On a full disk the index is kept in memory. The file is never flushed. To overwrite deleted text,
+the index is merged and freed pages are zeroed.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ MAX_MATCHES = 10_000
 
 _VERSION = 1
 _CLOSED, _OPEN = 2 * _VERSION, 2 * _VERSION + 1
-"""Values of `user_version`. A file still marked as open may be half written."""
+"""Values of `user_version`. A file still marked as open may be only partly written."""
 
 _TABLES = (
     "CREATE TABLE meta(log TEXT NOT NULL) STRICT",
@@ -91,7 +91,7 @@ class SearchIndex:
         return connection
 
     def abandon(self) -> None:
-        """Close without marking the file as closed, after a failed read or write. It is rebuilt when next opened."""
+        """Close after a failed read or write, without marking the file as closed. The next opening rebuilds it."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
 
@@ -100,7 +100,7 @@ class SearchIndex:
             self._connection.execute(f"PRAGMA user_version = {_CLOSED}").close()
 
     def indexed_versions(self) -> dict[str, tuple[int, int]]:
-        """Return the version and position up to which each list is indexed."""
+        """Return, for each list, the version and position up to which it is indexed."""
         rows = self._connection.execute("SELECT name, version, seq FROM lists")
         return {name: (version, seq) for name, version, seq in rows}
 
@@ -188,7 +188,7 @@ class SearchIndex:
 
 
 def match_expression(query: str) -> str:
-    """Convert a query to an FTS5 expression. Every word is quoted, so that none acts as an operator."""
+    """Convert a query to an FTS5 expression. Every word is quoted, so that none is treated as an operator."""
     phrases: list[str] = []
     for index, part in enumerate(query.replace("\0", " ").split('"')):
         phrases.extend([part] if index % 2 else part.split())

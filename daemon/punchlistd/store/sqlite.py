@@ -1,9 +1,9 @@
 """The log in SQLite: one file, one connection, one thread, at most one thread switch per operation.
 
-The only connection writes, reads and checkpoints, and holds an exclusive lock on the file. Its thread runs one plain
-function at a time to completion, even if the caller was cancelled. While the disk is fast and the database thread is
-idle, commits run in the caller's thread: a flush of a quarter of a millisecond costs less than waking a thread and
-contending with it for the interpreter.
+The only connection writes, reads and checkpoints, and holds an exclusive lock on the file. Its thread runs plain
+functions to completion, one at a time, even if the caller was cancelled. While the disk is fast and the database thread
+is idle, commits run in the caller's thread: a flush takes a quarter of a millisecond, which is less than the cost of
+waking a thread and contending with it for the interpreter.
 """
 
 import logging
@@ -34,10 +34,10 @@ from punchlistd.store.recovery.verify import Report
 logger = logging.getLogger(__name__)
 
 SLOW_S = 0.003
-"""Duration in seconds above which a commit counts as slow: the next ones run in the database thread."""
+"""Duration in seconds above which a commit counts as slow, so that the next commits run in the database thread."""
 
 COMMITS_IN_THREAD = 64
-"""Commits that run in the database thread after a slow one, before the caller's thread is used again."""
+"""Number of commits that run in the database thread after a slow one, before the caller's thread is used again."""
 
 MAX_INLINE_EVENTS = 1_000
 """Maximum number of events committed in the caller's thread."""
@@ -47,18 +47,18 @@ Ts = TypeVarTuple("Ts")
 
 
 class DatabaseThread(aiosqlite.Connection):
-    """aiosqlite's thread for a connection, running whole operations instead of single statements."""
+    """aiosqlite's thread for a connection. Runs whole operations instead of single statements."""
 
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(connector, iter_chunk_size=64)
-        # A log that was not closed must not keep the process alive: it is safe at any moment.
+        # A log that was not closed must not keep the process alive. Stopping at any moment is safe for its data.
         self._thread.daemon = True
         self.submitted = 0
         self.completed = 0
         """Number of finished operations, including those whose caller was cancelled."""
 
     def join(self) -> None:
-        """Wait for the end of a thread that failed to connect: its last result must not reach a closed loop."""
+        """Wait until a thread that failed to connect ends. Its last result must not reach a closed event loop."""
         self._thread.join()
 
     async def run(self, operation: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -86,7 +86,7 @@ class SqliteLog:
         self._closed = False
 
     @classmethod
-    async def open(  # noqa: PLR0913 - all but the path are for tests, and for the one daemon
+    async def open(  # noqa: PLR0913 - only tests and the daemon pass more than the path
         cls,
         path: str,
         *,
@@ -101,10 +101,10 @@ class SqliteLog:
 
         Args:
             path: The database. Files with the suffixes `.index`, `.mark` and `.reserve` are kept next to it.
-            watch: Further files whose removal or replacement makes the log fail.
+            watch: Other files whose removal or replacement makes the log fail.
             twin: Path of the high-water mark's twin, outside the data directory (see `high_water_mark`).
-            reserve_bytes: Disk space to reserve if there is plenty; 0 for none.
-            slow_s: Duration in seconds above which a commit counts as slow; 0 runs all commits in the thread.
+            reserve_bytes: Disk space to reserve if plenty is free, in bytes; 0 for none.
+            slow_s: Duration in seconds above which a commit counts as slow; 0 runs all commits in the database thread.
             allow_network: Whether to accept a network file system.
             file_system: Returns the type of the file system of a path.
 
@@ -229,13 +229,13 @@ class SqliteLog:
 
     @property
     def just_deleted(self) -> list[str]:
-        """Deleted conversations whose tombstone is not indexed yet; `survey` finds the others."""
+        """Deleted conversations whose tombstones are not indexed yet. `survey` finds the others."""
         return list(self._operations.unindexed.tombstones)
 
     async def backup(self, path: str, *, check: bool = True) -> Report:
         """Write a copy to a new path while commits continue, verify it, and return a report of its contents.
 
-        Without `check` the copy may be damaged, and the report counts fewer things.
+        Without `check`, the copy may be damaged and the report contains fewer counts.
 
         Raises:
             BackupFailed: The copy could not be written or is damaged; it was removed.

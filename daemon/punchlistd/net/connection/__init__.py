@@ -1,7 +1,7 @@
 """One client connection: passes calls to the engine and sends replies and pushes.
 
-An `asyncio.Protocol` without a task of its own: streams cost twice as much for each small message. `protocol` parses
-and encodes bytes without I/O; `output` buffers what is sent.
+An `asyncio.Protocol` without a task of its own, because streams cost twice as much for each small message. `protocol`
+parses and encodes bytes without I/O; `output` buffers outgoing bytes.
 
 A connection is in one stage at a time. `NEXT` lists the transitions:
 
@@ -40,12 +40,12 @@ from punchlistd.slices import in_slices
 logger = logging.getLogger(__name__)
 
 LONG_IN_FLIGHT_BYTES = 512 << 10
-"""Upper limit for the bytes of a connection's long calls in flight; its next call waits until they are fewer. A call is
-long above `LONG_BYTES`: all other connections wait until it is decided and written."""
+"""Upper limit for the bytes of a connection's long calls in flight. Its next call waits until they are below the limit.
+Calls above `LONG_BYTES` are long: all other connections wait until they are decided and written."""
 
 TURN_BYTES = 256 << 10
-"""Bytes read from one connection before it yields to the others. Their calls can take tens of milliseconds, and a loop
-may read 32 times from one socket before it polls the next one."""
+"""Bytes read from one connection before it yields to the others. Their calls can take tens of milliseconds, and an
+event loop may read from one socket 32 times before it polls the next one."""
 
 Begin = Callable[["Connection", Caller, jsonrpc.Call], None]
 """Starts a call. The caller is answered once, immediately or later."""
@@ -59,7 +59,7 @@ class Stage(IntEnum):
     OPEN = auto()
     """Accepts calls within the limits."""
     FINISHING = auto()
-    """Accepts no more calls; closes once all received ones are answered."""
+    """Accepts no more calls; closes once all received calls are answered."""
     CLOSING = auto()
     """Starts no more calls; ends once the peer has read the buffered output."""
     GONE = auto()
@@ -90,10 +90,10 @@ class Connection(asyncio.Protocol):
         last_seen_at: Monotonic time of the last received bytes, in seconds.
         waiting: Calls that wait for an event.
         subscriptions: Subscriptions by ID.
-        last_write: Latest write until it is answered. Later reads wait for it. After an undo all later calls wait,
-            since the undo reads history outside the writer.
+        last_write: Latest write until it is answered. Later reads wait for it. After an undo, all later calls wait,
+            because the undo reads history outside the writer.
         frame_timer: Runs while a frame is incomplete, so that a slow sender can't hold memory forever.
-        push_framed: The transport's own `write`: no replies wait to be sent when a commit is published.
+        push_framed: The transport's own `write`, because no replies are queued when a commit is published.
     """
 
     def __init__(self, connections: "Connections[Connection]", begin: Begin) -> None:
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         self.admit = connections.held.admit
         self.subscription_ids = map(str, count(1))
         self._begin = begin
-        self._received = 0  # bytes of calls not started yet, as counted in `connections.held`
+        self._received = 0  # bytes of calls that haven't started, as counted in `connections.held`
         self._received_this_turn = 0  # bytes
         self._long_in_flight = 0  # bytes
         self._is_decoding_long = False
@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
             self._set_stage(Stage.OPEN)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remove the connection. Accepted calls are still executed."""
+        """Remove the connection. Calls already accepted are still executed."""
         self._set_stage(Stage.GONE)
         self.output.end()
         self.protocol.forget_received()
@@ -164,7 +164,7 @@ class Connection(asyncio.Protocol):
         self.connections.leave(self)
 
     def data_received(self, data: bytes) -> None:
-        """Start the calls that these bytes complete."""
+        """Start the calls completed by these bytes."""
         self.last_seen_at = time.monotonic()
         if self.stage is not Stage.OPEN:
             return
@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):
             return
         finished = self.protocol.receive_data(data)
         if self._received_this_turn < TURN_BYTES <= self._received_this_turn + len(data):
-            # Two loop iterations later, so that the loop polls all sockets in between.
+            # Resume two loop iterations later, so that the loop polls all sockets in between.
             loop = asyncio.get_running_loop()
             loop.call_soon(loop.call_soon, self._begin_turn)
         self._received_this_turn += len(data)
@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
     # calls
 
     def _begin_calls(self) -> None:
-        """Start received calls as far as the limits allow, then send their replies."""
+        """Start as many received calls as the limits allow, then send their replies."""
         protocol = self.protocol
         while (protocol.members or protocol.frames) and self._may_begin():
             if protocol.has_long_frames and not self._is_decoding_long and protocol.needs_slicing:
@@ -268,15 +268,15 @@ class Connection(asyncio.Protocol):
     async def _decode_long(self) -> None:
         """Decode the next frame in slices, and wait until the writer has processed its calls.
 
-        Only one connection at a time does this: decoded values may need many times the memory of the frame, and only
-        the frame's bytes are counted in `connections.held`.
+        Only one connection at a time does this, because decoded values may need many times the memory of the frame, and
+        only the frame's bytes are counted in `connections.held`.
         """
         async with self.connections.reading:
             if self.protocol.frames and not self.output.is_blocked:
                 await in_slices(self.protocol.decode_in_slices())
                 await asyncio.sleep(0)  # yield once more before the calls are built
             if self.output.is_blocked:
-                # The peer might never read its output, so don't keep the decoded values until it does.
+                # The peer might never read its output, so don't keep the decoded values until then.
                 self.protocol.forget_decoded()
             self._is_decoding_long = False
             self._resume()
@@ -287,21 +287,21 @@ class Connection(asyncio.Protocol):
             self._long_in_flight -= size
 
     def _build_batch_caller(self, batch: Batch, call: jsonrpc.Call | jsonrpc.Malformed) -> BatchCaller:
-        # Pushes pause from the first call of a batch until its response.
+        # Pushes are paused from the first call of a batch until its response.
         if call is batch.calls[0] and _may_cause_pushes(batch):
             self._open_batches += 1
             self._pause_pushes()
         return BatchCaller(self, batch)
 
     def _limit_received(self) -> None:
-        """Close the connection if it sends long frames while the daemon's memory limit is exceeded."""
+        """Close the connection if its peer sends long frames while the daemon's memory limit is exceeded."""
         if self._account_received() > LONG_BYTES and (rejection := self.connections.held.check_room()) is not None:
             self.protocol.forget_received()
             self.push(jsonrpc.failure(jsonrpc.NULL, rejection))
             self.finish()
 
     def _account_received(self) -> int:
-        """Count received bytes of calls not started yet in `connections.held`, and return their number."""
+        """Count the received bytes of calls that haven't started in `connections.held`, and return their number."""
         size = 0 if self.is_gone else self.protocol.received_bytes
         self.connections.held.add(size - self._received)
         self._received = size
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
         protocol, write = self.protocol, self.last_write
         if self.stage >= Stage.CLOSING or (write is not None and type(write.params) is ListUndo):
             return False
-        # A started batch runs to its end: waiting for the peer would keep all its decoded values in memory.
+        # A started batch always runs to its end. Waiting for the peer would keep all its decoded values in memory.
         if protocol.members:
             return True
         if self.output.is_blocked:
@@ -332,7 +332,7 @@ class Connection(asyncio.Protocol):
         self.protocol.answer(id, outcome)
 
     def answer_in_batch(self, batch: Batch, id: bytes | None, outcome: Outcome) -> None:
-        """Answer one call of a batch. The last one sends the response, and pushes resume after it."""
+        """Answer one call of a batch. The last answer sends the response, after which pushes resume."""
         self.connections.metrics.count_answer(outcome)
         self.connections.held.hold(self.protocol.answer_in_batch(batch, id, outcome))
         if not batch.is_complete:
@@ -345,7 +345,7 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self.resume_pushes)
 
     def flush(self) -> None:
-        """Send queued replies, then start calls that waited for room."""
+        """Send queued replies, then start calls that were waiting for room."""
         protocol, write = self.protocol, self.last_write
         if write is not None and write.stage is calls.Stage.ANSWERED:
             self.last_write = None  # release its memory even if the connection stays idle
@@ -378,11 +378,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def paused(self) -> bool:
-        """Whether pushes have to wait: for the peer to read, or for the response to a batch."""
+        """Whether pushes have to wait for the peer to read, or for the response to a batch."""
         return self.output.is_blocked or self._open_batches > 0
 
     def push(self, payload: Reply) -> None:
-        """Send a notification. If it is long and exceeds the memory limit, abort the connection; clients can resume."""
+        """Send a notification. If it is long and exceeds the memory limit, abort the connection. Clients can resume."""
         if type(payload) is Pieces and isinstance(self.admit(payload), Rejection):
             self.abort()
             return
@@ -406,7 +406,7 @@ class Connection(asyncio.Protocol):
     # closing
 
     def finish(self) -> None:
-        """Accept no more calls; close the connection once all accepted ones are answered."""
+        """Accept no more calls, and close the connection once all accepted calls are answered."""
         if self.stage is not Stage.OPEN:
             return
         self._set_stage(Stage.FINISHING)
@@ -416,7 +416,7 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def close(self) -> None:
-        """Send what is queued, then close the connection."""
+        """Send the queued output, then close the connection."""
         if self.stage < Stage.CLOSING:
             self._set_stage(Stage.CLOSING)
         self.protocol.forget_received()
@@ -439,7 +439,7 @@ class Connection(asyncio.Protocol):
     # frame timeout
 
     def _watch_frame(self, *, finished: bool) -> None:
-        """Start or stop the frame timer after bytes arrived; `finished` means that they completed a frame."""
+        """Start or stop the frame timer after receiving bytes. `finished` means that they completed a frame."""
         pending = self.protocol.has_unfinished_frame and self.stage is Stage.OPEN
         if finished or not pending:
             self._stop_frame_timer()
@@ -453,7 +453,7 @@ class Connection(asyncio.Protocol):
             self.frame_timer = None
 
     def end_frame(self) -> None:
-        """Reject a frame that took too long. Restart its timer if the daemon itself had paused reading."""
+        """Reject a frame that took too long. If the daemon itself had paused reading, restart the timer instead."""
         self._stop_frame_timer()
         transport, seconds = self.output.transport, self.connections.settings.limits.frame_seconds
         if transport is None or not transport.is_reading():

@@ -13,7 +13,7 @@ from punchlistd.engine.replies import REPLY_BYTES, Outcome
 from punchlistd.net.connection.protocol import Batch
 
 BATCH_BYTES = REPLY_BYTES
-"""Upper limit for the replies of a batch; once they reach it, its remaining reads are rejected."""
+"""Upper limit for the replies to a batch, in bytes. Once it is reached, the batch's remaining reads are rejected."""
 
 
 class DelegatingCaller:
@@ -26,7 +26,7 @@ class DelegatingCaller:
 
 
 class LongCaller(DelegatingCaller):
-    """Caller of a long call. A connection has a limit for the bytes of those in flight.
+    """Caller of a long call. Each connection has a limit for the bytes of its long calls in flight.
 
     Args:
         caller: The connection.
@@ -61,7 +61,7 @@ class BatchCaller(DelegatingCaller):
 
     @property
     def size_rejection(self) -> Rejection | None:
-        """Rejection of further reads once the replies reach `BATCH_BYTES`, else None."""
+        """Rejection of further reads once the replies have reached `BATCH_BYTES`, else None."""
         if self._batch.size < BATCH_BYTES:
             return None
         message = (
@@ -76,9 +76,9 @@ class WaitingCall(DelegatingCaller):
     """Caller of a call that may wait for an event.
 
     Args:
-        waiting: The list that contains it until it is answered.
+        waiting: The list that contains this call until it is answered.
         caller: The connection or batch caller.
-        id: Request ID, None for a notification.
+        id: Request ID, or None for a notification.
     """
 
     def __init__(self, waiting: "WaitingCalls", caller: Caller, id: str | int | None) -> None:
@@ -95,7 +95,7 @@ class WaitingCall(DelegatingCaller):
 
     @contextmanager
     def cancel_scope(self) -> Generator[anyio.CancelScope]:
-        """Enter a scope that `cancel` cancels, even if it was called before."""
+        """Enter a scope that `cancel` cancels, even if `cancel` was called earlier."""
         with anyio.CancelScope() as scope:
             self._scope = scope
             if self._is_cancelled:
@@ -103,7 +103,7 @@ class WaitingCall(DelegatingCaller):
             yield scope
 
     def cancel(self) -> None:
-        """Stop waiting. The call is answered anyway."""
+        """Stop waiting. The call still gets a response."""
         self._is_cancelled = True
         if self._scope is not None:
             self._scope.cancel()
@@ -121,7 +121,7 @@ class WaitingCalls:
         return len(self._calls)
 
     def begin(self, caller: Caller, id: bytes | None) -> WaitingCall | Rejection:
-        """Add a waiting call by the raw JSON of its request ID, or return a rejection if there are too many."""
+        """Add a waiting call, or return a rejection if there are too many. `id` is the raw JSON of its request ID."""
         if len(self._calls) >= self._maximum:
             facts = {"limit": "in_flight", "value": self._maximum + 1, "maximum": self._maximum}
             message = (
@@ -137,7 +137,7 @@ class WaitingCalls:
         self._calls.pop(call, None)
 
     def cancel(self, id: str | int) -> bool:
-        """Cancel the calls with this request ID. Return False if none waits."""
+        """Cancel the waiting calls with this request ID. Return False if there are none."""
         matches = [call for call in self._calls if call.id == id]
         for call in matches:
             call.cancel()

@@ -38,7 +38,7 @@ class Connections(Generic[C]):
 
     Args:
         settings: Limits.
-        claims: Claims of tasks; the lost connections are reported to it.
+        claims: Claims of tasks. Lost connections are reported to it.
         subscriptions: Serves subscriptions.
         metrics: Counts calls.
         wait_for_writer: Waits until the writer has processed all earlier calls.
@@ -48,10 +48,11 @@ class Connections(Generic[C]):
         live: Open connections.
         left_signal: Set whenever a connection is lost.
         closing: Whether new connections and waiting calls are rejected.
-        uids: Users of this machine who may connect.
-        reading: Held while one connection decodes a long frame in slices, until the writer has processed its calls.
+        uids: IDs of the users of this machine who may connect.
+        reading: Lock held by the connection that decodes a long frame in slices, until the writer has processed its
+            calls.
         held: Memory account of all connections.
-        hang_ups: Detects peers that hang up while nothing is read from them.
+        hang_ups: Detects peers that hang up while the daemon isn't reading from them.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Connections(Generic[C]):
 
     @property
     def cancelled_rejection(self) -> Rejection:
-        """Response to a cancelled waiting call."""
+        """Response to a waiting call that was cancelled."""
         return SHUTTING_DOWN if self.closing else CANCELLED
 
     def close(self) -> None:
@@ -105,7 +106,7 @@ class Connections(Generic[C]):
             connection.waiting.cancel_all()
 
     def _end_stuck(self) -> None:
-        """Abort connections whose peers have read nothing of a long reply for `frame_seconds`."""
+        """Abort connections whose peers haven't read any of a long reply for `frame_seconds`."""
         deadline = time.monotonic() - self.settings.limits.frame_seconds
         for connection in list(self.live):
             if connection.output.taken_at < deadline and connection.output.unsent_bytes > LONG_BYTES:

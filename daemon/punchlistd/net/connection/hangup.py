@@ -1,4 +1,4 @@
-"""Detects peers that close a connection completely after they had only stopped sending."""
+"""Detects peers that first close only their sending side, and later the whole connection."""
 
 import asyncio
 import select
@@ -9,8 +9,8 @@ from collections.abc import Callable
 class HangUps:
     """Watches connections after EOF, and calls back once both directions of one are closed.
 
-    To the event loop, a socket at EOF is always readable, so it watches an epoll descriptor instead. All connections
-    share one: a descriptor for each would halve how many connections fit.
+    A socket at EOF always looks readable to the event loop, so the loop watches an epoll descriptor instead. All
+    connections share one descriptor. One for each would halve the maximum number of connections.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class HangUps:
         self._watched[fd] = on_gone
 
         def end() -> None:
-            # A later connection may have the same descriptor.
+            # A later connection may have got the same descriptor.
             if self._watched.get(fd) is on_gone:
                 self._forget(fd)
 
@@ -50,7 +50,7 @@ class HangUps:
         try:
             self._epoll.unregister(fd)
         except OSError:
-            return  # the socket is closed already, and the kernel has unregistered it
+            return  # the socket is already closed, and the kernel has unregistered it
         finally:
             if not self._watched:
                 asyncio.get_running_loop().remove_reader(self._epoll.fileno())

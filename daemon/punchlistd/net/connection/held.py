@@ -1,4 +1,4 @@
-"""Counts the bytes that the daemon buffers for its clients, and rejects more above a limit."""
+"""Counts the bytes that the daemon buffers for its clients, and rejects long frames and replies above a limit."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,7 +7,7 @@ from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, size_of
 
 
 class Held:
-    """Memory account of all connections: incomplete frames, calls not started, and replies not yet read.
+    """Memory account of all connections: incomplete frames, calls that haven't started, and unread replies.
 
     A bytes object sent to several clients counts once.
 
@@ -31,7 +31,7 @@ class Held:
                 self.bytes += len(piece)
 
     def release(self, pieces: Iterable[bytes]) -> None:
-        """Undo one `hold` of these objects."""
+        """Undo one `hold` call for these objects."""
         owners = self._owners
         for piece in pieces:
             owners[id(piece)] -= 1

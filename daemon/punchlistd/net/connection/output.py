@@ -1,7 +1,7 @@
 """Outgoing buffer of one connection, with backpressure.
 
-Bytes that the peer has not read yet are buffered without copying: a long list waits for a hundred subscribers as one
-object. The output is blocked while the buffer is not empty.
+Bytes that the peer has not read yet are buffered without copying. A long list that waits for a hundred subscribers is
+kept in memory once. The output is blocked while the buffer is not empty.
 """
 
 import asyncio
@@ -13,29 +13,29 @@ from contextlib import asynccontextmanager
 from punchlistd.net.connection.held import Held
 
 JOINED_BYTES = 64 << 10
-"""Output up to this size is joined and written in one call."""
+"""Output up to this size, in bytes, is joined and written in one call."""
 
 PIECE_BYTES = 32 << 10
-"""Size of the pieces in which longer output is written, each once the transport has room."""
+"""Size of the pieces in which longer output is written, in bytes. Each is written once the transport has room."""
 
 TURN_BYTES = 1 << 20
 """Bytes written to a fast peer before other work may run."""
 
 BUFFER_BYTES = 16 << 10
-"""High-water mark of the transport's own buffer; above it the output is blocked."""
+"""High-water mark of the transport's own buffer, in bytes. Above it, the output is blocked."""
 
 
 class Output:
-    """Sending half of a connection. It has a transport between `begin` and `end`.
+    """The sending half of a connection. It has a transport between `begin` and `end`.
 
     Args:
         held: Memory account of all connections.
-        on_blocked: Called when bytes start to wait.
-        on_unblocked: Called when the peer has read all of them.
+        on_blocked: Called when the first bytes are buffered.
+        on_unblocked: Called when the peer has read all buffered bytes.
 
     Attributes:
-        is_blocked: Whether bytes wait, or the output is closed.
-        unsent: Buffered parts, each with whether `held` counts it.
+        is_blocked: Whether bytes are buffered, or the output is closed.
+        unsent: Buffered parts. The flag of each is whether `held` counts it.
         taken_at: Monotonic time at which the peer last read buffered bytes, in seconds.
     """
 
@@ -153,7 +153,7 @@ class Output:
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None]:
-        """Wait until no other long reply is being built and the peer has read the last one."""
+        """Wait until no other long reply is being built and the peer has read the previous one."""
         if self._turns is None:
             self._turns = asyncio.Lock()
         async with self._turns:

@@ -4,8 +4,8 @@
 
 `decode_in_slices` decodes a long frame before `next_call`, so that other work can run in between.
 
-Every call from `next_call` is answered once, in any order. A batch gets one array as its response, after its last call
-is answered. Invalid requests are returned as `Malformed`, with the rejection to answer.
+Every call from `next_call` must be answered once, in any order. The response to a batch is one array, sent after its
+last call is answered. Invalid requests are returned as `Malformed`, with the rejection to send.
 """
 
 from collections import deque
@@ -42,7 +42,7 @@ class Batch:
         return not self._missing
 
     def answer(self, id: bytes | None, outcome: Outcome) -> tuple[bytes, ...]:
-        """Record the outcome of one call. Return its reply in pieces, none for a notification."""
+        """Record the outcome of one call. Return its reply in pieces; empty for a notification."""
         self._missing -= 1
         if id is None:
             return ()
@@ -70,14 +70,14 @@ class ServerProtocol:
         limits: Maximum frame size, JSON depth and batch size.
 
     Attributes:
-        in_flight: Number of calls started and not answered. All calls of a started batch count.
-        frames: Complete frames, none of them started.
+        in_flight: Number of calls started but not answered. All calls of a started batch count.
+        frames: Complete frames that haven't been started.
         members: Remaining calls of the started batch.
         framed: Encodes a payload in this connection's framing.
         has_long_frames: Whether one of `frames` may have more than `LONG_BYTES`.
         has_unfinished_frame: Whether an incomplete frame was received.
         unsent_bytes: Number of bytes that `data_to_send` will return.
-        fault: Error response if the received bytes can't be parsed any further, else empty.
+        fault: Error response if the received bytes can no longer be parsed, else empty.
     """
 
     __slots__ = (
@@ -131,8 +131,8 @@ class ServerProtocol:
     def receive_call(self, data: bytes) -> jsonrpc.Call | jsonrpc.Malformed | None:
         """Parse bytes that are exactly one short request line, with no other frame pending; else return None.
 
-        Fast path for the usual case: `receive_data` and `next_call` together take three times as long. If it returns
-        None, nothing was consumed.
+        This is a fast path for the usual case: `receive_data` and `next_call` together take three times as long. If the
+        result is None, no bytes were consumed.
         """
         framer = self._framer
         if (
@@ -150,7 +150,7 @@ class ServerProtocol:
         return call
 
     def receive_eof(self) -> bool:
-        """Process EOF. Return True if that completed a frame: the last line may lack a newline."""
+        """Process EOF. Return True if it completed a frame, since the last line may lack a newline."""
         return self._framer.kind == "lines" and self._framer.has_unfinished_frame and self.receive_data(b"\n")
 
     @property
@@ -168,7 +168,7 @@ class ServerProtocol:
             return self.members.popleft()
         frame, decoded, self._decoded = self.frames.popleft(), self._decoded, None
         if decoded is None:
-            # A long frame may have so many values that it is checked before decoding, and must not be decoded twice.
+            # A long frame may contain so many values that it is checked before decoding. Don't decode it twice.
             decoded = (jsonrpc.decode_strictly if self.has_long_frames else jsonrpc.decode)(frame, self._limits)
         if isinstance(decoded, list):
             batch = Batch(decoded, len(frame))
@@ -202,11 +202,11 @@ class ServerProtocol:
             yield
 
     def forget_decoded(self) -> None:
-        """Drop the decoded values of the next frame and keep its bytes, to decode them again later."""
+        """Drop the decoded values of the next frame. Its bytes are kept and decoded again later."""
         self._decoded = None
 
     def forget_received(self) -> None:
-        """Drop received calls that are not started: their responses couldn't be sent."""
+        """Drop received calls that haven't started, because their responses couldn't be sent."""
         self._decoded = None
         self.frames.clear()
         self.members.clear()
@@ -215,11 +215,11 @@ class ServerProtocol:
 
     @property
     def framing(self) -> str:
-        """Kind of framing. Connections with equal kinds encode equally."""
+        """Kind of framing. Connections with the same kind encode payloads identically."""
         return self._framer.kind or "lines"
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Answer a single call by its raw JSON ID. A notification (None) gets no reply."""
+        """Answer a single call, identified by its raw JSON ID. A notification (None) gets no reply."""
         self.in_flight -= 1
         if id is None:
             return
@@ -234,7 +234,7 @@ class ServerProtocol:
         self.unsent_bytes += len(framed)
 
     def answer_in_batch(self, batch: Batch, id: bytes | None, outcome: Outcome) -> tuple[bytes, ...]:
-        """Answer one call of a batch and return its reply in pieces. The last one queues the array."""
+        """Answer one call of a batch and return its reply in pieces. The last answer queues the array."""
         self.in_flight -= 1
         reply = batch.answer(id, outcome)
         if batch.is_complete and (array := batch.array):

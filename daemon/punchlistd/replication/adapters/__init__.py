@@ -1,1 +1,1 @@
-"""The port of the shared log over real servers, a folder for each kind."""
+"""Implementations of the shared log's port on real servers, with a folder for each kind of server."""

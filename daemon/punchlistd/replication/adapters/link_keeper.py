@@ -1,4 +1,4 @@
-"""Keeps a connection to a space open, trying one server after the other, and reports its state."""
+"""Keeps a connection to a space open, trying one server after another, and reports its state."""
 
 import asyncio
 import logging
@@ -20,14 +20,14 @@ WATCH_S = 2.0
 
 MIN_PAUSE_S = 0.25
 MAX_PAUSE_S = 5.0
-"""First and longest pause between attempts to connect, in seconds. The pause doubles."""
+"""First and longest pause between attempts to connect, in seconds. The pause doubles after each attempt."""
 
 HURRY_PAUSE_S = 0.25
-"""Pause before an attempt after `hurry`, in seconds: a client that repeats its call must not flood the server."""
+"""Pause before an attempt after `hurry`, in seconds. A client that repeats its call must not flood the server."""
 
 
 class Served(Protocol):
-    """A connection to a server. Once `ended` is set, it is never used again."""
+    """A connection to a server. It is never used again once `ended` is set."""
 
     url: str
     ended: asyncio.Event
@@ -94,7 +94,7 @@ class LinkKeeper(ABC, Generic[C]):
                 pause = min(2 * pause, MAX_PAUSE_S)
 
     def hurry(self) -> None:
-        """Reconnect soon, whatever the current pause: a call failed because the space is unreachable."""
+        """Reconnect soon, regardless of the current pause, because a call failed while the space was unreachable."""
         self._hurry.set()
 
     @abstractmethod
@@ -147,7 +147,7 @@ class LinkKeeper(ABC, Generic[C]):
         return connection
 
     def _record_round_trip(self, sent_at: float) -> None:
-        """Update the moving average after the response to a post that was sent at this monotonic time."""
+        """Update the moving average after the response to a post. `sent_at` is the monotonic time when it was sent."""
         self._round_trip_s += (time.monotonic() - sent_at - self._round_trip_s) / 4
 
 

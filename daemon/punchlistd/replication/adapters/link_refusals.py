@@ -1,6 +1,6 @@
-"""Errors of spaces that all engines share: kinds, each with a message that says what to do.
+"""Space errors that all engines share. Each kind has a message that says what to do.
 
-Users never see messages of client libraries: each of their exceptions is mapped to a row of a table.
+Users never see messages from client libraries. Each exception of a library is mapped to a row of a table.
 """
 
 import os
@@ -12,14 +12,14 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 ADD = "punch space add"
 
 SKEW_S = 30.0
-"""Maximum difference between the clocks of this machine and of a server, in seconds."""
+"""Maximum difference between the clocks of this machine and a server, in seconds."""
 
 
 class Row(NamedTuple):
     """A kind of error.
 
     Attributes:
-        final: Whether a retry is useless until a user intervenes.
+        final: Whether retrying is useless until a user intervenes.
         text: Template of the message.
     """
 
@@ -68,11 +68,11 @@ COMMON: dict[str, Row] = {
 
 
 class Refusal(Exception):
-    """A space can't be used now. Each engine has its own table.
+    """A space can't be used now. Each engine has its own table of kinds.
 
     Attributes:
         kind: A key of the table.
-        final: Whether a retry is useless until a user intervenes.
+        final: Whether retrying is useless until a user intervenes.
     """
 
     rows: ClassVar[Mapping[str, Row]] = COMMON
@@ -85,10 +85,10 @@ class Refusal(Exception):
 
 
 def check_clock(refused: type[Refusal], where: str, skew_s: float) -> None:
-    """Compare the clocks of this machine and of a server.
+    """Compare the clocks of this machine and a server.
 
     Raises:
-        Refusal: They are too far apart.
+        Refusal: The clocks are too far apart.
     """
     if abs(skew_s) > SKEW_S:
         raise refused("clock_skew", where=where, skew=round(abs(skew_s)))
@@ -97,14 +97,14 @@ def check_clock(refused: type[Refusal], where: str, skew_s: float) -> None:
 R = TypeVar("R", bound=Refusal)
 
 MAX_CREDS_BYTES = 64 << 10
-"""Maximum size of a creds file."""
+"""Maximum size of a creds file, in bytes."""
 
 
 def read_private(path: str, refused: type[Refusal]) -> str:
     """Return the text of a creds file.
 
     Raises:
-        Refusal: It can't be read, or other users can read it.
+        Refusal: The file can't be read, or other users can read it.
     """
     try:
         with open(path, "rb") as file:
@@ -127,7 +127,7 @@ _CERTIFICATE = {
 
 
 def map_network_error(error: BaseException, refused: type[R], facts: Mapping[str, str]) -> R | None:
-    """Return the error for a failed connection attempt, or None if TLS, a timeout or the network was not the cause."""
+    """Return the error for a failed connection attempt, or None if the cause wasn't TLS, a timeout or the network."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return refused(_CERTIFICATE.get(error.verify_code, "bad_certificate"), **facts)
     if isinstance(error, ssl.SSLError):
@@ -152,7 +152,9 @@ def _describe_os_error(error: OSError) -> str:
 
 
 def build_tls_context(ca: str, kind: type[ssl.SSLContext]) -> Any:
-    """Return a TLS context that verifies certificate and host name. `ca` is a file of authorities, "" for the system's.
+    """Return a TLS context that verifies the certificate and host name.
+
+    `ca` is a file with certificate authorities, or "" for those of the system.
 
     Raises:
         OSError: The file can't be used.

@@ -1,1 +1,1 @@
-"""Lanes: what one machine does with a shared list, call by call and post by post."""
+"""Lanes: how one machine processes the calls and posts of a shared list."""

@@ -1,7 +1,7 @@
-"""Draft of a shared list: calls are decided on a copy, and their events go into one post.
+"""Draft of a shared list. Calls are decided on a copy of the list, and their events go into one post.
 
 Reads use the list itself, which matches the local log. The draft is at most one post ahead. Once the post is in the
-shared log, the same events are applied to the list; if another post was first, the draft is discarded.
+shared log, the same events are applied to the list. If another post was first, the draft is discarded.
 """
 
 from collections.abc import Generator
@@ -25,10 +25,10 @@ from punchlistd.replication.posts.posts import Post
 from punchlistd.store.port import Side
 
 BATCH_CALLS = 512
-"""Upper limit for the calls in one post."""
+"""Maximum number of calls in one post."""
 
 _JUDGED = (TaskRenew, TaskRelease, TaskSetStatus, ListApply, EndClaims)
-"""Calls whose decision depends on the holder of a claim. The leases contain published claims only."""
+"""Calls whose decision depends on the holder of a claim. The leases only contain published claims."""
 
 _CLAIMING = (*_JUDGED, TaskClaim)
 
@@ -68,7 +68,7 @@ class Draft:
         self.begin()
 
     def follow(self, post: Post) -> None:
-        """Apply another member's post. Requires that no calls are decided."""
+        """Apply another member's post. The draft must not contain decided calls."""
         state = self.loaded.state
         for number, event, at in (
             (post.version + number, event, step.at)
@@ -90,7 +90,7 @@ class Draft:
         return not (self._claims_changed and isinstance(params, _JUDGED))
 
     def decide_in_slices(self, write: Write) -> Generator[None, None, None]:
-        """Decide a call after the earlier ones of the post. Yields after each part of the work."""
+        """Decide a call, after the post's earlier calls. Yields after each part of the work."""
         params, command = write.params, write.command
         self._closed = type(params) in EXCLUSIVE
         step = Step((), command.at, command.actor, None, Decision(), write)
@@ -117,7 +117,7 @@ class Draft:
     def _evolve_in_slices(self, write: Write, decision: Decision) -> Generator[None, None, tuple[KnownEvent, ...]]:
         state, events = self.loaded.state, list[KnownEvent]()
         for is_follow_up in (False, True):
-            # Follow-ups are computed once the decided events are applied, as in `Transaction.append`.
+            # Compute follow-ups after the decided events are applied, as in `Transaction.append`.
             for event in (
                 follow_up(state, write.params, decision.events, self.loaded.present)
                 if is_follow_up
@@ -135,7 +135,7 @@ class Draft:
         return tuple(events)
 
     def has_current_lookback(self, write: Write) -> bool:
-        """Return False for an undo whose lookback was made from another version of the list."""
+        """Return False for an undo whose lookback was built from another version of the list."""
         if type(write.params) is not ListUndo:
             return True
         return write.lookback is not None and write.lookback.state.version == self.version

@@ -1,10 +1,10 @@
-"""Write path of one shared list: decide on a draft, post with compare-and-set, then hand to the writer.
+"""Write path of one shared list: decide calls on a draft, post with compare-and-set, then pass the post to the writer.
 
-Posts of other members arrive in the list's `replica`. A lane has at most one post in flight; calls that arrive in the
-meantime share the next one. The writer answers calls once their post is in the shared and the local log. Before a lane
-answers calls that were rejected or change nothing, a quorum confirms that the draft's state was current.
+Posts from other members arrive in the list's `replica`. A lane has at most one post in flight, and calls that arrive in
+the meantime share the next one. The writer answers calls once their post is in both the shared and the local log.
+Before a lane answers calls that were rejected or change nothing, a quorum confirms that the draft's state was current.
 
-Nothing is polled except for lost pushes: the lanes of a space compare positions every few seconds.
+The lanes of a space only poll to detect lost pushes, by comparing positions every few seconds.
 
 A lane is in one stage at a time. `NEXT` lists the transitions:
 
@@ -64,11 +64,12 @@ from punchlistd.store.record import is_tombstone, key_hash
 logger = logging.getLogger(__name__)
 
 RETRY_S = 0.25
-"""Delay before the shared log is tried again after a failure, in seconds."""
+"""Delay before retrying after a failure of the shared log, in seconds."""
 
 
 GATHER_FRACTION = 1 / 4
-"""Fraction of a post's duration to wait for the clients just answered, so that their next calls share one post."""
+"""Time to wait for the next calls of the clients just answered, so that these calls share one post, as a fraction of a
+post's duration."""
 
 
 class Stage(IntEnum):
@@ -81,7 +82,7 @@ class Stage(IntEnum):
     ERASED = auto()
     """The local copy is deleted: calls wait until the list is local."""
     CLOSING = auto()
-    """Rejects all calls; posts in flight are finished."""
+    """Rejects all calls, but finishes posts in flight."""
     DISSOLVED = auto()
     """The list is local: calls go to the writer without the lane."""
 
@@ -97,7 +98,7 @@ NEXT: dict[Stage, frozenset[Stage]] = {
 
 
 class Counts:
-    """Statistics of a lane: posts, calls in them, and posts lost to a conflict."""
+    """Statistics of a lane: number of posts, of calls in them, and of posts that lost a conflict."""
 
     def __init__(self) -> None:
         self.posts = self.calls = self.conflicts = 0
@@ -108,14 +109,14 @@ class Lane:
 
     Args:
         conversation: ID of the list.
-        space: Space that it is shared in.
-        base: Its place before the first post that the local log records.
+        space: Space in which the list is shared.
+        base: The list's place before the first post that is recorded in the local log.
         log: The shared log.
         parts: Parts of the engine.
         members: The other daemons of the space.
     """
 
-    def __init__(  # noqa: PLR0913 - a list and its collaborators
+    def __init__(  # noqa: PLR0913 - a list and its dependencies
         self,
         conversation: str,
         space: str,
@@ -146,14 +147,14 @@ class Lane:
         self._failed: Rejection | None = None
         self._on_erased: Callable[[], None] = lambda: None
         self._draft: Draft | None = None
-        self._lost_own_call = False  # whether a call of the daemon itself was rejected and has to be repeated
-        # Position of a tombstone; earlier posts still have to be erased from the space. 0: none. None: unknown, since
-        # the daemon may have been killed during an erasure.
+        self._lost_own_call = False  # whether one of the daemon's own calls was rejected and has to be repeated
+        # Position of a tombstone whose earlier posts still have to be erased from the space. 0 if there is none, None
+        # if unknown, because the daemon may have been killed during an erasure.
         self._erase_before: int | None = None
-        self._expected_calls = 0  # calls in or waiting after the last post, whose clients may call again
-        self._solo_calls = 0  # number of next calls that get a post each, since together they were too large
+        self._expected_calls = 0  # calls in the last post or queued after it, whose clients may call again
+        self._solo_calls = 0  # number of next calls that get one post each, because together they were too large
         self._turns = Turns(log.member)
-        self._expects_post = True  # whether the last decided calls made a post: the next ones probably will, too
+        self._expects_post = True  # whether the last decided calls led to a post; if so, the next ones probably will
         self._work = asyncio.Event()
         self._unknown_keys: set[str | None] = set()
         """Keys of calls whose post may still arrive. A retry must not be answered with "nothing was written"."""
@@ -236,7 +237,7 @@ class Lane:
         self._work.set()
 
     def on_post(self, posted: Posted) -> None:
-        # Recorded now, not when the post is followed: its member may have requested the next turn by then.
+        # Record this now, not when the post is followed: its member may have requested the next turn by then.
         self._turns.record_post(poster_of(posted.nonce))
         self.replica.receive(posted)
         self._work.set()
@@ -246,7 +247,7 @@ class Lane:
         self._work.set()
 
     def compare(self) -> None:
-        """Read the shared log again: a push may be lost."""
+        """Read the shared log again, in case a push was lost."""
         self.replica.stale = True
         self._work.set()
 
@@ -291,8 +292,8 @@ class Lane:
                 self._work.clear()
                 await self._work.wait()
 
-    async def _step(self) -> float | None:  # noqa: C901, PLR0911 - one state after the other
-        """Run one iteration. Return the seconds to wait before the next, None to wait for work."""
+    async def _step(self) -> float | None:  # noqa: C901, PLR0911 - one branch for each state
+        """Run one iteration. Return the seconds to wait before the next one, or None to wait for work."""
         if self.replica.stuck and self.replica.stale and self._log.link.state == "up":
             await self._catch_up()
         if self.replica.refused is not None:
@@ -330,7 +331,7 @@ class Lane:
         return PATIENCE_S if away is None else away + PATIENCE_S - time.monotonic()
 
     def _refuse_all(self, rejection: Rejection) -> None:
-        """Reject all queued writes. Reads and barriers return to the writer, and see the local state."""
+        """Reject all queued writes. Reads and barriers return to the writer, where they use the local state."""
         queue, self._queue = self._queue, deque()
         for item in queue:
             if type(item) is Write:
@@ -369,7 +370,7 @@ class Lane:
                 self._answer(write, refusal)
             else:
                 self._release_holder(write)
-                if self.stage is Stage.LEFT:  # it may have closed or been joined again during the deletion
+                if self.stage is Stage.LEFT:  # the lane may have closed, or the list been joined again, in the meantime
                     self._set_stage(Stage.ERASED)
                 self._on_erased()
         if self.stage is not Stage.ERASED:
@@ -387,7 +388,7 @@ class Lane:
             self._parts.conversations.follow(await self._parts.conversations.durable(self.conversation))
 
     async def _erase(self, before: int) -> None:
-        """Erase the posts before a tombstone from the space, if this member may."""
+        """Erase the posts before a tombstone from the space, if this member is permitted to."""
         try:
             await self._log.erase(self.conversation, before)
         except Forbidden as error:
@@ -401,18 +402,19 @@ class Lane:
             self._erase_before = 0
 
     async def _find_tombstone(self) -> int:
-        """Return the position of the tombstone that the local history begins with, 0 if it doesn't.
+        """Return the position of the tombstone with which the local history begins, or 0 if it begins differently.
 
-        The daemon that posted it may have been killed before it erased the earlier posts.
+        The daemon that posted the tombstone may have been killed before it erased the earlier posts.
         """
         first = await self._parts.log.read(0, 1, conversation=self.conversation)
         return side_of(first[0]).position if first and is_tombstone(first[0].wire) else 0
 
     def _on_follow(self, received: Post) -> None:
-        # Every member tries to erase: the one that deleted the list may not be allowed to, or be gone.
+        # Every member tries to erase, because the member that deleted the list may not be allowed to, or may be gone.
         if received.begins_anew:
             self._erase_before = received.place.position
-        # An own post of unknown outcome expected this position, so it is in the log by now or never will be.
+        # If one of this member's posts has an unknown outcome, it expected this position. It is in the log by now, or
+        # never will be.
         self._unknown_keys.clear()
         draft = self._draft
         if draft is not None and not draft.steps and draft.place == received.previous:
@@ -435,8 +437,8 @@ class Lane:
 
     # deciding and posting
 
-    async def _decide_next(self) -> float:  # noqa: C901 - one reason to wait after the other
-        """Decide and post the next calls, as many as fit. Return the seconds to wait before the next iteration."""
+    async def _decide_next(self) -> float:  # noqa: C901 - one branch for each reason to wait
+        """Decide and post as many of the next calls as fit. Return the seconds to wait before the next iteration."""
         while self._queue and type(self._queue[0]) is not Write:
             self._give_back(self._queue.popleft())
         if not self._queue:
@@ -465,7 +467,7 @@ class Lane:
         return 0
 
     async def _decide(self, draft: Draft, loaded: LoadedConversation) -> None:
-        """Decide the calls of one post. Posts pushed in the meantime are held, as during posting."""
+        """Decide the calls of one post. Posts pushed in the meantime are held, as they are during posting."""
         self.replica.posting = True
         try:
             while self._queue and type(item := self._queue[0]) is Write:
@@ -486,11 +488,11 @@ class Lane:
 
     @staticmethod
     def _has_known_key(write: Write, loaded: LoadedConversation) -> bool:
-        """Return True if the call's key is in the list already: it was retried through another machine."""
+        """Return True if the list already contains the call's key, because the call was retried on another machine."""
         key = write.params.key
         return key is not None and not write.key_is_new and loaded.keys is not None and key_hash(key) in loaded.keys
 
-    async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - a branch for each outcome
+    async def _post(self, draft: Draft) -> None:  # noqa: PLR0915 - one branch for each outcome
         self._expects_post = True
         place, groups = draft.place, draft.groups
         nonce = new_nonce(self._log.member)
@@ -541,7 +543,7 @@ class Lane:
         self.replica.follow_held()
 
     async def _confirm(self, draft: Draft) -> None:
-        """Answer calls without events, once a quorum confirms that the draft's state was current."""
+        """Answer calls that led to no events, once a quorum confirms that the draft's state was current."""
         self._expects_post = False
         self._turns.record_post(self._log.member)
         steps, place = draft.steps, draft.place
@@ -566,7 +568,7 @@ class Lane:
         self.replica.stale = self.replica.place == before
 
     def _reject_draft(self, draft: Draft, rejection: Rejection) -> None:
-        """Reject all calls of a draft, even those decided as rejected: they may depend on its unposted events."""
+        """Reject all calls of a draft. Even rejections decided earlier may depend on the draft's unposted events."""
         self._draft, self.replica.stale = None, True
         for step in draft.steps:
             if step.write is not None:
@@ -577,7 +579,7 @@ class Lane:
     async def _wait_for_batch(self) -> None:
         """Wait for the next calls of the clients just answered.
 
-        Otherwise they and the clients that waited would alternate, each group with its own post.
+        Otherwise, these clients and those that had to wait would alternate, with a separate post for each group.
         """
         with anyio.move_on_after(self._log.round_trip_s * GATHER_FRACTION):
             while len(self._queue) < self._expected_calls:

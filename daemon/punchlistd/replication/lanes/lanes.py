@@ -19,10 +19,10 @@ from punchlistd.replication.posts.posts import poster_of
 logger = logging.getLogger(__name__)
 
 COMPARE_S = 4.0
-"""Interval at which positions of lists are compared with the space, in seconds."""
+"""Interval at which the positions of lists are compared with those in the space, in seconds."""
 
 CLOSE_S = 2.0
-"""Longest wait for posts in flight when the daemon stops, in seconds."""
+"""Maximum time to wait for posts in flight when the daemon stops, in seconds."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -43,13 +43,13 @@ class Lanes:
         self.lanes: dict[str, Lane] = {}
         self.members = Members(log.member)
         self.link_known = anyio.Event()
-        """Set once the link is up or has failed with a known reason."""
+        """Set once the link is up, or has failed for a known reason."""
         self._changed = anyio.Event()
         self._parts = parts
         self._leases = leases
         self._group: anyio.abc.TaskGroup | None = None
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._present_at = 0.0  # monotonic time of the next heartbeat that lists what is followed
+        self._present_at = 0.0  # monotonic time of the next heartbeat that names the followed lists
 
     async def run(self) -> None:
         async with anyio.create_task_group() as group:
@@ -126,8 +126,8 @@ class Lanes:
     async def _beat(self) -> None:
         """Send heartbeats for followed lists in which this daemon holds claims.
 
-        They also report the versions of stuck lists, since lost posts are restored from the longest replica. Every
-        `PRESENT_S` they name all followed lists, so that other machines can show where a list is.
+        Heartbeats also report the versions of stuck lists, because lost posts are restored from the longest replica.
+        Every `PRESENT_S`, they name all followed lists, so that other machines can show where a list is.
         """
         while True:
             follows = tuple(name for name, lane in self.lanes.items() if not lane.replica.refused)

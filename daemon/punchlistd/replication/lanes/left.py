@@ -28,7 +28,7 @@ async def delete_local_copy(write: Write, conversation: str, parts: Parts) -> Re
         side = None if key is None else Side(key, write.fingerprint)
         step = Step(decision.events, write.command.at, write.command.actor, side, decision, write)
         done: asyncio.Future[Rejection | None] = asyncio.get_running_loop().create_future()
-        # The copy follows the space no further, so its place is empty.
+        # The copy no longer follows the space, so its place is empty.
         first = loaded.state.version + 1
         parts.inbox.submit(Arrival(conversation, first, loaded.place, Place(), [step], done.set_result))
         if (outcome := await done) is not OVERTAKEN:

@@ -1,8 +1,9 @@
 """The other daemons of a space, as holders of claims.
 
-Each daemon times its own claims. A heartbeat of another daemon renews all its claims in the lists that it names. If a
-daemon receives none for the length of a lease, it may post the end of the claim, and the shared log accepts one such
-post. A daemon that is cut off ends no claims of others: it can't receive their heartbeats.
+Each daemon times its own claims. A heartbeat from another daemon renews all of that daemon's claims in the lists named
+in the heartbeat. If a daemon receives no heartbeat from a claim's holder for the length of a lease, it may post the end
+of the claim. The shared log accepts only one such post. A daemon that is cut off can't receive other daemons'
+heartbeats, so it doesn't end their claims.
 """
 
 import time
@@ -14,23 +15,23 @@ from punchlistd.clock import now_ms
 from punchlistd.replication.port import is_member_id
 
 BEAT_S = 1.0
-"""Interval between heartbeats of a daemon that holds claims, in seconds."""
+"""Interval between the heartbeats of a daemon that holds claims, in seconds."""
 
 PRESENT_S = 20.0
-"""Interval at which a daemon that may post lists what it follows, in seconds."""
+"""Interval at which a daemon that may post reports the lists that it follows, in seconds."""
 
 RECENTLY_MS = 24 * 3_600_000
-"""Age limit for a machine to count as seen recently, in milliseconds."""
+"""Maximum time since a machine was last seen for it to count as seen recently, in milliseconds."""
 
 MAX_SEEN = 256
-"""Upper limit for remembered machines of a space."""
+"""Maximum number of machines remembered for one space."""
 
 MAX_MEMBERS = 1_000
-"""Upper limit for remembered members of one list. Needed because a member may send heartbeats under invented names."""
+"""Maximum number of members remembered for one list. Needed because heartbeats may contain invented names."""
 
 
 class Seen(msgspec.Struct):
-    """When another daemon was last seen, and each of its lists, in milliseconds since 1970."""
+    """The times when another daemon and each of its lists were last seen, in milliseconds since 1970."""
 
     at: int = 0
     lists: dict[str, int] = {}
@@ -60,10 +61,10 @@ class Members:
         self._members: dict[tuple[str, str], Member] = {}
         self._stuck: dict[str, dict[str, tuple[int, float]]] = {}
         self.seen: dict[str, Seen] = {}
-        """Other daemons seen since this one started, the latest last."""
+        """Other daemons seen since this one started, the most recently seen last."""
 
     def get(self, keeper: str, conversation: str) -> Member | None:
-        """Return the daemon that holds a claim, None if it is this one."""
+        """Return the daemon that holds a claim, or None if it is this one."""
         if keeper == self._own:
             return None
         return self._members.setdefault((keeper, conversation), Member())
@@ -85,7 +86,7 @@ class Members:
             del self.seen[next(iter(self.seen))]
 
     def followers(self, conversation: str) -> tuple[str, ...]:
-        """Return the other daemons that were seen recently with a list, the latest first."""
+        """Return the other daemons that were seen recently with a list, the most recently seen first."""
         since = now_ms() - RECENTLY_MS
         return tuple(keeper for keeper, seen in reversed(self.seen.items()) if seen.lists.get(conversation, 0) >= since)
 
@@ -96,13 +97,13 @@ class Members:
                 versions_by_keeper[keeper] = version, time.monotonic()
 
     def find_longest(self, conversation: str, within_s: float) -> tuple[int, str]:
-        """Return the highest version that a stuck daemon has reported recently, and its ID; (0, "") if none has."""
+        """Return the highest version recently reported by a stuck daemon, and the daemon's ID; (0, "") if none."""
         since = time.monotonic() - within_s
         reports = self._stuck.get(conversation, {})
         return max(((version, keeper) for keeper, (version, at) in reports.items() if at >= since), default=(0, ""))
 
     def reset_timers(self) -> None:
-        """Restart the timers of all members after an outage: heartbeats missed during it prove nothing."""
+        """Restart the timers of all members after an outage, during which missed heartbeats prove nothing."""
         now = time.monotonic()
         for member in self._members.values():
             member.last_seen_at = now

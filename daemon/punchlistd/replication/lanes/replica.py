@@ -1,7 +1,7 @@
 """This machine's copy of one shared list: receives posts and keeps their order.
 
-Posts go to the writer in order. One that was pushed too early is held until the missing ones arrive or are read. A post
-that does not follow the last one makes the list read-only.
+Posts go to the writer in order. A post that was pushed too early is held until the missing posts arrive or are read. A
+post that does not follow the last one makes the list read-only.
 """
 
 import asyncio
@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 
 
 CERTAIN_S = 10.0
-"""Seconds a loss must persist before a read-only member accepts it. Must exceed a leader election (about 6 s)."""
+"""How long a loss must persist before a read-only member accepts it, in seconds. Must exceed the duration of a leader
+election (about 6 s)."""
 
 
 BEHIND_S = 0.25
@@ -37,17 +38,17 @@ BEHIND_S = 0.25
 
 
 PROBE_POSTS = 2
-"""Number of posts that a stuck list reads: its last one and the next."""
+"""Number of posts that a stuck list reads: its last post and the next one."""
 
 NOWHERE = -1
 """Sentinel that equals no post's position.
 
-A real position won't do: after a repair, another post may have the position of the removed one.
+Don't use a real position: after a repair, another post may have the position of the removed one.
 """
 
 
 class Parts(NamedTuple):
-    """Parts of the engine that lanes use. `show` pushes a list to its subscribers again."""
+    """The parts of the engine that lanes use. `show` pushes a list to its subscribers again."""
 
     log: EventLog
     inbox: Inbox
@@ -62,12 +63,12 @@ class Replica:
 
     Args:
         conversation: ID of the list.
-        space: Space that it is shared in.
-        base: Its place before the first post that the local log records.
+        space: Space in which the list is shared.
+        base: The list's place before the first post that is recorded in the local log.
         log: The shared log.
         parts: Parts of the engine.
         on_follow: Called with each post that is passed to the writer.
-        on_settle: Called when the writer has finished some steps: with the steps, the rejection if it rejected them,
+        on_settle: Called when the writer has finished some steps. Gets the steps, the rejection if they were rejected,
             and whether they are in the shared log.
         on_reconnect: Called when the shared log is reachable again.
     """
@@ -88,11 +89,11 @@ class Replica:
         self.space = space
         self.base = base
         self.refused: Rejection | None = None
-        """Why the list accepts no changes until a person acts."""
+        """Why the list accepts no changes until a person intervenes."""
         self.stuck = False
-        """Whether `refused` is due to the content of the shared log, which is read again once it changes."""
+        """Whether `refused` is due to the content of the shared log. The log is read again once it changes."""
         self.away_since: float | None = time.monotonic()
-        """Monotonic time since which the shared log is unreachable, None while it is reachable."""
+        """Monotonic time since which the shared log has been unreachable; None while it is reachable."""
         self.place: Place | None = None
         """Place of the last post passed to the writer; None if it has to be read from the loaded list."""
         self.partial = False
@@ -100,11 +101,11 @@ class Replica:
         self.arriving = 0
         """Number of posts that the writer has not finished."""
         self.posting = False
-        """Whether an own post is being decided or in flight; posts pushed in that time are held."""
+        """Whether one of this member's posts is being decided or in flight. Posts pushed in the meantime are held."""
         self.stale = True
-        """Whether posts may be missing that won't be pushed again."""
+        """Whether some posts may be missing that won't be pushed again."""
         self.shared: Shared | None = Shared(space, "offline", now_ms())
-        """State shown with the list while its newest changes may be missing."""
+        """State shown with the list while the newest changes may be missing."""
         self._checks: asyncio.TimerHandle | None = None
         self._log = log
         self._parts = parts
@@ -115,12 +116,12 @@ class Replica:
         self._moved_to = Place()  # new place of the last post, if it was lost and restored
         self._stuck_at = 0  # last position of the shared log when this replica got stuck
         self._missing_since: float | None = None
-        self._reported = ""  # last reason for being stuck that was logged
-        self._held: dict[int, Posted] = {}  # early posts, by the position of the post before each
+        self._reported = ""  # the last logged reason for being stuck
+        self._held: dict[int, Posted] = {}  # early posts, by the position of their previous post
 
     @property
     def position(self) -> int | None:
-        """Position of the last post passed to the writer. None if unknown, or if a post of this daemon is in flight."""
+        """Position of the last post passed to the writer; None if unknown or if a post of this daemon is in flight."""
         return None if self.place is None or self.posting else self.place.position
 
     @property
@@ -132,7 +133,7 @@ class Replica:
         return "behind" if self.stale or self._held or self.partial else "current"
 
     def check_state(self) -> None:
-        """Push the state of the list to its subscribers if it has changed; a lag only after `BEHIND_S`."""
+        """Push the list's state to its subscribers if it has changed. A lag is only reported after `BEHIND_S`."""
         if self.state == "behind":
             if self._checks is None:
                 self._checks = asyncio.get_running_loop().call_later(BEHIND_S, self._show_state)
@@ -156,7 +157,7 @@ class Replica:
 
     @property
     def version(self) -> int:
-        """Version after the last post passed to the writer, 0 while it is unknown."""
+        """Version after the last post passed to the writer; 0 while unknown."""
         return 0 if self.place is None else self._version
 
     def reset(self) -> None:
@@ -181,14 +182,14 @@ class Replica:
 
     def receive(self, posted: Posted) -> None:
         if self.stuck and self.place is not None and has_check(posted.body, self.place.check):
-            self.stale = True  # the lost post is restored
+            self.stale = True  # the lost post was restored
         if self.refused is not None or self.place is None or posted.position <= self.place.position:
             return
         self._held[posted.before] = posted
         if not self.posting:
             self.follow_held()
             if self._held:
-                self.stale = True  # a post in between is missing
+                self.stale = True  # an earlier post is missing
 
     def find_held(self, position: int) -> Posted | None:
         return self._held.get(position)
@@ -208,13 +209,13 @@ class Replica:
         """Read missing posts from the shared log.
 
         Raises:
-            Unreachable: The shared log is unreachable or returns an old state.
+            Unreachable: The shared log is unreachable or returned an old state.
         """
         place = await self._load_place()
         if place is None:
             return
         version = self._version
-        # A stuck list only needs its next post, to see whether the bad one is still there.
+        # A stuck list only needs its next post, to find out whether the bad post is still there.
         limit = PROBE_POSTS if self.stuck else None
         posts = await self._log.read(self.conversation, max(0, place.position - 1), limit)
         if place.position and not _continues(posts, place, version):
@@ -235,10 +236,10 @@ class Replica:
         self.stale = self.stale or (limit is not None and not self.stuck)  # more posts may follow those read
 
     async def _relocate(self, place: Place) -> list[Posted]:
-        """Read all posts to find the last known one, which is not at its position any more.
+        """Read all posts to find the last known one, which is no longer at its position.
 
-        It may have been restored at another position, lost, or replaced. A check covers a post and all before it, so
-        it identifies the post at any position. Return no posts if the list gets stuck.
+        It may have been restored at another position, lost, or replaced. A check covers a post and all earlier posts,
+        so it identifies the post at any position. Return no posts if the list gets stuck.
 
         Raises:
             Unreachable: The space may have returned an old state.
@@ -278,7 +279,7 @@ class Replica:
     async def _confirm_end(self, last: int) -> bool:
         """Return True if the shared log certainly ends at `last`.
 
-        A member that may not post can't query a quorum. It waits until the loss has persisted for `CERTAIN_S`.
+        A member that may not post can't query a quorum, so it waits until the loss has persisted for `CERTAIN_S`.
         """
         try:
             return await self._log.is_current(self.conversation, last)
@@ -317,7 +318,7 @@ class Replica:
         self.follow(received, received.steps)
 
     def _get_stuck(self, why: Rejection) -> None:
-        """Follow no more posts until the shared log changes."""
+        """Stop following posts until the shared log changes."""
         self.refused, self.stuck, self._stuck_at = why, True, NOWHERE
         if self._reported != why.message:
             self._reported = why.message
@@ -342,7 +343,7 @@ class Replica:
 
 
 def _version_at(posts: list[Posted], place: Place, version: int) -> int:
-    """Return the version that the space has at a place, or `version` if the post is erased there.
+    """Return the space's version of the list at a place, or `version` if the space has erased the post.
 
     A check does not cover events before the first post, so replicas with the same posts may have different versions.
     """
@@ -352,7 +353,7 @@ def _version_at(posts: list[Posted], place: Place, version: int) -> int:
 
 
 def _continues(posts: list[Posted], place: Place, version: int) -> bool:
-    """Return True if posts begin with the last one of a replica, or with a tombstone that replaces it."""
+    """Return True if the posts begin with a replica's last post, or with a tombstone that replaces it."""
     if not posts:
         return False
     first = posts[0]

@@ -1,9 +1,9 @@
 """Queue of members that want to post to one list at the same time.
 
-Without it, a distant machine would lose every race: its state is stale before its post arrives. A member that lost a
-race, or sees others in the queue, requests a turn and waits for one round trip. By then all others have the request,
-and delay their posts until the members ahead of them have posted or their turns have expired. This is an optimization:
-a member that misses a request loses time, not correctness.
+Without the queue, a distant machine would lose every race, because its state would be stale before its post arrived. A
+member that has lost a race, or that sees others in the queue, requests a turn and waits for one round trip. By then all
+other members have received the request. They delay their posts until the members ahead of them have posted, or until
+those members' turns have expired. This is an optimization: a member that misses a request loses time, not correctness.
 """
 
 import time
@@ -12,13 +12,13 @@ TURN_S = 1.0
 """Upper limit for one member's turn, in seconds."""
 
 QUEUE_S = 4 * TURN_S
-"""Longest time in the queue, in seconds. Needed because a member may request turns under invented names."""
+"""Maximum time in the queue, in seconds. Needed because a member may request turns under invented names."""
 
 MAX_QUEUE = 256
-"""Upper limit for the members in the queue."""
+"""Maximum number of members in the queue."""
 
 IN_FLIGHT_FRACTION = 1 / 8
-"""Fraction of a round trip to wait for posts in flight, for a member whose turn starts immediately."""
+"""Time that a member whose turn starts immediately waits for posts in flight, as a fraction of a round trip."""
 
 
 class Turns:
@@ -32,8 +32,8 @@ class Turns:
         self._own = own
         # Member -> upper limit for its turn in seconds, in the order of requests.
         self._queue: dict[str, float] = {}
-        self._turn_ends_at = 0.0  # when the turn of the first member expires
-        # Until then this member waits for its own request to arrive, or for posts in flight.
+        self._turn_ends_at = 0.0  # when the first member's turn expires
+        # The time until which this member waits for its own request to arrive, or for posts in flight.
         self._waits_until = 0.0
         self._has_lost = False
         self._queued_at = 0.0  # when this member entered the queue
@@ -41,7 +41,7 @@ class Turns:
         self._other_posted_at = -TURN_S  # when another member's post was last received
 
     def enqueue(self, member: str, round_trip_s: float) -> None:
-        """Add a member to the queue. `round_trip_s` is the time one of its posts takes."""
+        """Add a member to the queue. `round_trip_s` is the time that one of its posts takes."""
         self._expire_turns()
         now = time.monotonic()
         if member == self._own:
@@ -66,11 +66,11 @@ class Turns:
         self._has_lost = True
 
     def should_request(self, round_trip_s: float, *, posts: bool) -> bool:
-        """Return True if this member should request a turn now, and start to wait for the request to arrive.
+        """Return True if this member should request a turn now. If so, start waiting for the request to arrive.
 
         Args:
             round_trip_s: Time that one of its posts takes.
-            posts: Whether it is likely to post. Otherwise others would wait for nothing.
+            posts: Whether this member is likely to post. If not, the others would wait for nothing.
         """
         self._expire_turns()
         lost, self._has_lost = self._has_lost, False

@@ -1,1 +1,1 @@
-"""Posts: how a change of a shared list is written down, posted and refused."""
+"""Posts: how changes to a shared list are encoded, posted and rejected."""

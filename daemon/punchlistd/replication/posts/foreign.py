@@ -1,7 +1,7 @@
-"""Decodes untrusted data from a space: replies of its server and messages of members.
+"""Decodes untrusted data from a space: replies from its server and messages from members.
 
 Members may send any bytes, and the address may belong to another program. Invalid data raises `Garbled`. The bodies of
-posts are decoded in `posts`, everything else here.
+posts are decoded in `posts`, everything else in this module.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from punchlistd.replication.port import Garbled
 T = TypeVar("T")
 
 MAX_DEPTH = 2 * Limits().depth
-"""Upper limit for nesting: twice that of a frame, which leaves room for the envelope."""
+"""Maximum nesting depth. It is twice that of a frame, which leaves room for the envelope."""
 
 MAX_POSITION = 2**63 - 1
 MAX_NONCE = 128
-"""Upper limit for the characters of a nonce. Nonces of daemons have less than half as many."""
+"""Maximum number of characters in a nonce. The nonces of daemons have less than half as many."""
 
 
 @cache
@@ -33,7 +33,7 @@ def decode(data: bytes | str, type: type[T]) -> T:
     """Decode JSON.
 
     Raises:
-        Garbled: It is not JSON of this type.
+        Garbled: The data is not JSON of this type.
     """
     try:
         text = data.encode() if isinstance(data, str) else data
@@ -44,7 +44,7 @@ def decode(data: bytes | str, type: type[T]) -> T:
 
 
 def convert(row: Mapping[str, Any], type: type[T]) -> T:
-    """Check the types of a row of a database.
+    """Check the types of a database row.
 
     Raises:
         Garbled: A column has another type.

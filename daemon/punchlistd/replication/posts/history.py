@@ -1,4 +1,4 @@
-"""Posts the history of a list: when the list is first shared, or to restore posts that the space has lost."""
+"""Posts a list's history, to share the list for the first time or to restore posts that the space has lost."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple
@@ -24,13 +24,13 @@ from punchlistd.store.port import EventLog, Stored, side_of
 
 SLICE_EVENTS = 500
 SLICE_BYTES = 128 << 10
-"""Upper limits for the history in one post. Each post delays the server's other calls for a moment."""
+"""Upper limits for the history in one post. Each post briefly delays the server's other calls."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class NameTaken(Exception):
-    """The space has another list's history under this name."""
+    """The space contains another list's history under this name."""
 
 
 class HistoryAltered(Exception):
@@ -41,9 +41,9 @@ class Piece(NamedTuple):
     """Whole groups of a history, small enough for one post.
 
     Attributes:
-        first: Version of the first event. Above 1 in the first piece if a deletion has erased earlier events.
+        first: Version of the first event. In the first piece, it is above 1 if a deletion has erased earlier events.
         steps: The groups.
-        check: Check of the post that contained them, "" if none did.
+        check: Check of the post that contained the groups, or "" if no post did.
     """
 
     first: int
@@ -76,7 +76,7 @@ async def _read(log: EventLog, name: str, after: int) -> list[Stored]:
 
 
 async def matches(log: EventLog, name: str, posts: list[Posted]) -> bool:
-    """Return True if the posts are the beginning of the list's local history."""
+    """Return True if the list's local history begins with the posts."""
     try:
         await _follow(log, name, posts)
     except (NameTaken, Unreadable):
@@ -85,11 +85,11 @@ async def matches(log: EventLog, name: str, posts: list[Posted]) -> bool:
 
 
 async def _follow(log: EventLog, name: str, posts: list[Posted]) -> tuple[Place, int]:
-    """Compare posts with the local history. Return the place and version at their end.
+    """Compare posts with the local history. Return the place and version at the end of the posts.
 
     Raises:
-        NameTaken: They differ from the local history.
-        Unreadable: They are not valid posts.
+        NameTaken: The posts differ from the local history.
+        Unreadable: The posts are not valid.
     """
     pieces = read_pieces(log, name, "")
     first, steps, _ = await anext(pieces, Piece(1, []))
@@ -120,9 +120,9 @@ async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]
     """Post the part of a list's history that a space lacks. Return the place of its end and the number of posts.
 
     Raises:
-        NameTaken: The space has another history under this name.
-        TooNew: A later version of punchlist wrote some of it.
-        SharedLogError: The space can't accept it now. A repeated call resumes where this one stopped.
+        NameTaken: The space contains another history under this name.
+        TooNew: A later version of punchlist wrote some of the history.
+        SharedLogError: The space can't accept the history now. A repeated call resumes where this one stopped.
     """
     try:
         place, shared = await _follow(log, name, await space.read(name, 0))
@@ -145,7 +145,7 @@ async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]
 
 
 async def _read_original_posts(log: EventLog, name: str, member: str, shared: int) -> AsyncGenerator[Piece]:
-    """Yield the posts that a local history was made of. `share` cut the events up to version `shared` into pieces."""
+    """Yield the posts that a local history came from. `share` cut the events up to version `shared` into pieces."""
     after = 0
     rest: list[Stored] = []
     while events := await _read(log, name, after):
@@ -173,18 +173,18 @@ async def _with_more(pieces: AsyncIterator[Piece]) -> AsyncGenerator[tuple[Piece
 
 
 async def put_back(log: EventLog, space: SharedLog, name: str, base: Place, shared: int) -> int:
-    """Post again what a space has lost of a list. Return the number of posts.
+    """Restore the posts that a space has lost of a list. Return the number of posts.
 
     Args:
         log: The local log.
         space: The shared log.
         name: The list.
-        base: Its place after this machine shared it, if it did.
-        shared: Its version at that time; 0 if this machine joined the list.
+        base: The list's place after this machine shared it, if it did.
+        shared: The list's version at that time; 0 if this machine joined the list.
 
     Raises:
-        NameTaken: The space has other posts.
-        HistoryAltered: The original posts can't be built from the local history.
+        NameTaken: The space contains other posts.
+        HistoryAltered: The original posts can't be rebuilt from the local history.
         TooNew: A later version of punchlist wrote some of them.
         SharedLogError: The space can't accept them now. A repeated call resumes where this one stopped.
     """
@@ -197,7 +197,7 @@ async def put_back(log: EventLog, space: SharedLog, name: str, base: Place, shar
         ends_at = piece.first - 1 + sum(len(step.events) for step in piece.steps)
         if check != (piece.check or (base.check if ends_at == shared else check)):
             raise HistoryAltered
-        # Posts before a tombstone don't count, whether the space has them or not.
+        # Posts before a tombstone don't matter, whether the space has them or not.
         if begins_anew(body):
             place = Place(remaining[-1].position if remaining else 0, "")
             matches_check = [has_check(posted.body, check) for posted in remaining]

@@ -1,9 +1,9 @@
-"""Posts and retries until the outcome is certain. All posts go through this loop, whatever the adapter.
+"""Posts and retries until the outcome is certain. All posts go through this loop, regardless of the adapter.
 
-The engine's response to one attempt is not final. After a timeout the post may be in the log, and a deposed leader may
-report a conflict for a post that its successor accepts. After either, the loop reads the post after the expected
-position and compares its nonce. If no post is there, it posts again with the same expected position: the post can't get
-in twice, and a late earlier attempt is the same post.
+The engine's response to one attempt is not final. After a timeout, the post may be in the log, and a deposed leader may
+report a conflict for a post that its successor accepts. In both cases, the loop reads the post after the expected
+position and compares its nonce. If there is no post, it posts again with the same expected position. The post can't be
+stored twice, and an earlier attempt that arrives late is the same post.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from collections.abc import Callable
 from punchlistd.replication.port import Conflict, Forbidden, OutcomeUnknown, Posted, SharedLog, Unreachable
 
 PATIENCE_S = 9.3
-"""Timeout of a post, in seconds: NATS mostly elects a leader within nine seconds, and people wait ten."""
+"""Timeout for a post, in seconds. NATS usually elects a leader within nine seconds, and people wait for ten."""
 
 PAUSE_S = 0.1
 """Mean pause between two attempts, in seconds."""
 
 
-async def post(  # noqa: C901 - one outcome after the other
+async def post(  # noqa: C901 - one branch for each outcome
     log: SharedLog,
     list: str,
     expected: int,
@@ -35,10 +35,10 @@ async def post(  # noqa: C901 - one outcome after the other
         expected: Position of the post that this one follows.
         nonce: ID of the post.
         body: The post.
-        pushed: Returns the post after a position if it was pushed already, which saves reading the log.
+        pushed: Returns the post after a position if it has already been pushed, which saves reading the log.
 
     Raises:
-        Conflict: Another post is there. This one is not in the log and never will be.
+        Conflict: Another post follows that position. This post is not in the log and never will be.
         Unreachable: The post is not in the log and never will be.
         OutcomeUnknown: The post may be in the log.
         Forbidden: This member may not post.

@@ -1,12 +1,12 @@
 """Format of posts: the events that one daemon decided for a shared list, with a hash chain over the posts.
 
 A post contains one group of events for each call, and the version of the first event. Its `check` is a hash of its
-groups and the check of the previous post, so that a missing post is noticed. A tombstone starts a new chain, because
+groups and the check of the previous post, so that a missing post is detected. A tombstone starts a new chain, because
 earlier posts will be erased.
 
-`level` is the highest level of its events. A daemon that does not know a level would decide on a wrong state, so it
-makes the list read-only. All current event types and members have level 1. One that changes the result of `decide` must
-get a higher level, and may be posted only once the list was raised to that level.
+`level` is the highest level of the post's events. A daemon that does not know a level would decide calls on a wrong
+state, so it makes the list read-only. All current event types and members have level 1. A new one that changes the
+result of `decide` must get a higher level, and may only be posted after the list was raised to that level.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ LEVEL = 1
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Events of one call, with time, actor, key, fingerprint and the groups it undoes (see `Decision`)."""
+    """The events of one call, with its time, actor, key, fingerprint, and the groups it undoes (see `Decision`)."""
 
     at: int
     actor: str
@@ -49,9 +49,9 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Wire format of a post.
 
     Attributes:
-        by: Member that made it.
-        version: Version of its first event.
-        more: Whether more posts of the same history will follow. The list is read-only until the last of them.
+        by: Member that created the post.
+        version: Version of the post's first event.
+        more: Whether more posts of the same history will follow. The list is read-only until the last of them arrives.
     """
 
     form: int
@@ -68,11 +68,11 @@ class Post(msgspec.Struct, frozen=True):
     """A decoded post.
 
     Attributes:
-        version: Version of its first event.
-        newest: Version of its last event.
+        version: Version of the post's first event.
+        newest: Version of the post's last event.
         previous: Place of the previous post.
         place: Place of this post.
-        steps: Its groups as steps for the writer.
+        steps: The post's groups, as steps for the writer.
         more: See `Envelope`.
     """
 
@@ -87,24 +87,24 @@ class Post(msgspec.Struct, frozen=True):
 
     @property
     def begins_anew(self) -> bool:
-        """Whether it is a tombstone, which makes all earlier posts irrelevant."""
+        """Whether the post is a tombstone, which makes all earlier posts irrelevant."""
         return _begins_anew(self.steps)
 
 
 class Unreadable(Exception):
-    """This daemon can't follow a post; the message is a sentence for people."""
+    """This daemon can't follow a post. The message is human-readable."""
 
 
 class Diverged(Unreadable):
-    """The post is invalid or does not follow the previous ones: this machine must not write to the list."""
+    """The post is invalid or does not follow the previous ones, so this machine must not write to the list."""
 
 
 class Invalid(Diverged):
-    """The post is not one of punchlist's, so no daemon follows it."""
+    """The post was not created by punchlist, so no daemon follows it."""
 
 
 class TooNew(Unreadable):
-    """The post was made by a later version of punchlist."""
+    """The post was created by a later version of punchlist."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -131,7 +131,7 @@ def new_nonce(member: str) -> str:
 
 
 def poster_of(nonce: str) -> str:
-    """Return the member that a nonce names. A member may forge it."""
+    """Return the member named in a nonce. Members can forge it."""
     return nonce.rpartition("-")[0]
 
 
@@ -141,9 +141,9 @@ def seal(by: str, nonce: str, version: int, check: str, steps: Sequence[Step], *
     Args:
         by: This member.
         nonce: ID of the post.
-        version: Version of its first event.
+        version: Version of the post's first event.
         check: Check of the previous post.
-        steps: Its groups, each with at least one event.
+        steps: The post's groups, each with at least one event.
         more: Whether more posts of the same history will follow.
     """
     groups = _encode([group_of(step) for step in steps])
@@ -156,7 +156,7 @@ def check_of(body: bytes) -> str:
 
 
 def newest_of(body: bytes) -> int:
-    """Return the version of a post's last event, 0 if the post is invalid."""
+    """Return the version of a post's last event, or 0 if the post is invalid."""
     try:
         envelope = _envelope.decode(body)
         return envelope.version - 1 + sum(len(group.events) for group in _groups.decode(envelope.groups))
@@ -165,7 +165,7 @@ def newest_of(body: bytes) -> int:
 
 
 def begins_anew(body: bytes, version: int = 0) -> bool:
-    """Return True if a post is a tombstone later than `version`, so that all earlier posts are irrelevant."""
+    """Return True if a post is a tombstone with a version above `version`, so that all earlier posts are irrelevant."""
     with contextlib.suppress(ValueError, RecursionError):
         envelope = _envelope.decode(body)
         first = _groups.decode(envelope.groups)[:1]
@@ -184,9 +184,9 @@ def unseal(posted: Posted, previous: Place, version: int) -> Post:
     """Decode a post that must follow `version` at the place `previous`. A tombstone may follow any earlier version.
 
     Raises:
-        TooNew: A later version of punchlist made it.
-        Invalid: It is not a valid post.
-        Diverged: It does not follow.
+        TooNew: A later version of punchlist created the post.
+        Invalid: The post is not valid.
+        Diverged: The post does not follow.
     """
     where = f"The post at position {posted.position} of {posted.list}"
     if posted.fault:
@@ -220,7 +220,7 @@ def unseal(posted: Posted, previous: Place, version: int) -> Post:
 
 
 def _author_clause(author: str) -> str:
-    """Return a clause that names the author, or "" if it is not a member ID: members may post any text there."""
+    """Return a clause that names the author, or "" if that is not a member ID, since members may post any text."""
     return f", which names {author} as its author," if is_member_id(author) else ""
 
 
@@ -249,7 +249,7 @@ def _begins_anew(steps: Sequence[Step]) -> bool:
 
 
 def head_of(check: str, version: int, groups: bytes, *, fresh: bool) -> str:
-    """Return the check of a post from that of the previous one. A `fresh` post starts a new chain."""
+    """Compute the check of a post from the previous post's check. A `fresh` post starts a new chain."""
     previous = b"" if fresh else check.encode()
     return blake2b(b"%b\t%d\t%b" % (previous, version, groups), digest_size=8).hexdigest()
 
@@ -258,13 +258,13 @@ _recorded = msgspec.json.Decoder(Recorded)
 
 
 def steps_of(history: Sequence[Stored], member: str) -> list[Step]:
-    """Convert stored events to steps for posts; an incomplete last group is left out.
+    """Convert stored events to steps for posts. An incomplete last group is omitted.
 
-    Claims without a fence get their local log position, since their events have other positions in other logs, and this
-    member as their keeper.
+    Claims without a fence get their position in the local log, because their events have other positions in other logs.
+    This member becomes their keeper.
 
     Raises:
-        TooNew: A later version of punchlist wrote some of it.
+        TooNew: A later version of punchlist wrote some of the events.
     """
     steps: list[Step] = []
     events: list[KnownEvent] = []

@@ -9,7 +9,7 @@ from punchlistd.replication.posts.posts import TooNew, Unreadable
 
 
 class Rejected(Exception):
-    """A command is rejected with `why`."""
+    """Raised to reject a command with `why`."""
 
     def __init__(self, why: Rejection) -> None:
         super().__init__(why.message)
@@ -24,8 +24,8 @@ def unreachable(space: str, link: Link) -> Rejection:
 
 def unknown(space: str, reason: str) -> Rejection:
     message = (
-        f"{reason} The space {space} may have taken the change or not: look at the list before you repeat it. A call"
-        " that is repeated with its key is done once."
+        f"{reason} The space {space} may or may not have accepted the change: look at the list before you repeat it. A"
+        " call repeated with its key is executed only once."
     )
     return Rejection("outcome_unknown", message, {"space": space})
 
@@ -68,7 +68,7 @@ def unreadable(conversation: str, space: str, error: Unreadable) -> Rejection:
 
 
 def lost(conversation: str, space: str, ends_at: int, *, deleted: bool = False) -> Rejection:
-    """Build the rejection for a list of which the space has only an earlier version."""
+    """Build the rejection for a list if the space only has an earlier version of it."""
     if deleted:
         return _lost_deletion(conversation, space, ends_at)
     message = (
@@ -83,13 +83,13 @@ def _lost_deletion(conversation: str, space: str, ends_at: int) -> Rejection:
     if ends_at:
         message += f"ends with version {ends_at}. To delete it there again: punch share {conversation} --repair"
     else:
-        message += f"has nothing of the list any more. To use the name again: punch leave {conversation}"
+        message += f"no longer has any of the list. To use the name again: punch leave {conversation}"
     return Rejection("diverged", message, {"conversation": conversation, "space": space})
 
 
 def other_history(conversation: str, space: str) -> Rejection:
     message = (
-        f"The space {space} has other changes of {conversation} than there are here, for example because it was"
+        f"The space {space} has changes to {conversation} that differ from those here, for example because it was"
         " restored from a backup and written to. The list can be read here, not written. To keep this copy: punch"
         f" leave {conversation} --keep-as NAME"
     )
@@ -125,7 +125,7 @@ def altered(conversation: str) -> Rejection:
 
 
 def of(error: SharedLogError, space: str, link: Link) -> Rejection:
-    """Convert an error of the shared log for a command that has changed nothing here."""
+    """Convert an error of the shared log to the rejection of a command that changed nothing on this machine."""
     if isinstance(error, Forbidden):
         return forbidden(space, str(error))
     message = f"{error} Nothing was changed here; repeat the command once the space is back."
@@ -160,7 +160,7 @@ def taken(name: str, space: str) -> Rejection:
 
 
 def not_empty(name: str, *, deleted: bool = False) -> Rejection:
-    """Build the rejection for a name that has a history here, which no other history can replace."""
+    """Build the rejection for a name that already has a history on this machine, which can't be replaced."""
     found = f"A list {name} already exists here, and it is not empty."
     if deleted:
         found = f"A list {name} was deleted here, and its version numbers continue."
@@ -169,7 +169,7 @@ def not_empty(name: str, *, deleted: bool = False) -> Rejection:
 
 
 def not_there(name: str, space: str, lists: list[str]) -> Rejection:
-    # Members may create logs with any name, so the message repeats valid list names only.
+    # Members may create logs with any name, so the message only includes valid list names.
     names = [other for other in lists if re.match(ID_PATTERN, other)]
     there = f"It has: {', '.join(names[:20])}." if names else "It has none yet."
     message = f"The space {space} has no list {name}. {there} To share one: punch share LIST --space {space}"

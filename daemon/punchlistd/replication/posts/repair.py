@@ -1,10 +1,11 @@
 """Finds the posts of a list that no daemon can follow, so that a keeper of the space can remove them.
 
-Daemons stop at such a post instead of skipping it. Skipping would need no keeper, but a daemon that skips what another
-one follows forks the list: a post of a later version, or one behind a post that the space has lost, looks invalid to
-the daemon that lacks something. So a person decides.
+Daemons stop at such a post instead of skipping it. Skipping would need no keeper, but if one daemon skips a post that
+another follows, the list forks. For example, a post from a later version of punchlist, or a post after one that the
+space has lost, looks invalid to a daemon that lacks that version or post. A person therefore has to decide.
 
-The list is judged from its first post in the space on. The local copy does not matter, and any daemon finds the same.
+The list is checked starting with its first post in the space. The local copy is not used, so all daemons find the same
+posts.
 """
 
 import asyncio
@@ -17,14 +18,14 @@ from punchlistd.replication.port import Posted
 from punchlistd.replication.posts.posts import Diverged, Invalid, Unreadable, begins_anew, check_of, unseal
 
 SLICE_POSTS = 64
-"""After this many posts other work may run."""
+"""Number of posts after which other work may run."""
 
 
 class Bad(NamedTuple):
     """A post that can't be followed.
 
     Attributes:
-        certain: Whether no daemon ever followed it, so that removing it loses no change.
+        certain: Whether no daemon can have followed it, so that removing it loses no changes.
     """
 
     post: Posted
@@ -33,7 +34,7 @@ class Bad(NamedTuple):
 
     @property
     def id(self) -> str:
-        """A name that another post in its place does not have."""
+        """An ID that differs from that of any other post at the same position."""
         post = self.post
         content = b"%d\t%b\t%b" % (post.position, post.nonce.encode(), post.body)
         return blake2b(content, digest_size=8).hexdigest()
@@ -42,7 +43,7 @@ class Bad(NamedTuple):
 async def find_bad(posts: Iterable[Posted]) -> list[Bad]:
     bad_posts: list[Bad] = []
     place, version = Place(), 0
-    # Positions after which a daemon would have posted a follower of this chain, and nothing else.
+    # Positions after which a daemon could only have posted a post that follows this chain.
     judged = {0}
     checks: set[str] = set()
     for number, posted in enumerate(posts):
@@ -67,10 +68,10 @@ async def find_bad(posts: Iterable[Posted]) -> list[Bad]:
 
 
 def _was_never_followed(posted: Posted, judged: set[int], checks: set[str]) -> bool:
-    """Return True if a post that does not follow here follows nowhere: it is a copy, or nothing before it is missing.
+    """Return True if a post that can't be followed here can't be followed by any daemon.
 
-    A tombstone is never certain: it needs no earlier posts. In PostgreSQL, a member can insert posts before one whose
-    earlier posts were erased.
+    Either it is a copy, or no post before it is missing. This is never certain for a tombstone, which needs no earlier
+    posts: in PostgreSQL, a member can insert posts before a tombstone whose earlier posts were erased.
     """
     if check_of(posted.body) in checks:
         return True

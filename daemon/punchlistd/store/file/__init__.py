@@ -1,1 +1,1 @@
-"""The database file while it is open: its tables, its rows and lines, and what surrounds it on the disk."""
+"""The open database file: its tables, its rows and lines, and the related files on disk."""

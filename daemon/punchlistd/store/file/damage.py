@@ -9,7 +9,7 @@ class Damage:
     Attributes:
         events: The damage of each event, by position.
         damaged: The first damaged event found in each conversation.
-        ownerless: For events of unknown conversation, the conversations that may have lost them ("" means any).
+        ownerless: For events whose conversation is unknown, the conversations that may have lost them ("" means any).
     """
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Damage:
         self.ownerless: dict[int, frozenset[str]] = {}
 
     def record(self, damage: Damaged) -> Damaged:
-        """Record a damaged event, also by its conversation if known, and return it."""
+        """Record a damaged event by position, and by conversation if that is known. Return the damage."""
         self.events[damage.seq] = damage
         if damage.conversation:
             self.damaged.setdefault(damage.conversation, damage)

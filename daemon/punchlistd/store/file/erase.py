@@ -1,7 +1,7 @@
-"""Erasure of a deleted conversation: its lines are removed from their rows and from the disk. The rows stay.
+"""Erasure of a deleted conversation. Its lines are removed from their rows and from the disk; the rows stay.
 
 Freed space is overwritten (`secure_delete`), and the write-ahead log is checkpointed and truncated, so that no file
-contains the bytes. The tombstone starts a new hash chain, so that nothing after it has to change.
+contains the bytes. The tombstone starts a new hash chain, so nothing after it has to change.
 """
 
 from punchlistd.store.file.high_water_mark import ANY_SUM
@@ -12,12 +12,12 @@ from punchlistd.store.record import is_tombstone, parse
 
 
 def erase(log: Operations, conversation: str) -> None:
-    """Remove all lines before the newest tombstone, and everything derived from them."""
+    """Remove all of a conversation's lines before its newest tombstone, and everything derived from them."""
     _erase(log, conversation, _find_newest(log, conversation)[0])
 
 
 def forget(log: Operations, conversation: str) -> None:
-    """Erase the newest tombstone, too, if no event follows it, so that the name can start a new history."""
+    """Like `erase`, but also erase the newest tombstone if no event follows it, so that the name can be used again."""
     tombstone, newest = _find_newest(log, conversation)
     if tombstone and newest == tombstone:
         _erase(log, conversation, tombstone + 1)
@@ -36,14 +36,14 @@ def _erase(log: Operations, conversation: str, tombstone: int) -> None:
         with log.translate_write_errors():
             log.note_position()
     log.checkpoint()
-    # After the log: until then the index records that the erasure is pending, and the next start repeats it.
+    # Update the index last. Until then it records the erasure as pending, and the next start would repeat it.
     log.index.forget(conversation, tombstone, emptied, log.sum_at(log.index.seq) or 0)
     log.index.checkpoint()
     _forget_unindexed(log, conversation, tombstone, emptied)
 
 
 def _find_newest(log: Operations, conversation: str) -> tuple[int, int]:
-    """Return the positions of the newest tombstone and the newest event, 0 for none."""
+    """Return the positions of the newest tombstone and the newest event; 0 if none exists."""
     tombstone = newest = 0
     for row in rows_of(log, conversation, 0):
         for stored in select_conversation(split(row) or [], conversation):
@@ -66,16 +66,16 @@ def _rewrite(log: Operations, conversation: str, seq: int, tombstone: int) -> bo
 
 
 def _rewrite_damaged(log: Operations, conversation: str, row: Row, tombstone: int) -> bool:
-    """Overwrite the lines in a damaged row that are, or may be, erased ones. The row stays damaged.
+    """Overwrite the lines of a damaged row that belong, or may belong, to the erased history. The row stays damaged.
 
-    Lines that name another conversation are kept. All others are unreadable or belong to the erased one.
+    Lines that name another conversation are kept. All others are unreadable or belong to the erased conversation.
 
     Returns:
-        Whether no line of the conversation remains.
+        Whether the row no longer contains any line of the conversation.
     """
     if is_lost(row):
         return False
-    lines_of(log, row, None, 0)  # records the damage by conversation while the names can still be read
+    lines_of(log, row, None, 0)  # record the damage by conversation while the names are still readable
     others = log.index.all_names() | log.unindexed.rows.keys()
     others.discard(conversation)
     pieces, remaining = row[3].split(b"\n"), 0
@@ -102,7 +102,7 @@ def _forget_unindexed(log: Operations, conversation: str, tombstone: int, emptie
     unindexed.tombstones.pop(conversation, None)
     if rows := [row for row in unindexed.rows.get(conversation, ()) if row not in erased]:
         unindexed.rows[conversation] = rows
-    else:  # no empty list: `Unindexed.add` reads the last row of each
+    else:  # don't keep an empty list: `Unindexed.add` reads its last row
         unindexed.rows.pop(conversation, None)
         unindexed.keys.pop(conversation, None)
     if conversation in unindexed.keys:

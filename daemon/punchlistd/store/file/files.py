@@ -1,4 +1,4 @@
-"""The database's surroundings on disk: related file names, atomic publishing, replaced-file detection, the reserve."""
+"""Files around the database: related file names, atomic publishing, detection of replaced files, disk reserve."""
 
 import contextlib
 import errno
@@ -40,7 +40,7 @@ def publish(unfinished: str, path: str) -> None:
     """Rename a complete file to its final name, durably, without replacing another file.
 
     Raises:
-        FileExistsError: The name is taken; nothing happened.
+        FileExistsError: The name is taken; nothing was changed.
     """
     with open(unfinished, "rb") as file:
         os_calls.flush(file.fileno())
@@ -49,7 +49,7 @@ def publish(unfinished: str, path: str) -> None:
 
 
 def discard(path: str) -> None:
-    """Remove a database with SQLite's files next to it."""
+    """Remove a database and the files that SQLite keeps next to it."""
     for name in (path, wal_path(path), path + "-journal", path + "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
@@ -74,7 +74,7 @@ def probe_append(path: str) -> None:
 
 
 def probe_space(path: str) -> None:
-    """Check that a file could grow, by writing at the same offset in a temporary file in its directory.
+    """Check whether a file could grow, by writing to a temporary file in its directory at the same offset.
 
     The file itself isn't opened: closing a second descriptor of the database would drop SQLite's locks.
 
@@ -87,36 +87,36 @@ def probe_space(path: str) -> None:
 
 
 MAX_WAL_BYTES = 64 << 20
-"""Length to which SQLite truncates a longer write-ahead log."""
+"""Length in bytes to which SQLite truncates a longer write-ahead log."""
 
 
 _HEADER = 32
 _FRAME_HEADER = 24
 _FRAME = _FRAME_HEADER + 4096
 _NO_COMMIT = bytes(4)
-"""Database size field of a frame that does not end a commit."""
+"""Value of the database size field in a frame that does not end a commit."""
 
 
 class LastCommit:
-    """The end of the last commit in the write-ahead log, used to detect an overwritten file before the next commit.
+    """The end of the last commit in the write-ahead log. Used to detect an overwritten file before the next commit.
 
-    The header of a commit's last frame contains the page number, the commit mark, the file's salts and a checksum over
-    all frames so far (https://sqlite.org/fileformat2.html#the_write_ahead_log). An older state of the file, or zeros,
-    can't contain it at that offset. Frames are followed only from a restart of the file that was observed: after frames
-    of a killed process or a failed commit, it can't be determined from outside which of them are valid.
+    The header of a commit's last frame contains the page number, the commit marker, the file's salts and a checksum of
+    all frames so far (https://sqlite.org/fileformat2.html#the_write_ahead_log). An older version of the file, or zeros,
+    can't contain that header at that offset. Frames are only followed after an observed restart of the file. If a
+    killed process or a failed commit left frames in it, there is no way to tell from outside which ones are valid.
     """
 
     def __init__(self, file: int) -> None:
         self._file = file
         self.end: int = 0
         self.head = b""
-        """Header of the frame that ends at `end`; empty while unknown."""
+        """Header of the frame that ends at `end`; empty if unknown."""
         self._salts = self._header = b""
         self._may_restart = True
         self.lose()
 
     def expect_restart(self) -> None:
-        """Accept that SQLite writes the file from its start again."""
+        """Expect SQLite to write the file from its beginning again."""
         self._may_restart = True
 
     def lose(self) -> None:
@@ -127,7 +127,7 @@ class LastCommit:
         self._may_restart = True
 
     def follow(self) -> None:
-        """Advance to the end of the newest commit. Called after each commit."""
+        """Advance to the end of the newest commit. Call after each commit."""
         if self._may_restart and (header := os.pread(self._file, _HEADER, 0)) != self._header:
             is_written = any(header)
             self._header, self.end, self.head = header, _HEADER, b""
@@ -152,7 +152,7 @@ class OpenName:
     file's times, which makes the next flush slower (see `Inodes`).
 
     Raises:
-        OSError: The file does not exist, or the kernel does not report names.
+        OSError: The file does not exist, or the kernel does not report the names of open files.
     """
 
     def __init__(self, path: str) -> None:
@@ -192,14 +192,14 @@ class OpenName:
 
 
 class Inodes:
-    """Detects that watched files were replaced or changed by others: a commit into a removed file succeeds and is lost.
+    """Detects watched files that other programs replaced or changed. A commit to a removed file succeeds and is lost.
 
-    The file flushed by each commit is identified by its current name, not by its inode. Reading its times has a cost:
-    since Linux 6.13 the next write then stores a finer timestamp, so that its inode has to be flushed, too (multigrain
-    timestamps, https://docs.kernel.org/filesystems/multigrain-ts.html).
+    The file flushed by each commit is identified by its current name, because reading its inode's times has a cost.
+    Since Linux 6.13, the next write then stores a finer timestamp, so that the inode has to be flushed as well
+    (multigrain timestamps, https://docs.kernel.org/filesystems/multigrain-ts.html).
 
-    The first path is the database, which is written only by this process's checkpoints. A changed size or modification
-    time means that another program wrote to it. `settle` accepts the current values after a checkpoint.
+    The first path is the database, to which only this process's checkpoints write. A changed size or modification time
+    therefore means that another program wrote to it. `settle` accepts the current values after a checkpoint.
     """
 
     def __init__(self, paths: Sequence[str], flushed: str | None = None) -> None:
@@ -210,7 +210,7 @@ class Inodes:
             try:
                 self._flushed = OpenName(flushed)
                 self.last_commit = self._flushed.last_commit
-            except OSError:  # the kernel does not report names
+            except OSError:  # the kernel does not report the names of open files
                 self._own = (*paths, flushed)
         self._inodes: dict[str, tuple[int, int]] = {}
         self._database = paths[0]
@@ -219,7 +219,7 @@ class Inodes:
         self.settle()
 
     def watch(self, others: Sequence[str]) -> None:
-        """Replace the watched `others` by these, in their current state. The log's own files stay watched."""
+        """Watch `others`, in their current state, instead of the previous ones. The log's own files stay watched."""
         inodes = {path: self._inodes[path] for path in self._own if path in self._inodes}
         for path in (*self._own, *others):
             if path not in inodes:
@@ -275,9 +275,9 @@ def _has_ample_space(path: str, size: int) -> bool:
 def preallocate(path: str, size: int) -> None:
     """Extend a file with zeros to `size` bytes, durably. Does nothing if it is longer or disk space is scarce.
 
-    Later commits that overwrite the zeros flush data only: neither the file's length nor its block map changes.
-    Don't use it on the database: closing any descriptor of a file drops this process's POSIX locks on it. SQLite takes
-    none on the write-ahead log.
+    Later commits that overwrite the zeros only flush data, because neither the file's length nor its block map changes.
+    Don't use this on the database: closing any descriptor of a file drops this process's POSIX locks on it. SQLite
+    takes no locks on the write-ahead log.
 
     Raises:
         OSError: The disk failed.
@@ -307,7 +307,7 @@ class Reserve:
         self.held = size > 0 and _allocated(path) >= size
 
     def ensure(self) -> None:
-        """Reserve the space if it isn't yet and the disk has ample space."""
+        """Reserve the space if it isn't reserved yet and the disk has plenty of space."""
         if self.held or self._size == 0:
             return
         if not _has_ample_space(self._path, self._size):

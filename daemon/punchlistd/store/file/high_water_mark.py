@@ -1,11 +1,12 @@
 """The high-water mark: the position of the log's head, stored outside the log.
 
-A log that was truncated or restored to an older state is consistent in itself. So each commit writes its position to a
-small file next to the log. The file has two slots, written in turn and each with a checksum, so that a torn write
-damages only one of them. It is never flushed, so it may lag behind the log; a log behind its mark has lost events.
+A log that was truncated or restored to an older state looks consistent. To detect this, each commit writes its position
+to a small file next to the log. The file has two slots, which are written alternately and have a checksum each, so that
+a torn write damages only one of them. It is never flushed, so it may lag behind the log. A log that is behind its mark
+has lost events.
 
-A twin of the mark is next to the socket, outside the data directory: restoring that directory as a whole restores its
-mark, too. The twin is written with each update of the index and at the end. A reboot removes it.
+A twin of the mark is kept next to the socket, outside the data directory, because restoring that whole directory would
+also restore its mark. The twin is written with each update of the index and on close. A reboot removes it.
 """
 
 import os
@@ -20,7 +21,7 @@ _SLOT = 64
 _FIELDS = struct.Struct("<8sQQI16s")
 _MAGIC = b"plmark1\n"
 ANY_SUM = 0
-"""In place of a checksum: any checksum is accepted, because the row is being rewritten."""
+"""Stands for any checksum, while the row is being rewritten."""
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ def _decode(data: bytes) -> tuple[int, Position] | None:
 
 
 class HighWaterMark:
-    """The mark's file. Only the database thread uses it."""
+    """The file that contains the mark. Only the database thread uses it."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

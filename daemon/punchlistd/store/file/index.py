@@ -1,11 +1,11 @@
 """The index: rows, keys, snapshot, summary and sessions of each conversation, in a file next to the log.
 
-It is derived from the log and written in idle time, so it may lag behind. Its connection is separate, because SQLite
-has no atomic transactions across two files in WAL mode. Each transaction records the log's epoch, the indexed position,
-and the checksum of the row that ends there. A start accepts a file that matches the log at that position and passes an
-integrity check of its names; later events are indexed from the log. Any other file is deleted and rebuilt, as is one in
-which a statement fails or that points to a row without the conversation. A crash loses the last transactions at most
-(`synchronous = NORMAL`). On a full disk the index is kept in memory.
+It is derived from the log and written when the daemon is idle, so it may lag behind. It has a separate connection,
+because SQLite has no atomic transactions across two files in WAL mode. Each transaction records the log's epoch, the
+indexed position, and the checksum of the row that ends there. On startup, a file is accepted if it matches the log at
+that position and passes an integrity check of its names; later events are indexed from the log. Any other file is
+deleted and rebuilt. So is a file in which a statement fails, or which points to a row without the conversation. A crash
+loses at most the last transactions (`synchronous = NORMAL`). If the disk is full, the index is kept in memory.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from punchlistd.store.record import key_hash
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
-"""Value of `user_version`. A file with another value is rebuilt."""
+"""Value of `user_version`. A file with any other value is rebuilt."""
 
 _TABLES = (
     # Position and checksum of the last indexed row of the log with this epoch.
@@ -53,7 +53,7 @@ _TABLES = (
     # Rows of the log that contain lines of a conversation.
     """CREATE TABLE parts(conversation INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(conversation, seq))
         STRICT, WITHOUT ROWID""",
-    # seq: the first event of the group that used the key. Hashes may collide; the line decides.
+    # seq: the first event of the group that used the key. Hashes may collide, so compare the key in the line.
     """CREATE TABLE keys(conversation INTEGER NOT NULL, hash INTEGER NOT NULL, seq INTEGER NOT NULL,
         PRIMARY KEY(conversation, hash, seq)) STRICT, WITHOUT ROWID""",
 )
@@ -73,7 +73,8 @@ ROWS_AT_ONCE = 500
 """Maximum number of positions read by one query."""
 
 _SEPARATOR, _AFTER_SEPARATOR = "\n", "\v"
-"""Separator of a session and its list's user, not allowed in a session, and the next character, for range queries."""
+"""Separator between a session and its list's user, which a session can't contain; and the next character, for range
+queries."""
 
 _IN_LIST = "IN (SELECT value FROM json_each(?))"
 
@@ -96,9 +97,9 @@ class Index:
     def __init__(self, path: str, epoch: str, sum_at: Callable[[int], int | None]) -> None:
         self._path = path
         self.is_new = False
-        """Whether the index was created since the log was opened. Missing events are then damage to the log."""
+        """Whether the index was created after the log was opened. Missing events then mean that the log is damaged."""
         self.seq = 0
-        """The indexed position. A start indexes later events from the log."""
+        """The indexed position. Later events are indexed from the log on startup."""
         self._connection = self._open_existing(epoch, sum_at) or self._create(epoch)
 
     def _open_existing(self, epoch: str, sum_at: Callable[[int], int | None]) -> sqlite3.Connection | None:
@@ -113,7 +114,7 @@ class Index:
                 log_epoch, seq, total = connection.execute("SELECT epoch, seq, sum FROM meta").fetchone()
                 if log_epoch == epoch and (seq == 0 or sum_at(seq) == total):
                     reason = _find_corruption(connection)
-                    # A daemon that was killed during an erasure may have left erased bytes in the write-ahead log.
+                    # A daemon killed during an erasure may have left erased bytes in the write-ahead log.
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
                     self.seq = seq
         except (sqlite3.Error, TypeError) as error:
@@ -164,13 +165,13 @@ class Index:
     # Writing
 
     def maintain(self, unindexed: Unindexed, snapshots: Sequence[Snapshot], seq: int, total: int) -> None:
-        """Write the unindexed events and save snapshots, in one transaction.
+        """Index the unindexed events and save snapshots, in one transaction.
 
         Args:
             unindexed: The unindexed events.
             snapshots: The snapshots.
             seq: Position after which the next start has to scan the log.
-            total: Checksum of the row that ends there.
+            total: Checksum of the row that ends at that position.
         """
         with self._transaction() as connection:
             ids = self._ids({*unindexed.rows, *(snapshot.conversation for snapshot in snapshots)})
@@ -196,7 +197,7 @@ class Index:
         return ids
 
     def forget(self, conversation: str, tombstone: int, emptied: Sequence[int], total: int) -> None:
-        """Delete everything derived from a conversation's erased lines, and its mark as unerased.
+        """Delete everything derived from a conversation's erased lines, and record that its erasure is complete.
 
         Args:
             conversation: The conversation.
@@ -257,23 +258,23 @@ class Index:
             yield
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0)
-            # SQLite reports FULL for ENOSPC only; an exhausted quota or a file size limit is a failed write.
+            # SQLite reports FULL only for ENOSPC. An exhausted quota or a file size limit appears as a failed write.
             if code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE:
                 raise StorageFull(f"no space left for {self._path}") from error
             raise IndexDoubted(str(error)) from error
 
     def rows_of(self, conversation: str, after: int) -> Generator[int]:
-        """Yield the last positions of the rows after a position that contain lines of a conversation.
+        """Yield the last position of each row after a position that contains lines of a conversation.
 
         Raises:
-            IndexDoubted: The conversation's last row is missing, or the positions are not in ascending order.
+            IndexDoubted: The conversation's last row is missing, or the positions are not ascending.
         """
         query = "SELECT id, last FROM conversations WHERE name = ?"
         for number, last in self.query(query, (conversation,)):
             part = "SELECT seq FROM parts WHERE conversation = ? AND seq > ? ORDER BY seq LIMIT ?"
             while rows := self.query(part, (number, after, ROWS_AT_ONCE)):
                 for (seq,) in rows:
-                    # A damaged page may break the order, and the loop would then never end.
+                    # A damaged page may break the order, which could make this loop endless.
                     if type(seq) is not int or seq <= after:
                         raise IndexDoubted(f"its rows of {conversation} are not in order")
                     yield seq
@@ -282,7 +283,7 @@ class Index:
                 raise IndexDoubted(f"its rows of {conversation} do not end with {last}")
 
     def last_row(self, conversation: str, before: int) -> int:
-        """Return the last position of the conversation's last row that ends before a position, or 0."""
+        """Return the last position of the conversation's newest row that ends before a position, or 0."""
         query = "SELECT max(parts.seq) FROM parts JOIN conversations ON id = conversation WHERE name = ? AND seq < ?"
         seq = self.query(query, (conversation, before))[0][0]
         if seq is not None and type(seq) is not int:
@@ -290,7 +291,7 @@ class Index:
         return seq or 0
 
     def parts_between(self, first: int, last: int) -> list[tuple[str, int]]:
-        """Return conversation and last position of each row that ends in a range."""
+        """Return the conversation and last position of each row that ends within a range."""
         query = "SELECT name, seq FROM parts JOIN conversations ON id = conversation WHERE seq BETWEEN ? AND ?"
         return self.query(query, (first, last))
 
@@ -301,17 +302,17 @@ class Index:
         """Return the hashes of all keys of a conversation.
 
         Raises:
-            IndexDoubted: Their checksum does not match.
+            IndexDoubted: The checksum of the hashes does not match.
         """
         query = "SELECT hash, seq FROM keys JOIN conversations ON id = keys.conversation WHERE name = ?"
         rows = self.query(query, (conversation,))
         saved = self.query("SELECT key_sum FROM conversations WHERE name = ?", (conversation,))
         if saved and saved[0][0] != _key_sum(rows):
-            raise IndexDoubted(f"its keys of {conversation} are not those that were saved")
+            raise IndexDoubted(f"its keys of {conversation} differ from those that were saved")
         return [key for key, _ in rows]
 
     def find_key(self, conversation: str, key: str) -> list[int]:
-        """Return the first positions of the groups that used a key, the newest first."""
+        """Return the first position of each group that used a key, newest first."""
         query = """SELECT seq FROM keys JOIN conversations ON id = keys.conversation WHERE name = ? AND hash = ?
             ORDER BY seq DESC"""
         return [seq for (seq,) in self.query(query, (conversation, key_hash(key)))]
@@ -341,14 +342,14 @@ class Index:
         return [name for (name,) in self.query(query, (user,))]
 
     def totals(self) -> tuple[int, int]:
-        """Count the open tasks and those in progress, over all conversations without a user."""
+        """Count the open tasks and those in progress in all conversations without a user."""
         return self.query(
             """SELECT coalesce(sum(open), 0), coalesce(sum(in_progress), 0) FROM conversations NOT INDEXED
             WHERE deleted = 0 AND user = ''"""
         )[0]
 
     def survey(self) -> Survey:
-        """Return the conversations that need a timer, and the deleted ones that are not erased yet."""
+        """Return the conversations that need a timer, and the deleted ones that have not been erased yet."""
         timed = self.query(
             """SELECT name, summary, open + in_progress FROM conversations NOT INDEXED
             WHERE deleted = 0 AND (instr(summary, CAST('"wakes_at":' AS BLOB))
@@ -372,7 +373,7 @@ class Index:
         if active is not None:
             conditions.append(("(open + in_progress > 0) = ?", (int(active),)))
         if kind is not None:
-            # The text search excludes most rows cheaply. A list's own metadata may contain the text, too, so parse it.
+            # The text search excludes most rows cheaply. A list's metadata may contain it, too, so parse the summary.
             chat = """(instr(summary, CAST('"kind":"chat"' AS BLOB)) > 0
                 AND json_extract(CAST(summary AS TEXT), '$.kind') IS 'chat')"""
             conditions.append((f"{chat} = ?", (int(kind == "chat"),)))
@@ -410,7 +411,7 @@ def _build(connection: sqlite3.Connection, epoch: str) -> None:
 def _find_corruption(connection: sqlite3.Connection) -> str:
     """Return SQLite's description of damage to the names or sessions, or "".
 
-    A name that a lookup misses would make its list start a second history.
+    If a lookup missed a name, its list would start a second history.
     """
     for table in ("conversations", "sessions"):
         (verdict,) = connection.execute(f"PRAGMA integrity_check({table})").fetchone()
@@ -434,7 +435,7 @@ def _save_keys(connection: sqlite3.Connection, number: int, keys: dict[str, int]
     total = "SELECT key_sum FROM conversations WHERE id = ?"
     if connection.executemany(insert, rows).rowcount == len(rows):
         rows.append((connection.execute(total, (number,)).fetchone()[0], 0))
-    else:  # some keys were already saved: events after damage are indexed again by each start
+    else:  # some keys were already saved: each start indexes the events after damage again
         rows = connection.execute("SELECT hash, seq FROM keys WHERE conversation = ?", (number,)).fetchall()
     connection.execute("UPDATE conversations SET key_sum = ? WHERE id = ?", (_key_sum(rows), number))
 
@@ -448,10 +449,10 @@ def _key_sum(keys: Sequence[tuple[int, int]]) -> int:
 
 
 def _save_snapshots(connection: sqlite3.Connection, ids: dict[str, int], snapshots: Sequence[Snapshot]) -> None:
-    """Save snapshots with one statement per table, in row order: there may be thousands."""
+    """Save snapshots with one statement per table, in row order, because there may be thousands."""
     write = connection.executemany
     saved = sorted([(ids[snapshot.conversation], snapshot) for snapshot in snapshots], key=itemgetter(0))
-    # The user rarely changes, and writing it would update the index `users`.
+    # Skip the user, which rarely changes: writing it would update the index `users`.
     write("UPDATE conversations SET user = ? WHERE id = ? AND user <> ?", [(s.user, n, s.user) for n, s in saved])
     write(
         """UPDATE conversations SET open = ?, in_progress = ?, updated_at = ?, deleted = ?, search = ?, summary = ?

@@ -15,7 +15,7 @@ Row = tuple[int, int, int, bytes]
 """Last position, first position, checksum and body of a row."""
 
 SPOILED = -1
-"""Checksum of a row known to be damaged. No body has this checksum."""
+"""Checksum that marks a row as damaged. No body has this checksum."""
 
 
 _BEGINS = "typeof(log.first) = 'integer' AND log.first BETWEEN 1 AND log.seq"
@@ -25,10 +25,10 @@ _TYPED = f"{_BEGINS} AND typeof(log.sum) = 'integer' AND typeof(log.body) = 'blo
 # zeros, is damage.
 ROW = f"""log.seq, iif({_BEGINS}, log.first, log.seq), iif({_TYPED}, log.sum, {SPOILED}),
     ifnull(CAST(log.body AS BLOB), x'')"""
-"""SQL for the columns of a `Row`. Values of a damaged record are replaced by values of the right type."""
+"""SQL for the columns of a `Row`. Invalid values in a damaged record are converted or replaced."""
 
 MAX_SPAN = 1 << 20
-"""Maximum number of positions in a row. A damaged row may claim more than any commit has."""
+"""Maximum number of positions in a row. A damaged row may claim more positions than any commit has."""
 
 
 checksum = zlib.crc32
@@ -48,7 +48,7 @@ def split(row: Row) -> list[Stored] | None:
     lines = body.split(b"\n")
     if len(lines) == last - first + 1:
         return list(map(Stored, range(first, last + 1), lines))
-    # After an erasure lines and positions no longer correspond by index, so read the position from each line.
+    # After an erasure, a line's index no longer gives its position, so read the position from each line.
     remaining = [parse(line) for line in lines]
     return remaining if first <= remaining[0].seq and remaining[-1].seq <= last else None
 
@@ -63,7 +63,7 @@ def is_lost(row: Row) -> bool:
 
 
 def is_sparse(row: Row) -> bool:
-    """Whether a row has fewer lines than positions: lines were erased, or one of its positions is damaged."""
+    """Whether a row has fewer lines than positions, because lines were erased or one of its positions is damaged."""
     return row[3].count(b"\n") + bool(row[3]) <= row[0] - row[1]
 
 
@@ -91,7 +91,7 @@ def salvage(row: Row, check_before: Callable[[str, int], str]) -> Salvage:
 
     Args:
         row: The row.
-        check_before: Returns the check of a conversation's last event before a position, "" if none exists.
+        check_before: Returns the check of a conversation's last event before a position, or "" if none exists.
     """
     last, first, _, body = row
     if is_lost(row):
@@ -139,7 +139,7 @@ def _parse_pieces(pieces: list[bytes], first: int, last: int) -> tuple[dict[int,
 
 
 def may_belong_to(conversation: str, seq: int, line: bytes) -> bool:
-    """Whether a damaged line starts like one of this conversation, with at most one byte changed."""
+    """Whether a damaged line starts like a line of this conversation, with at most one byte changed."""
     start = b'{"seq":%d,"conversation":"%s","version":' % (seq, conversation.encode())
     return len(line) > len(start) and sum(a != b for a, b in zip(start, line, strict=False)) <= 1
 
@@ -149,6 +149,6 @@ def find_names(data: bytes) -> set[str]:
 
 
 def parse_owner(line: bytes) -> str:
-    """Return the conversation named in a line, which may be damaged, or "" if none is."""
+    """Return the conversation named in a line, which may be damaged, or "" if it names none."""
     match = _NAMES.search(line)
     return match[1].decode() if match else ""

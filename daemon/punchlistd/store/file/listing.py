@@ -1,7 +1,7 @@
-"""Listing of conversations, shared by all stores: searched text and cursors.
+"""Listing of conversations, shared by all stores: searchable text and cursors.
 
-Conversations are ordered by the position of their newest event, newest first, then by id. The clock plays no part. A
-cursor contains the sort key of a page's last conversation, so that later changes don't shift the next page.
+Conversations are ordered by the position of their newest event, newest first, then by id. Timestamps are not used. A
+cursor contains the sort key of a page's last conversation, so later changes don't shift the next page.
 """
 
 import base64
@@ -32,7 +32,7 @@ def fold(text: str) -> str:
 
 
 def search_text(conversation: str, summary: bytes) -> str:
-    """Return the text that queries are matched against: the id and, on a second line, the title."""
+    """Return the text that queries are matched against: the id, and the title on a second line."""
     title = _decode_title(summary).title if summary else ""
     return fold(f"{conversation}\n{title}")
 
@@ -42,7 +42,7 @@ def is_timed(summary: bytes, unfinished: int) -> bool:
     try:
         decoded = _decode_summary(summary)
     except msgspec.MsgspecError:
-        return True  # a damaged summary: loading the conversation's events decides
+        return True  # the summary is damaged, so load the conversation's events to find out
     is_finished = not unfinished and bool(decoded.counts.completed or decoded.counts.failed)
     return decoded.wakes_at is not None or (decoded.settings.auto_clear == "idle" and is_finished)
 
@@ -55,7 +55,7 @@ def parse_cursor(cursor: str) -> tuple[int, str]:
     """Return the position of the newest event of the cursor's conversation, and the conversation's id.
 
     Raises:
-        BadCursor: `format_cursor` never returned it.
+        BadCursor: The cursor was not returned by `format_cursor`.
     """
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")

@@ -1,7 +1,7 @@
 """Operations on an open log: appending, indexing, checkpoints and guards, run in the database thread.
 
-`reading` has the reads and `erase` the erasure. After a write of unknown outcome every operation fails: the process
-can't determine what a failed flush left on disk, and it may reappear after a restart.
+Reads are in `reading`, erasure is in `erase`. After a write with an unknown outcome, every operation fails: the process
+can't determine what a failed flush left on disk, and the data may reappear after a restart.
 """
 
 import secrets
@@ -34,16 +34,16 @@ from punchlistd.store.port import Damaged, Sealed, Snapshot, StorageFailed, Stor
 CHECKPOINT_PAGES = 1000
 """Pages in the write-ahead log after which `maintain` checkpoints it; also SQLite's own default.
 
-The index is updated about as often, so that writers wait once for both.
+The index is updated about as often, so that writers wait only once for both.
 """
 
 OVERDUE_FACTOR = 2
-"""Factor of `CHECKPOINT_PAGES` at which a commit checkpoints, without waiting for `maintain`."""
+"""Multiple of `CHECKPOINT_PAGES` at which a commit runs the checkpoint itself, without waiting for `maintain`."""
 
 PAGE = 4096
 
 FRAME = 24 + PAGE
-"""Bytes of a page in the write-ahead log (https://sqlite.org/fileformat2.html#the_write_ahead_log)."""
+"""Size of a page in the write-ahead log, in bytes (https://sqlite.org/fileformat2.html#the_write_ahead_log)."""
 
 PREALLOCATED_BYTES = 1 << 20
 """Zeros kept after the used part of the write-ahead log, in bytes: enough for a few hundred commits."""
@@ -55,14 +55,14 @@ Ts = TypeVarTuple("Ts")
 _UNREADABLE = frozenset(
     {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 )
-"""SQLite's codes for unreadable pages and definitions."""
+"""SQLite's error codes for unreadable pages and definitions."""
 
 _UNWRITTEN = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCATE})
-"""SQLite's codes for a failed write. A failed flush has another one."""
+"""SQLite's error codes for a failed write. A failed flush has a different code."""
 
 
 class Operations:
-    """An open log. Attributes may be read from any thread, everything else belongs to the database thread."""
+    """An open log. Attributes may be read from any thread; everything else belongs to the database thread."""
 
     def __init__(
         self,
@@ -86,31 +86,31 @@ class Operations:
         self.regressed = self._compare_with_high_water_mark()
         self.index = Index(sibling(path, ".index"), self.epoch, self.sum_at)
         self.indexed = self.index.seq
-        sync_directory(path)  # SQLite ignores a failure of this after it creates the write-ahead log
+        sync_directory(path)  # SQLite ignores errors from this call after it creates the write-ahead log
         self.inodes = Inodes((path,), flushed=wal_path(path))
         self.inodes.watch(watch)
         self.reserve = Reserve(sibling(path, ".reserve"), reserve_bytes)
         self.reserve.ensure()
         self.erase_count = 0
-        """Number of erasures so far. A copy started before the latest one may contain erased text."""
+        """Number of erasures so far. A copy started before the latest erasure may contain erased text."""
         self.append_s = 0.0
         self._pages = 0
         self._preallocated = 0
         """Length in bytes up to which the write-ahead log was preallocated."""
 
-    # Beginning and end
+    # Opening and closing
 
     def _compare_with_high_water_mark(self) -> tuple[int, int] | None:
-        """Detect the loss of committed events, and start a new epoch if there is one.
+        """Detect the loss of committed events. If any were lost, start a new epoch.
 
         Returns:
-            The positions of the high-water mark and of the log's head, or None if nothing was lost.
+            The positions of the high-water mark and the log's head, or None if nothing was lost.
         """
         mark = self.high_water_mark.read()
         regressed = None
         if mark and mark.epoch != self.epoch and self.head == 0:
             regressed = (mark.seq, 0) if mark.seq else None
-        # A data directory that was restored as a whole contains a mark as old as its log; the twin is outside it.
+        # If the whole data directory was restored, its mark is as old as its log. The twin is outside that directory.
         for position in (mark, self.twin.read() if self.twin else None):
             if position and position.epoch == self.epoch and position.seq:
                 total = self.sum_at(position.seq)
@@ -123,7 +123,7 @@ class Operations:
         return regressed
 
     def note_position(self, total: int | None = None) -> None:
-        """Set the high-water mark and its twin to the log's head. `total` is ANY_SUM while rows are being rewritten."""
+        """Set the high-water mark and its twin to the log's head. Pass ANY_SUM as `total` while rows are rewritten."""
         if total is None:
             total = self.sum_at(self.head)
             total = total if isinstance(total, int) and 0 <= total < 1 << 32 else ANY_SUM
@@ -139,11 +139,11 @@ class Operations:
         return row[0] if row else None
 
     def finish(self) -> None:
-        """Checkpoint the log into one file and close everything but the connection, which its owner closes."""
+        """Checkpoint the log into one file and close everything except the connection, which its owner closes."""
         self.index.close()
         try:
             if not self.failed:
-                self.inodes.watch(())  # the other watched files may be removed first
+                self.inodes.watch(())  # the other watched files may already have been removed
                 with suppress(StorageFull):
                     self.checkpoint()
                 self.note_position()
@@ -157,7 +157,7 @@ class Operations:
 
     @contextmanager
     def translate_write_errors(self) -> Generator[None]:
-        """Check the files before a write, and translate its errors into those of the port.
+        """Check the files before a write, and translate the write's errors into those of the port.
 
         Raises:
             Damaged: The pages to change can't be read; nothing was written.
@@ -211,7 +211,7 @@ class Operations:
 
         Raises:
             StorageFailed: The log has failed.
-            Damaged: Its pages can't be read.
+            Damaged: The log's pages can't be read.
         """
         if self.failed:
             raise StorageFailed(self.failed)
@@ -221,7 +221,7 @@ class Operations:
             raise Damaged("", 0, f"its pages can't be read: {error}") from error
 
     def _is_full(self) -> bool:
-        """Whether the disk is full. SQLite recognizes ENOSPC only, not an exhausted quota or a file size limit."""
+        """Whether the disk is full. SQLite only recognizes ENOSPC, not an exhausted quota or a file size limit."""
         # Zeros after the last commit are harmless: only the last frame of a commit makes it valid.
         try:
             probe_append(wal_path(self.path))
@@ -268,11 +268,11 @@ class Operations:
             self.checkpoint_if(True)
 
     def maintain(self, snapshots: Sequence[Snapshot]) -> None:
-        """Index all events, save snapshots, and checkpoint a long write-ahead log."""
+        """Index all events, save snapshots, and checkpoint the write-ahead log if it is long."""
         seq = self.head
         if self.damage.ownerless:
-            # Which conversations may have lost such an event is found by scanning only. The index stops before it, so
-            # that every start scans it again.
+            # Only a scan can find the conversations that may have lost such an event. The index therefore stops before
+            # it, so that every start scans it again.
             query = "SELECT coalesce(max(seq), 0) FROM log WHERE seq < ?"
             (seq,) = self.connection.execute(query, (min(self.damage.ownerless),)).fetchone()
         self.index.maintain(self.unindexed, snapshots, seq, self.sum_at(seq) or 0)
@@ -288,7 +288,7 @@ class Operations:
                 preallocate(wal_path(self.path), self._preallocated)
 
     def checkpoint_if(self, due: bool, mode: str = "PASSIVE") -> None:
-        """Checkpoint if `due`. A full disk is no error: the checkpoint can wait."""
+        """Run a checkpoint if `due`. A full disk is not an error, because the checkpoint can wait."""
         if due:
             with suppress(StorageFull):
                 self.checkpoint(mode)
@@ -297,7 +297,7 @@ class Operations:
         with self.translate_write_errors():
             try:
                 self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
-            finally:  # a checkpoint that failed on a full disk has written pages, too
+            finally:  # a checkpoint that failed on a full disk has also written pages
                 self.inodes.settle()
             self._pages = 0
         if mode == "TRUNCATE":

@@ -1,7 +1,7 @@
 """Reads of an open log: rows, their intact lines, and lookups by conversation or idempotency key.
 
-Indexed rows are found through the index, later ones through `unindexed`. If events of a conversation are missing and
-no damage to the log explains it, the index is assumed to be wrong and rebuilt.
+Indexed rows are found through the index, later rows through `unindexed`. If a conversation's events are missing and no
+damage to the log explains it, the index is assumed to be wrong and is rebuilt.
 """
 
 import logging
@@ -38,7 +38,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 ANY_CONVERSATION = ""
-"""In a set of conversations that may have lost an event: every conversation without a later event."""
+"""Member of a set of conversations that may have lost an event; stands for all those without a later event."""
 
 
 class Readable(Protocol):
@@ -74,11 +74,11 @@ def scan(log: Operations, after: int) -> None:
 
 
 def rebuild_index(log: Operations, reason: str) -> None:
-    """Rebuild the index from the log. All events are unindexed afterwards."""
+    """Discard the contents of the index and scan the whole log. All events are unindexed afterwards."""
     logger.error("%s: the index is rebuilt from the log (%s)", log.path, reason)
     log.index_lost = reason
     try:
-        scan(log, 0)  # before the reset: the old index may still map damaged rows to conversations
+        scan(log, 0)  # scan before the reset: the old index may still map damaged rows to conversations
         log.index.reset(log.epoch)
     except IndexDoubted:
         log.index.reset(log.epoch)
@@ -90,7 +90,7 @@ def with_rebuild(log: Operations, operation: Callable[[Operations, *Ts], T], *ar
     """Run an operation that finds events through the index. If the index is wrong, rebuild it and retry once.
 
     Raises:
-        Damaged: The rebuilt index can't be read.
+        Damaged: The rebuilt index can't be read either.
     """
     try:
         return operation(log, *args)
@@ -103,10 +103,10 @@ def with_rebuild(log: Operations, operation: Callable[[Operations, *Ts], T], *ar
 
 
 def query_index(log: Operations, operation: Callable[[Operations], T]) -> T:
-    """Run an operation on data that only the index contains.
+    """Run an operation on data that is only in the index.
 
     Raises:
-        Damaged: The index was rebuilt and is empty. `index_lost` has the reason until it is cleared.
+        Damaged: The index was rebuilt and is empty. `index_lost` contains the reason until it is cleared.
     """
     if not log.index_lost:
         try:
@@ -126,7 +126,7 @@ def rows(log: Readable, after: int) -> Generator[Row]:
             elif row[1] != due:
                 row = lost_row(due, following[1] - 1)  # noqa: PLW2901
         if row[0] < due:
-            continue  # its position is damaged; a lost row was yielded in its true place
+            continue  # its position is damaged; a lost row was yielded at its true position
         if is_lost(row):
             row = lost_row(due, row[0])  # noqa: PLW2901 - its first position is unreadable
         elif row[1] > due:
@@ -138,7 +138,7 @@ def rows(log: Readable, after: int) -> Generator[Row]:
 
 
 def _stored_rows(log: Readable, due: int) -> Generator[Row]:
-    """Yield the rows from a position on in file order, without checking their positions."""
+    """Yield the rows starting at a position, in file order, without checking their positions."""
     limit = -1
     while due <= log.head:
         start = due
@@ -154,8 +154,8 @@ def _stored_rows(log: Readable, due: int) -> Generator[Row]:
                 break
         except sqlite3.DatabaseError:
             if limit < 0:
-                # The sqlite3 module fetches one row ahead, so the error may have swallowed a readable row before the
-                # unreadable one. Read row by row from there.
+                # The sqlite3 module fetches one row ahead, so the error may have hidden a readable row before the
+                # unreadable one. Read row by row from here.
                 limit = 1
             else:
                 first = _find_readable(log, due)
@@ -179,10 +179,10 @@ def _find_readable(log: Readable, due: int) -> int:
 
 
 def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
-    """Yield the rows after a position that contain lines of a conversation. A lost row replaces each unreadable one.
+    """Yield the rows after a position that contain lines of a conversation, with lost rows for unreadable ones.
 
     Raises:
-        IndexDoubted: The index contains a position where no row ends.
+        IndexDoubted: The index contains a position at which no row ends.
     """
     unindexed = [seq for seq in log.unindexed.rows.get(conversation, ()) if seq > after]
     for seq, _ in groupby(merge(log.index.rows_of(conversation, after), unindexed)):
@@ -193,7 +193,7 @@ def rows_of(log: Operations, conversation: str, after: int) -> Generator[Row]:
 
 
 def _has_other_row(log: Operations, seq: int) -> bool:
-    """Whether an intact row contains a position without ending there."""
+    """Whether an intact row contains a position but doesn't end there."""
     if not 0 < seq <= log.head:
         return True
     with suppress(sqlite3.DatabaseError):
@@ -216,7 +216,7 @@ def _check_position(log: Operations, row: Row) -> Row:
     """Return the row, or a lost row if the next one doesn't start right after it.
 
     The checksum doesn't cover a row's position, so a damaged position may be that of another row. Only sparse rows need
-    the check: the lines of others number as many as their positions.
+    this check. All others have as many lines as positions.
     """
     if is_sparse(row):
         query = f"SELECT {ROW} FROM log WHERE seq > ? ORDER BY seq LIMIT 1"
@@ -231,16 +231,16 @@ def _select(log: Readable, query: str, parameters: tuple[object, ...]) -> Genera
     try:
         yield from cursor
     finally:
-        cursor.close()  # a statement left open would hold back every checkpoint
+        cursor.close()  # an open statement would block every checkpoint
 
 
 def lines_of(log: Operations, row: Row, conversation: str | None, after: int) -> tuple[list[Stored], Damaged | None]:
-    """Return the lines of a row after a position, up to the first damaged one, and that damage.
+    """Return the lines of a row after a position, up to the first damaged line, and that damage if any.
 
     Args:
         log: The log.
         row: The row.
-        conversation: Only lines and damage of this conversation; None includes all.
+        conversation: Only include lines and damage of this conversation; None includes all conversations.
         after: The position.
     """
     lines, damage = split(row), None
@@ -275,7 +275,7 @@ def _record_damage(log: Operations, salvaged: Salvage, names: set[str], losers: 
     """
     recorded: list[Damaged] = []
     for seq, named, line in salvaged.bad:
-        # A conversation's first event: its name is not among `names` yet.
+        # This may be a conversation's first event, whose name is not in `names` yet.
         is_new = named and b'","version":1,' in line[:200]
         candidates = [named] if named in names or is_new else [name for name in names if may_belong_to(name, seq, line)]
         owner = candidates[0] if len(candidates) == 1 else ""
@@ -328,7 +328,7 @@ def read_conversation(log: Operations, conversation: str, after: int, limit: int
     version = _version_at(log, conversation, after)
     with closing(rows_of(log, conversation, after)) as conversation_rows:
         for row in conversation_rows:
-            if is_lost(row):  # later versions may prove that the row contained no event of the conversation
+            if is_lost(row):  # later versions may prove that the row contained none of the conversation's events
                 missing, is_torn = missing or row, True
                 continue
             lines, damage = _conversation_lines(log, row, conversation, after)
@@ -337,7 +337,7 @@ def read_conversation(log: Operations, conversation: str, after: int, limit: int
                 log.damage.record(gap)
             length = sum(len(stored.line) for stored in lines)
             if len(events) + len(lines) > limit or size + length > max_bytes:
-                # End here after part of a row, or its other lines would be skipped.
+                # If only part of the row was returned, end here, or its other lines would be skipped.
                 return events + take_groups(lines, limit - len(events), max_bytes - size)
             events += lines
             size += length
@@ -365,19 +365,19 @@ def _conversation_lines(
     """Like `lines_of`, for a row that should contain events of the conversation.
 
     Raises:
-        IndexDoubted: The row is intact and contains none.
+        IndexDoubted: The row is intact but contains none.
     """
     lines, damage = lines_of(log, row, conversation, after)
     if not lines and damage is None and row[1] > after and split(row) is not None:
-        raise IndexDoubted(f"the row at {row[0]} holds nothing of {conversation}")
+        raise IndexDoubted(f"the row at {row[0]} has no lines of {conversation}")
     return lines, damage
 
 
 def _confirm_loss(log: Operations, damage: Damaged) -> Damaged:
-    """Return the damage, unless a wrong index may be its cause.
+    """Return the damage, unless a wrong index may be the cause.
 
     Raises:
-        IndexDoubted: The log has no damage at this position, and the index was not just rebuilt.
+        IndexDoubted: The log is not damaged at this position, and the index was not just rebuilt.
     """
     if damage.seq not in log.damage.events and not log.index.is_new:
         raise IndexDoubted(str(damage))
@@ -385,7 +385,7 @@ def _confirm_loss(log: Operations, damage: Damaged) -> Damaged:
 
 
 def _version_at(log: Operations, conversation: str, after: int) -> int | None:
-    """Return the version of a conversation's last event up to a position: 0 for none, None if it is unreadable."""
+    """Return the version of a conversation's last event up to a position: 0 if none exists, None if unreadable."""
     if after == 0:
         return 0
     with closing(rows_of(log, conversation, after)) as conversation_rows:
@@ -416,15 +416,15 @@ def _cut_at_gap(lines: list[Stored], version: int | None) -> tuple[list[Stored],
 
 
 def _find_loss(log: Operations, conversation: str, missing: Row | None, last: int) -> Damaged | None:
-    """Return a damaged event after a conversation's last readable one that is, or may be, the conversation's.
+    """Return a damaged event that follows a conversation's last readable event and belongs, or may belong, to it.
 
-    Earlier damage is ruled out by the versions of the events after it.
+    Earlier damage is excluded by the versions of the events that follow it.
 
     Args:
         log: The log.
         conversation: The conversation.
-        missing: A row after `last` that should contain its events and doesn't.
-        last: The position of its last readable event.
+        missing: A row after `last` that should contain events of the conversation but doesn't.
+        last: The position of the conversation's last readable event.
     """
     if missing is not None:
         reason = "the index refers to it, but it is missing"
@@ -436,7 +436,7 @@ def _find_loss(log: Operations, conversation: str, missing: Row | None, last: in
 
 
 def load(log: Operations, conversation: str) -> Loaded:
-    """Load a conversation's newest snapshot and all events after it, or all its events if they don't match it."""
+    """Load a conversation's newest snapshot and all later events. If they don't match, load all its events instead."""
     if saved := log.index.snapshot(conversation):
         with suppress(Damaged):  # a snapshot is only an optimization: load all events from the log instead
             return _load_after(log, conversation, saved)
@@ -484,7 +484,7 @@ def find_key(log: Operations, conversation: str, key: str) -> list[Stored]:
         if side_of(group[0]).key == key:
             return group
     if indexed and not log.index.is_new:
-        raise IndexDoubted(f"the events of a key of {conversation} do not have it")
+        raise IndexDoubted(f"the events indexed under a key of {conversation} do not have that key")
     return []
 
 
@@ -500,7 +500,7 @@ def _group_at(log: Operations, conversation: str, seq: int) -> list[Stored]:
 
 
 def _row_conversations(log: Operations, row: Row) -> set[str]:
-    """Return the conversations whose rows, according to both indexes, end within a row."""
+    """Return the conversations that, according to both indexes, have a row that ends within this row."""
     names = {name for name, ends in log.unindexed.rows.items() if any(row[1] <= seq <= row[0] for seq in ends)}
     with suppress(IndexDoubted):
         names |= {name for name, _ in log.index.parts_between(row[1], row[0])}
@@ -508,14 +508,14 @@ def _row_conversations(log: Operations, row: Row) -> set[str]:
 
 
 def previous_row(log: Operations, conversation: str, seq: int) -> Row | None:
-    """Return the conversation's last row that ends before a position, or None."""
+    """Return the conversation's newest row that ends before a position, or None."""
     unindexed = [row for row in log.unindexed.rows.get(conversation, ()) if row < seq]
     previous = max([log.index.last_row(conversation, seq), *unindexed])
     return row_at(log, previous) if previous else None
 
 
 def _previous_check(log: Operations, conversation: str, seq: int) -> str:
-    """Return the check of a conversation's last event before a position, without verifying its row. "" for none."""
+    """Return the check of a conversation's last event before a position, or "". Its row is not verified."""
     row = previous_row(log, conversation, seq)
     marker = b',"conversation":"%s","' % conversation.encode()
     lines = [line for line in row[3].split(b"\n") if marker in line[:200]] if row else []

@@ -1,7 +1,7 @@
 """The database file: identification, tables, settings and upgrades.
 
 A file is identified by its first bytes before SQLite opens it, because opening can change it. A new log is created
-under a temporary name and published when complete, so that a file with the final name is never incomplete.
+under a temporary name and renamed when complete, so a file with the final name is never incomplete.
 """
 
 import contextlib
@@ -29,12 +29,12 @@ TABLES = (
 )
 
 DERIVED = ("sessions", "keys", "parts", "snapshots", "conversations")
-"""Tables of version 1 with data derived from the log, which later versions keep in a separate file (see `index`)."""
+"""Tables of version 1 with data derived from the log. Later versions keep it in a separate file (see `index`)."""
 
 UPGRADES: tuple[tuple[str, ...], ...] = (
     (*(f"DROP TABLE {name}" for name in DERIVED), "DELETE FROM meta WHERE name = 'indexed'"),
 )
-"""Statements that upgrade from version 1 to 2, from 2 to 3 and so on. A new entry defines a new version."""
+"""Statements that upgrade from version 1 to 2, from 2 to 3, and so on. A new entry defines a new version."""
 
 SETTINGS: tuple[tuple[str, str, str | int], ...] = (
     ("locking_mode", "EXCLUSIVE", "exclusive"),  # before the first access, so that no other reader delays checkpoints
@@ -50,7 +50,7 @@ SETTINGS: tuple[tuple[str, str, str | int], ...] = (
     ("secure_delete", "ON", 1),  # erased means overwritten
     ("temp_store", "MEMORY", 2),
 )
-"""Name, value to set, and expected value when read back."""
+"""Name, value to set, and value expected when read back."""
 
 BUSY_S = 5.0
 """Maximum time to wait for another program that has the file open, in seconds."""
@@ -83,17 +83,17 @@ def connect(path: str, mode: str) -> sqlite3.Connection:
         path: The file.
         mode: SQLite's mode: `ro`, `rw`, `rwc` or `memory`.
     """
-    # After `file:`, two slashes start a host name: `file://tmp/log.db` is /log.db on the host tmp.
+    # Two slashes after `file:` start a host name: `file://tmp/log.db` is /log.db on the host tmp.
     local = f"/{path.lstrip('/')}" if path.startswith("//") else path
     uri = f"file:{quote(local)}?mode={mode}"
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_S, check_same_thread=False)
 
 
 def identify(path: str, newest: int) -> bool:
-    """Return whether the file exists, and reject it if it is not a log of a supported version. It is only read.
+    """Return whether the file exists. Reject it if it is not a log of a supported version. The file is only read.
 
     Raises:
-        LogUnusable: The file is something else, unreadable, or a log of a newer version.
+        LogUnusable: The file is not a log, can't be read, or is a log of a newer version.
     """
     try:
         status = os.stat(path)
@@ -122,7 +122,7 @@ def identify(path: str, newest: int) -> bool:
 
 
 def _check_locks(file: BinaryIO, path: str) -> None:
-    """Reject a file system without locks, which SQLite would treat as a locked file and wait for.
+    """Reject a file system without locks. SQLite would treat the error as a locked file and wait.
 
     Raises:
         LogUnusable: The file system doesn't support locks.
@@ -131,7 +131,7 @@ def _check_locks(file: BinaryIO, path: str) -> None:
         fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            return  # the file is in use: SQLite waits for it and reports that
+            return  # the file is in use; SQLite will wait, and report an error if necessary
         raise LogUnusable(
             f"{path} can't be locked ({error.strerror}): its file system does not support locks; choose another "
             "data directory"
@@ -155,7 +155,7 @@ def create(path: str) -> None:
     with contextlib.closing(connect(unfinished, "rw")) as connection:
         apply_settings(connection)
         build(connection)
-        # Closing also checkpoints, but hides a failure: an empty file would be published.
+        # Checkpoint explicitly: `close` also does so but hides a failure, and an empty file would be published.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
     publish(unfinished, path)
 
@@ -184,7 +184,7 @@ def read_epoch(connection: sqlite3.Connection, path: str) -> str:
 
 
 def upgrade(connection: sqlite3.Connection, path: str, upgrades: Sequence[Sequence[str]]) -> None:
-    """Upgrade a log to the newest version in one transaction, after making a verified backup next to it.
+    """Upgrade a log to the newest version in one transaction, after writing a verified backup next to it.
 
     Raises:
         LogUnusable: The log has a newer version, or the backup is damaged.

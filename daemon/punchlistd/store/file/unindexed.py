@@ -1,4 +1,4 @@
-"""In-memory index of the log's tail, which the index file does not contain yet."""
+"""In-memory index of the log's tail, for events that are not in the index file yet."""
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from punchlistd.store.record import holds_tombstone, is_plain
 
 
 class Unindexed:
-    """Rows, keys and tombstones of each conversation after the indexed position."""
+    """Each conversation's rows, keys and tombstones after the indexed position."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[int]] = {}  # the lists are never empty
@@ -32,7 +32,7 @@ class Unindexed:
         """Add the lines of a row read from the log. `is_first` means that the scan started at the log's beginning."""
         for stored in lines:
             conversation = stored.conversation
-            # A tombstone without earlier events needs no erasure: its conversation was already erased.
+            # A tombstone without earlier events needs no erasure, because its conversation has already been erased.
             is_erased = is_first and conversation not in self.rows
             self.add_row(conversation, row)
             if not is_plain(stored.line) and (key := side_of(stored).key):

@@ -1,1 +1,1 @@
-"""Opening, verification and repair of logs, backups and restores."""
+"""Opening, verification, repair, backup and restore of logs."""

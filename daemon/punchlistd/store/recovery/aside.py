@@ -1,4 +1,4 @@
-"""Replacement of a log by a backup. A kill in between loses nothing, and isn't mistaken for an empty log."""
+"""Replacement of a log with a backup. A kill halfway loses nothing, and the result isn't mistaken for an empty log."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ from punchlistd.store.port import LogUnusable
 _OWN = ("log.db", "log.db-wal", "log.db-journal", "log.db-shm", "log.mark", "log.reserve")
 _DERIVED = ("log.index", "log.search")
 _NOTE = "restoring"
-"""File with the name of the backup. It exists while the data directory contains neither the old nor the new log."""
+"""File that contains the backup's path. It exists while the data directory contains neither the old nor the new log."""
 
 
 def reject_unfinished_restore(data_dir: str) -> None:
     """Reject a data directory whose log is being replaced.
 
     Raises:
-        LogUnusable: A restore was killed. The message has the command to repeat it.
+        LogUnusable: A restore was killed. The message contains the command to repeat it.
     """
     with contextlib.suppress(FileNotFoundError), open(os.path.join(data_dir, _NOTE), "rb") as note:
         backup = os.fsdecode(note.read())
@@ -30,9 +30,9 @@ def reject_unfinished_restore(data_dir: str) -> None:
 
 @contextlib.contextmanager
 def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
-    """Move the log aside while the body puts another one in place. If the body fails, move everything back.
+    """Move the log aside while the `with` body puts another one in place. If the body fails, move everything back.
 
-    A note marks the data directory as incomplete in the meantime, for `reject_unfinished_restore`.
+    Until then, a note marks the data directory as incomplete, for `reject_unfinished_restore`.
 
     Args:
         data_dir: The data directory.
@@ -40,7 +40,7 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
         backup: Path of the backup, for the note.
 
     Raises:
-        OSError: The files can't be moved; everything is back in place.
+        OSError: The files can't be moved; all of them were moved back.
     """
     note = os.path.join(data_dir, _NOTE)
     was_unfinished = os.path.lexists(note)
@@ -65,7 +65,7 @@ def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
             os.rename(target, source)
         if aside is not None:
             os.rmdir(aside)
-            # After an earlier killed restore the directory is still incomplete.
+            # If an earlier restore was killed, the directory is still incomplete.
             if not was_unfinished:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(note)

@@ -1,8 +1,8 @@
-"""Backups of a log in use, and restores.
+"""Backups of a log that is in use, and restores.
 
-The copy is made in small steps on the log's own connection, so that commits can run in between. The log only grows, so
-copied rows stay valid. After an erasure the copy starts again, because it must not contain erased text. The index isn't
-copied: the daemon rebuilds it from a restored log.
+The log is copied in small steps through its own connection, so that commits can run in between. The log only grows, so
+copied rows stay valid. After an erasure the copy starts over, because it must not contain erased text. The index isn't
+copied; the daemon rebuilds it from the restored log.
 """
 
 import contextlib
@@ -25,14 +25,15 @@ LOG_NAME = "log.db"
 """Name of the log in a data directory."""
 
 STEP_ROWS = 200
-"""Rows copied per step."""
+"""Number of rows copied per step."""
 
 
 class BackupFailed(Exception):
-    """A backup or restore failed, and left no files behind. The message has the reason.
+    """A backup or restore failed and left no files behind. The message contains the reason.
 
     Attributes:
-        kind: The name is `taken`, the disk is `full`, the `place` isn't writable, or the source is `damaged`.
+        kind: `taken` if the name exists, `full` if the disk is full, `place` if the directory isn't writable, or
+            `damaged` if the source is damaged.
         problem: First defect of the source, if known.
     """
 
@@ -55,10 +56,10 @@ class Copy:
         self._after = self._erase_count = 0
 
     def step(self) -> bool:
-        """Copy the next rows, and return whether more remain."""
+        """Copy the next rows, and return whether any remain."""
         with _translate_errors(self.path):
             if self._target is not None and self._log.erase_count != self._erase_count:
-                self.close()  # start again: the copy may contain erased text
+                self.close()  # start over: the copy may contain erased text
             target = self._target or self._begin()
             if self._copy(target):
                 return True
@@ -147,7 +148,7 @@ def _verify_sound(path: str, name: str) -> Report:
     if report.problems:
         first = report.problems[0]
         raise BackupFailed(
-            f"{name} is not sound: {len(report.problems)} problems, the first with "
+            f"{name} is damaged: {len(report.problems)} problems, the first with "
             f"{first.conversation or 'the log'} at {first.seq}: {first.reason}",
             "damaged",
             first,
@@ -156,14 +157,14 @@ def _verify_sound(path: str, name: str) -> Report:
 
 
 def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
-    """Make a verified backup the log of a data directory, under a new epoch.
+    """Verify a backup and make it the log of a data directory, with a new epoch.
 
-    If the daemon could not start on the backup, the previous log is moved back.
+    If the daemon can't start with the backup, the previous log is moved back.
 
     Args:
         backup: The backup.
         data_dir: The data directory.
-        aside: Directory to create for the existing log and its related files; None requires that there is no log.
+        aside: Directory to create for the existing log and its related files. If None, a log must not exist.
 
     Raises:
         BackupFailed: The backup is damaged, is the log itself, or a log exists and `aside` is None.
@@ -180,7 +181,7 @@ def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
         with _translate_errors(path):
             os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_WRONLY, 0o600))
             shutil.copyfile(backup, unfinished)
-            if size_of(wal_path(backup)):  # not a backup but a log after a crash, which SQLite recovers
+            if size_of(wal_path(backup)):  # this is a log after a crash, not a backup; SQLite recovers it
                 shutil.copyfile(wal_path(backup), wal_path(unfinished))
             with contextlib.closing(schema.connect(unfinished, "rw")) as copy:
                 copy.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (secrets.token_hex(8),))

@@ -1,8 +1,8 @@
-"""Removal of damaged lines from a log: decides which lines are kept, and what replaces the lost ones.
+"""Removal of damaged lines from a log: selects the lines to keep and the replacements for the lost ones.
 
-Every intact line is kept at its position. Missing versions of a conversation are replaced by filler events at positions
-whose lines are lost; the lines after them get new checks, with unchanged content. Unused positions are left empty, as
-after an erasure. The log is read twice, so that it doesn't have to fit in memory.
+Intact lines keep their positions. Missing versions of a conversation are replaced by filler events at positions whose
+lines are lost. The lines after a filler get new checks, but their content stays unchanged. Unused positions are left
+empty, as after an erasure. The log is read twice, so that it doesn't have to fit in memory.
 """
 
 import sqlite3
@@ -18,13 +18,13 @@ from punchlistd.store.record import is_tombstone, parse, reseal, seal, verify
 from punchlistd.store.recovery.verify import Problem
 
 EVENT_LOST = {"type": "EventLost"}
-"""Replacement for a lost event, without effect."""
+"""Replacement for a lost event. It has no effect."""
 
 ACTOR = "punch daemon verify --repair"
 
 
 class Source(msgspec.Struct):
-    """A damaged log, its last known position, and its index (or an empty database)."""
+    """A damaged log, its last known position, and its index (or an empty database in place of the index)."""
 
     connection: sqlite3.Connection
     head: int
@@ -50,12 +50,12 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class RepairPlan(msgspec.Struct):
-    """The plan for removing the damage of a log.
+    """The plan for removing damage from a log.
 
     Attributes:
         lost: The lost events.
         versions: Last version of each conversation.
-        bridged: Version of the last replaced event, for each conversation with replaced events.
+        bridged: Version of the last replaced event, by conversation.
         fillers: Replacements of lost events, by position.
         dropped: Positions of readable lines that can't be kept.
         salvaged: Damaged rows with their intact lines, by last position.
@@ -84,7 +84,7 @@ def _split_or_none(row: Row) -> list[Stored] | None:
 
 
 def _contiguous_rows(source: Source) -> Generator[Row]:
-    """Yield rows without gaps between them. Damaged and lost rows are extended back to the row before them."""
+    """Yield rows without gaps between them. Damaged and lost rows are extended back to the previous row."""
     gap: Row | None = None
     for row in rows(source, 0):
         if is_lost(row):
@@ -101,7 +101,7 @@ def _contiguous_rows(source: Source) -> Generator[Row]:
 
 
 class _Planner:
-    """The first pass over a log. It checks each conversation's versions and chooses replacements for lost events."""
+    """The first pass over a log, which checks each conversation's versions and chooses replacements for lost events."""
 
     def __init__(self, source: Source, owners: dict[str, str]) -> None:
         self._source = source
@@ -154,7 +154,7 @@ class _Planner:
         self._heads[name] = _Head(stored.seq, version, stored.check, at)
 
     def _complete_group(self, last: Stored | None, following: Stored | None) -> None:
-        """Replace the lost end of a group, whose events occupied the positions directly after its last intact line."""
+        """Replace the lost end of a group. Its events were at the positions directly after the last intact line."""
         if last is None or not last.remaining or last.conversation in self._ended:
             return
         name, remaining = last.conversation, last.remaining
@@ -175,7 +175,7 @@ class _Planner:
             name: The conversation.
             due: First missing version.
             version: Version of the next intact event.
-            head: The conversation's last event.
+            head: The conversation's last kept event.
             before: Position of the next intact event.
 
         Returns:
@@ -187,13 +187,14 @@ class _Planner:
         if len(free) < missing and not (is_start and len(free) > 1):
             return False
         count = min(missing, len(free))
-        # Gaps are filled in the order of their ends, so the first free positions are no more useful to later gaps.
+        # Gaps are filled in the order of their ends, so the first free positions are the least useful for later gaps.
         chosen = free[:count]
         events: list[dict[str, str]] = [EVENT_LOST] * count
         if is_start:
             opened = {"type": "ConversationOpened"} | ({"user": self._owners[name]} if self._owners.get(name) else {})
             events[0] = opened
-            # Fewer positions than versions: the earlier history was erased, so let a tombstone skip those versions.
+            # There are fewer positions than versions because the earlier history was erased. Insert a tombstone, which
+            # may skip versions.
             if count < missing:
                 events[:2] = [{"type": "ConversationDeleted"}, opened]
         for filler_version, (seq, event) in enumerate(zip(chosen, events, strict=True), version - count):
@@ -204,7 +205,7 @@ class _Planner:
         return True
 
     def _report_unassigned(self) -> None:
-        """Report the free positions left: their events had been erased, or were the last ones of a conversation."""
+        """Report the remaining free positions. Their events had been erased or were the last of a conversation."""
         start = 0
         for index, seq in enumerate(self._free):
             start = start or seq

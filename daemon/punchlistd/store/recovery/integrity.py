@@ -1,6 +1,6 @@
 """Checks that SQLite doesn't make: whether a database file has all its pages and exactly the expected tables.
 
-SQLite reads the missing end of a truncated file as zeros, so conversations would be missing without an error.
+SQLite reads the missing end of a truncated file as zeros, so conversations would disappear without an error.
 """
 
 import os
@@ -15,14 +15,14 @@ _HEADER = 32
 _FRAME = 24
 
 _STATISTICS = ("table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)")
-"""Table added by ANALYZE, with row counts that SQLite uses to choose between indexes.
+"""Table added by ANALYZE. It contains row counts that SQLite uses to choose between indexes.
 
-`sqlite_stat4`, which some builds add as well, is rejected: it contains names of lists, which an erasure would miss.
+`sqlite_stat4`, which some builds also add, is rejected because it contains list names that an erasure would miss.
 """
 
 
 def check_pages(path: str) -> None:
-    """Check that every page is in the file or in its write-ahead log. The files are only read.
+    """Check that every page is in the file or in its write-ahead log. Both are only read.
 
     Raises:
         LogUnusable: The file was truncated.
@@ -37,7 +37,7 @@ def check_pages(path: str) -> None:
     if page < 512 or length >= pages * page:  # noqa: PLR2004 - SQLite's smallest page size
         return
     present = length // page
-    # Don't build a set of all pages: one flipped bit in the header can make their number a thousand million.
+    # Don't build a set of all pages: a single flipped bit in the header can turn their number into a billion.
     missing = pages - present - sum(present < number <= pages for number in _wal_pages(wal_path(path), page))
     if missing:
         lost = f"{missing:,} of {pages:,} pages are missing"

@@ -1,4 +1,4 @@
-"""Opening a log. A start and a restore decide in the same function whether a file is usable."""
+"""Opens a log. The daemon's start and a restore use the same function to decide whether a file is usable."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from punchlistd.store.file.operations import Operations
 from punchlistd.store.port import LogUnusable
 from punchlistd.store.recovery import integrity
 
-# Write-ahead logging needs locks and memory shared by all processes that open the file. Network file systems guarantee
-# neither, so they are rejected.
+# Write-ahead logging needs locks and memory that are shared by all processes that open the file. Network file systems
+# guarantee neither, so they are rejected.
 _REMOTE = frozenset(
     "9p afpfs afs beegfs ceph cifs coda davfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs prl_fs smb3 "
     "smbfs vboxsf vmhgfs webdav".split()
@@ -23,7 +23,7 @@ _LOCAL_FUSE = frozenset(
 
 
 def is_remote(kind: str) -> bool:
-    """Whether a file system is on another machine, or may be: FUSE, except for known local programs."""
+    """Whether a file system is, or may be, on another machine. FUSE counts as remote, except for known local ones."""
     return kind in _REMOTE or (kind.startswith("fuse.") and kind not in _LOCAL_FUSE)
 
 
@@ -65,8 +65,8 @@ def open_log(
         except IndexDoubted as error:
             reading.rebuild_index(operations, str(error))
         if operations.index.seq == 0:
-            # Without an index, a tombstone without earlier events counts as erased. A kill during that erasure may have
-            # left the bytes in the write-ahead log.
+            # Without an index, a tombstone without earlier events counts as erased. If the erasure was killed, it may
+            # have left the bytes in the write-ahead log.
             operations.checkpoint_if(size_of(wal_path(path)) > 0, "TRUNCATE")
         return operations
     except BaseException as error:
@@ -78,7 +78,7 @@ def open_log(
 
 
 def try_log(path: str) -> None:
-    """Open a log like a start of the daemon, and close it.
+    """Open a log the way the daemon's start does, and close it.
 
     Raises:
         LogUnusable: The daemon would reject the log.

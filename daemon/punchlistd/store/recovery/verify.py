@@ -1,8 +1,8 @@
 """Verification of a whole log file that no process has open. The file isn't changed.
 
 Checks that rows have no gaps between them and match their checksums, that each conversation has a valid hash chain
-without missing versions, and that groups of events are complete. A log that was not closed is verified in a copy,
-because SQLite would change it.
+without missing versions, and that groups of events are complete. A log that was not closed is copied first, because
+SQLite would change it.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Report(msgspec.Struct):
 
 
 def verify_file(path: str, progress: Callable[[int], None] = lambda _: None) -> Report:
-    """Verify a log that no daemon has open: the checks of a start, and every row, line, hash chain and group.
+    """Verify a log that no daemon has open: run the checks of a start, and check every row, line, hash chain and group.
 
     Args:
         path: The log.
@@ -84,7 +84,7 @@ def open_for_reading(path: str) -> Generator[sqlite3.Connection]:
 
 
 def readable_rows(connection: sqlite3.Connection, on_damage: Callable[[int, str], None]) -> Iterator[Row]:
-    """Yield all readable rows, and call `on_damage` with position and reason for each unreadable one."""
+    """Yield all readable rows, and call `on_damage` with the position and reason for each unreadable one."""
     after = 0
     while True:
         try:
@@ -96,7 +96,7 @@ def readable_rows(connection: sqlite3.Connection, on_damage: Callable[[int, str]
             return
         try:
             row = connection.execute(f"SELECT {ROW} FROM log WHERE seq = ?", (following,)).fetchone()
-            if row is None:  # found by the ordered scan, but not by its key
+            if row is None:  # the ordered scan found it, but the lookup by key didn't
                 on_damage(following, "it is out of its place")
             else:
                 yield row
@@ -148,7 +148,7 @@ class _Check:
         self._mark_reported(salvaged)
 
     def _mark_reported(self, salvaged: Salvage) -> None:
-        """Don't report the versions lost in a damaged row again, when the next event of the conversation follows."""
+        """Prevent versions lost in a damaged row from being reported again at the conversation's next event."""
         for _, name, _ in salvaged.bad:
             self._reported.update([name] if name else [*self._heads, *salvaged.names])
 

@@ -1,1 +1,1 @@
-"""The shared log in NATS JetStream; it alone imports the extra `shared`."""
+"""The shared log in NATS JetStream. Only this package imports the dependencies of the extra `shared`."""

@@ -1,4 +1,4 @@
-"""Checks whether a space can be used: tests all requirements once, and creates a missing stream."""
+"""Checks whether a space can be used: tests all requirements once, and creates the stream if it is missing."""
 
 import anyio.to_thread
 import msgspec
@@ -17,7 +17,7 @@ async def prepare(space: Space, member: str) -> Checked:
     """Test all requirements of a space, and create its stream if it doesn't exist.
 
     Args:
-        space: The space; 0 replicas mean three in a cluster, else one.
+        space: The space. If `replicas` is 0, the stream gets three in a cluster, else one.
         member: ID of this member.
 
     Raises:
@@ -70,10 +70,10 @@ class _Varz(msgspec.Struct, frozen=True):
 
 
 def check_monitor(url: str) -> None:
-    """Check by a server's monitor that it writes to its disk before it acknowledges. Blocks: call it in a thread.
+    """Check through a server's monitor that the server writes to disk before it acknowledges. Blocks: call in a thread.
 
     Raises:
-        Refused: It acknowledges earlier, or the monitor can't be read.
+        Refused: The server acknowledges earlier, or the monitor can't be read.
     """
     import urllib.request  # noqa: PLC0415 - only needed here
     from http.client import HTTPException  # noqa: PLC0415

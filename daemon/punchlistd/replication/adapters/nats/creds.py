@@ -1,4 +1,4 @@
-"""Reads creds files of NATS, which have a user's seed, and optionally a signed token (JWT)."""
+"""Reads NATS creds files, which contain a user's seed and optionally a signed token (JWT)."""
 
 import base64
 import re
@@ -24,8 +24,8 @@ class Creds(msgspec.Struct, frozen=True):
     """Credentials of a member.
 
     Attributes:
-        user: The member's public key, a word in subjects that only this member can use.
-        expires: Expiry of the token, in seconds since 1970; 0: never.
+        user: The member's public key. Only this member can use subjects that contain it.
+        expires: Expiry of the token, in seconds since 1970; 0 if it never expires.
     """
 
     path: str
@@ -43,10 +43,10 @@ class Creds(msgspec.Struct, frozen=True):
 
 
 def read_creds(path: str) -> Creds:
-    """Read a creds file of `nsc` or `punch space server`, or a file with only a seed.
+    """Read a creds file from `nsc` or `punch space server`, or a file that contains only a seed.
 
     Raises:
-        Refused: It can't be read, is readable by other users, is not a creds file, or has expired.
+        Refused: The file can't be read, is readable by other users, is not a creds file, or has expired.
     """
     text = read_private(path, Refused)
     seed, token = _SEED.search(text), _TOKEN.search(text)
@@ -58,7 +58,7 @@ def read_creds(path: str) -> Creds:
             raise ValueError("wrong checksum")
         pair = _nkeys.from_seed(secret)
         user = bytes(pair.public_key).decode()
-    except Exception as error:  # the library raises several kinds for a wrong checksum
+    except Exception as error:  # the library raises several exception classes for a wrong checksum
         raise Refused("creds_malformed", creds=path) from error
     expires = 0 if token is None else _read_expiry(token[1])
     if expires and expires <= time.time():

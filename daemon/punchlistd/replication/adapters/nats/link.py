@@ -1,7 +1,7 @@
 """A connection to a space's server, with TLS and creds. It sends requests, and closes at the first inconsistency.
 
-Automatic reconnection of the client library is off. Each new connection repeats all checks, so an outdated server or
-a replaced stream is rejected.
+The client library's automatic reconnection is turned off. Each new connection repeats all checks, so that an outdated
+server or a replaced stream is rejected.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ from punchlistd.replication.port import Forbidden, Garbled, OutcomeUnknown, Unre
 from punchlistd.replication.spaces import Space, is_loopback
 
 CONNECT_S = 3
-"""Timeout of each step of connecting, in seconds."""
+"""Timeout for each step of connecting, in seconds."""
 
 REQUEST_S = 2.0
-"""Timeout of a request, in seconds."""
+"""Timeout for a request, in seconds."""
 
 RESEND_S = 0.25
-"""Delay before an unanswered request is sent again, in seconds. Servers without a leader never reply to a request."""
+"""Delay before an unanswered request is sent again, in seconds. Servers without a leader never reply to requests."""
 
 ANYONE = "anyone"
-"""Word for the member in subjects if the server does not authenticate members."""
+"""Stands for the member in subjects if the server does not authenticate members."""
 
 _NO_RESPONDERS = "503"
 
@@ -54,7 +54,7 @@ class _RecordingContext(ssl.SSLContext):
 
 
 class SpaceClient(Client):
-    """The library's client, except that it tries one server once, and checks the encryption before it sends creds.
+    """The library's client, except that it tries one server once, and checks for encryption before it sends creds.
 
     Attributes:
         check_encryption: Called before the client sends its creds. An exception ends the attempt.
@@ -71,7 +71,7 @@ class SpaceClient(Client):
         self.check_encryption()
         return super()._connect_command()
 
-    # Any member can post a message that the library can't decode, after which it would stop reading.
+    # Any member can post a message that the library can't decode. The library would then stop reading.
 
     async def _process_headers(self, headers: bytes) -> Any:
         try:
@@ -88,13 +88,13 @@ def _sanitize(subject: bytes) -> bytes:
 
 
 class Connection:
-    """An open connection. Once `ended` is set, it is never used again.
+    """An open connection. It is never used again once `ended` is set.
 
     Attributes:
         version: The server's version.
         max_payload: Maximum size of a message, in bytes.
-        user: Word for this member in subjects.
-        ended: Set when the connection has ended; `why` has the reason.
+        user: Stands for this member in subjects.
+        ended: Set when the connection has ended; `why` contains the reason.
         denied: The server's messages about missing permissions, in lower case.
     """
 
@@ -125,7 +125,7 @@ class Connection:
             await self._client.subscribe(f"{self._inbox}.*", cb=self._on_reply)
 
     async def subscribe(self, subject: str, handler: Callable[[str, Answer], None]) -> None:
-        """Call `handler` for each message of a subject, with the subject to which it was sent.
+        """Call `handler` with each message sent to a subject and the message's exact subject.
 
         Raises:
             Unreachable: The connection has ended.
@@ -138,7 +138,7 @@ class Connection:
             await self._client.subscribe(subject, cb=handle)
 
     async def flush(self) -> float:
-        """Wait until the server has received all sent messages. Return the duration in seconds.
+        """Wait until the server has received all sent messages, and return how long that took in seconds.
 
         Raises:
             Unreachable: The server did not respond in time.
@@ -161,7 +161,7 @@ class Connection:
             subject: Subject of the request.
             body: Body of the request.
             headers: Headers of the request.
-            once: Never send the request again, because a second copy would be another post.
+            once: Whether to send the request only once, because a second copy would be another post.
 
         Raises:
             Unreachable: The request was not sent, or no server accepted it.
@@ -191,7 +191,7 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def request_many(self, subject: str, body: bytes) -> AsyncGenerator[Callable[[], Awaitable[Answer]]]:
-        """Send a request with several replies. The block gets a function that returns the next reply.
+        """Send a request that has several replies. The `with` block gets a function that returns the next reply.
 
         Raises:
             Unreachable: The request was not sent, or the next reply did not arrive in time.
@@ -231,13 +231,13 @@ class Connection:
                 waiting.set_exception(OutcomeUnknown(f"The connection ended before the server responded: {why}."))
 
     async def close(self) -> None:
-        """Close the socket, after waiting at most a second for the peer to read buffered data."""
+        """Close the socket. Before that, wait at most a second for the peer to read buffered data."""
         self.end("it was closed")
         with anyio.move_on_after(1, shield=True), contextlib.suppress(Exception):
             await self._client.close()
 
     def record_denial(self, text: str) -> None:
-        """Record the server's message that a permission is missing, and fail the requests that it names."""
+        """Record a message of the server about a missing permission, and fail the requests that it names."""
         self.denied.append(text.lower())
         for subject, waiting in self._waiting.values():
             if f'"{subject.lower()}"' not in text.lower():
@@ -268,7 +268,7 @@ def _describe_denial(subject: str) -> str:
 
 @contextlib.contextmanager
 def _as_unreachable() -> Any:
-    """Convert any exception of the library, which raises many kinds when a connection ends, to Unreachable."""
+    """Convert any exception of the library to Unreachable. The library raises many kinds when a connection ends."""
     try:
         yield
     except Exception as error:
@@ -285,7 +285,7 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
         name: Name of this connection in the server's monitoring.
 
     Raises:
-        Refused: The connection failed. No creds were sent to a server without TLS, except on this machine.
+        Refused: The connection failed. Creds are never sent to a server without TLS, except on this machine.
     """
     host = urlsplit(url).hostname or ""
     context = await anyio.to_thread.run_sync(_load_tls, space.ca)
@@ -339,17 +339,17 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
 
 
 class _ServerInfo(NamedTuple):
-    """Facts that a server sends when a client connects."""
+    """Information that a server sends when a client connects."""
 
     version: tuple[int, int, int]
     max_payload: int
 
 
 def _read_info(client: Any) -> _ServerInfo:
-    """Return the facts that the server sent.
+    """Return the information that the server sent.
 
     Raises:
-        Garbled: It is not a NATS server.
+        Garbled: The server is not a NATS server.
     """
     try:
         server = client.connected_server_version

@@ -1,4 +1,4 @@
-"""The shared log in NATS JetStream: a stream for each space, a subject for each list."""
+"""The shared log in NATS JetStream, with a stream for each space and a subject for each list."""
 
 import asyncio
 import contextlib
@@ -49,10 +49,10 @@ from punchlistd.replication.spaces import Space
 logger = logging.getLogger(__name__)
 
 STREAM_EVERY = 5
-"""The stream is checked at every Nth check of the connection."""
+"""The stream is checked with every Nth check of the connection."""
 
 UNAVAILABLE_S = 3.0
-"""After this many seconds of failures, another server is tried."""
+"""Duration of failures, in seconds, after which another server is tried."""
 
 _WRONG_LAST = frozenset({10071, 10164})
 _IN_PROCESS = 10158
@@ -63,14 +63,14 @@ NO_REASON = "no reason given"
 
 PIECE = 512
 PIECE_BYTES = 1 << 20
-"""Upper limits for one read request: posts, and approximate bytes."""
+"""Upper limits for one read request: number of posts, and approximate size in bytes."""
 
 _T = TypeVar("_T")
 _Posts = list[Posted]
 
 
 class TurnRequest(msgspec.Struct, frozen=True):
-    """A member's request for a turn to post; `round_trip_s` is the time one of its posts takes."""
+    """A member's request for a turn to post. `round_trip_s` is the time that one of its posts takes."""
 
     member: MemberId
     round_trip_s: RoundTrip
@@ -85,7 +85,7 @@ class NatsLog(LinkKeeper[Connection]):
         super().__init__(space, member)
         self._names = Subjects.of(space.name)
         self._failing_since: float | None = None
-        self._has_single_server = False  # whether one server alone stores the space
+        self._has_single_server = False  # whether only one server stores the space
 
     async def _serve(self, url: str) -> Refused:
         connection = await connect(self._space, url, await self._read_creds(), f"punchlistd {self._member}")
@@ -108,7 +108,7 @@ class NatsLog(LinkKeeper[Connection]):
         """Subscribe to the space. Return True if this member may post.
 
         Raises:
-            Refused: It may not even read, or there is no quorum.
+            Refused: This member may not even read, or there is no quorum.
         """
         await connection.subscribe(f"{self._names.new}>", self._drop_garbled(self._on_post))
         await connection.subscribe(f"{self._names.alive}>", self._drop_garbled(self._on_beat))
@@ -160,7 +160,7 @@ class NatsLog(LinkKeeper[Connection]):
             self._failing_since = time.monotonic()
 
     def _drop_garbled(self, handler: Callable[[str, Answer], None]) -> Callable[[str, Answer], None]:
-        """Wrap a handler so that it logs invalid messages of other members, which must not end the connection."""
+        """Wrap a handler so that it logs invalid messages from other members. They must not end the connection."""
 
         def handle(subject: str, answer: Answer) -> None:
             try:
@@ -187,14 +187,14 @@ class NatsLog(LinkKeeper[Connection]):
         return f"{self._names.bar}{connection.user}.{self._member}"
 
     async def _request(self, request: Awaitable[_T], *, writes: bool = False) -> _T:
-        """Await the reply to a request. If requests keep failing, the link switches to another server."""
+        """Await the reply to a request. If requests keep failing, switch to another server."""
         try:
             answer = await request
         except OutcomeUnknown as error:
             self._fail()
             if writes:
                 raise
-            # Whether a read arrived at the server does not matter.
+            # For a read, it doesn't matter whether it reached the server.
             raise Unreachable(str(error)) from error
         except Unreachable:
             self._fail()
@@ -224,12 +224,12 @@ class NatsLog(LinkKeeper[Connection]):
             raise OutcomeUnknown("The same post is in flight.")
         if code in _TOO_LARGE:
             raise TooLarge(len(body), connection.max_payload)
-        # With several servers, the reply may come from a deposed leader whose successor still stores the post.
+        # With several servers, the reply may come from a deposed leader, and its successor may still store the post.
         certain = Unreachable if self._has_single_server else OutcomeUnknown
         raise certain(f"The server of the space can't store posts now: {error.description or code}.")
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Return True if a barrier that expects this position as the last was stored."""
+        """Return True if the server stored a barrier that expects this position to be the last."""
         connection = self._get_connection()
         headers = {
             EXPECTED: str(position),
@@ -273,7 +273,7 @@ class NatsLog(LinkKeeper[Connection]):
             elif time.monotonic() > deadline:
                 raise Unreachable("The servers of the space lag behind each other.")
             else:
-                await asyncio.sleep(0.02)  # a follower replied, which will receive the rest soon
+                await asyncio.sleep(0.02)  # the reply came from a follower, which will soon receive the rest
         return posts
 
     async def _read_piece(self, connection: Connection, list: str, after: int, limit: int) -> _Posts:
@@ -283,7 +283,7 @@ class NatsLog(LinkKeeper[Connection]):
         async with connection.request_many(
             f"$JS.API.DIRECT.GET.{self._names.stream}", msgspec.json.encode(params)
         ) as receive:
-            # The end of a piece has a status and no position. A stored message may have any status.
+            # The message that ends a piece has a status and no position. A stored message may have any status.
             while "Nats-Sequence" in (answer := await receive()).headers:
                 posts.append(read_post(list, answer))
         return posts

@@ -1,4 +1,4 @@
-"""Errors of spaces on NATS: a table of kinds, each with a message that says what to do."""
+"""Errors of spaces on NATS, as a table of kinds. Each kind has a message that says what to do."""
 
 import ssl
 
@@ -8,7 +8,7 @@ from punchlistd.replication.adapters.link_refusals import COMMON, Refusal, Row, 
 from punchlistd.replication.port import Garbled
 
 FLOOR = (2, 14)
-"""Minimum version of the server. Older ones can accept two posts for one position, or lose votes of elections."""
+"""Minimum version of the server. Older versions can accept two posts for one position, or lose election votes."""
 
 _TABLE: dict[str, Row] = {
     **COMMON,

@@ -1,7 +1,7 @@
 """The JetStream stream of a space: its subjects, required settings, and creation.
 
-Members post to `pl.SPACE.log.LIST`. The server republishes each stored post as `pl.SPACE.new.LIST`, with its position
-and that of the list's previous post. `bar` stores the barriers of members, which expire after a second. Heartbeats
+Members post to `pl.SPACE.log.LIST`. The server republishes each stored post as `pl.SPACE.new.LIST`, with its own
+position and that of the list's previous post. Barriers are stored under `bar` and expire after a second. Heartbeats
 (`alive`) and requests for turns (`want`) are not stored.
 """
 
@@ -23,7 +23,7 @@ _IN_USE = 10058
 
 
 class Subjects(NamedTuple):
-    """Prefixes of the subjects of a space, and the name of its stream."""
+    """Prefixes of a space's subjects, and the name of its stream."""
 
     stream: str
     log: str
@@ -42,10 +42,10 @@ def encode_name(list: str) -> str:
 
 
 def parse_list(subject: str, part: str) -> str:
-    """Return the id of the list whose messages have this subject: `part` and one word.
+    """Return the id of the list whose messages have this subject, which consists of `part` and one word.
 
     Raises:
-        Garbled: The subject has another form. Members can publish there, but no list's log contains it.
+        Garbled: The subject has another form. Members can publish to it, but it belongs to no list.
     """
     name = subject.removeprefix(part)
     if name == subject or not name or "." in name:
@@ -57,7 +57,7 @@ EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 
 
 def read_post(list: str, answer: Answer) -> Posted:
-    """Read a stored message. A member may leave out or forge any header but those that the server adds.
+    """Read a stored message. Members can omit or forge any header except those that the server adds.
 
     Raises:
         Garbled: The message has no position.
@@ -77,20 +77,20 @@ def read_post(list: str, answer: Answer) -> Posted:
 
 
 class Error(msgspec.Struct, frozen=True):
-    """Error in a reply of JetStream."""
+    """Error in a JetStream reply."""
 
     err_code: int = 0
     description: str = ""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Reply of JetStream, with an error or with the members of a subclass."""
+    """A JetStream reply, with either an error or the members of a subclass."""
 
     error: Error | None = None
 
 
 class Stored(Reply, frozen=True):
-    """Reply to a message to store."""
+    """Reply to a message that JetStream should store."""
 
     seq: int = 0
 
@@ -116,7 +116,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class Info(Reply, frozen=True):
-    """Reply to a request for the stream's state; `total` is its number of subjects."""
+    """Reply to a request for the stream's state. `total` is the number of its subjects."""
 
     config: dict[str, Any] = {}
     state: _State = _State()
@@ -155,7 +155,7 @@ _ADJUSTABLE = frozenset({"description", "num_replicas", "duplicate_window"})
 
 
 class Found(NamedTuple):
-    """An existing stream. `replicas` is 0 if unknown; `skew_s` is how far the server's clock is ahead, in seconds."""
+    """An existing stream. `replicas` is 0 if unknown. `skew_s` is how far the server's clock is ahead, in seconds."""
 
     replicas: int
     created: str
@@ -174,10 +174,10 @@ async def send_request(connection: Connection, what: str, reply: type[R], body: 
 
 
 def decode_stored(data: bytes) -> Stored:
-    """Decode the reply to a message to store.
+    """Decode the reply to a message that JetStream should store.
 
     Raises:
-        Garbled: It has neither an error nor a position.
+        Garbled: The reply contains neither an error nor a position.
     """
     reply = decode(data, Stored)
     if reply.error is None and reply.seq < 1:
@@ -186,9 +186,9 @@ def decode_stored(data: bytes) -> Stored:
 
 
 async def accepts_posts(connection: Connection, barrier: str) -> bool:
-    """Return True if the servers accept posts. With a full disk they still answer all other requests.
+    """Return True if the servers accept posts. Servers with a full disk still answer all other requests.
 
-    `barrier` is the subject of the message that is stored as a test.
+    `barrier` is the subject of the message to store as a test.
 
     Raises:
         Forbidden: This member may not post.
@@ -203,7 +203,7 @@ async def find_stream(connection: Connection, space: str) -> Found:
     """Find the stream of a space and check its settings.
 
     Raises:
-        Refused: It doesn't exist, belongs to something else, may lose posts, or can't be checked now.
+        Refused: The stream doesn't exist, belongs to another program, may lose posts, or can't be checked now.
     """
     names = Subjects.of(space)
     sent_at = time.time()
@@ -236,7 +236,7 @@ async def create_stream(connection: Connection, space: str, replicas: int) -> No
     """Create the stream of a space. Does nothing if it exists with the same settings.
 
     Raises:
-        Refused: It can't be created.
+        Refused: The stream can't be created.
     """
     stream = Subjects.of(space).stream
     try:
@@ -276,7 +276,7 @@ def find_differences(config: dict[str, Any], space: str) -> dict[str, str]:
 
 
 def parse_time(stamp: str) -> float | None:
-    """Parse a timestamp of the server to seconds since 1970, with microseconds. Return None if it is invalid."""
+    """Convert a server timestamp to seconds since 1970, with microseconds. Return None if it is invalid."""
     whole, _, rest = stamp.removesuffix("Z").partition(".")
     try:
         return datetime.fromisoformat(f"{whole}+00:00").timestamp() + int(f"{rest:0<6}"[:6]) / 1_000_000

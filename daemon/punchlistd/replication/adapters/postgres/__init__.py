@@ -1,1 +1,1 @@
-"""The shared log in PostgreSQL; it alone imports the extra `postgres`."""
+"""The shared log in PostgreSQL. Only this package imports the dependencies of the extra `postgres`."""

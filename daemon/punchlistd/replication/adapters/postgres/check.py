@@ -1,7 +1,7 @@
-"""Checks whether a table of PostgreSQL can be used as a space, and whether the server stores changes durably.
+"""Checks whether a PostgreSQL table can be used as a space, and whether the server stores changes durably.
 
-The table is created by SQL that `punch space server` writes, never by a daemon. Its primary key is the compare-and-set:
-the second of two posts for one position conflicts.
+The table is created by SQL that `punch space server` writes, never by a daemon. Its primary key implements
+compare-and-set: the second of two posts for the same position conflicts.
 """
 
 import time
@@ -48,7 +48,7 @@ class _Probe(msgspec.Struct, frozen=True):
 
 
 class Found(NamedTuple):
-    """A usable space. `made` is the table's OID, which changes if the table is created again."""
+    """A usable space. `made` is the table's OID, which changes if the table is recreated."""
 
     made: int
     may_post: bool
@@ -59,7 +59,7 @@ async def find_table(connection: Connection, space: str) -> Found:
     """Find the table of a space and check it.
 
     Raises:
-        Refused: It doesn't exist, belongs to something else, may lose posts, or can't be checked now.
+        Refused: The table doesn't exist, belongs to another program, may lose posts, or can't be checked now.
     """
     sent_at = time.time()
     facts: dict[str, Any] = {"where": connection.url, "space": space}
@@ -97,7 +97,7 @@ async def prepare(space: Space, member: str) -> Checked:
     Raises:
         Refused: The first requirement that failed.
     """
-    # A space that was added before has 1 replica.
+    # A space that was added earlier has 1 replica.
     for option, is_set in (("--monitor", space.monitor), ("--replicas", space.replicas > 1)):
         if is_set:
             raise Refused("nats_only", option=option)

@@ -1,7 +1,7 @@
 """The connections to one server of a space, for statements and notifications. All close at the first inconsistency.
 
 A statement that times out is never cancelled, because a server that waits for its standby would then report success.
-The connections are dropped instead, and new ones are checked again.
+Instead, the connections are dropped, and new ones are checked again.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from punchlistd.replication.posts.foreign import convert
 from punchlistd.replication.spaces import Space, is_loopback
 
 CONNECT_S = 6.0
-"""Timeout of each step of connecting, in seconds."""
+"""Timeout for each step of connecting, in seconds."""
 
 REQUEST_S = 2.0
-"""Timeout of a statement, in seconds."""
+"""Timeout for a statement, in seconds."""
 
 LINES = 2
-"""Number of connections for statements. Another one receives notifications."""
+"""Number of connections for statements. One more receives notifications."""
 
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false)
@@ -40,7 +40,7 @@ SET statement_timeout = 0;
 SET lock_timeout = 0;
 SET client_min_messages = 'warning'
 """
-"""Settings of each session, so that a response means that the change is on the disks of the server and its standby."""
+"""Settings of each session. They ensure that a response means the change is on the disks of server and standby."""
 
 _NOT_ALLOWED = "42501"
 _postgres = cast(Any, asyncpg)
@@ -51,7 +51,7 @@ class NotStored(Unreachable):
 
 
 class Address(NamedTuple):
-    """Address of a database, with the user."""
+    """Address of a database, including the user."""
 
     host: str
     port: int
@@ -68,7 +68,7 @@ def read_password(path: str, at: Address) -> str:
     """Return the password for an address from a file in the format of PostgreSQL's `.pgpass`.
 
     Raises:
-        Refused: It can't be read, is readable by other users, or has no line for the address.
+        Refused: The file can't be read, is readable by other users, or has no line for the address.
     """
     target = (at.host, str(at.port), at.database, at.user)
     for line in read_private(path, Refused).splitlines():
@@ -80,12 +80,12 @@ def read_password(path: str, at: Address) -> str:
 
 
 class Connection:
-    """Open connections to one server. Once `ended` is set, they are never used again.
+    """Open connections to one server. They are never used again once `ended` is set.
 
     Attributes:
         url: Address of the server.
         version: The server's version.
-        ended: Set when the connections have ended; `why` has the reason.
+        ended: Set when the connections have ended; `why` contains the reason.
     """
 
     def __init__(self, url: str) -> None:
@@ -98,7 +98,7 @@ class Connection:
         self._free = asyncio.Semaphore(LINES)
 
     async def open(self, **options: Any) -> None:
-        """Connect. Exceptions of the library are not converted."""
+        """Connect. The library's exceptions are not converted."""
         for number in range(LINES + 1):
             async with asyncio.timeout(CONNECT_S):
                 line = await _postgres.connect(**options)
@@ -111,7 +111,7 @@ class Connection:
                 await line.execute(_SESSION)
 
     async def listen(self, channel: str, handler: Callable[[str], None]) -> None:
-        """Call `handler` for each notification of a channel.
+        """Call `handler` for each notification on a channel.
 
         Raises:
             Unreachable: The connection has ended.
@@ -128,7 +128,7 @@ class Connection:
             raise Unreachable("The connection to the space was lost.") from error
 
     async def query(self, statement: str, *values: object, writes: bool = False) -> list[Any]:
-        """Run one statement as a transaction. Return its rows.
+        """Run one statement in its own transaction, and return its rows.
 
         Args:
             statement: The statement.
@@ -136,8 +136,8 @@ class Connection:
             writes: Whether the caller must know if the statement was executed.
 
         Raises:
-            Unreachable: It was not executed; or, without `writes`, the server did not respond.
-            OutcomeUnknown: It may have been executed.
+            Unreachable: The statement was not executed; or, without `writes`, the server did not respond.
+            OutcomeUnknown: The statement may have been executed.
             NotStored: The server could not store the change.
             Forbidden: This member lacks the permission.
         """
@@ -186,7 +186,7 @@ class Connection:
         self.end("the server ended it")
 
     def _on_log_message(self, _line: Any, message: Any) -> None:
-        # A server that stops waiting for its standby sends a warning, and then reports success.
+        # A server that stops waiting for its standby sends a warning and then reports success.
         if message.severity_en == "WARNING":
             self.end("the server warned")
 
@@ -200,7 +200,7 @@ class Connection:
 
 
 def _retrieve_exception(done: "asyncio.Future[list[Any]]") -> None:
-    # Otherwise asyncio logs the exception of a statement that timed out before.
+    # Otherwise, asyncio would log the exception of a statement that timed out earlier.
     if not done.cancelled():
         done.exception()
 
@@ -214,7 +214,7 @@ async def connect(space: Space, url: str, name: str) -> Connection:
         name: Name of this connection in the server's views.
 
     Raises:
-        Refused: The connection failed. No password was sent to a server without TLS, except on this machine.
+        Refused: The connection failed. Passwords are never sent to a server without TLS, except on this machine.
     """
     at = Address.of(url)
     password = await anyio.to_thread.run_sync(read_password, space.creds, at) if space.creds else ""

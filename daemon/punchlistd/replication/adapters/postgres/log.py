@@ -1,7 +1,7 @@
-"""The shared log in PostgreSQL: a schema for each space, a row for each post.
+"""The shared log in PostgreSQL, with a schema for each space and a row for each post.
 
-Notifications only report positions of posts, because any user of the database can send them. The posts are read from
-the table, to which only members can write.
+Notifications only report the positions of posts, because any user of the database can send notifications. The posts
+themselves are read from the table, to which only members can write.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from punchlistd.replication.spaces import Space
 logger = logging.getLogger(__name__)
 
 TABLE_EVERY = 5
-"""The table is checked at every Nth check of the connection."""
+"""The table is checked with every Nth check of the connection."""
 
 MAX_POST = 8 << 20
 """Maximum size of a post, in bytes."""
@@ -45,7 +45,7 @@ PIECE = 512
 """Maximum number of posts in one read."""
 
 NAMES = 16
-"""Maximum number of lists in one heartbeat, since a notification has less than 8,000 bytes."""
+"""Maximum number of lists in one heartbeat, because a notification must be shorter than 8,000 bytes."""
 
 _POST = """
 WITH placed AS (
@@ -61,7 +61,7 @@ SELECT n, left(nonce, {max_nonce}) AS nonce, CASE WHEN size <= {max_post} THEN b
     ) AS piece) AS measured
 WHERE sooner < 1048576 ORDER BY n
 """
-"""Members can insert any row. Bodies that are too large for a post are not read."""
+"""Members can insert any row, so bodies that are too large for a post are not read."""
 
 _LAST = "SELECT coalesce(max(n), 0) AS last FROM {table} WHERE list = $1 AND n > 0"
 _LISTS = "SELECT DISTINCT list FROM {table} WHERE n > 0"
@@ -70,25 +70,25 @@ _REMOVE = """
 DELETE FROM {table} AS post USING unnest($2::bigint[], $3::text[]) AS gone (n, nonce)
 WHERE post.list = $1 AND post.n = gone.n AND coalesce(left(post.nonce, {max_nonce}), '') = gone.nonce
 """
-"""Compares the nonce, because the position of a removed post is used again."""
+"""Also compares the nonce, because the position of a removed post is used again."""
 
 _BARRIER = "pg_logical_emit_message(true, 'punchlist', '')"
-"""Writes a record to the server's write-ahead log only. It is flushed and replicated like a post. So a server that
-acknowledges it was still the primary, and all posts read before are durable."""
+"""Writes a record to the server's write-ahead log only. The record is flushed and replicated like a post. If a server
+acknowledges it, that server was still the primary, and all posts read earlier are durable."""
 
 _CURRENT = _LAST.replace(" FROM", f", {_BARRIER} FROM")
 _ROOM = """
 INSERT INTO {table} SELECT '', 0, '', decode(repeat('00', $1), 'hex') FROM generate_series(1, 2)
 """
-"""Tests whether the disk has space for a post of $1 bytes. The second row has the key of the first, which rolls back
-both; without space the first row fails."""
+"""Tests whether the disk has space for a post of $1 bytes. If not, the first row fails. Otherwise, the second row
+fails because it has the same key, and both rows are rolled back."""
 
 _Posts = list[Posted]
 _ListName = Annotated[str, msgspec.Meta(max_length=128, pattern=f"{ID_PATTERN}|^(?![\\s\\S])")]
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A notification: member `by` has made post `n` of a list, requests a turn, or sends a heartbeat or an echo."""
+    """A notification: member `by` has posted post `n` of a list, requests a turn, or sends a heartbeat or an echo."""
 
     what: Literal["post", "want", "beat", "echo"]
     by: MemberId
@@ -109,7 +109,7 @@ def read_row(list: str, row: Mapping[str, Any]) -> Posted:
     """Convert a row of the table to a post. Members can insert any row.
 
     Raises:
-        Garbled: It has no position.
+        Garbled: The row has no position.
     """
     post = convert(row, _Row)
     fault = ""
@@ -142,7 +142,7 @@ class PostgresLog(LinkKeeper[Connection]):
         self._table = f'"{self._channel}".post'
         self._echoes = 0
         self._echoed = asyncio.Event()
-        self._delivered: dict[str, int] = {}  # list -> position of the last post given to the listener
+        self._delivered: dict[str, int] = {}  # list -> position of the last post passed to the listener
         self._announced: dict[str, tuple[int, int]] = {}  # list -> first and last position of posts to read
         self._has_announced = asyncio.Event()
         self._posting: set[str] = set()
@@ -170,7 +170,7 @@ class PostgresLog(LinkKeeper[Connection]):
         """Subscribe to the space, and check that it delivers notifications and stores posts.
 
         Raises:
-            Refused: It doesn't.
+            Refused: The space doesn't.
         """
         self._delivered, self._announced = {}, {}
         await connection.listen(self._channel, self._on_notification)
@@ -229,13 +229,13 @@ class PostgresLog(LinkKeeper[Connection]):
     def _on_notification(self, text: str) -> None:
         try:
             self._handle(decode(text, Notice))
-        except Garbled as error:  # any user of the database can send it, and raising here would end the daemon
+        except Garbled as error:  # any user of the database can send this, and raising here would end the daemon
             logger.warning("space %s: %r is not a notification of punchlist: %s", self._space.name, text[:80], error)
 
     def _handle(self, notice: Notice) -> None:
         assert self._listener is not None
         if notice.what == "post":
-            # A post of this member in flight is about to be acknowledged.
+            # A post of this member that is in flight is about to be acknowledged.
             if notice.by != self._member or notice.list not in self._posting:
                 first, last = self._announced.get(notice.list, (notice.n, notice.n))
                 self._announced[notice.list] = min(notice.n, first), max(notice.n, last)
@@ -249,7 +249,7 @@ class PostgresLog(LinkKeeper[Connection]):
             self._echoed.set()
 
     async def _deliver(self, connection: Connection) -> None:
-        """Read announced posts and give them to the listener."""
+        """Read announced posts and pass them to the listener."""
         assert self._listener is not None
         while True:
             await self._has_announced.wait()
@@ -258,11 +258,11 @@ class PostgresLog(LinkKeeper[Connection]):
             for list, (first, last) in announced.items():
                 delivered = self._delivered.get(list, first - 1)
                 if last <= delivered:
-                    continue  # read with an earlier post, before its own notification
+                    continue  # these posts were read together with an earlier one, before their own notification
                 try:
                     posts = await self._read_piece(connection, list, delivered)
                 except SharedLogError as error:
-                    # The lane of the list compares positions later, and reads the missing posts.
+                    # The list's lane will compare positions later and read the missing posts.
                     logger.info("space %s: %s", self._space.name, error)
                     continue
                 for post in posts:
@@ -296,13 +296,13 @@ class PostgresLog(LinkKeeper[Connection]):
         return expected + 1
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Return whether this is the position of the last post, confirmed by a barrier."""
+        """Return whether this is the position of the last post. A barrier confirms it."""
         return await self._last(_CURRENT, list) == position
 
     async def last(self, list: str) -> int:
         last = await self._last(_LAST, list)
         if self._delivered.get(list, 0) > last:
-            self._delivered[list] = last  # posts were removed, and new ones will get their positions
+            self._delivered[list] = last  # posts were removed, and new posts will reuse their positions
         return last
 
     async def _last(self, statement: str, list: str) -> int:
@@ -330,7 +330,7 @@ class PostgresLog(LinkKeeper[Connection]):
         return sorted(convert(row, _Listed).list for row in rows)
 
     async def erase(self, list: str, before: int) -> None:
-        """Delete the rows of posts before a position. Their bytes stay on the disk until a VACUUM."""
+        """Delete the rows of posts before a position. Their bytes stay on disk until a VACUUM."""
         await self._get_connection().query(self._on_table(_ERASE), list, before)
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:

@@ -1,4 +1,4 @@
-"""Errors of spaces on PostgreSQL: a table of kinds, each with a message that says what to do."""
+"""Errors of spaces on PostgreSQL, as a table of kinds. Each kind has a message that says what to do."""
 
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from punchlistd.replication.port import SharedLogError
 _postgres = cast(Any, asyncpg)
 
 FLOOR = 13
-"""Minimum major version of the server. In older ones a notification wakes up all sessions, not only listeners."""
+"""Minimum major version of the server. In older versions a notification wakes up all sessions, not only listeners."""
 
 _MAKE = "run the SQL that punch space server {space} --postgres DATABASE writes, as the database's owner"
 
@@ -55,7 +55,7 @@ _TABLE: dict[str, Row] = {
     ),
     "read_only": Row(
         True,
-        "{where} allows this user only to read (default_transaction_read_only is on). Turn it off for the user or the"
+        "{where} only allows this user to read (default_transaction_read_only is on). Turn it off for the user or the"
         " database: ALTER ROLE {user} SET default_transaction_read_only = off.",
     ),
     "default_fsync": Row(
@@ -70,7 +70,7 @@ _TABLE: dict[str, Row] = {
     ),
     "too_many_connections": Row(
         False,
-        "{where} has no connection left; a machine needs three. Raise its max_connections or the user's limit, or end"
+        "{where} has no connections left; a machine needs three. Raise its max_connections or the user's limit, or end"
         " other connections.",
     ),
     "no_quorum": Row(
@@ -93,7 +93,7 @@ class Refused(Refusal):
 
 
 _NO_LINE = "28000"
-"""The server's code if pg_hba.conf has no line for a connection; its message names the file."""
+"""The server's error code if pg_hba.conf has no line for a connection. The error message names that file."""
 
 _STATES = {
     "28P01": "unauthorized",
@@ -102,7 +102,7 @@ _STATES = {
     "42501": "no_permission",
     "53300": "too_many_connections",
 }
-"""The server's code for a rejected connection → kind."""
+"""The server's error code for a rejected connection → kind."""
 
 
 def map_error(error: BaseException, where: str, host: str, space: str, *, encrypted: bool) -> Refused:
