@@ -1,4 +1,4 @@
-"""Edits one table of a TOML file in place: all other bytes stay. Pure functions.
+"""Edits one table of a TOML file in place: all other bytes are kept. Pure functions.
 
 Each result is parsed and compared with the expected value. If a table can't be changed safely as text, the file is
 rejected.

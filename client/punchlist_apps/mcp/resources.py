@@ -16,7 +16,7 @@ from punchlist_apps.mcp.uris import TEMPLATES, Address, format_tasks_uri, parse_
 _PAGE = 100
 _EVENTS = 500
 _BUDGET = 1 << 20
-"""Maximum length of the tasks in one result, in characters."""
+"""Maximum total length of the tasks in one result, in characters."""
 _JSON = "application/json"
 
 Context = ServerRequestContext[Any, Any]

@@ -1,4 +1,4 @@
-"""The NATS server configuration of a space, with the minimal rights of each member, and the members' creds."""
+"""The NATS server configuration of a space, with minimal rights for each member, and the members' creds."""
 
 import base64
 import os
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 ROLES = ("member", "reader", "keeper")
-"""Roles of members: read and change; only read; read, change and erase permanently."""
+"""Roles of members, in this order: read and change; read only; read, change and erase permanently."""
 
 MAX_PAYLOAD = "8MB"
 
@@ -20,7 +20,7 @@ def format_creds_comment(name: str, role: str) -> str:
 
 
 class Login(NamedTuple):
-    """A member with its key.
+    """A member and its key pair.
 
     Attributes:
         user: The public key, for the server's configuration.
@@ -41,7 +41,7 @@ class Login(NamedTuple):
 
 
 class Server(NamedTuple):
-    """A server: its host name, and the paths of its certificate and data on its machine."""
+    """A server: its host name, and the paths of its certificate and its data on that machine."""
 
     host: str
     cert: str = "/etc/nats/cert.pem"
@@ -140,7 +140,7 @@ _NAMED = re.compile(rf"(?:#|//)+\s*([\w-]+), ({'|'.join(ROLES)})\s*")
 
 
 def find_users(text: str, space: str) -> tuple[list[User], int]:
-    """Return the named users of a space, and the index in the text where its list of users ends."""
+    """Return the space's named users, and the index in the text at which the list of users ends."""
     users_path = ["accounts", _build_account_name(space), "users"]
     users: list[User] = []
     path: list[str] = []
@@ -170,7 +170,7 @@ def find_users(text: str, space: str) -> tuple[list[User], int]:
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return a configuration with more users and without others. The rest stays unchanged."""
+    """Return a configuration with some users added and others removed. The rest stays unchanged."""
     users, _ = find_users(text, space)
     for user in reversed(users):
         if user.name in without:

@@ -26,4 +26,4 @@ MEANINGS = {
 """Only the daemon's program returns 74; `punch daemon verify` and `punch daemon restore` run it."""
 
 TABLE = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
-"""The meanings as lines of a help text."""
+"""The meanings, as lines of help text."""

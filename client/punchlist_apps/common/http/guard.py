@@ -34,14 +34,14 @@ SECURITY_HEADERS: Headers = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ]
-"""Headers of every response: no script, frame, request or referrer from or to another site."""
+"""Headers of every response. They forbid scripts, frames, requests and referrers from or to other sites."""
 
 
 class Guard:
     """ASGI middleware that rejects requests from other sites and adds `SECURITY_HEADERS` to every response.
 
     Args:
-        names: Further valid host names.
+        names: Additional valid host names.
     """
 
     def __init__(self, app: App, names: Iterable[str] = ()) -> None:
@@ -59,7 +59,7 @@ class Guard:
             await self._app(scope, receive, _add_security_headers(send))
 
     def check(self, headers: Headers) -> Problem | None:
-        """Return the problem of a request, or None if it may pass."""
+        """Return the problem with a request, or None if the request is allowed."""
         hosts = get_values(headers, b"host")
         host = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
         if host is None or host[1] not in self._names:
@@ -77,7 +77,7 @@ def get_values(headers: Headers, target: bytes) -> list[bytes]:
 
 
 def get_bearer_token(headers: Headers) -> bytes:
-    """Return the bearer token, stripped; empty without an Authorization header or with several."""
+    """Return the bearer token, stripped; empty if there is no Authorization header or more than one."""
     credentials = get_values(headers, b"authorization")
     kind, _, token = credentials[0].partition(b" ") if len(credentials) == 1 else (b"", b"", b"")
     return token.strip() if kind.lower() == b"bearer" else b""
