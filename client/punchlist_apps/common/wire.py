@@ -51,12 +51,12 @@ def call(
     Return None on any error: the full client then repeats the call and reports the error.
 
     Args:
-        writes: Whether the call is a mutation. It gets a key, and is sent only to a daemon of the same build.
+        writes: Whether the call is a mutation. Mutations get a key, and are sent only to a daemon with the same build.
         same_build: Whether to return None if the daemon is another build, which the full client then reports.
         timeout_s: Upper limit for the whole call, in seconds; by default `TIMEOUT_S`.
 
     Raises:
-        TimedOut: The daemon accepted the connection but doesn't respond.
+        TimedOut: The daemon accepted the connection but didn't respond.
     """
     global _key  # noqa: PLW0603
     deadline = target.deadline(TIMEOUT_S if timeout_s is None else timeout_s)

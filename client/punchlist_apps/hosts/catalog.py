@@ -54,7 +54,8 @@ class Edit(NamedTuple):
         path: The keys of the member.
         value: Its value.
         is_ours: Recognizes every item that an earlier setup may have added, even one for another list or command.
-        only_removed: Whether a setup leaves the array unchanged, while a removal removes our item.
+        only_removed: Whether the edit applies only to removals, which remove our item. A setup then leaves the array
+            unchanged.
     """
 
     path: tuple[str, ...]
@@ -195,7 +196,7 @@ class Host(NamedTuple):
     list_more: Callable[[Place], tuple[FileEdits, ...]] | None = None
 
     def list_edits(self, place: Place) -> tuple[FileEdits, ...]:
-        """Return the edits of the host's files. The file with the server is first."""
+        """Return the edits of the host's files. The file that contains the server comes first."""
         edit = Edit((*self.member, SERVER), self.build_entry(place))
         more = self.list_more(place) if self.list_more else ()
         return FileEdits(self.get_path(place), self.form, (edit,), _get_root(place)), *more

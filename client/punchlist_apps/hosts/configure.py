@@ -1,4 +1,4 @@
-"""Adds punchlist's entries to a host's configuration files, and removes them exactly.
+"""Adds punchlist's entries to a host's configuration files, and can later remove exactly these entries.
 
 All changes are planned before the first is written. Each file has a backup, and a record with a digest of the written
 content. If a file still has this content, a removal restores the backup; otherwise it removes only punchlist's entries.
@@ -36,7 +36,7 @@ class Record(msgspec.Struct, frozen=True):
     Attributes:
         path: The file.
         existed: Whether it existed before the first setup.
-        left: Digest of the content that the last setup wrote.
+        left: Digest of the content written by the last setup.
         made: Directories that the setups created.
     """
 
@@ -113,7 +113,7 @@ class Configurator:
                 raise
 
     def edit(self, files: Sequence[FileEdits], *, remove: bool = False) -> list[Change]:
-        """Edit all files, or none.
+        """Edit either all files or none.
 
         Raises:
             SetupError: A file can't be read or written; no file was changed.

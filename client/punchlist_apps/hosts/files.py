@@ -63,14 +63,14 @@ def read(path: str, root: str | None = None) -> bytes | None:
 
 
 def replace_all(replacements: list[Replacement]) -> dict[str, tuple[str, ...]]:
-    """Replace all files, or none.
+    """Replace either all files or none.
 
     Returns:
         The directories that were created for each path, outermost first.
 
     Raises:
         FileError: A file can't be written.
-        Raced: A file changed since it was read; plan again.
+        Raced: A file has changed since it was read; plan the change again.
     """
     staged: list[_Staged] = []
     try:

@@ -15,7 +15,7 @@ _SHELL = frozenset("$`;|&<>()*?[]{}~!\n")
 
 
 class ConfiguredCommand(NamedTuple):
-    """A command line of punchlist in a host's configuration.
+    """A punchlist command line in a host's configuration.
 
     Attributes:
         is_hook: Whether a shell runs it.

@@ -115,7 +115,10 @@ class Sessions:
         return None if self._process is None else self._load("host", self._process)
 
     def find_agent(self, first: str) -> str:
-        """Return the current key of an MCP server's agent. `first` is the key of its session at the server's start."""
+        """Return the current key of an MCP server's agent.
+
+        `first` is the key of its session when the server started.
+        """
         current = self.load_current()
         return current.agent if current is not None and first in current.sessions else self._load_agent(first)
 

@@ -41,7 +41,7 @@ class Agent(NamedTuple):
     Attributes:
         name: The actor of its changes and owner of its claims.
         sub_agent: Name of the sub-agent in `_meta`, or "".
-        is_nameless: Whether the server can't tell the client from others of the same host.
+        is_nameless: Whether the server can't distinguish the client from others of the same host.
         connection: Scope within which its request ids are unique; "" if unknown.
         session: The id of the host's session; "" if unknown.
         host: The name that the host reports for itself.
@@ -66,7 +66,7 @@ class Agents:
         actor: The name of all agents, if the server was started with one.
         sessions: Stored sessions of the hosts; None for a server shared by several processes.
         session: The id of the session that the server was started for, if the host names it.
-        place: Key shared by servers that continue each other's work: directory, user, list.
+        place: Key shared by servers that continue each other's work; it consists of the directory, user and list.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The lists and their events as resources."""
+"""Lists and their events as MCP resources."""
 
 from typing import Any
 

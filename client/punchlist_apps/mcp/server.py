@@ -38,7 +38,7 @@ Context = ServerRequestContext[Any, Any]
 Result = types.CallToolResult | types.InputRequiredResult
 
 CONVERSATION_KEY = "punchlist/conversation"
-"""Member of a request's `_meta` with the list of the call."""
+"""Member of a request's `_meta` that names the list of the call."""
 
 _HOUR = CacheHint(3_600_000, "public")
 _NOW = CacheHint(0, "private")
@@ -56,7 +56,7 @@ class Setup(NamedTuple):
     Attributes:
         dialects: Names of the dialects.
         conversation: The list; None for the list of the directory or session.
-        actor: The name of all agents; None for a different name for each.
+        actor: The name of all agents; None for a separate name for each.
         user: The user that the client is limited to; None if calls name their users.
         tools: Names of the offered tools; None for all tools of the dialects.
         directory: The directory whose list is used if no list is named; None for the working directory.
@@ -77,7 +77,7 @@ class Setup(NamedTuple):
 KEEP_PLAN_HERE = (
     "- Keep the plan here, not in the host's own task tools (TodoWrite, TaskCreate, update_plan, write_todos)."
 )
-"""Instruction that names the task tools of the hosts that `punch setup` supports: Claude Code, OpenCode, Copilot, Codex, Gemini CLI."""
+"""Names the task tools of these hosts: Claude Code, OpenCode, Copilot, Codex, Gemini CLI."""
 
 
 class Handlers:
@@ -273,7 +273,7 @@ def _get_grant(context: Context) -> Grant:
 
 
 async def _answer_until_revoked(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Cancel a request when its token is revoked. Closing the HTTP request alone would not stop the SDK's session."""
+    """Cancel a request when its token is revoked. Closing the HTTP request alone wouldn't stop the SDK's session."""
     with run_while_valid({} if ctx.request is None else ctx.request.scope):
         return await call_next(ctx)
     raise MCPError(types.INVALID_REQUEST, "The token of this request was revoked; nothing more is done for it.")

@@ -113,7 +113,7 @@ class Sessions:
         self._start_timer()
 
     def _expire(self) -> None:
-        """Forget the sessions that the application's timer has ended."""
+        """Forget sessions that the application's timer has ended."""
         deadline = time.monotonic() - self._idle_s
         for id, session in list(self._sessions.items()):
             if not session.requests and session.used_at < deadline:

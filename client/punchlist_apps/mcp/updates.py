@@ -76,7 +76,10 @@ class Updates:
                 await self._resolve(uri)
 
     async def _resolve(self, uri: str) -> None:
-        """Record the conversation of an address, whose name may be that of an attached session."""
+        """Record the conversation that an address stands for.
+
+        The name in the address may be that of an attached session.
+        """
         address = parse_uri(uri)
         if address is None:
             return
@@ -148,5 +151,5 @@ class Updates:
             try:
                 with anyio.fail_after(PAUSE_S * 100):
                     await session.send_resource_updated(uri)
-            except Exception:  # A failed session must not keep the others from being notified.
+            except Exception:  # The failure of one session must not prevent the others from being notified.
                 self.unsubscribe(session, uri)

@@ -1,6 +1,7 @@
 """The users of one server: which users a request may name, and a connection for each user.
 
-The daemon keeps users apart, because each connection is limited to its user. This module filters nothing itself.
+The daemon keeps users apart, because each connection is limited to its user. This module itself doesn't filter
+anything.
 """
 
 import json
@@ -27,7 +28,7 @@ GRANT_KEY = "punchlist.grant"
 """Key in an HTTP request's scope for the grant of its token."""
 
 MAX_CONNECTIONS = 64
-"""Maximum number of users with a connection. The next one waits until all calls of another have ended."""
+"""Maximum number of users with a connection. The next user waits until all calls of another user have ended."""
 
 IDLE_S = 300.0
 """Time after which an unused connection is closed, in seconds."""
@@ -96,7 +97,7 @@ class UsersFile:
     def _read(self) -> dict[bytes, Grant]:
         with open(self._path, "rb") as file:
             status = os.fstat(file.fileno())
-            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime, which chmod and chown don't change
+            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime, because chmod and chown don't change it
             if stamp != self._stamp:
                 self._grants = {}
                 is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
@@ -129,7 +130,7 @@ def _parse_grants(path: str, text: bytes) -> dict[bytes, Grant]:
 
 
 def is_user(name: object) -> bool:
-    """Return whether this is a valid name of a user: 1 to 128 printable characters."""
+    """Return whether this is a valid user name, which has 1 to 128 printable characters."""
     return isinstance(name, str) and 0 < len(name) <= _MAX_NAME and name.isprintable() and "\ufffd" not in name
 
 

@@ -22,7 +22,7 @@ def has_consent(context: Context, summary: str, name: str, space: str | None, *,
         context: The context of a command that accepts `--yes` and `--everywhere`.
         summary: The daemon's description of the change.
         name: The list.
-        space: The space of a shared list that would be erased everywhere.
+        space: The space of a shared list that would be erased on all machines.
         is_final: Whether undo can't restore the list.
 
     Raises:

@@ -121,7 +121,7 @@ class Context:
 
             wire.ensure_mirrors_run(self.target)
             self._caller = Caller(self.target, **self.options)
-            # Connect now: `open` reports a missing daemon, while a call would retry until its deadline.
+            # Connect now: `open` reports a missing daemon immediately, whereas a call would retry until its deadline.
             hello = self._caller.open()
             if not is_same_code(hello.build, build_stamp(__version__)):
                 from punchlist_apps.cli.calling.other_build import handle_other_build
@@ -316,7 +316,7 @@ def default_actor(env: Mapping[str, str]) -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name  # cron, services and containers set no variables
     except KeyError:
-        return "punch"  # in a container the user may have no name
+        return "punch"  # in a container, the user may have no name
 
 
 def _to_builtins(value: Any) -> Any:

@@ -36,7 +36,7 @@ def read_events(context: Context, *, everywhere: bool = False) -> Iterator[dict[
 
 
 def find_version(context: Context, point: tuple[int | None, int]) -> int:
-    """Return the list's version at a point: the version itself, or a time in milliseconds since 1970 UTC."""
+    """Return the list's version at a point, which is a version or a time in milliseconds since 1970 UTC."""
     version, at = point
     if version is not None:
         return version

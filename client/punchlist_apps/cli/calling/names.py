@@ -17,7 +17,7 @@ Call = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 
 RECENT = 5_000
-"""Number of newest events whose actors count as known names."""
+"""Number of recent events whose actors count as known names."""
 
 
 def resolve_names(context: Context, text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Makes calls one at a time over a blocking connection, without asyncio, for a single command.
 
-Long-running or threaded programs use `punchlist.Client`.
+Long-running or threaded programs should use `punchlist.Client`.
 """
 
 import time

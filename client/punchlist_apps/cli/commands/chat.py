@@ -163,7 +163,7 @@ async def _find_thread(context: Context, client: "AsyncClient", name: str) -> "T
 
 
 class _Chat:
-    """State of one run of the command."""
+    """The state of one run of the command."""
 
     def __init__(
         self, context: Context, client: "AsyncClient", name: str, thread: "Thread | None", worker: "Worker"

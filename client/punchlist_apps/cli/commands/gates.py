@@ -1,4 +1,4 @@
-"""`punch approve` and `punch gate`: the approvals and checks that a task needs before it is completed."""
+"""`punch approve` and `punch gate`: the approvals and checks that a task needs before it counts as completed."""
 
 import asyncio
 import os

@@ -79,7 +79,7 @@ _PROSE = ("lines of text that belong to no task", "lines of front matter", "the 
 
 
 def run_import(context: Context) -> int:
-    """Add and update tasks from a file, all or none."""
+    """Add and update tasks from a file, either all of them or none."""
     args = context.args
     _report(context, f"reading {args.file}", args.file)
     draft = formats.build_draft(formats.read_documents(args.file), args.form or "")
@@ -115,7 +115,7 @@ def _import(context: Context, draft: Draft) -> tuple[Comparison, int, int]:
     comparison, so that an interrupted import resumes when the command is repeated.
 
     Returns:
-        The whole difference, the number of calls, and the list's version.
+        The complete difference, the number of calls, and the list's version.
     """
     whole = Comparison()
     calls = conflicts = 0

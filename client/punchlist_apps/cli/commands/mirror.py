@@ -186,7 +186,7 @@ async def _cancel_when_unused(
 
     initial, current = None, _Usage(files=True, any=True)
     while True:
-        with suppress(ConfigError):  # the file is being edited; the runner reports lasting errors
+        with suppress(ConfigError):  # the file is being edited; the runner reports persistent errors
             current = _read_usage(config)
         initial = initial or current
         is_idle = idle_s is not None and time.monotonic() >= runner.active_at + idle_s

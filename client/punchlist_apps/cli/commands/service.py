@@ -1,4 +1,4 @@
-"""`punch daemon service`: the daemon as a service of launchd, or of systemd's user manager with socket activation."""
+"""`punch daemon service`: the daemon as a launchd service, or as a systemd user service with socket activation."""
 
 import os
 from contextlib import suppress

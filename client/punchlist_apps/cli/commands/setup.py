@@ -184,7 +184,7 @@ def _reject_options(context: Context, plugin: str) -> None:
 
 
 def _configure_tasks(context: Context, place: Place) -> list[str]:
-    """Start or stop copying Claude Code's own task lists, and return lines about it."""
+    """Start or stop copying Claude Code's own task lists, and return lines that report the change."""
     args = context.args
     if args.host != "claude-code" or args.scope != "user" or not (args.tasks or args.remove):
         return []

@@ -55,13 +55,13 @@ COMMANDS = {
 
 
 class _Step(NamedTuple):
-    """A command of this module.
+    """One of the commands in this module.
 
     Attributes:
-        status: New status of the tasks.
+        status: The tasks' new status.
         option: Option that provides a text to store.
         member: Parameter of the call that receives this text.
-        only_from: Statuses from which the command works; empty for all.
+        only_from: Statuses in which the task must be; empty for any.
     """
 
     status: str

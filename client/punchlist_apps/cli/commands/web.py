@@ -1,4 +1,4 @@
-"""`punch web`: serve the lists over HTTP, and print links that sign a browser in."""
+"""`punch web`: serve the lists over HTTP, and print links that sign in a browser."""
 
 import errno
 import os

@@ -19,7 +19,7 @@ MANIFEST = ".installed"
 
 
 class EditorPlugin(NamedTuple):
-    """The plugin of an editor.
+    """A plugin for an editor.
 
     Attributes:
         name: The editor's name for `punch setup`.
@@ -69,7 +69,7 @@ class EditorPlugin(NamedTuple):
         return plan
 
     def install(self, directory: str, plan: list[Replacement]) -> None:
-        """Apply a plan, all or nothing, and remove the directories that are empty afterwards.
+        """Apply a plan completely or not at all, and remove the directories that are empty afterwards.
 
         Raises:
             SetupError: A file can't be written, or another program wrote to it. No file was changed.

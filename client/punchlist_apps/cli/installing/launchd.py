@@ -13,7 +13,7 @@ _TIMEOUT_S = 90
 
 
 class Outcome(NamedTuple):
-    """Whether launchctl succeeded, and its output."""
+    """Whether launchctl succeeded, and launchctl's output."""
 
     succeeded: bool
     text: str

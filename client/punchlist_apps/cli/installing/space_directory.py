@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
         members: The current members, with their roles.
         added: Members with new creds.
         removed: Members that were removed.
-        files: The files that were written.
+        files: The paths of the files that were written.
         steps: The next steps for the user.
     """
 
@@ -170,7 +170,7 @@ def update(folder: str, request: Request) -> Outcome:
     """Create or change the files of a directory. On an error, none of them are changed.
 
     Raises:
-        UsageError: The request does not fit the directory, or a file can't be written.
+        UsageError: The request doesn't match the directory, or a file can't be written.
     """
     try:
         files = ((name, read(_join_path(folder, name))) for name in _choose_config_names(folder, request))

@@ -72,7 +72,7 @@ _MEMBER = re.compile(
 
 
 def find_roles(text: str, space: str) -> dict[str, str]:
-    """Return the members of a space in the text of its SQL, with their roles."""
+    """Return the members of a space, with their roles, from the text of its SQL."""
     if f'CREATE SCHEMA IF NOT EXISTS "punch-{space}";' not in text or "\nCOMMIT;" not in text:
         raise ValueError(f"no schema punch-{space}")
     return {match["name"]: match["role"] for match in _MEMBER.finditer(text) if match["role"] != "removed"}

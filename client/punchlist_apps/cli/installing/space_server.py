@@ -62,7 +62,7 @@ def create_login(name: str, role: str) -> Login:
 
 
 def list_permissions(space: str, login: Login) -> tuple[list[str], list[str]]:
-    """Return the subjects that a member may publish to, and those it may subscribe to: the minimum for its role."""
+    """Return the subjects that a member may publish and subscribe to, which are the minimum for its role."""
     stream, at = f"punch-{space}", f"pl.{space}"
     publish = [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.STREAM.MSG.GET.{stream}", f"$JS.API.DIRECT.GET.{stream}"]
     subscribe = [f"{at}.new.>", f"{at}.alive.>", f"{at}.want.>", f"_INBOX_{login.user}.>"]
@@ -87,9 +87,9 @@ def build_configuration(
     Args:
         space: The name of the space.
         logins: All members.
-        servers: All servers of the space. Three tolerate the loss of one.
+        servers: All servers of the space. With three servers, the loss of one is tolerated.
         number: The index of the server to configure.
-        secret: The password between servers, if there are several.
+        secret: The password that servers use with each other, if there are several.
     """
     server = servers[number]
     lines = [

@@ -42,7 +42,7 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
     """Return the text of each unit, by file name in the directory of user units.
 
     Raises:
-        UnitError: A path can't be written into a unit.
+        UnitError: A path contains characters that aren't allowed in a unit.
     """
     command = [_quote_program(places.python), "-P", "-m", "punchlistd", "--data-dir", _quote_argument(places.data_dir)]
     units = {
@@ -95,7 +95,7 @@ def _quote_mount(path: str) -> str:
 
 
 def _build_listen_address(places: Places) -> str:
-    """Return the socket's path for the unit, relative to %t if possible, since the runtime directory may change."""
+    """Return the socket's path for the unit, relative to %t if possible, because the runtime directory may change."""
     if _CONTROL.search(places.socket):
         raise UnitError(f"{places.socket!r} contains control characters, which units must not contain")
     inside = places.runtime_dir and places.socket.startswith(places.runtime_dir.rstrip("/") + "/")

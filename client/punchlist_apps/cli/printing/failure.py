@@ -187,7 +187,7 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
     if error.kind == "invalid_params" and not advice:
         advice = _advise_help(command)
     names = error.data.get("names", [])
-    # The daemon's message calls a list a conversation.
+    # Don't use the daemon's message, which calls a list a conversation.
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
     message = str(UnknownList(error.data["id"], names, is_ambiguous=bool(names))) if is_list else error.message
     problem, semicolon, _ = message.partition(";")

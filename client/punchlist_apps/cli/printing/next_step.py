@@ -28,7 +28,7 @@ def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, An
     parents = find_open_parents(tasks, lambda task, name: task.get(name))
     own = (owner, None, "")
     mine = [task for task in unfinished if task["status"] == "in_progress" and task.get("owner") in own]
-    mine = [task for task in mine if task["id"] not in parents]  # parents continue with their open children
+    mine = [task for task in mine if task["id"] not in parents]  # work on parents continues with their open children
     if mine:
         first = min(mine, key=lambda task: bool(task.get("open_blockers")))
         name = _format_task(first, tasks)

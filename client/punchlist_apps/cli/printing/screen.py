@@ -139,7 +139,7 @@ class Screen:
             self._redraw_all()
 
     def _on_end(self, signum: int, stack: FrameType | None) -> None:
-        # __exit__ isn't enough: the exception may be raised before the block begins, or where it is swallowed.
+        # Don't rely on __exit__: the exception may be raised before the `with` block begins, or where it is swallowed.
         _show_cursor()
         if signum == signal.SIGINT:
             raise KeyboardInterrupt

@@ -35,14 +35,14 @@ _LIST_CHANGES = {
     "space.repair": "the repair of",
     "turn.end": "the end of a turn in",
 }
-"""Method whose result has no tasks → its change, followed by the list."""
+"""Method whose result contains no tasks → text about its change; the name of the list follows the text."""
 
 _OTHER_CHANGES = {
     "daemon.backup": ("the backup", "path"),
     "space.add": ("the space", "space"),
     "space.remove": ("the removal of the space", "space"),
 }
-"""Method without a list → its change, and the member that names the object."""
+"""Method without a list → text about its change, and the member that names the changed object."""
 
 _MAX_NAMES = 20
 """Maximum number of task ids per list, and of other changes, in a message."""

@@ -34,7 +34,10 @@ _MAX_ENV = 100_000
 
 
 def build_environment(task: Task, **more: str) -> dict[str, str]:
-    """Return the variables about a task. Values that don't fit are left out; standard input contains the whole task."""
+    """Return the environment variables that describe a task.
+
+    Values that don't fit are left out; standard input contains the whole task.
+    """
     variables = {
         "PUNCHLIST_TASK": task.id,
         "PUNCHLIST_TITLE": task.title,
@@ -119,7 +122,7 @@ class Child:
             self._ended.set_result(None)
 
     async def wait(self, timeout_s: float | None) -> Ending:
-        """Wait until the command and its descendants have ended; stop them after `timeout_s` seconds."""
+        """Wait until the command and its descendants have ended. Stop them after `timeout_s` seconds."""
         timed_out = False
         try:
             await asyncio.wait_for(asyncio.shield(self._ended), timeout_s)
@@ -175,7 +178,7 @@ class Child:
         """Send a signal to the group; return False if the group is empty. Only then can the system reuse its number."""
         try:
             os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):  # PermissionError: the rest runs as another user
+        except (ProcessLookupError, PermissionError):  # PermissionError: the remaining processes run as another user
             return False
         return True
 

@@ -1,7 +1,7 @@
 """The command of `punch run`: replaces its placeholders with the text of a task.
 
 The words aren't passed to a shell, but the command itself may interpret a word as an option or a program. Authors of
-tasks must not choose the options of the user's command, or the program that it runs. Therefore a word can't begin with
+tasks must not be able to choose the command's options or the program that it runs. Therefore a word can't begin with
 text that starts with a dash, and a word that is run as a program can't contain placeholders.
 """
 

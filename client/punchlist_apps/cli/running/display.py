@@ -72,7 +72,7 @@ class Display:
         self._line(self._style.paint("dim", f"#{safe(task.id)} ") + safe(text, "\t"))
 
     def show_start(self, task: Task, name: str = "") -> None:
-        """Record that a command runs for a task. `name` is its title, including the titles of its parents."""
+        """Record that a command is running for a task. `name` is its title, including the titles of its parents."""
         self._running[task.id] = task
         self._names[task.id] = name or task.title
 

@@ -101,7 +101,7 @@ def _find_group(pid: int) -> int:
 def _is_alive(group: int) -> bool:
     try:
         os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):  # processes of another user can't be ended
+    except (ProcessLookupError, PermissionError):  # another user's processes can't be ended
         return False
     return True
 

@@ -116,7 +116,7 @@ class Lanes:
     async def _restart_failed(self) -> None:
         restarted = 0
         for task in await self._conversation.list(status="failed"):
-            # A parent that failed because of its children is reopened with them.
+            # A parent that failed because of its children is reopened together with them.
             with suppress(IllegalTransition):
                 await self._conversation.reopen(task.id)
                 restarted += not is_heading(task.metadata)
@@ -154,14 +154,14 @@ class Lanes:
         await asyncio.gather(*(child.wait(None) for child in self._children))
 
     def finish(self) -> None:
-        """Claim no more tasks, but let running commands end."""
+        """Stop claiming tasks, but let running commands finish."""
         self._finishing = True
         for claiming in self._claiming:
             claiming.cancel()
         self._wake_lanes()
 
     def stop(self) -> None:
-        """Claim no more tasks, stop the running commands and release their tasks."""
+        """Stop claiming tasks, stop the running commands and release their tasks."""
         self._stopped = True
         self.finish()
         for child in self._children:

@@ -25,8 +25,8 @@ class Notifier:
     """Sends notifications. A notification that fails is reported but doesn't stop the run.
 
     Args:
-        command: Split into words and run without a shell. Standard input contains the notification as JSON.
-        url: Receives the notification as JSON by POST.
+        command: Split into arguments and run without a shell. Standard input contains the notification as JSON.
+        url: Receives the notification as JSON in a POST request.
         env: The environment of the command.
         display: Prints problems.
 

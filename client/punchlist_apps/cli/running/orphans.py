@@ -1,6 +1,6 @@
 """Finds and ends processes that commands leave running, even outside their process group.
 
-On Linux a process can adopt the orphans among its descendants (`PR_SET_CHILD_SUBREAPER`). Each command has a marker in
+On Linux, a process can adopt the orphans among its descendants (`PR_SET_CHILD_SUBREAPER`). Each command has a marker in
 its environment, which its descendants inherit. On other systems, only the command's process group is ended.
 """
 
@@ -15,7 +15,7 @@ MARK = "PUNCHLIST_RUN"
 
 
 adopt = os_calls.adopt_orphans
-"""Make this process the parent of orphaned descendants; return False if the system can't."""
+"""Make this process the parent of orphaned descendants. Return False if the system doesn't support it."""
 
 
 def find_orphans(mark: str) -> list[int]:
@@ -29,7 +29,7 @@ def find_marked(mark: str) -> list[int]:
 
 
 def send_signal(pids: Iterable[int], number: int) -> None:
-    """Send a signal to processes. A negative id is a process group."""
+    """Send a signal to processes. A negative id means a process group."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

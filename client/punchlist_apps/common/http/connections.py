@@ -62,12 +62,13 @@ class ConnectionSlots:
     Args:
         maximum: Upper limit for connections.
         is_valid: Whether a bearer token is valid.
-        arrival_s: Timeout for a request to arrive, in seconds.
+        arrival_s: Timeout for a request to arrive completely, in seconds.
         stall_s: Timeout for a peer that doesn't read a response, in seconds.
 
     Attributes:
-        accept_batch: Connections that a listening socket accepts in one turn of the loop. Even if two sockets are
-            flooded, a new connection keeps its slot for at least 8 turns. Its request is read after about 4.
+        accept_batch: Number of connections that a listening socket accepts in one iteration of the event loop. Even if
+            two sockets are flooded, a new connection keeps its slot for at least 8 iterations. Its request is read
+            after about 4.
     """
 
     def __init__(
@@ -105,7 +106,8 @@ class ConnectionSlots:
 
         Without a valid token, count the connection as a stranger's.
 
-        A request doesn't renew a stranger's slot: otherwise an attacker could outlast a client that has just connected.
+        A request doesn't renew a stranger's slot, because an attacker could then outlast a client that has just
+        connected.
         """
         is_valid = self._is_valid(token)
         was_valid = self._tokens.pop(connection, None) is not None
@@ -187,7 +189,7 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Read into one buffer for all connections."""
+        """Read into one buffer that all connections share."""
         return self._slots.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from punchlist_apps.common.http.problem import Headers, Problem
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-"""Valid host names of a loopback server. The port isn't checked, since `ssh -L` can forward another one."""
+"""Valid host names of a loopback server. The port isn't checked, because `ssh -L` can forward another one."""
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -32,7 +32,7 @@ _PURPOSE = b"punchlist web 1\n"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The rights of a token: reading and writing or only reading, for all lists, one list or one user's lists.
+    """The rights of a token: read and write or read only, for all lists, one list or one user's lists.
 
     `name` is the actor of changes made with the token. If unset, it is the server's user, or the shared name of links.
     """
@@ -77,7 +77,7 @@ class Keys:
 
     Args:
         secret: The signing key, which is itself a token with all rights.
-        used: The directory with a file for each redeemed ticket.
+        used: The directory that contains a file for each redeemed ticket.
     """
 
     def __init__(self, secret: SecretFile, used: Path) -> None:
@@ -85,7 +85,7 @@ class Keys:
         self._used = used
 
     def issue_ticket(self, scope: Scope = EVERYTHING, session_s: int = SESSION_S) -> str:
-        """Return a ticket for a session of this scope and lifetime."""
+        """Return a ticket for a session with this scope and lifetime."""
         return self._sign(_create_claims("ticket", TICKET_S, scope, session_s))
 
     def redeem(self, ticket: str) -> Session | None:

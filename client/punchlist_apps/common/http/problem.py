@@ -61,7 +61,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Problem(NamedTuple):
-    """An error: its kind, a sentence, and facts."""
+    """An error: its kind, a sentence that describes it, and details."""
 
     kind: str
     detail: str = ""

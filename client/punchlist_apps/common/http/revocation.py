@@ -60,7 +60,7 @@ class TokenWatch(Generic[T]):
     async def serve(  # noqa: PLR0913 - an ASGI call and its token
         self, app: App, scope: Scope, receive: Receive, send: Send, token: bytes, allowed: T
     ) -> None:
-        """Answer a request within `run_while_valid`.
+        """Respond to a request within `run_while_valid`.
 
         Handlers can get that method from the ASGI scope, for work that outlives the response.
         """

@@ -48,7 +48,7 @@ def build_server(app: App, slots: ConnectionSlots | None = None, ending: anyio.E
     config = uvicorn.Config(
         app,
         backlog=slots.accept_batch,
-        http=protocol,  # called like one of uvicorn's own classes
+        http=protocol,  # called in the same way as uvicorn's own classes
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -48,7 +48,7 @@ def parse_history_point(text: str) -> tuple[int | None, int]:
 
 
 def parse_estimate(text: str) -> int:
-    """Return an estimate in milliseconds, 0 for empty text."""
+    """Return an estimate in milliseconds; 0 for empty text."""
     return parse_duration(text) if text.strip() else 0
 
 

@@ -1,4 +1,4 @@
-"""Formats events as lines: `#3 pending → completed by claude · 12:03:11`. Works on the JSON values of the wire."""
+"""Formats events as lines: `#3 pending → completed by claude · 12:03:11`. Works on JSON values from the wire."""
 
 from collections.abc import Callable
 from datetime import datetime

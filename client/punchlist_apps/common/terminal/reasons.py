@@ -1,4 +1,4 @@
-"""Formats the daemon's reasons why a task can't start as sentences."""
+"""Formats the reasons why a task can't start, as reported by the daemon, as sentences."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby

@@ -129,7 +129,7 @@ def fold_finished(tasks: Sequence[Task]) -> tuple[list[Task], int]:
 
 
 def format_task(task: Task, style: Style, depth: int = 0, path: Sequence[dict[str, str]] = ()) -> list[str]:
-    """Return a task's line, then its activity or the reason of its failure. `path` has its ancestors."""
+    """Return a task's line, then its activity or the reason for its failure. `path` contains its ancestors."""
     state = get_display_state(task)
     indent = "  " * (1 + min(depth, _MAX_INDENT))
     lines = [indent + _format_row(task, state, style, len(indent), path)]
@@ -238,7 +238,7 @@ def format_details(task: Task, style: Style, path: Sequence[dict[str, str]] = ()
 
 
 def _format_row(task: Task, state: str, style: Style, used: int | None, path: Sequence[dict[str, str]] = ()) -> str:
-    """Return a task's line after `used` columns, or without a width limit for None."""
+    """Return a task's line, which starts after `used` columns; with None, its width isn't limited."""
     glyph = style.glyphs[state]
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))
