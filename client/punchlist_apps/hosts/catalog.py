@@ -121,8 +121,9 @@ class CommandSpec(NamedTuple):
     Attributes:
         program: The command's name.
         add: Arguments to add the server, which must not exist yet. `{command}` stands for the server's command line,
-            `{json}` for its entry, `{named json}` for the entry with its name. remove: Arguments to remove the server;
-            empty if the command can't. keeps_comments: Whether it preserves comments in the file.
+            `{json}` for its entry, `{named json}` for the entry with its name.
+        remove: Arguments to remove the server; empty if the command can't.
+        keeps_comments: Whether the command preserves comments in the file.
     """
 
     program: str

@@ -25,7 +25,8 @@ class Checks:
         command: The command that decides.
         env: The environment of the command, without the task's variables.
         timeout_ms: Upper limit for one run of the command. If it takes longer, it and its descendants are killed, and
-            the check fails. display: Prints the output.
+            the check fails.
+        display: Prints the output.
 
     Attributes:
         passed: Number of tasks that have passed.
