@@ -23,7 +23,7 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 
 _MAX_ATTEMPTS = 20
-"""Maximum number of times a change is planned because the host wrote to its file."""
+"""Maximum number of times a change is planned if the host keeps writing to its file."""
 
 
 class SetupError(Exception):

@@ -17,10 +17,10 @@ from punchlist_apps.cli.printing.next_step import advise_rejected_heading
 from punchlist_apps.common.terminal.render import format_task
 
 MAX_LEASE_MS = 86_400_000
-"""Lease for a task that a person has started, in milliseconds; the longest that the daemon accepts."""
+"""Lease in milliseconds for a task that a person has started. It is the longest that the daemon accepts."""
 
 DEFAULT_LEASE_MS = 3_600_000
-"""Default lease for `punch queue claim` and `punch next`, which don't renew it, in milliseconds."""
+"""Default lease in milliseconds for `punch queue claim` and `punch next`, which don't renew it."""
 
 
 def claim_tasks(context: Context, *, lease_ms: int | None = None, wait_ms: int | None = None, **members: Any) -> Any:

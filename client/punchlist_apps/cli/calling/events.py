@@ -1,4 +1,4 @@
-"""Events for commands to print: read from the log in pages, or pushed as they happen."""
+"""Events for commands to print, either read from the log in pages or pushed as they happen."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

@@ -175,7 +175,7 @@ def _resolve_list(context: Context, session: str, cwd: str) -> str:
     The host's project directory takes precedence over `cwd`, the session's current directory.
 
     Raises:
-        DirectoryError: No list was found, or the list isn't allowed to be used.
+        DirectoryError: No list was found, or using the list isn't allowed.
     """
     if context.args.conversation:
         return str(context.args.conversation)

@@ -67,7 +67,7 @@ def load_filter(name: str) -> dict[str, Any]:
 
     Raises:
         UsageError: The directory has no project file, or the file has no valid filter with this name.
-        DirectoryError: The file isn't allowed to be read.
+        DirectoryError: The project file can't be used.
     """
     import tomllib
 

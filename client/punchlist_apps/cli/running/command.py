@@ -76,7 +76,7 @@ class Command:
             raise StateError(f"command not found: {self.words[0]!r}; no task was touched")
 
     def _find_runner(self, index: int) -> str | None:
-        """Return the program that would run the word at an index as code or as a program; None if there isn't one."""
+        """Return the program that would run the word at an index as code or as a program; None if none would."""
         if index == 0:
             return "punch run"
         before = [os.path.basename(word) for word in self.words[:index]]

@@ -29,8 +29,8 @@ MAX_DELAY_MS = 3_600_000
 """Maximum delay before a retry, in milliseconds."""
 
 _CLOCK_SLACK_S = 2.0
-"""Time that a lane waits in addition to a retry's delay, in seconds, because lanes don't use the wall clock as the
-daemon does."""
+"""Time that a lane waits in addition to a retry's delay, in seconds. Unlike the daemon, lanes don't use the wall
+clock."""
 
 _MAX_NAMES = 5
 

@@ -84,7 +84,7 @@ def get_bearer_token(headers: Headers) -> bytes:
 
 
 async def send_problem(send: Send, problem: Problem, *, body: bool = True) -> None:
-    """Send an error and close the connection, whose unread bytes belong to this request's body."""
+    """Send an error and close the connection, because its unread bytes belong to this request's body."""
     status, headers, content = problem.build_response()
     headers += [(b"content-length", b"%d" % len(content)), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
