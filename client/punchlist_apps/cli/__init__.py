@@ -1,4 +1,4 @@
-"""The command line `punch`: prints for people on a terminal, plain lines in a pipe, JSON for programs."""
+"""The command line `punch`: formatted output on a terminal, plain lines in a pipe, JSON for programs."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ _STDERR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code, which `punchlist_apps.cli.printing.exit_codes` explains."""
+    """Run one command and return its exit code; `punchlist_apps.cli.printing.exit_codes` lists the codes."""
     _reserve_standard_numbers()
     try:
         from punchlist_apps.cli import dispatch
@@ -18,8 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _reserve_standard_numbers() -> None:
-    """Occupy the standard descriptors that the shell has closed: a socket that got one would receive our output."""
-    while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= _STDERR:  # read-only: writing there still fails
+    """Reopen any standard descriptors that the shell has closed.
+
+    Otherwise a socket could get one of their numbers and receive our output.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= _STDERR:  # read-only, so that writing to it still fails
         pass
     os.close(descriptor)
     if sys.stdin is None:

@@ -37,7 +37,10 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _wants_json(argv: Sequence[str]) -> bool:
-    """Return whether errors are printed as JSON. Parse errors need this too, so it doesn't use the parser."""
+    """Return whether errors are printed as JSON.
+
+    This doesn't use the parser, because it is also needed for parse errors.
+    """
     words = argv[: argv.index("--")] if "--" in argv else argv
     return "--json" in words
 

@@ -1,6 +1,6 @@
 """Starts `punch mirror run` in the background if mirrors are configured and it isn't running.
 
-Hooks, `punch agent mcp` and commands call this, so that mirrors continue after a restart of the machine.
+Hooks, `punch agent mcp` and commands call this, so that mirrors continue after the machine restarts.
 """
 
 import fcntl
@@ -13,14 +13,14 @@ from typing import Any
 from punchlist_schemas.system.atomic import PRIVATE
 
 IDLE_S = 3_600
-"""Idle timeout of a process that only imports Claude Code's tasks, in seconds."""
+"""Idle timeout for a process that only imports Claude Code's tasks, in seconds."""
 
 RETRY_S = 60.0
-"""Time after an error before a mirror is started again, in seconds."""
+"""Minimum time between an error and the next start of mirrors, in seconds."""
 
 
 def is_running(data_dir: str) -> bool:
-    """Return whether a process runs the mirrors of a data directory, by trying its lock."""
+    """Return whether a process is running the mirrors of a data directory, by trying to lock its lock file."""
     try:
         with open(os.path.join(data_dir, "mirror", "lock"), "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -35,7 +35,7 @@ def ensure_running(socket: str, data_dir: str, *, retry: bool = False) -> bool:
     """Start `punch mirror run` if mirrors are configured and it isn't running. Return whether it was started.
 
     Args:
-        retry: Start it even within `RETRY_S` after an error.
+        retry: Start mirrors even if the last error was less than `RETRY_S` ago.
     """
     kinds = _read_kinds(data_dir)
     path = os.path.join(data_dir, "mirror", "run.log")
@@ -52,7 +52,7 @@ def ensure_running(socket: str, data_dir: str, *, retry: bool = False) -> bool:
     try:
         log = os.open(path, flags, PRIVATE)
     except OSError:
-        # A sandbox may forbid writing there. The caller works without mirrors.
+        # A sandbox may forbid writing there. The caller continues without mirrors.
         return False
     try:
         subprocess.Popen(
@@ -63,7 +63,7 @@ def ensure_running(socket: str, data_dir: str, *, retry: bool = False) -> bool:
             cwd="/",
             env=environment(),
             start_new_session=True,
-        ).returncode = 0  # The process outlives this one; without a code Popen would warn that it still runs.
+        ).returncode = 0  # The process outlives this one. Without a return code, Popen would warn that it still runs.
     finally:
         os.close(log)
     return True

@@ -1,4 +1,4 @@
-"""Optional dependencies: which extras are installed, and the command that installs another."""
+"""Optional dependencies: which extras are installed, and the command that installs another one."""
 
 import json
 import os
@@ -33,12 +33,12 @@ def is_installed(extra: str = "mcp") -> bool:
 
 
 def build_install_command(extra: str = "mcp") -> str:
-    """Return the command that adds an extra, with the tool and the source of this installation."""
+    """Return the command that adds an extra, using the tool and the source of this installation."""
     return _build_command([name for name in MODULES if name == extra or is_installed(name)], [extra])
 
 
 def build_reinstall_command() -> str:
-    """Return the command that installs punchlist again from its source, with the extras that are installed."""
+    """Return the command that reinstalls punchlist from its source with the currently installed extras."""
     return _build_command([name for name in MODULES if is_installed(name)], [], is_again=True)
 
 
@@ -49,7 +49,7 @@ def find_source_directory() -> str | None:
 
 
 def _build_command(every: list[str], added: list[str], *, is_again: bool = False) -> str:
-    """Return the command for the extras `every`, or for `added` where the tool keeps the others.
+    """Return the command that installs the extras `every`, or only `added` if the tool keeps the others.
 
     uv and pipx replace the requirements of a tool, so their commands repeat the installed extras.
     """

@@ -1,19 +1,19 @@
-"""Reads untrusted JSON: the input of hooks and small files of hosts' sessions."""
+"""Reads untrusted JSON: the input of hooks, and small files about hosts' sessions."""
 
 import json
 from typing import Any
 
 
 def read_members(data: bytes, defaults: dict[str, Any]) -> dict[str, Any]:
-    """Return the members of a JSON object that `defaults` names.
+    """Return those members of a JSON object that `defaults` names.
 
     Args:
         data: JSON in UTF-8.
         defaults: Member names and their default values. A value must have its default's type: a string, a boolean or
-            a tuple of strings. With the default None it must be an integer or null.
+            a tuple of strings. If the default is None, the value must be an integer or null.
 
     Returns:
-        The members, or `defaults` if one has another type or the text isn't a JSON object.
+        The members, or `defaults` if a member has another type or the text isn't a JSON object.
     """
     try:
         text = data.decode()

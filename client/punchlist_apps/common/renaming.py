@@ -1,4 +1,4 @@
-"""Renames that never overwrite a file: they exchange two names, or fail if the new name exists."""
+"""Renames that never overwrite a file: they swap two names, or fail if the new name exists."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ EXCHANGE = "exchange"
 
 
 def rename_if(folder: int, old: str, new: str, condition: str) -> int:
-    """Rename inside an open folder with `EXCHANGE` or `NO_REPLACE`. Return 0 or an errno.
+    """Rename within an open folder with `EXCHANGE` or `NO_REPLACE`. Return 0 or an errno.
 
     ENOSYS, EINVAL and ENOTSUP mean that the system or the file system doesn't support the call.
     """

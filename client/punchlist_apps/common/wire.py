@@ -1,7 +1,8 @@
-"""One call to a running daemon without the library, whose import takes several times as long as Python's start.
+"""One call to a running daemon without the library.
 
-It doesn't start the daemon, retry or make a second call: on `None` the caller uses the full client. A change without a
-response may have happened, so the full client repeats it with the same key (`take_key`).
+Importing the library takes several times as long as starting Python. This module doesn't start the daemon, retry or
+make a second call: if the result is `None`, the caller uses the full client. A change that got no response may have
+been made, so the full client repeats the call with the same key (`take_key`).
 """
 
 import json
@@ -23,14 +24,14 @@ _CHUNK = 1 << 18
 _key = ""
 
 completed_calls: list[tuple[str, dict[str, Any], Any]] = []
-"""Write calls of this command: method, params and result."""
+"""Write calls made by this command: method, params and result."""
 
 local_changes: list[str] = []
 """Changes that this command made without a call, such as `the file /home/ann/.punchlist.toml`."""
 
 
 def take_key() -> str | None:
-    """Return the key of a change with an unknown outcome, and forget it; None without such a change."""
+    """Return the key of a change whose outcome is unknown, and forget it; None if there is no such change."""
     global _key  # noqa: PLW0603 - a process makes one change here
     key, _key = _key, ""
     return key or None
@@ -45,15 +46,17 @@ def call(
     same_build: bool = False,
     timeout_s: float | None = None,
 ) -> dict[str, Any] | None:
-    """Return the result of a call, or None on any error: the full client repeats the call and reports it.
+    """Return the result of a call.
+
+    Return None on any error: the full client then repeats the call and reports the error.
 
     Args:
-        writes: Whether the call is a mutation. It gets a key, and is sent only to a daemon of the same build.
-        same_build: Return None for a daemon of another build, which the full client reports.
-        timeout_s: Upper limit for everything, in seconds; by default `TIMEOUT_S`.
+        writes: Whether the call is a mutation. Mutations get a key, and are sent only to a daemon with the same build.
+        same_build: Whether to return None if the daemon is another build, which the full client then reports.
+        timeout_s: Upper limit for the whole call, in seconds; by default `TIMEOUT_S`.
 
     Raises:
-        TimedOut: The daemon accepted the connection but doesn't respond.
+        TimedOut: The daemon accepted the connection but didn't respond.
     """
     global _key  # noqa: PLW0603
     deadline = target.deadline(TIMEOUT_S if timeout_s is None else timeout_s)
@@ -114,11 +117,11 @@ def _exchange(sock: socket, number: int, method: str, params: dict[str, Any], wa
 
 
 EVENTS_OF_FIRST_TASK = 2
-"""Events of an addition that creates a list: its opening, and the task."""
+"""Number of events of an addition that creates a list: the list's opening, and the task."""
 
 
 def may_have_restarted_list(added: Any) -> bool:
-    """Return whether the addition of a task may have brought back a deleted list."""
+    """Return whether adding a task may have restored a deleted list."""
     return added["task"]["id"] == "1" and added["version"] > EVENTS_OF_FIRST_TASK
 
 

@@ -1,4 +1,4 @@
-"""The hosts that `punch setup` supports: their files and entries, as documented by the hosts.
+"""The hosts that `punch setup` supports, with their files and entries as the hosts document them.
 
 | host | documentation, and its own command |
 |---|---|
@@ -14,10 +14,10 @@
 | Cline | https://docs.cline.bot/getting-started/config; none |
 | Amp | https://ampcode.com/manual; `amp mcp add` |
 
-A host's own command is used only for the user's files: none is documented not to follow links out of a checkout.
-The commands of Codex and Amp drop or move comments (seen with 0.169.0 and 0.0.1790142911), so they are used only for
-files without comments. Members that a command can't set, such as Codex's `env_vars` and `required`, are edited in
-afterwards.
+A host's own command is used only for the user's files, because no host documents that its command doesn't follow links
+out of a checkout. The commands of Codex and Amp drop or move comments (seen with 0.169.0 and 0.0.1790142911), so they
+are used only for files without comments. Members that a command can't set, such as Codex's `env_vars` and `required`,
+are added by editing the file afterwards.
 """
 
 import json
@@ -38,23 +38,24 @@ _VARIABLES = (
     *("PUNCHLIST_CONVERSATION", "PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART"),
     *("XDG_RUNTIME_DIR", "XDG_DATA_HOME"),
 )
-"""Variables that determine the daemon and the list. Codex passes only named variables to a server."""
+"""Variables that determine the daemon and the list. Codex passes only variables that are named to a server."""
 
 TOOL_S = 630
-"""Timeout of a tool call in seconds, for hosts that set one: the longest `wait` and 30 seconds."""
+"""Timeout for a tool call in seconds, for hosts that have such a setting: the longest `wait` plus 30 seconds."""
 
 _HOOK_SECONDS = 10
 _HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 
 
 class Edit(NamedTuple):
-    """One member of a configuration, set at `path`; with `is_ours`, an item of the array there.
+    """One member of a configuration, which is set at `path`. With `is_ours`, an item of the array at `path`.
 
     Attributes:
         path: The keys of the member.
         value: Its value.
-        is_ours: Recognizes every item that an earlier setup may have added, also one for another list or command.
-        only_removed: Whether a setup leaves the array unchanged, while a removal removes our item.
+        is_ours: Recognizes every item that an earlier setup may have added, even one for another list or command.
+        only_removed: Whether the edit applies only to removals, which remove our item. A setup then leaves the array
+            unchanged.
     """
 
     path: tuple[str, ...]
@@ -103,7 +104,7 @@ class Place(NamedTuple):
 
     @property
     def server(self) -> dict[str, Any]:
-        """The MCP server's command, in the form that most hosts use."""
+        """The MCP server's command, in the format that most hosts use."""
         return {"command": self.punch, "args": self.arguments}
 
     def get_user_path(self, name: str) -> str:
@@ -119,10 +120,10 @@ class CommandSpec(NamedTuple):
 
     Attributes:
         program: The command's name.
-        add: Arguments to add the server, which must not exist. `{command}` stands for the words of the server's
-            command line, `{json}` for its entry, `{named json}` for the entry with its name.
+        add: Arguments to add the server, which must not exist yet. `{command}` stands for the server's command line,
+            `{json}` for its entry, `{named json}` for the entry with its name.
         remove: Arguments to remove the server; empty if the command can't.
-        keeps_comments: Whether it preserves comments in the file.
+        keeps_comments: Whether the command preserves comments in the file.
     """
 
     program: str
@@ -140,7 +141,8 @@ def _build_typed(place: Place) -> dict[str, Any]:
 
 
 def _build_codex(place: Place) -> dict[str, Any]:
-    # Without `required`, Codex 0.171 sends its first request before a server that takes a second to start offers tools.
+    # Without `required`, Codex 0.171 sends its first request before a server that takes a second to start can offer
+    # tools.
     return {**place.server, "env_vars": list(_VARIABLES), "required": True, "tool_timeout_sec": TOOL_S}
 
 
@@ -165,21 +167,21 @@ def _build_zed(place: Place) -> dict[str, Any]:
 
 
 class Host(NamedTuple):
-    """A host of agents.
+    """A host that runs agents.
 
     Attributes:
         name: Its name for `punch setup`.
         title: Its product name.
         user: The file for all projects of a user, relative to the home directory.
-        project: The file for one project, relative to its directory; None if the host has no such file.
-        member: The keys of the servers in the file.
-        next_step: What the user has to do after the setup.
+        project: The file for one project, relative to the project's directory; None if the host has no such file.
+        member: The keys that lead to the servers in the file.
+        next_step: The user's next step after the setup.
         build_entry: Returns the server's entry in the file.
         form: The file's format.
-        override: A variable with the directory of the user's file, and the file's name there. The name is empty if the
-            variable contains the file's path.
+        override: An environment variable that contains the directory of the user's file, and the file's name in it. The
+            name is empty if the variable contains the file's path.
         command: The host's own command.
-        list_more: Returns the edits of further files.
+        list_more: Returns the edits of other files.
     """
 
     name: str
@@ -195,7 +197,7 @@ class Host(NamedTuple):
     list_more: Callable[[Place], tuple[FileEdits, ...]] | None = None
 
     def list_edits(self, place: Place) -> tuple[FileEdits, ...]:
-        """Return the edits of the host's files. The file with the server is first."""
+        """Return the edits of the host's files. The file that contains the server comes first."""
         edit = Edit((*self.member, SERVER), self.build_entry(place))
         more = self.list_more(place) if self.list_more else ()
         return FileEdits(self.get_path(place), self.form, (edit,), _get_root(place)), *more

@@ -1,4 +1,4 @@
-"""Checks the command of a host's configuration: starts the MCP server and lists its tools."""
+"""Checks the command in a host's configuration: starts the MCP server and lists its tools."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from punchlist.connection.readable import is_readable
 
 TIMEOUT_S = 30.0
-"""Timeout from the start of a server to the list of its tools, in seconds."""
+"""Timeout for a server to start and list its tools, in seconds."""
 
 _VERSION = "2025-06-18"
 _LAST_LINES = 3
@@ -22,7 +22,7 @@ _STOP_S = 5.0
 
 
 class ServerError(Exception):
-    """A server that doesn't work. `advice` is what the server advises, or empty."""
+    """A server that doesn't work. `advice` is the server's own advice, or empty."""
 
     def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(message)
@@ -95,7 +95,7 @@ def _request_tools(server: "subprocess.Popen[bytes]", deadline: float) -> list[s
 def _send(server: "subprocess.Popen[bytes]", message: dict[str, Any]) -> None:
     if server.stdin is None:
         raise _ExitedError
-    with contextlib.suppress(BrokenPipeError):  # It has exited; standard error has the reason.
+    with contextlib.suppress(BrokenPipeError):  # The server has exited; the reason is on standard error.
         server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         server.stdin.flush()
 

@@ -1,4 +1,4 @@
-"""Adds punchlist's entries to a host's configuration files, and removes them exactly.
+"""Adds punchlist's entries to a host's configuration files, and can later remove exactly these entries.
 
 All changes are planned before the first is written. Each file has a backup, and a record with a digest of the written
 content. If a file still has this content, a removal restores the backup; otherwise it removes only punchlist's entries.
@@ -23,7 +23,7 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 
 _MAX_ATTEMPTS = 20
-"""Upper limit for planning a change again because the host wrote to its file."""
+"""Maximum number of times a change is planned if the host keeps writing to its file."""
 
 
 class SetupError(Exception):
@@ -36,7 +36,7 @@ class Record(msgspec.Struct, frozen=True):
     Attributes:
         path: The file.
         existed: Whether it existed before the first setup.
-        left: Digest of the content that the last setup wrote.
+        left: Digest of the content written by the last setup.
         made: Directories that the setups created.
     """
 
@@ -47,7 +47,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Change(NamedTuple):
-    """The planned change of one file. A content of None means that the file doesn't exist.
+    """The planned change to one file. A content of None means that the file doesn't exist.
 
     Attributes:
         path: The file.
@@ -55,7 +55,7 @@ class Change(NamedTuple):
         before: The current content.
         after: The new content.
         without_us: `original` without punchlist's entries.
-        original: The content before the host's own command was run, else `before`.
+        original: The content before the host's own command was run; `before` if it wasn't run.
     """
 
     path: str
@@ -67,7 +67,7 @@ class Change(NamedTuple):
 
     @property
     def is_change(self) -> bool:
-        """Whether the setup changes the file, including changes by the host's own command."""
+        """Whether the setup changes the file, including changes made by the host's own command."""
         return self.original != self.after
 
     def diff(self) -> list[str]:
@@ -89,7 +89,7 @@ class Configurator:
         self._note = note
 
     def change(self, host: Host, place: Place, *, remove: bool = False) -> list[Change]:
-        """Set up a host or undo its setup, with its own command if possible, and by editing its files.
+        """Set up a host or undo its setup. Run the host's own command if possible, and edit its files.
 
         Raises:
             SetupError: A file can't be read or written; no file was changed.
@@ -98,7 +98,8 @@ class Configurator:
         with self._lock():
             servers, *others = planned = self._plan_all(files, remove=remove)
             command = HostCommand(host, place)
-            # A file that the host's command created has other members too, so it isn't deleted as a whole.
+            # A file that the host's command created also has other members. It must not be deleted as a whole, so the
+            # command removes the server from it.
             is_exact = remove and self._can_restore(servers)
             if not servers.is_change or is_exact or not command.can_change(servers.before, remove=remove):
                 return self._write_all(files, [None] * len(planned), remove=remove)
@@ -112,7 +113,7 @@ class Configurator:
                 raise
 
     def edit(self, files: Sequence[FileEdits], *, remove: bool = False) -> list[Change]:
-        """Edit all files, or none.
+        """Edit either all files or none.
 
         Raises:
             SetupError: A file can't be read or written; no file was changed.
@@ -121,7 +122,7 @@ class Configurator:
             return self._write_all(files, [None] * len(files), remove=remove)
 
     def plan(self, target: FileEdits, *, remove: bool = False) -> Change:
-        """Plan the change of a file: add punchlist's entries, or remove them.
+        """Plan the change to a file: add punchlist's entries, or remove them.
 
         Raises:
             SetupError: The file can't be read; the message names the line.
@@ -199,7 +200,10 @@ class Configurator:
                 os.unlink(path)
 
     def _needs_backup(self, change: Change) -> bool:
-        """Return whether others have written since the last setup, so that the backup must contain their content."""
+        """Return whether other programs have changed the file since the last setup.
+
+        The backup must contain their changes.
+        """
         record = self._load_record(change.path)
         return record is None or change.original is None or record.left != _compute_digest(change.original)
 
@@ -238,7 +242,7 @@ class Configurator:
 
     @contextlib.contextmanager
     def _lock(self) -> Generator[None]:
-        """Serialize setups by a lock on the directory of records, which is removed again if it stays empty."""
+        """Serialize setups with a lock on the directory of records, which is removed again if it is still empty."""
         created = make_directories(self._directory)
         folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -277,7 +281,7 @@ def _apply_edit(form: str, text: str, edit: Edit, *, remove: bool) -> str:
 
 
 def _apply_item_edit(text: str, edit: Edit, is_ours: Callable[[Any], bool], *, remove: bool) -> str:
-    """Return the text with exactly one item of ours at the edit's path, or with none."""
+    """Return the text with exactly one of punchlist's items at the edit's path, or with none."""
     items = jsonc.find(text, edit.path)
     present = [item for item in cast("list[Any]", items) if is_ours(item)] if isinstance(items, list) else []
     if present == [edit.value] and not remove:
@@ -287,7 +291,7 @@ def _apply_item_edit(text: str, edit: Edit, is_ours: Callable[[Any], bool], *, r
 
 
 def _remove_empty_containers(text: str, path: tuple[str, ...], original: str) -> str:
-    """Return the text without empty containers at `path` that the original text doesn't have."""
+    """Return the text without empty containers at `path` that weren't in the original text."""
     while path and jsonc.find(text, path) in ({}, []) and jsonc.find(original, path) is None:
         text = jsonc.remove(text, path)
         path = path[:-1]

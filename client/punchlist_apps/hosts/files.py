@@ -1,7 +1,7 @@
-"""Replaces several files together or not at all, without losing concurrent writes.
+"""Replaces either all of several files or none, without losing concurrent writes.
 
-All new contents are written to temporary files first. Then each temporary file is exchanged with its target, so that
-the displaced content can be compared with the content that the change was planned from. If it differs, everything is
+All new contents are written to temporary files first. Then each temporary file is exchanged with its target, and the
+displaced content is compared with the content from which the change was planned. If the two differ, everything is
 rolled back.
 """
 
@@ -27,13 +27,14 @@ class Raced(Exception):
 
 
 class Replacement(NamedTuple):
-    """The replacement of one file. A content of None means that the file doesn't exist.
+    """The replacement for one file. A content of None means that the file doesn't exist.
 
     Attributes:
         path: The file.
         before: The content when it was read.
         after: The new content.
-        root: Links below this directory are not followed. None follows links, since a user's own files may be links.
+        root: Links below this directory are not followed. With None, links are followed, because a user's own files may
+            be links.
     """
 
     path: str
@@ -46,7 +47,8 @@ def read(path: str, root: str | None = None) -> bytes | None:
     """Return the content of a file, or None if it doesn't exist.
 
     Raises:
-        FileError: It isn't a regular file, is too large, can't be read, or with `root` is reached through a link.
+        FileError: The file isn't a regular file, is too large, can't be read, or is reached through a link below
+            `root`.
     """
     try:
         folder, name, _ = _open_folder(path, root, create=False)
@@ -61,14 +63,14 @@ def read(path: str, root: str | None = None) -> bytes | None:
 
 
 def replace_all(replacements: list[Replacement]) -> dict[str, tuple[str, ...]]:
-    """Replace all files, or none.
+    """Replace either all files or none.
 
     Returns:
         The directories that were created for each path, outermost first.
 
     Raises:
         FileError: A file can't be written.
-        Raced: A file changed since it was read; plan again.
+        Raced: A file has changed since it was read; plan the change again.
     """
     staged: list[_Staged] = []
     try:
@@ -154,7 +156,7 @@ class _Staged:
             raise OSError(code, os.strerror(code), self.target.path)
 
     def _rename_without_exchange(self, old: str, new: str, condition: str) -> None:
-        """Rename without exchange, for file systems without it. A concurrent write can be lost."""
+        """Rename without an exchange, for file systems that don't support it. A concurrent write may be lost."""
         folder, present = self._folder, _read(self._folder, self._name, self.target.path)
         if present != self.target.before:
             raise Raced(self.target.path)

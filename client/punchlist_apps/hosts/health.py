@@ -1,4 +1,4 @@
-"""Checks punchlist's entries in hosts' configurations: the commands exist and work, the hooks are quoted."""
+"""Checks punchlist's entries in hosts' configurations: commands must exist and work, hooks must be quoted."""
 
 import json
 import shlex
@@ -15,12 +15,12 @@ _SHELL = frozenset("$`;|&<>()*?[]{}~!\n")
 
 
 class ConfiguredCommand(NamedTuple):
-    """A command line of punchlist in a host's configuration.
+    """A punchlist command line in a host's configuration.
 
     Attributes:
         is_hook: Whether a shell runs it.
         line: A hook's command line as written.
-        problem: Why the file can't be read; then there is no command.
+        problem: Why the file can't be read; in that case there is no command.
     """
 
     host: str
@@ -38,7 +38,7 @@ class ConfiguredCommand(NamedTuple):
 
 
 def find_commands(env: Mapping[str, str], directory: str) -> Iterator[ConfiguredCommand]:
-    """Find punchlist's command lines in the user's files and in those of the project in this directory."""
+    """Find punchlist's command lines in the user's files and in the files of the project in this directory."""
     scopes: tuple[Scope, Scope] = ("user", "project")
     for host in HOSTS:
         for scope in scopes:
@@ -47,7 +47,7 @@ def find_commands(env: Mapping[str, str], directory: str) -> Iterator[Configured
 
 
 def check_command(configured: ConfiguredCommand, env: Mapping[str, str]) -> tuple[str, str]:
-    """Return the problem of a command line and the server's advice; both empty if it works."""
+    """Return the problem with a command line and the server's advice; both are empty if the command works."""
     if configured.problem:
         return configured.problem, "correct the file by hand"
     try:
@@ -93,7 +93,7 @@ def _get_at(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _parse_command(entry: dict[str, Any]) -> tuple[str, ...]:
-    """Return the words of a server's command line, which is one list or a command and its arguments."""
+    """Return the words of a server's command line, which is either a single list or a command and its arguments."""
     words: list[Any] = []
     for member in (entry.get("command"), entry.get("args", [])):
         words += cast("list[Any]", member) if isinstance(member, list) else [member]

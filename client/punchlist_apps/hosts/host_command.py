@@ -1,6 +1,6 @@
-"""Runs a host's own command to add the MCP server to its configuration or to remove it.
+"""Runs a host's own command to add the MCP server to the host's configuration or to remove it.
 
-The host then writes its file itself, so its own locking applies.
+That way, the host writes its file itself, so its own locking applies.
 """
 
 import shlex
@@ -38,7 +38,7 @@ class HostCommand:
         """Add or replace the server, or remove it. Return the problem, or an empty string.
 
         Args:
-            is_present: Whether the file has the server, which then is removed first.
+            is_present: Whether the file contains the server, which is then removed first.
         """
         command = self._host.command
         if command is None:

@@ -1,4 +1,4 @@
-"""Edits JSON with comments in place: all other bytes stay, including comments and commas.
+"""Edits JSON with comments in place: all other bytes are kept, including comments and commas.
 
 Pure functions. The text is parsed into nodes with offsets; a change inserts or removes text.
 """
@@ -18,7 +18,7 @@ _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|nu
 
 
 class JsoncError(Exception):
-    """A text that can't be parsed, or in which a path leads to another type. `line` starts at 1; 0 if unknown."""
+    """Text that can't be parsed, or a path that leads to a value of another type. `line` starts at 1; 0 if unknown."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -26,7 +26,10 @@ class JsoncError(Exception):
 
 
 class Member(NamedTuple):
-    """A member of an object, or an item of an array with an empty key. `comma` is the offset of its comma."""
+    """A member of an object, or an item of an array; the key of an item is empty.
+
+    `comma` is the offset of the comma after it.
+    """
 
     key: str
     start: int
@@ -47,10 +50,10 @@ class Node(NamedTuple):
 
 
 def parse(text: str) -> Node:
-    """Parse a text, with comments and trailing commas. An empty text gives an empty object.
+    """Parse a text, with comments and trailing commas. Empty text gives an empty object.
 
     Raises:
-        JsoncError: The text is invalid; the error has the line.
+        JsoncError: The text is invalid; the error contains the line.
     """
     parser = _Parser(text)
     start = parser.skip_space(0)
@@ -67,7 +70,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
     """Return the text with the member at `path` set to `value`. Missing objects on the path are created.
 
     Raises:
-        JsoncError: Another type of value is on the path.
+        JsoncError: A value on the path has another type.
     """
     root = parse(text)
     if root.start == root.end:
@@ -82,10 +85,10 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def append(text: str, path: Sequence[str], value: Any) -> str:
-    """Return the text with `value` in the array at `path`. A missing array is created.
+    """Return the text with `value` added to the array at `path`. A missing array is created.
 
     Raises:
-        JsoncError: Another type of value is at the path or on it.
+        JsoncError: A value on the path or at its end has another type.
     """
     root = parse(text)
     node, depth = _descend(text, root, path)
@@ -177,7 +180,7 @@ def _remove_member(text: str, parent: Node, member: Member) -> str:
         head = text[: before.comma] + text[before.comma + 1 : begin]
     comments = _COMMENT.findall(text, before.node.end if before else parent.start + 1, begin)
     if comments and comments[-1].startswith("//") and head.endswith(comments[-1]) and not _NEXT_LINE.match(rest):
-        head += "\n"  # otherwise the rest would become part of the comment
+        head += "\n"  # otherwise the rest of the text would become part of the comment
     return head + rest
 
 

@@ -10,7 +10,7 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 
 _KEEP_S = 30 * 86_400
-"""Time after which the position of a session is deleted, in seconds."""
+"""Time after which a session's position is deleted, in seconds."""
 
 
 class ReadPosition:
@@ -19,7 +19,8 @@ class ReadPosition:
     Attributes:
         epoch: The epoch of `seq`.
         seq: Position in the log.
-        reminded: `ID@TIME` of each task in progress that the session was reminded of, with the time of its start.
+        reminded: `ID@TIME` for each task in progress of which the session was reminded. TIME is when the task was
+            started.
     """
 
     __slots__ = ("epoch", "reminded", "seq")

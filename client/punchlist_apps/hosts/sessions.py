@@ -1,6 +1,6 @@
 """Maps host sessions to agents, so that the hooks and the MCP server of a session use one name.
 
-A host such as Claude Code starts hooks and MCP servers as separate processes. They have in common:
+A host such as Claude Code starts hooks and MCP servers as separate processes. They have these facts in common:
 
 | what | hooks | MCP server |
 |---|---|---|
@@ -8,9 +8,10 @@ A host such as Claude Code starts hooks and MCP servers as separate processes. T
 | host's process | nearest ancestor that isn't a shell | the same |
 
 The session id changes within one process of the host (`/clear`, `/resume`), while the server still has the old one. So
-each hook stores the host's process and its sessions in a file, which the server reads. The name of an agent is its
-host's name and six hex digits of a hash of its session's id: `claude-code/7f3c1a`. Ids are never stored or shown.
-A server of a host without session ids stores its key by its place, so that the next server there can continue.
+each hook stores the host's process and its sessions in a file, which the server reads. The name of an agent consists of
+its host's name and six hex digits of a hash of its session's id: `claude-code/7f3c1a`. Ids are never stored or shown.
+If the host has no session ids, a server stores its key under its place, so that the next server in that place can
+continue the agent.
 """
 
 import fcntl
@@ -90,7 +91,7 @@ class Sessions:
         self._locks: dict[str, int] = {}
 
     def record(self, session: str, source: str = "") -> str:
-        """Record the session of a hook's call. Return the key of the session's agent.
+        """Record the session for which a hook was called. Return the key of the session's agent.
 
         Args:
             source: How the session started: `startup`, `resume`, `clear` or `compact`; empty if unknown.
@@ -100,7 +101,7 @@ class Sessions:
             return before.agent
         agent, earlier = self._load_agent(key), tuple[str, ...]()
         if before is not None and source in ("clear", "compact", "resume"):
-            # The user continues in the same window: after /clear with the same work, after /resume with older work.
+            # The user continues in the same window: after /clear, with the same work; after /resume, with older work.
             earlier = before.sessions
             if source != "resume" and agent == key:
                 agent = before.agent
@@ -114,7 +115,10 @@ class Sessions:
         return None if self._process is None else self._load("host", self._process)
 
     def find_agent(self, first: str) -> str:
-        """Return the current key of an MCP server's agent. `first` is the key of its session at the server's start."""
+        """Return the current key of an MCP server's agent.
+
+        `first` is the key of its session when the server started.
+        """
         current = self.load_current()
         return current.agent if current is not None and first in current.sessions else self._load_agent(first)
 
@@ -138,12 +142,13 @@ class Sessions:
             os.close(file)
 
     def continue_agent(self, host: str, place: str, new_key: str) -> str:
-        """Return the key of an agent of this place whose process has ended, and lock its name.
+        """Return the key of an agent from this place whose process has ended, and lock its name.
 
-        The lock lets only one process continue the agent. Without such an agent, return `new_key` and store it.
+        The lock ensures that only one process continues the agent. Without such an agent, return `new_key` and store
+        it.
 
         Args:
-            place: What the processes have in common.
+            place: Identifies the processes that continue each other's agents.
         """
         make_directories(self._directory)
         file = os.open(

@@ -1,4 +1,4 @@
-"""Edits one table of a TOML file in place: all other bytes stay. Pure functions.
+"""Edits one table of a TOML file in place: all other bytes are kept. Pure functions.
 
 Each result is parsed and compared with the expected value. If a table can't be changed safely as text, the file is
 rejected.
@@ -51,7 +51,7 @@ def remove(text: str, path: Sequence[str]) -> str:
         if line.lstrip().startswith("["):
             was, inside = inside, bool(header.match(line.rstrip("\r\n")))
             if inside and not was and lines and not lines[-1].strip():
-                lines.pop()  # the empty line before the table
+                lines.pop()  # remove the empty line before the table
         if not inside:
             lines += [*pending, line]
             pending = []

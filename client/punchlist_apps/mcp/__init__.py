@@ -1,5 +1,5 @@
-"""The server of `punch agent mcp`: tools in all dialects, and lists as resources, over the Model Context Protocol.
+"""The server behind `punch agent mcp`: tools in all dialects, and lists as resources, over the Model Context Protocol.
 
-Needs the extra `mcp`. The server doesn't offer the extension `io.modelcontextprotocol/tasks`: an MCP task is a handle
-on one deferred request, while tasks of this project are items of a list.
+Requires the extra `mcp`. The server doesn't offer the extension `io.modelcontextprotocol/tasks`: an MCP task is a
+handle for one deferred request, whereas tasks in this project are items of a list.
 """

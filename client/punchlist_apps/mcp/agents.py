@@ -1,15 +1,15 @@
-"""Identifies the agent that makes a request: by its host's name and its session.
+"""Identifies the agent that makes a request, by its host's name and its session.
 
-A process of `punch agent mcp` on standard input and output serves one host. Some hosts run several conversations over
-it and name the conversation in `_meta` of each call:
+A `punch agent mcp` process on standard input and output serves one host. Some hosts run several conversations over one
+process and name the conversation in the `_meta` of each call:
 
 | host | member of `_meta` |
 |---|---|
-| Codex | `threadId`, or `thread_id` in `x-codex-turn-metadata`; a sub-agent has a thread of its own |
+| Codex | `threadId`, or `thread_id` in `x-codex-turn-metadata`; a sub-agent has its own thread |
 | VS Code | `vscode.conversationId` |
 
-Otherwise the session is that of the process (see `punchlist_apps.hosts.sessions`), or over HTTP the MCP session. If the
-host doesn't name its session, a server continues the session of an ended server in the same place.
+Otherwise the session is that of the process (see `punchlist_apps.hosts.sessions`) or, over HTTP, the MCP session. If
+the host doesn't name its session, a server continues the session of a server that ended in the same place.
 """
 
 import secrets
@@ -32,7 +32,7 @@ _CODEX = "x-codex-turn-metadata"
 _HTTP_SESSION = "mcp-session-id"
 _TRIES = 40
 _WAIT_S = 2.0
-"""Time that a restarted server waits for its predecessor to end, in seconds."""
+"""Upper limit for the wait of a restarted server for its predecessor to end, in seconds."""
 
 
 class Agent(NamedTuple):
@@ -41,10 +41,10 @@ class Agent(NamedTuple):
     Attributes:
         name: The actor of its changes and owner of its claims.
         sub_agent: Name of the sub-agent in `_meta`, or "".
-        is_nameless: Whether the server can't tell the client from others of the same host.
-        connection: Scope in which its request ids are unique; "" if unknown.
+        is_nameless: Whether the server can't distinguish the client from others of the same host.
+        connection: Scope within which its request ids are unique; "" if unknown.
         session: The id of the host's session; "" if unknown.
-        host: The host's name for itself.
+        host: The name that the host reports for itself.
         http_session: The MCP session of a request over HTTP.
         thread: The conversation that the host names in the request.
     """
@@ -64,9 +64,9 @@ class Agents:
 
     Args:
         actor: The name of all agents, if the server was started with one.
-        sessions: Records of the hosts' sessions; None for a server that several processes share.
+        sessions: Stored sessions of the hosts; None for a server shared by several processes.
         session: The id of the session that the server was started for, if the host names it.
-        place: Key shared by servers that continue each other's work: directory, user, list.
+        place: Key shared by servers that continue each other's work; it consists of the directory, user and list.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Agents:
         """Return the agent that makes a request.
 
         Raises:
-            Problem: Another running server has this server's `--actor`.
+            Problem: Another running server uses this server's `--actor`.
         """
         meta: Mapping[str, Any] = dict(context.meta or {})
         sub_agent = meta.get(AGENT_KEY, "")
@@ -122,7 +122,10 @@ class Agents:
         return self._sessions.find_agent(self._first)
 
     async def _reserve_name(self, name: str) -> str:
-        """Reserve a name for this process and return it. If another server has it, return a similar one."""
+        """Reserve a name for this process and return it.
+
+        If another server already uses the name, return a similar one.
+        """
         if self._sessions is None or name in self._names:
             return self._names.get(name, name)
         for _ in range(_TRIES):

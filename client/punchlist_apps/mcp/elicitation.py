@@ -1,4 +1,4 @@
-"""Asks the user a tool's question through the client (elicitation), in either era of the protocol."""
+"""Asks the user a tool's question through the client (elicitation), in both eras of the protocol."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def can_ask(context: Context) -> bool:
 
 
 def is_modern(context: Context) -> bool:
-    """Return whether the request's protocol version has no requests from server to client."""
+    """Return whether the request's protocol version doesn't support requests from the server to the client."""
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
@@ -38,7 +38,7 @@ def build_request(question: Question) -> InputRequiredResult:
 
 
 def parse_answer(params: CallToolRequestParams) -> tuple[str, bool] | None:
-    """Return the question's token and whether the user agreed, or None if the call has no answer."""
+    """Return the question's token and whether the user agreed, or None if the call contains no answer."""
     response = (params.input_responses or {}).get(_NAME)
     if not isinstance(response, ElicitResult) or params.request_state is None:
         return None
@@ -46,7 +46,7 @@ def parse_answer(params: CallToolRequestParams) -> tuple[str, bool] | None:
 
 
 async def ask(context: Context, question: Question) -> bool:
-    """Ask the user while the call is open, with a request to a client of the handshake era."""
+    """Ask the user while the call is open, by sending a request to a client of the handshake era."""
     result = await context.session.elicit_form(question.text, _FORM, related_request_id=context.request_id)
     return _is_yes(result)
 

@@ -1,4 +1,4 @@
-"""Access control of the HTTP server, from a request's headers, before any handler runs.
+"""Access control for the HTTP server, based on a request's headers, before any handler runs.
 
 All checks compare whole values, never prefixes. No CORS headers are sent.
 """
@@ -37,7 +37,7 @@ class Grants(Protocol):
 
 
 class Guard:
-    """Passes allowed requests to the application, and rejects the others.
+    """Passes allowed requests to the application and rejects all others.
 
     Args:
         token: The valid tokens; None only for tests without tokens.
@@ -120,7 +120,7 @@ async def _send_refusal(send: Send, refused: Refused) -> None:
 
 
 async def _send_revoked(send: Send) -> None:
-    """Respond to a request whose token was revoked before the response."""
+    """Respond to a request whose token was revoked before the response started."""
     await _send_refusal(
         send, Refused(401, "the token of this request was revoked; a change under way may have been made")
     )

@@ -1,7 +1,7 @@
 """Returns the first reply to a repeated request, so that a retry has no second effect.
 
-A host repeats a call after a timeout, possibly while the first one is still running. A repetition has the id of the
-first request, or the same key in `_meta`, and the same tool and arguments.
+A host repeats a call after a timeout, possibly while the first one is still running. A repetition has the same id as
+the first request or the same key in `_meta`, and the same tool and arguments.
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ import anyio
 T = TypeVar("T")
 
 KEY = "punchlist/key"
-"""Member of a request's `_meta` with an idempotency key. It applies to requests of the same agent."""
+"""Member of a request's `_meta` with an idempotency key. The key applies only to requests from the same agent."""
 
 _MAX_REPLIES = 256
 
@@ -31,7 +31,8 @@ class RepeatedRequests(Generic[T]):
         Args:
             request: Key of the request.
             run: Runs the request.
-            is_kept: Returns whether a repetition gets this reply. If not, it runs again.
+            is_kept: Returns whether repetitions of the request get this reply. If not, a repetition runs the request
+                again.
         """
         while (running := self._running.get(request)) is not None:
             await running.wait()

@@ -1,8 +1,8 @@
-"""Registers this server's agents at the daemon, over a separate connection.
+"""Registers this server's agents with the daemon, over a separate connection.
 
-The daemon counts an agent as present while this connection is open, so it stays open when idle. After a restart of the
-daemon all agents are registered again. An agent of an HTTP session leaves with the session. The others leave when the
-server ends, even if it crashes.
+The daemon counts an agent as present while this connection is open, so it stays open when idle. After the daemon
+restarts, all agents are registered again. An agent of an HTTP session leaves with the session. The others leave when
+the server ends, even if it crashes.
 """
 
 import os
@@ -21,7 +21,8 @@ from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.results import Acknowledged
 
 RETRY_S = 1.0
-"""Time between attempts to connect, in seconds. Also the longest that a first call waits for the daemon."""
+"""Time between attempts to connect, in seconds. Also the longest that a first call waits for a connection to the
+daemon."""
 
 REPORT_S = 10.0
 """Minimum time between two reports of the same agent's calls, in seconds."""
@@ -34,7 +35,7 @@ class Presence:
     """The agents of one server.
 
     Args:
-        directory: Where they work; None for the working directory, if the server serves one host.
+        directory: The directory in which they work; None for the working directory, if the server serves one host.
     """
 
     def __init__(self, client: AsyncClient, directory: str | None = None) -> None:
@@ -50,7 +51,7 @@ class Presence:
         self._last = ("", 0.0)
 
     async def enter(self, agent: Agent) -> None:
-        """Register the agent of a call before the call claims anything. Report later calls every `REPORT_S`."""
+        """Register the agent of a call before the call claims anything. Report later calls at most every `REPORT_S`."""
         if agent.is_nameless:
             return
         key = agent.http_session, agent.thread
@@ -70,7 +71,7 @@ class Presence:
                 await self._enter(self._link, self._agents[agent.name])
 
     def end_session(self, session: str) -> None:
-        """Let the agents of an ended HTTP session leave."""
+        """Deregister the agents of an HTTP session that has ended."""
         for key in [key for key in self._current if key[0] == session]:
             self._leave(self._current.pop(key))
 
@@ -96,13 +97,15 @@ class Presence:
                 await self._enter(link, params)
             self._connected.set()
             while True:
-                await link.receive()  # Nothing is pushed here. It returns when the connection ends.
+                # Nothing is pushed over this connection, so the call returns when the connection ends.
+                await link.receive()
         finally:
             self._link = None
             link.close()
 
     async def _enter(self, link: Link, params: AgentEnter) -> None:
-        # A daemon of an older version rejects this call. Claims of its agents last until they expire.
+        # Older daemons reject this call. With such a daemon, claims of the agents last until they
+        # expire.
         with suppress(PunchlistError):
             result_of(await link.exchange(Request.of("agent.enter", params)), Acknowledged)
 
@@ -119,5 +122,8 @@ class Presence:
 
 
 def _sanitize(text: str, max_length: int) -> str:
-    """Return the text as valid UTF-8 of limited length. File and host names may be any bytes, of any length."""
+    """Return the text as valid UTF-8, limited in length.
+
+    File names and host names may contain any bytes and have any length.
+    """
     return text.encode("utf-8", "replace").decode()[:max_length]

@@ -1,4 +1,4 @@
-"""Reports progress of long calls to hosts that sent a progress token."""
+"""Reports the progress of long calls to hosts that sent a progress token."""
 
 from collections.abc import Awaitable
 from typing import Any, TypeVar
@@ -10,11 +10,11 @@ R = TypeVar("R")
 Context = ServerRequestContext[Any, Any]
 
 PROGRESS_S = 10.0
-"""Time between two progress notifications of a call, in seconds."""
+"""Time between progress notifications for a call, in seconds."""
 
 
 async def await_with_progress(context: Context, call: Awaitable[R]) -> R:
-    """Await a call and report progress until it returns, because hosts may extend their timeouts at each report."""
+    """Await a call and report progress until it returns, because hosts may extend their timeouts after each report."""
     results: list[R] = []
     try:
         async with anyio.create_task_group() as group:

@@ -1,4 +1,4 @@
-"""The lists and their events as resources."""
+"""Lists and their events as MCP resources."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from punchlist_apps.mcp.uris import TEMPLATES, Address, format_tasks_uri, parse_
 _PAGE = 100
 _EVENTS = 500
 _BUDGET = 1 << 20
-"""Maximum length of the tasks in one result, in characters."""
+"""Maximum total length of the tasks in one result, in characters."""
 _JSON = "application/json"
 
 Context = ServerRequestContext[Any, Any]

@@ -21,7 +21,7 @@ _BODY = 1 << 20
 
 
 async def serve_stdio(options: Options, setup: Setup) -> None:
-    """Serve one host until it closes the standard input."""
+    """Serve one host until it closes standard input."""
     client = AsyncClient(**options)
     try:
         server = build(client, setup)
@@ -55,7 +55,7 @@ def build_http_app(
     idle_s: float = IDLE_S,
     on_session_end: Callable[[str], None] = lambda _session: None,
 ) -> App:
-    """Build the application that serves `/mcp`, behind its guard.
+    """Build the application that serves `/mcp`, protected by its guard.
 
     Args:
         on_session_end: Called with the id of each session that has ended.

@@ -1,4 +1,4 @@
-"""An MCP server over one client: tools of the selected dialects, resources, prompts."""
+"""An MCP server that uses one client: tools of the selected dialects, resources and prompts."""
 
 import hashlib
 from collections.abc import AsyncGenerator
@@ -38,7 +38,7 @@ Context = ServerRequestContext[Any, Any]
 Result = types.CallToolResult | types.InputRequiredResult
 
 CONVERSATION_KEY = "punchlist/conversation"
-"""Member of a request's `_meta` with the list of the call."""
+"""Member of a request's `_meta` that names the list of the call."""
 
 _HOUR = CacheHint(3_600_000, "public")
 _NOW = CacheHint(0, "private")
@@ -55,13 +55,13 @@ class Setup(NamedTuple):
 
     Attributes:
         dialects: Names of the dialects.
-        conversation: The list; None for that of the directory or session.
-        actor: The name of all agents; None for a different name for each.
+        conversation: The list; None for the list of the directory or session.
+        actor: The name of all agents; None for a separate name for each.
         user: The user that the client is limited to; None if calls name their users.
         tools: Names of the offered tools; None for all tools of the dialects.
         directory: The directory whose list is used if no list is named; None for the working directory.
-        data_dir: The daemon's data directory; None for that of the environment.
-        agents: Identifies the agents; None for a default that uses `actor`.
+        data_dir: The daemon's data directory; None for the one in the environment.
+        agents: Identifies the agents; None for a default based on `actor`.
     """
 
     dialects: tuple[str, ...] = ("native",)
@@ -77,7 +77,7 @@ class Setup(NamedTuple):
 KEEP_PLAN_HERE = (
     "- Keep the plan here, not in the host's own task tools (TodoWrite, TaskCreate, update_plan, write_todos)."
 )
-"""Names the task tools of hosts that `punch setup` supports: Claude Code, OpenCode, Copilot, Codex, Gemini CLI."""
+"""Names the task tools of these hosts: Claude Code, OpenCode, Copilot, Codex, Gemini CLI."""
 
 
 class Handlers:
@@ -273,14 +273,14 @@ def _get_grant(context: Context) -> Grant:
 
 
 async def _answer_until_revoked(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Cancel a request when its token is revoked. Closing the HTTP request alone would not stop the SDK's session."""
+    """Cancel a request when its token is revoked. Closing the HTTP request alone wouldn't stop the SDK's session."""
     with run_while_valid({} if ctx.request is None else ctx.request.scope):
         return await call_next(ctx)
     raise MCPError(types.INVALID_REQUEST, "The token of this request was revoked; nothing more is done for it.")
 
 
 def _check_may_subscribe(context: Context) -> None:
-    """Reject subscriptions by a token for certain users, because `Updates` follows the lists of all users.
+    """Reject subscriptions with a token for certain users, because `Updates` follows the lists of all users.
 
     Raises:
         MCPError: The request's token is for certain users only.
@@ -302,7 +302,7 @@ async def _find_attached_list(client: AsyncClient, session: str) -> str | None:
 
 
 def _build_request_key(context: Context, params: types.CallToolRequestParams, agent: Agent, user: str | None) -> str:
-    """Return a key that is the same for repetitions of this request; "" if they can't be recognized."""
+    """Return a key that is the same for all repetitions of this request; "" if repetitions can't be recognized."""
     key = dict(context.meta or {}).get(KEY)
     if isinstance(key, str) and key:
         parts: list[Any] = [agent.name, agent.sub_agent, "key", key]
@@ -327,10 +327,10 @@ def _build_result(reply: Reply) -> types.CallToolResult:
 
 
 def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -> Server[Any]:
-    """Build a server for any transport. While it runs, it follows the daemon.
+    """Build a server for any transport. While it runs, it follows the daemon's changes.
 
     Args:
-        presence: Registers the agents at the daemon; None to create one.
+        presence: Registers the agents with the daemon; None to create one.
 
     Raises:
         Problem: Unknown dialect or tool.

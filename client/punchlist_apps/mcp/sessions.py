@@ -1,8 +1,8 @@
-"""Limits the sessions of MCP over HTTP, and gives each request a principal: its token.
+"""Limits the sessions of MCP over HTTP, and sets the principal of each request to its token.
 
-The SDK keeps the sessions and responds to a request for another principal's session as if it didn't exist. If there are
-too many sessions, the token with the most sessions loses one. Its client gets 404 and starts another, as the protocol
-requires.
+The SDK keeps the sessions. It responds to a request for another principal's session as if that session didn't exist. If
+there are too many sessions, the token with the most sessions loses one. The client of that session gets a 404 and
+starts another session, as the protocol requires.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ IDLE_S = 900
 _ID_HEADER = b"mcp-session-id"
 _FIRST_ERROR = 400
 _LATE_S = 0.1
-"""Delay after the application's own timer until a session counts as ended, in seconds."""
+"""Delay between the application's own timer and the time when a session counts as ended, in seconds."""
 
 
 class _Session:
@@ -34,7 +34,7 @@ class _Session:
     Attributes:
         token: The token that started it.
         requests: Number of running requests.
-        used_at: Time of the last request's end on the monotonic clock, in seconds.
+        used_at: Time at which the last request ended, on the monotonic clock in seconds.
     """
 
     def __init__(self, token: bytes) -> None:
@@ -113,7 +113,7 @@ class Sessions:
         self._start_timer()
 
     def _expire(self) -> None:
-        """Forget the sessions that the application's timer has ended."""
+        """Forget sessions that the application's timer has ended."""
         deadline = time.monotonic() - self._idle_s
         for id, session in list(self._sessions.items()):
             if not session.requests and session.used_at < deadline:

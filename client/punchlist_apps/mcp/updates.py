@@ -1,7 +1,7 @@
 """Notifies clients of changed resources, in both eras of the protocol, from the daemon's pushes.
 
-A notification only means that the resource should be read again. Changes are debounced. After a loss of the daemon all
-subscribed resources are announced, because changes may have been missed.
+A notification means only that the resource should be read again. Changes are debounced. After the connection to the
+daemon is lost, all subscribed resources are announced, because changes may have been missed.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ class Updates:
         self._wake = anyio.Event()
         self._following = anyio.Event()
         self._attached: dict[str, str] = {}
-        """Names in subscribed addresses, such as sessions -> the conversations that they stand for."""
+        """Name in a subscribed address, such as a session's -> the conversation that it stands for."""
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
         self._sessions.setdefault(uri, {})[session] = None
@@ -65,9 +65,10 @@ class Updates:
             self._listeners += Counter()  # removes entries with a count of zero
 
     async def _wait_until_following(self, *uris: str) -> None:
-        """Wait until the daemon's changes are followed, so that the subscriber misses none after the response.
+        """Wait until this server follows the daemon's changes, so that the subscriber misses none after the response.
 
-        Without a daemon the wait ends after `RETRY_S`. Missed changes are announced after the connection.
+        Without a daemon, the wait ends after `RETRY_S`. Changes missed until then are announced after the connection is
+        made.
         """
         with anyio.move_on_after(RETRY_S):
             await self._following.wait()
@@ -75,14 +76,17 @@ class Updates:
                 await self._resolve(uri)
 
     async def _resolve(self, uri: str) -> None:
-        """Record the conversation of an address, whose name may be that of an attached session."""
+        """Record the conversation that an address stands for.
+
+        The name in the address may be that of an attached session.
+        """
         address = parse_uri(uri)
         if address is None:
             return
         try:
             info = await self._client.conversation(address.conversation).info()
         except PunchlistError:
-            return  # The list doesn't exist yet. Its first event has its name.
+            return  # The list doesn't exist yet. Its first event will contain its name.
         if info.conversation != address.conversation:
             self._attached[address.conversation] = info.conversation
 
@@ -109,7 +113,7 @@ class Updates:
                 self._wake.set()
 
     def _update_attachments(self, conversation: str, event: ConversationConfigured) -> list[str]:
-        """Record attached and detached sessions. Return those whose names now stand for another list."""
+        """Record attached and detached sessions. Return those whose ids now stand for another list."""
         moved: list[str] = []
         if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
             moved.append(event.detached)
@@ -147,5 +151,5 @@ class Updates:
             try:
                 with anyio.fail_after(PAUSE_S * 100):
                     await session.send_resource_updated(uri)
-            except Exception:  # A failed session must not keep the others from being notified.
+            except Exception:  # The failure of one session must not prevent the others from being notified.
                 self.unsubscribe(session, uri)

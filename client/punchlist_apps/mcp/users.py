@@ -1,6 +1,7 @@
-"""Users of one server: which users a request may name, and a connection for each user.
+"""The users of one server: which users a request may name, and a connection for each user.
 
-The daemon keeps users apart, because each connection is limited to its user. This module filters nothing itself.
+The daemon keeps users apart, because each connection is limited to its user. This module itself doesn't filter
+anything.
 """
 
 import json
@@ -21,13 +22,13 @@ from punchlist.tools.toolbox import AsyncToolbox
 from punchlist_apps.common.http.secret_file import Reporter
 
 USER_KEY = "punchlist/user"
-"""Member of a request's `_meta` with the user of the call, for tools without a `user_id`."""
+"""Member of a request's `_meta` with the user of the call, for tools that have no `user_id` parameter."""
 
 GRANT_KEY = "punchlist.grant"
 """Key in an HTTP request's scope for the grant of its token."""
 
 MAX_CONNECTIONS = 64
-"""Maximum number of users with a connection. The next one waits until all calls of another have ended."""
+"""Maximum number of users with a connection. The next user waits until all calls of another user have ended."""
 
 IDLE_S = 300.0
 """Time after which an unused connection is closed, in seconds."""
@@ -41,7 +42,7 @@ class Grant(NamedTuple):
     """The rights of a token.
 
     Attributes:
-        users: Users that it may name; None for all.
+        users: Users that requests with the token may name; None for all.
     """
 
     users: frozenset[str] | None = None
@@ -56,7 +57,8 @@ ALL_USERS = Grant()
 class UsersFile:
     """A private file of tokens and the users that each may name: `{"TOKEN": ["ann", "bob"], "TOKEN": "*"}`.
 
-    It is read again after a change. An invalid file, or one that others own or can read, rejects all tokens.
+    The file is read again after it changes. If the file is invalid, or if other users own it or can read it, all tokens
+    are rejected.
     """
 
     def __init__(self, path: str) -> None:
@@ -87,7 +89,7 @@ class UsersFile:
 
         Raises:
             OSError: The file can't be read.
-            ValueError: It is not private, or not a table of tokens. The message says what to do.
+            ValueError: The file isn't private, or isn't a table of tokens. The message includes advice.
         """
         self._stamp = None
         self._read()
@@ -95,7 +97,7 @@ class UsersFile:
     def _read(self) -> dict[bytes, Grant]:
         with open(self._path, "rb") as file:
             status = os.fstat(file.fileno())
-            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime, which chmod and chown don't change
+            stamp = (status.st_ctime_ns, status.st_ino)  # not mtime, because chmod and chown don't change it
             if stamp != self._stamp:
                 self._grants = {}
                 is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
@@ -128,15 +130,15 @@ def _parse_grants(path: str, text: bytes) -> dict[bytes, Grant]:
 
 
 def is_user(name: object) -> bool:
-    """Return whether this is a valid name of a user: 1 to 128 printable characters."""
+    """Return whether this is a valid user name, which has 1 to 128 printable characters."""
     return isinstance(name, str) and 0 < len(name) <= _MAX_NAME and name.isprintable() and "\ufffd" not in name
 
 
 def select_user(grant: Grant, names: Sequence[object]) -> str | None:
-    """Return the user of a call; None if it names no user and its token is for all.
+    """Return the user of a call; None if the call names no user and its token is for all users.
 
     Raises:
-        Problem: The token is not for this user, or it is for several and the call names none.
+        Problem: The token isn't for this user, or it is for several users and the call names none.
     """
     users = list[str]()
     for name in names:
@@ -157,11 +159,11 @@ def select_user(grant: Grant, names: Sequence[object]) -> str | None:
 
 
 class UserConnection:
-    """A client limited to a user, with its tools.
+    """A client that is limited to one user, and its tools.
 
     Attributes:
         calls: Number of running calls.
-        used_at: Time of the last call's end on the event loop's clock, in seconds.
+        used_at: Time at which the last call ended, on the event loop's clock in seconds.
     """
 
     def __init__(self, client: AsyncClient) -> None:
@@ -172,7 +174,7 @@ class UserConnection:
 
 
 class Users:
-    """A connection for each user, opened by the user's first call and closed after a time without calls.
+    """A connection for each user, opened by the user's first call and closed when unused for some time.
 
     Args:
         max_connections: Maximum number of connections.
@@ -192,7 +194,7 @@ class Users:
 
     @asynccontextmanager
     async def connect(self, user: str) -> AsyncGenerator[UserConnection]:
-        """Use a user's connection for a call. Waits if all connections are in use by others."""
+        """Use a user's connection for a call. Waits if all connections are in use by other users."""
         while (connection := self._connections.get(user)) is None:
             if len(self._connections) < self._max_connections:
                 connection = self._connections[user] = UserConnection(self._client.as_user(user))
@@ -220,7 +222,7 @@ class Users:
                 await self._close()
 
     async def _close(self, before: float = math.inf, max_count: int | None = None) -> int:
-        """Close connections last used before a time, least recently used first. Return their number."""
+        """Close connections that were last used before a given time, least recently used first. Return their number."""
         users = [
             user
             for user, connection in self._connections.items()

@@ -1,1 +1,1 @@
-"""How commands reach the daemon: single calls, clients, pages of events."""
+"""How commands reach the daemon: single calls, client objects and pages of events."""

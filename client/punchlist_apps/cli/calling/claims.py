@@ -1,6 +1,6 @@
-"""Claims of people and scripts.
+"""Claims made by people and scripts.
 
-Each command is a connection of its own, so these claims end by time, not with the connection.
+Each command opens its own connection, so these claims end when they expire, not when the connection closes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from punchlist_apps.cli.printing.next_step import advise_rejected_heading
 from punchlist_apps.common.terminal.render import format_task
 
 MAX_LEASE_MS = 86_400_000
-"""Lease of a task that a person has started: the longest that the daemon accepts."""
+"""Lease in milliseconds for a task that a person has started. It is the longest that the daemon accepts."""
 
 DEFAULT_LEASE_MS = 3_600_000
-"""Default lease of `punch queue claim` and `punch next`, which don't renew it."""
+"""Default lease in milliseconds for `punch queue claim` and `punch next`, which don't renew it."""
 
 
 def claim_tasks(context: Context, *, lease_ms: int | None = None, wait_ms: int | None = None, **members: Any) -> Any:
     """Claim tasks for this owner and return the result of `task.claim`."""
-    # A claim doesn't create a list, so it would find nothing under a mistyped name.
+    # Check the name, because a claim doesn't create lists: with a mistyped name, it would just find no tasks.
     if context.args.conversation and not wait_ms:
         context.check_list(context.args.conversation)
     terms = {"owner": context.owner, "lease_ms": lease_ms or DEFAULT_LEASE_MS, "wait_ms": wait_ms, "keep": True}
@@ -33,7 +33,7 @@ def claim_tasks(context: Context, *, lease_ms: int | None = None, wait_ms: int |
 
 
 def advise_takeover(context: Context) -> str:
-    """Return advice to take over a task whose owner has left; empty without such a task."""
+    """Return advice to take over a task whose owner has left; empty if no task has such an owner."""
     unfinished = context.read("task.list", status=["in_progress", "pending"])["tasks"]
     now = int(time() * 1000)
     gone = next((task for task in unfinished if is_gone(task)), None)
@@ -44,7 +44,7 @@ def advise_takeover(context: Context) -> str:
 
 
 def show_claim(context: Context, result: Any) -> int:
-    """Print the claimed tasks and return the exit code, REFUSED without a task."""
+    """Print the claimed tasks and return the exit code, which is REFUSED if no task was claimed."""
     tasks = result.get("tasks") or [task for task in [result.get("task")] if task]
     if context.args.json:
         context.print_json(result)

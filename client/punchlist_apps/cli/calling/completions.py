@@ -1,6 +1,6 @@
-"""`punch complete`: completions of a command line, for the scripts of shells.
+"""`punch complete`: completions for a command line, called by the shells' completion scripts.
 
-Shells run it at each TAB, so it prints nothing on an error and never starts a daemon.
+Shells run it each time TAB is pressed, so it prints nothing on an error and never starts a daemon.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,14 +23,14 @@ _TARGET_OPTIONS = {
     "--data-dir": "data_dir",
 }
 _ACCEPT_FINISHED = {"show", "reopen", "rm", "edit", "move"}
-"""Commands that also accept finished tasks. For the others only unfinished tasks are offered."""
+"""Commands that also accept finished tasks. For other commands, only unfinished tasks are offered."""
 
 
 def print_completions(words: Sequence[str]) -> int:
-    """Print one `VALUE<TAB>text` a line.
+    """Print one `VALUE<TAB>text` per line.
 
     Args:
-        words: `task`, `list` or `name`, then `--` and the words of the command line so far, without the program.
+        words: `task`, `list` or `name`, then `--` and the arguments typed so far, without the program's name.
     """
     kind, typed = words[0] if words else "", words[2:]
     args = parse(["list"])
@@ -67,7 +67,7 @@ def _complete_tasks(call: Call, conversation: str, typed: Sequence[str]) -> Iter
 
 
 def _complete_names(call: Call, conversation: str, typed: Sequence[str]) -> Iterable[str]:
-    if "assign" in typed:  # takes tasks, then a name
+    if "assign" in typed:  # accepts tasks, then a name
         yield from _complete_tasks(call, conversation, typed)
     for name in find_names(call, conversation):
         yield f"{safe(name)}\t\n"

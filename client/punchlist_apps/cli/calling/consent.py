@@ -1,6 +1,6 @@
-"""Asks a person before a change that can't be undone.
+"""Asks a person to confirm a change that can't be undone.
 
-To erase a shared list on every machine, the person must type its name.
+Before a shared list is erased on every machine, the person must type its name.
 """
 
 import sys
@@ -16,17 +16,18 @@ EVERYWHERE = value(
 
 
 def has_consent(context: Context, summary: str, name: str, space: str | None, *, is_final: bool) -> bool:
-    """Return whether the person agrees, by an option or at the terminal.
+    """Return whether the person agrees, either with an option or at the terminal.
 
     Args:
-        context: The command, which has `--yes` and `--everywhere`.
+        context: The context of a command that accepts `--yes` and `--everywhere`.
         summary: The daemon's description of the change.
         name: The list.
-        space: The space of a shared list that would be erased everywhere.
+        space: The space of a shared list that would be erased on all machines.
         is_final: Whether undo can't restore the list.
 
     Raises:
-        UsageError: `--everywhere` names another list, or consent is missing and no terminal can ask for it.
+        UsageError: `--everywhere` names another list, or consent is missing and can't be requested because there is no
+            terminal.
     """
     args = context.args
     if args.everywhere is not None and args.everywhere != name:

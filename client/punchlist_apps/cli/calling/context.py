@@ -35,13 +35,13 @@ _MAX_RANGE = 1_000
 
 
 class Context:
-    """One run of one command. `args` holds every common option and the command's own."""
+    """One run of one command. `args` holds the common options and the command's own arguments."""
 
     def __init__(self, args: Namespace) -> None:
         self.args = args
         self.style: Style = detect_style(os.environ, now=int(time.time() * 1000))
         self.truncation = ""
-        """Why the printed list is incomplete; reported when the command ends."""
+        """Why the printed list is incomplete. Reported when the command ends."""
         self.target = Target(args.socket, args.data_dir, autostart=False if args.no_autostart else None)
         """The daemon's address, and whether a missing daemon may be started."""
         self.target.report_delays(self.note)
@@ -55,15 +55,16 @@ class Context:
     def conversation(self) -> str:
         """The id of the list: from the option, PUNCHLIST_CONVERSATION, the directory, or `default`.
 
-        The first use may ask the person whether the project file may name this list, or print a note.
+        The first access may print a note, or ask the person whether to trust the project file that names this list.
 
         Raises:
-            DirectoryError: The directory's project file or repository can't be used, or may not name this list.
+            DirectoryError: The directory's project file or repository can't be used, or isn't trusted to name this
+                list.
         """
         if self._conversation is not None:
             return self._conversation
         if self.args.conversation is not None:
-            name = str(self.args.conversation)  # even if empty: an unset shell variable must not mean another list
+            name = str(self.args.conversation)  # even if empty: an unset shell variable must not select another list
         else:
             name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
             if meant is not None:
@@ -73,7 +74,7 @@ class Context:
         return name
 
     def find_conversation(self) -> str:
-        """Return `conversation` without a question or a note; empty if a project file may not name this list."""
+        """Return `conversation` without asking or printing; empty if the project file isn't trusted to name it."""
         if self.args.conversation is not None:
             return str(self.args.conversation)
         name, meant = project.of_directory(os.environ) or (OUTSIDE, None)
@@ -111,16 +112,16 @@ class Context:
 
     @property
     def caller(self) -> "Caller":
-        """The connection for single calls. The first use connects, and starts a daemon if necessary.
+        """The connection for single calls. The first access connects, and starts a daemon if necessary.
 
-        A command with a client of its own uses this first, since it reports within seconds why a daemon doesn't reply.
+        Commands that use `client` access this first, because it reports within seconds why a daemon doesn't reply.
         """
         if self._caller is None:
             from punchlist_apps.cli.calling.sync_link import Caller
 
             wire.ensure_mirrors_run(self.target)
             self._caller = Caller(self.target, **self.options)
-            # Connect now: `open` reports a missing daemon, while a call would retry until its deadline.
+            # Connect now: `open` reports a missing daemon immediately, whereas a call would retry until its deadline.
             hello = self._caller.open()
             if not is_same_code(hello.build, build_stamp(__version__)):
                 from punchlist_apps.cli.calling.other_build import handle_other_build
@@ -130,7 +131,7 @@ class Context:
 
     @property
     def client(self) -> "Client":
-        """The library's client, for watches and waits. It costs the import of asyncio."""
+        """The library's client, for watches and waits. Accessing it imports asyncio, which takes time."""
         if self._client is None:
             from punchlist.clients.sync import Client
 
@@ -143,7 +144,7 @@ class Context:
         return self.options_of("punch")
 
     def options_of(self, name: str) -> "Options":
-        """Return the connection options for a client of this name."""
+        """Return the connection options for a client with this name."""
         options: Options = {"name": name, "autostart": self.target.autostart}
         return options | self.target.options
 
@@ -154,14 +155,14 @@ class Context:
             self._client.close()
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Call a method without the parameters that are None, and return plain JSON values."""
+        """Call a method, leaving out parameters that are None, and return plain JSON values."""
         return self.send(method, {name: value for name, value in params.items() if value is not None})
 
     def send(self, method: str, params: dict[str, Any], *, writes: bool = False) -> dict[str, Any]:
         """Call a method with exactly these parameters, and return plain JSON values.
 
-        The full client costs several times a bare interpreter. It is loaded only if no daemon runs, if the daemon is of
-        another build, and for errors and waits.
+        The full client takes several times as long to load as a bare interpreter. It is loaded only if no daemon is
+        running, if the daemon is another build, and for errors and waits.
         """
         result: dict[str, Any] | None = None
         key = wire.take_key()
@@ -177,7 +178,7 @@ class Context:
         return result
 
     def find_deletion(self, result: dict[str, Any]) -> str:
-        """Return who deleted the list of a `task.list` result and when; empty if it was not deleted."""
+        """Return who deleted the list in a `task.list` result and when; empty if the list wasn't deleted."""
         if result["tasks"] or not result["version"] or "damaged" in result:
             return ""
         from punchlist_apps.cli.printing import deletions
@@ -187,22 +188,25 @@ class Context:
         )
 
     def note_truncation(self, seq: int, reason: str) -> None:
-        """Record that the list is shown only up to damage in the log. The command ends with this error."""
+        """Record that the log is damaged and that the list is shown only up to the damage.
+
+        The command ends with this error.
+        """
         self.truncation = (
             f"the list is incomplete: changes after position {seq} are missing ({reason}); see the damage: "
             "punch daemon verify; repair the log: punch daemon stop, then punch daemon verify --repair"
         )
 
     def read(self, method: str, **params: Any) -> dict[str, Any]:
-        """Make a call that only reads, with the list of this command."""
+        """Make a read-only call for this command's list."""
         return self.call(method, conversation=self.existing_conversation, **params)
 
     def change(self, method: str, **params: Any) -> dict[str, Any]:
-        """Make a call that changes something, with the list and the actor of this command."""
+        """Make a call that changes something, with this command's list and actor."""
         params |= {"actor": self.actor, "conversation": self.conversation}
         members = {name: value for name, value in params.items() if value is not None}
         named = self.args.conversation
-        # A person may have mistyped the name of a list, so tell them when the change creates one.
+        # The person may have mistyped the list's name, so report it if the change creates a list.
         may_be_new = bool(named) and sys.stderr.isatty() and not self.find_list_id(named)
         result = self.send(method, members, writes=True)
         if method == "task.add" and wire.may_have_restarted_list(result):
@@ -235,7 +239,7 @@ class Context:
 
         if matches := [list_ for list_ in lists if stem_of(list_) == name]:
             raise UnknownList(name, matches, is_ambiguous=len(matches) > 1)
-        # A repository's list is also known by its directory's name alone.
+        # A repository's list can also be named by its directory's name alone.
         by_name: dict[str, list[str]] = {}
         for list_ in lists:
             for part in {list_.rpartition("-")[0], list_}:
@@ -249,7 +253,7 @@ class Context:
         return str(info["conversation"]) if info["version"] else None
 
     def print_lines(self, lines: Iterable[str]) -> None:
-        """Print lines for people. Text of others in them must be escaped already."""
+        """Print lines for people. Text from other users in these lines must already be escaped."""
         text = "".join(f"{line}\n" for line in lines)
         if text:
             write(text)
@@ -296,7 +300,7 @@ class Context:
         meant.allow(data_dir)
 
     def _announce_repository(self, meant: DirectoryList) -> None:
-        """Tell once a day that a repository's list is used: the user didn't name it and may expect `default`."""
+        """Report once a day that a repository's list is used. The user didn't name it and may expect `default`."""
         data_dir, name = self.target.data_dir, meant.conversation
         if meant.file is None and not project.was_announced(data_dir, name, time.time()):
             self.note(
@@ -306,13 +310,13 @@ class Context:
 
 
 def default_actor(env: Mapping[str, str]) -> str:
-    """Return the actor of this user's commands: PUNCHLIST_ACTOR, or the user who is logged in."""
+    """Return the actor for this user's commands: PUNCHLIST_ACTOR, or the user who is logged in."""
     if name := env.get("PUNCHLIST_ACTOR") or env.get("USER") or env.get("LOGNAME"):
         return name
     try:
         return pwd.getpwuid(os.getuid()).pw_name  # cron, services and containers set no variables
     except KeyError:
-        return "punch"  # in a container the user may have no name
+        return "punch"  # in a container, the user may have no name
 
 
 def _to_builtins(value: Any) -> Any:
@@ -322,10 +326,11 @@ def _to_builtins(value: Any) -> Any:
 
 
 def parse_task_ids(texts: Iterable[str] | None) -> list[str] | None:
-    """Return the ids of tasks as people write them (`3`, `#3`, `1,2`, `3-7`); None without texts.
+    """Return the task ids in the texts that people write (`3`, `#3`, `1,2`, `3-7`); None without texts.
 
     Raises:
-        UsageError: A text names no task. An empty one is an error too: it may come from an unset shell variable.
+        UsageError: A text doesn't name a task. Empty text is an error too, because it may come from an unset shell
+            variable.
     """
     return [
         task for text in texts or () for part in text.rstrip(", ").split(",") for task in _parse_range(part)
@@ -351,7 +356,7 @@ if TYPE_CHECKING:
 
 
 def parse_task_id(text: str | None) -> str | None:
-    """Return the id of a task as people write it (`3` or `#3`); None without a text."""
+    """Return the task id in a text that people write (`3` or `#3`); None without a text."""
     if text is None:
         return None
     if not (task := task_id(text.strip())):
@@ -360,7 +365,7 @@ def parse_task_id(text: str | None) -> str | None:
 
 
 def parse_loose_value(text: str) -> Any:
-    """Parse a word of the command line as JSON; a word that is not JSON stands for itself."""
+    """Parse a command-line argument as JSON; an argument that isn't JSON is returned as a string."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

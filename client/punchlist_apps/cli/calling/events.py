@@ -1,4 +1,4 @@
-"""Events for commands to print: read from the log in pages, or pushed as they happen."""
+"""Events for commands to print, either read from the log in pages or pushed as they happen."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,9 @@ _PAGE = 10_000
 
 
 def read_events(context: Context, *, everywhere: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield all events of the list, or of all lists, from the first.
+    """Yield all events of the list, or of all lists, starting with the first.
 
-    At damage in the log of the list the iteration ends, and the context records the position.
+    If the list's log is damaged, the iteration ends at the damage, and the context records the position.
     """
     after = 0
     conversation = None if everywhere else context.existing_conversation
@@ -36,7 +36,7 @@ def read_events(context: Context, *, everywhere: bool = False) -> Iterator[dict[
 
 
 def find_version(context: Context, point: tuple[int | None, int]) -> int:
-    """Return the list's version at a point: the version itself, or a time in milliseconds since 1970 UTC."""
+    """Return the list's version at a point, which is a version or a time in milliseconds since 1970 UTC."""
     version, at = point
     if version is not None:
         return version
@@ -51,7 +51,7 @@ def find_version(context: Context, point: tuple[int | None, int]) -> int:
 
 
 def stream_events(context: Context, *, after: int | None = None, everywhere: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield events as they happen, as wire values, without end."""
+    """Yield events as they happen, as wire values; never returns."""
     client = context.client
     while True:
         source = client if everywhere else client.conversation(context.existing_conversation)
@@ -65,7 +65,7 @@ def stream_events(context: Context, *, after: int | None = None, everywhere: boo
 
 
 def to_wire_value(change: "Change") -> dict[str, Any]:
-    """Return an event as plain JSON values, unknown types included."""
+    """Return an event, including one of an unknown type, as plain JSON values."""
     import msgspec
 
     from punchlist_schemas.events import UnknownEvent

@@ -1,7 +1,7 @@
-"""Resolves names of agents and people, as people write them, into exact names for calls.
+"""Resolves names of agents and people, as typed by users, to exact names for calls.
 
-`ann` and `claude-code/7f3c1a` are exact. `claude-code` means all sessions of this host, `claude-code/7f` the only one
-with this prefix, and `#3` the owner of task 3.
+`ann` and `claude-code/7f3c1a` are exact. `claude-code` means all sessions of this host, `claude-code/7f` the only
+session with this prefix, and `#3` the owner of task 3.
 """
 
 import os
@@ -17,11 +17,11 @@ Call = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 
 RECENT = 5_000
-"""Number of newest events whose actors count as known names."""
+"""Number of recent events whose actors count as known names."""
 
 
 def resolve_names(context: Context, text: str) -> list[str]:
-    """Return the exact names that a text means in the list of this command."""
+    """Return the exact names that a text stands for in this command's list."""
     if text.startswith("#"):
         return [find_task_owner(text, context.read("task.list", fields=["owner"])["tasks"])]
     names = [default_actor(os.environ), *find_names(context.send, context.existing_conversation)]
@@ -36,7 +36,7 @@ def resolve_names(context: Context, text: str) -> list[str]:
 
 
 def resolve_new_name(context: Context, text: str) -> str:
-    """Return the exact name that a text means, or the text itself if the list has no such name yet."""
+    """Return the exact name that a text stands for, or the text itself if the list has no such name yet."""
     if "#" not in text[:1] and "/" not in text:
         return text
     try:
@@ -50,7 +50,7 @@ def resolve_new_name(context: Context, text: str) -> str:
 
 
 def is_known_name(context: Context, name: str) -> bool:
-    """Return whether the list has an actor of this name or host."""
+    """Return whether the list has an actor with this name or host."""
     names = [default_actor(os.environ), *find_names(context.send, context.existing_conversation)]
     return any(actor == name or actor.startswith(f"{name}/") for actor in names)
 
@@ -70,10 +70,10 @@ def find_names(call: Call, conversation: str) -> list[str]:
 
 
 def match_names(text: str, names: Iterable[str]) -> list[str]:
-    """Return the names that a text means. Several are returned only if they are sessions of one host.
+    """Return the names that a text stands for. More than one is returned only if all are sessions of one host.
 
     Raises:
-        UnknownName: No name matches, or names of several agents do.
+        UnknownName: No name matches, or the names of several agents match.
     """
     candidates = list(dict.fromkeys(names))
     if "/" in text:

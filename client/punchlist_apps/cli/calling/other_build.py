@@ -1,4 +1,4 @@
-"""Handles a daemon of another build than this command: replaces it if it is older and idle, else prints a note."""
+"""Handles a daemon whose build differs from this command's: replaces it if it is older and idle, else prints a note."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 
 
 def handle_other_build(caller: Caller, hello: HelloResult, target: Target, note: Callable[[str], None]) -> None:
-    """Replace the daemon by one of this installation, or print advice once a day for each daemon."""
+    """Replace the daemon with one from this installation, or print advice once a day for each daemon."""
     running, own = safe(hello.build or hello.version), build_stamp(__version__)
     older = target.autostart and _is_older(caller, hello)
     if older and _stop_if_idle(caller):
@@ -41,7 +41,7 @@ def handle_other_build(caller: Caller, hello: HelloResult, target: Target, note:
 
 
 def _is_older(caller: Caller, hello: HelloResult) -> bool:
-    """Return whether the daemon's version is lower, or it started before this version's files were installed."""
+    """Return whether the daemon's version is lower, or the daemon started before this version was installed."""
     if hello.version != __version__:
         return _build_sort_key(hello.version) < _build_sort_key(__version__)
     changed = os.stat(punchlist_schemas.__file__).st_ctime
@@ -57,7 +57,7 @@ def _build_sort_key(version: str) -> list[int]:
 def _stop_if_idle(caller: Caller) -> bool:
     try:
         stopping: bool = caller.call("daemon.shutdown", {"if_idle": True})["stopping"]
-    except InvalidParams:  # a version without `if_idle`
+    except InvalidParams:  # a version that doesn't support `if_idle`
         return False
     return stopping
 

@@ -1,6 +1,6 @@
-"""Makes calls one by one over a blocking connection, without asyncio, for a single command.
+"""Makes calls one at a time over a blocking connection, without asyncio, for a single command.
 
-Long-running or threaded programs use `punchlist.Client`.
+Long-running or threaded programs should use `punchlist.Client`.
 """
 
 import time
@@ -25,7 +25,7 @@ T = TypeVar("T")
 _CHUNK = 1 << 18
 
 _REASON_S = 1.0
-"""Longest wait for the daemon's error after it closed the connection, in seconds."""
+"""Longest wait for the daemon's error after the daemon closed the connection, in seconds."""
 
 
 class Link:
@@ -51,7 +51,7 @@ class Link:
             with _convert_socket_errors():
                 waiting.send(self._socket, data)
         except ConnectionLost:
-            # The daemon may have sent an error before it closed the connection. Then raise that one.
+            # If the daemon sent an error before it closed the connection, raise that error.
             with suppress(ConnectionLost, TimedOut):
                 self._receive_reply(request_id, Waiting(self._target, min(deadline, time.monotonic() + _REASON_S)))
             raise
@@ -82,10 +82,10 @@ def _convert_socket_errors() -> Generator[None]:
 
 
 class Caller:
-    """Makes calls from one thread, one by one, with the retries of `punchlist.Client`.
+    """Makes calls from one thread, one at a time, and retries like `punchlist.Client`.
 
     Args:
-        target: The daemon's address and timeouts; by default those of the options.
+        target: The daemon's address and timeouts; by default those from the options.
         **options: See `Options`.
     """
 
@@ -134,7 +134,7 @@ class Caller:
     def _exchange(self, request: Request, deadline: float) -> Reply:
         try:
             reply = self._connect(deadline).exchange(request, deadline)
-        # On Ctrl-C too: a late reply must not be taken for the next call's.
+        # Also on Ctrl-C: a late reply must not be taken as the reply to the next call.
         except BaseException:
             self.close()
             raise

@@ -1,1 +1,1 @@
-"""Commands of `punch`. Each `run_NAME` runs one and returns its exit code."""
+"""Commands of `punch`. Each `run_NAME` runs one command and returns its exit code."""

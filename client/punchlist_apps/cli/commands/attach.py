@@ -17,7 +17,7 @@ COMMANDS = {
 
 
 def run_attach(context: Context) -> int:
-    """Map a session's id to this list instead of any other."""
+    """Map a session's id to this list, replacing any earlier mapping."""
     result = context.change("conversation.attach", session=context.args.session)
     line = f"{safe(context.args.session)} is now attached to {result['conversation']['conversation']}"
     return context.answer(result, [line])
@@ -26,7 +26,7 @@ def run_attach(context: Context) -> int:
 def run_detach(context: Context) -> int:
     session = context.args.session
     if not context.args.conversation:
-        # The session's id resolves to the list that it is attached to.
+        # The session's id resolves to the list that the session is attached to.
         name = context.call("conversation.get", conversation=session)["conversation"]["conversation"]
         result = context.call("conversation.detach", conversation=name, session=session, actor=context.actor)
     else:

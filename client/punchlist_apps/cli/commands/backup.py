@@ -1,6 +1,7 @@
 """`punch daemon backup`, `punch daemon verify` and `punch daemon restore`.
 
-The client never opens a log. For a log that no daemon serves, it runs the daemon's program once and reads its report.
+The client never opens a log. If no daemon is serving the log, the command runs the daemon's program once and reads its
+report.
 """
 
 import fcntl
@@ -84,7 +85,7 @@ def run_backup(context: Context) -> int:
 
 
 def run_verify(context: Context) -> int:
-    """Verify a file or the log, and return exit code 1 after damage. With `--repair`, repair the log."""
+    """Verify a file or the log, and return exit code 1 if it is damaged. With `--repair`, repair the log."""
     if context.args.repair:
         if context.args.file is not None:
             raise UsageError("--repair works only on the log in use; leave FILE out")
@@ -94,23 +95,23 @@ def run_verify(context: Context) -> int:
     path = os.path.join(context.target.data_dir, "log.db")
     try:
         with Caller(context.target.with_autostart(False)) as client:
-            client.open()  # fails immediately without a daemon, where a call would retry
+            client.open()  # fails immediately without a daemon, whereas a call would retry
             status: dict[str, Any] = client.call("daemon.status")
             if os.path.realpath(status["data_dir"]) == os.path.realpath(context.target.data_dir):
                 _announce(context, "copying", status["log_bytes"])
                 return _verify_copy(context, client, path)
     except DaemonUnavailable:
-        pass  # no daemon serves the log, or the program below reports its lock
+        pass  # no daemon serves the log; if one does after all, the program below reports that the log is locked
     return _verify(context, path)
 
 
 def _verify_copy(context: Context, client: Caller, path: str) -> int:
-    """Verify a copy of a log in use. The copy is next to the log, where the daemon can write."""
+    """Verify a copy of a log that is in use. The copy is created next to the log, where the daemon can write."""
     with tempfile.TemporaryDirectory(prefix="verify-", dir=os.path.dirname(path)) as directory:
         copy = os.path.join(directory, "copy.db")
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            # A daemon that starts treats an unlocked directory as the leftover of a killed program.
+            # Lock the directory: a daemon that starts treats an unlocked one as left over from a killed program.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             client.call("daemon.backup", {"path": copy, "check": False})
             return _verify(context, copy, path)
@@ -173,7 +174,7 @@ def _format_repair(report: dict[str, Any]) -> Iterator[str]:
 
 
 def run_restore(context: Context) -> int:
-    """Move the log aside and put a backup in its place. Stops the daemon for it and starts it again."""
+    """Move the log aside and put a backup in its place. The daemon is stopped before and started again afterwards."""
     data_dir, backup = context.target.data_dir, os.path.abspath(context.args.file)
     log = os.path.join(data_dir, "log.db")
     has_log = os.path.lexists(log) or os.path.lexists(f"{log}-wal")
@@ -181,7 +182,7 @@ def run_restore(context: Context) -> int:
     if has_log and os.path.exists(backup) and os.path.samefile(log, backup):
         raise UsageError(f"{safe(backup)} is the log itself; name a backup, such as one in {data_dir}/backups")
     pid = _find_daemon(context)
-    # Verify first, so that a damaged backup changes nothing.
+    # Verify the backup first, so that a damaged one changes nothing.
     code, contents = _run_punchlistd("--verify", backup)
     if contents is None or "error" in contents:
         return _show_failure(code, contents)
@@ -219,7 +220,7 @@ def run_restore(context: Context) -> int:
 
 
 def _find_daemon(context: Context) -> int | None:
-    """Return the process id of this data directory's daemon; 0 if none runs, None if the socket is another daemon's."""
+    """Return the process id of this data directory's daemon; 0 if none is running, None if another has the socket."""
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
             return caller.open().pid
@@ -251,7 +252,10 @@ def _show_failure(code: int, report: dict[str, Any] | None) -> int:
 
 
 def _run_punchlistd(*arguments: str) -> tuple[int, dict[str, Any] | None]:
-    """Run the daemon's program and return its exit code and report. Its progress goes to standard error."""
+    """Run the daemon's program and return its exit code and report.
+
+    The program writes its progress to standard error.
+    """
     process = subprocess.run(
         [sys.executable, "-P", "-m", "punchlistd", *arguments],
         stdin=subprocess.DEVNULL,

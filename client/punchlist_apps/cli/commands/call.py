@@ -1,4 +1,4 @@
-"""`punch daemon call`: call any method of the table, with parameters as words or JSON."""
+"""`punch daemon call`: call any method in the table, with parameters as NAME=VALUE arguments or JSON."""
 
 from difflib import get_close_matches
 from typing import Any, cast
@@ -72,7 +72,7 @@ def _parse_params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse_value(word: str, type_: Any) -> Any:
-    """Parse a word as JSON, unless only the word itself has the type. A task's id such as 3 is text."""
+    """Parse an argument as JSON, unless the parameter accepts only the text, as with a task's id such as `3`."""
     value = parse_loose_value(word)
     return word if _has_type(word, type_) and not _has_type(value, type_) else value
 

@@ -1,4 +1,4 @@
-"""`punch chat`: change the list by sentences. Answers refer to the log's events as proof."""
+"""`punch chat`: change the list with sentences in plain language. Replies refer to events in the log as evidence."""
 
 import asyncio
 import os
@@ -65,7 +65,7 @@ _SLASH_COMMANDS = {
     "/new": "start a new thread",
     "/quit": "quit, as do /exit, quit, exit, an empty line at the prompt and Ctrl-D",
 }
-"""Command, alone on a line → help."""
+"""Command that is entered alone on a line → its help text."""
 _SLASH_COMMAND = re.compile(r"/[a-z]+")
 _QUIT = frozenset({"/quit", "/exit", "quit", "exit"})
 
@@ -74,7 +74,7 @@ _HELLO = "Type a request, such as: add buy milk. “help” shows more; an empty
 
 
 def run_chat(context: Context) -> int:
-    """Send messages and print answers; exit code 1 if a request was rejected or a question is open."""
+    """Send messages and print replies. Return exit code 1 if a request was rejected or a question is open."""
     args = context.args
     if (args.threads or args.stop or args.usage) and (args.text or args.new):
         raise UsageError("--threads, --stop and --usage can't be combined with a message or --new; leave these out")
@@ -113,7 +113,7 @@ async def _run(context: Context) -> int:
 
 
 def _build_model(context: Context) -> "tuple[ChatSettings, Model | None]":
-    """Return the configured model; None without one, or with `--rules`."""
+    """Return the configured model; None if no model is configured or with `--rules`."""
     from punchlist_apps.chat.settings import BadSettings, ChatSettings, build_model, load_settings
 
     args = context.args
@@ -163,7 +163,7 @@ async def _find_thread(context: Context, client: "AsyncClient", name: str) -> "T
 
 
 class _Chat:
-    """State of one run of the command."""
+    """The state of one run of the command."""
 
     def __init__(
         self, context: Context, client: "AsyncClient", name: str, thread: "Thread | None", worker: "Worker"
@@ -256,7 +256,7 @@ class _Chat:
             context.print_lines([context.style.paint("dim", f"  {mark}")])
 
     def _on_interrupt(self) -> None:
-        """Stop the turn on the first Ctrl-C. On the second, leave it to the next process."""
+        """Stop the turn on the first Ctrl-C. On the second, exit and leave the turn to the next process."""
         if self._answering is None:
             os._exit(INTERRUPTED)
         if self._turn and self._thread is not None and not self._answer.get(_STOPPED):

@@ -1,6 +1,6 @@
-"""`punch queue`: commands with which workers claim tasks, renew claims and release them.
+"""`punch queue`: commands that let workers claim tasks, and renew and release these claims.
 
-Each run is a connection of its own, so these claims outlive the connection and end only when they expire.
+Each run opens its own connection, so these claims outlive the connection and end only when they expire.
 """
 
 from punchlist_apps.cli.calling.claims import claim_tasks, show_claim
@@ -81,7 +81,10 @@ def run_release(context: Context) -> int:
 
 
 def _resolve_holder(context: Context, task: str) -> str:
-    """Return the owner of the claim. If the name matches several sessions of a host, that is the one with the task."""
+    """Return the owner of the claim.
+
+    If the name matches several sessions of a host, it is the session that has the task.
+    """
     if not context.args.owner:
         return context.owner
     owners = resolve_names(context, context.args.owner)

@@ -1,4 +1,4 @@
-"""`punch confirm`: confirm a call of a tool that needs a person's consent."""
+"""`punch confirm`: confirm a tool call that needs a person's consent."""
 
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.consent import EVERYWHERE, has_consent

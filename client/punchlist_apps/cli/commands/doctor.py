@@ -1,4 +1,4 @@
-"""`punch doctor`: check everything a daemon needs, with advice. Starts no daemon and changes nothing."""
+"""`punch doctor`: check everything a daemon needs, with advice. It doesn't start a daemon or change anything."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ _SYSTEM_PYTHONS = ("python3.14", "python3.13", "python3.12", "python3.11")
 _MIB = 1 << 20
 _OTHERS = 0o077
 REPLY_S = 10.0
-"""Upper limit for a reply of the daemon, in seconds."""
+"""Upper limit for a reply from the daemon, in seconds."""
 
 
 class Finding(NamedTuple):
@@ -88,7 +88,7 @@ def examine(target: Target) -> Iterator[Finding]:
 
 
 def _check_project(target: Target, client: Caller | None) -> Finding:
-    """Check which list agents in this directory use, or why they have none."""
+    """Check which list agents in this directory use, or report why they can't use one."""
     from punchlist.base import project
     from punchlist_schemas import directory
     from punchlist_schemas.project_file import DirectoryError
@@ -107,7 +107,7 @@ def _check_project(target: Target, client: Caller | None) -> Finding:
 
 
 def _find_used(client: Caller | None, meant: "DirectoryList") -> str | None:
-    """Return the id of the list of this name, or None if it is unused or no daemon runs."""
+    """Return the id of the list with this name, or None if the name is unused or no daemon is running."""
     try:
         summary = client and client.call("conversation.get", {"conversation": meant.conversation})["conversation"]
         return summary["conversation"] if summary and summary["version"] else None
@@ -134,7 +134,7 @@ def _check_hosts() -> Iterator[Finding]:
 
 
 def _check_extras(data_dir: str) -> Iterator[Finding]:
-    """Report missing extras that configured spaces need, then all missing ones."""
+    """Report missing extras that configured spaces need, then all missing extras in one line."""
     from punchlist_apps.common import extras
 
     missing = [name for name in extras.MODULES if not extras.is_installed(name)]
@@ -145,7 +145,7 @@ def _check_extras(data_dir: str) -> Iterator[Finding]:
                 f"extra {name}", "warn", problem, f"{extras.build_install_command(name)}; then: punch daemon stop"
             )
     if missing:
-        # The daemon can't know how it was installed: its errors about spaces refer to this line.
+        # The daemon can't know how it was installed, so its errors about spaces refer to this finding.
         example = "shared" if "shared" in missing else missing[0]
         advice = f"to install one, such as {example}: {extras.build_install_command(example)}"
         yield Finding("extras", "ok", f"not installed: {', '.join(missing)}", advice)
@@ -154,7 +154,7 @@ def _check_extras(data_dir: str) -> Iterator[Finding]:
 def _find_needed_extras(data_dir: str) -> Iterator[str]:
     """Yield the extras that configured spaces need.
 
-    Reads the file of spaces, because a daemon exits if an extra is missing.
+    Read the file of spaces directly, because a daemon exits if an extra is missing.
     """
     configured = os.environ.get("PUNCHLIST_SPACE", "")
     try:
@@ -180,10 +180,10 @@ def _check_python() -> Finding:
 
 
 def _is_optimized() -> bool:
-    """Return whether this Python was built with profile-guided optimization, which matters more than a newer version.
+    """Return whether this Python was built with profile-guided optimization, which matters more than its version.
 
-    Debian builds with a profile but without that option, so the system's own Python counts as optimized. So does a
-    build that does not record its options.
+    Debian builds Python with a profile but without that option, so the system's own Python counts as optimized. So does
+    a build that doesn't record its options.
     """
     options: str | None = sysconfig.get_config_var("CONFIG_ARGS")
     return options is None or _OPTIMIZED in options or sys.base_prefix == "/usr"
@@ -234,7 +234,7 @@ def _check_disk(path: str) -> Finding:
 
 
 def _explain_no_reply(target: Target, pid: int, error: PunchlistError) -> Finding:
-    """Explain why no daemon runs, or why it doesn't reply."""
+    """Explain why no daemon is running, or why it doesn't reply."""
     if isinstance(error, TimedOut) and pid and not os_calls.is_suspended(pid):
         problem = f"no reply from pid {pid} for {REPLY_S:.0f} s"
         advice = f"{_advise_log(target)}; if it doesn't recover, kill -9 {pid}, which loses no change"
@@ -270,7 +270,7 @@ def _check_daemon(target: Target, client: Caller) -> Iterator[Finding]:
 
 
 def _check_lists(client: Caller) -> Iterator[Finding]:
-    """Check the most recent lists for damage. `punch daemon verify` also reads events before snapshots."""
+    """Check the most recent lists for damage. `punch daemon verify` also reads the events that precede snapshots."""
     names = [card["conversation"] for card in client.call("conversation.list", {"limit": _LISTS})["conversations"]]
     is_sound = True
     for name in names:
@@ -289,10 +289,10 @@ def _check_lists(client: Caller) -> Iterator[Finding]:
 
 
 def _check_spaces(client: Caller) -> Iterator[Finding]:
-    """Check the connection to each space, and find lists in it that can't be changed."""
+    """Check the connection to each space, and find its lists that can't be changed."""
     try:
         spaces: list[dict[str, Any]] = client.call("space.list").get("spaces", [])
-    except RequestRefused:  # a daemon of a version without spaces
+    except RequestRefused:  # the daemon's version doesn't support spaces
         return
     for space in spaces:
         check = f"space {space['space']}"
@@ -313,7 +313,7 @@ def _check_spaces(client: Caller) -> Iterator[Finding]:
 def _explain_lock_holder(target: Target, pid: int) -> Finding:
     """Report a daemon that holds the data directory but listens on another socket.
 
-    Commands can neither reach it nor start another one.
+    Commands can neither reach that daemon nor start another.
     """
     problem = f"none on {target.socket}; pid {pid} uses {target.data_dir} and listens on another socket"
     advice = "set PUNCHLIST_SOCKET or XDG_RUNTIME_DIR as in its environment"
@@ -344,7 +344,7 @@ def _check_sizes(status: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _check_mirrors(data_dir: str) -> Iterator[Finding]:
-    """Check mirror files by the last report of the mirror process."""
+    """Check mirror files, using the mirror process's last report."""
     from punchlist.taskfiles.config import Config, ConfigError
     from punchlist.taskfiles.report import status
     from punchlist_apps.common.autostart import is_running

@@ -1,4 +1,4 @@
-"""`punch find`: full-text search in tasks."""
+"""`punch find`: full-text search of tasks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -34,7 +34,7 @@ def run_find(context: Context) -> int:
     args = context.args
     if not any(word.strip() for word in args.words):
         raise UsageError("no word given; to see all tasks: punch list")
-    # The shell removes quotes: an argument with a space was quoted and is searched as a phrase.
+    # The shell removes quotes, so an argument that contains a space was quoted. It is searched for as a phrase.
     words = (f'"{word}"' if " " in word and '"' not in word else word for word in args.words)
     query = {"query": " ".join(words), "status": args.status, "limit": min(args.limit or 50, _MAX_HITS)}
     result = context.call("task.search", conversation=None if args.all else context.existing_conversation, **query)

@@ -1,4 +1,4 @@
-"""`punch approve` and `punch gate`: the approvals and checks that a task needs before it is completed."""
+"""`punch approve` and `punch gate`: the approvals and checks that a task needs before it counts as completed."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ COMMANDS = {
 
 
 def run_approve(context: Context) -> int:
-    """Approve or reject tasks; without tasks, list those that wait for approval."""
+    """Approve or reject tasks. If none are named, list the tasks that are waiting for approval."""
     args = context.args
     tasks = parse_task_ids(args.tasks)
     if tasks is None:
@@ -90,7 +90,7 @@ def _confirm_approval(context: Context, task: dict[str, Any]) -> bool:
 
 
 def run_gate(context: Context) -> int:
-    """Run a check for each task that waits for it; with `--once`, exit code 1 if one failed."""
+    """Run a check for each task that waits for it. With `--once`, return exit code 1 if a check failed."""
     from punchlist_apps.cli.running.guard import start_guard
 
     _ = context.caller

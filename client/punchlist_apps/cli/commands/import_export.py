@@ -1,4 +1,4 @@
-"""`punch import` and `punch export`: read task files into a list with one atomic call, and write them."""
+"""`punch import` and `punch export`: import task files into a list with one atomic call, and export them."""
 
 import errno
 import json
@@ -70,16 +70,16 @@ COMMANDS = {
 
 _BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _MAX_CONFLICTS = 50
-"""Upper limit for comparisons repeated because the list changed."""
+"""Maximum number of times a comparison is repeated because the list changed."""
 
 _LONG_BYTES = 500_000
-"""Files beyond this size are announced on a terminal, in bytes."""
+"""Size above which progress is shown for a file, in bytes."""
 
 _PROSE = ("lines of text that belong to no task", "lines of front matter", "the document's title")
 
 
 def run_import(context: Context) -> int:
-    """Add and update tasks from a file, all or none."""
+    """Add and update tasks from a file, either all of them or none."""
     args = context.args
     _report(context, f"reading {args.file}", args.file)
     draft = formats.build_draft(formats.read_documents(args.file), args.form or "")
@@ -111,11 +111,11 @@ def _compare(context: Context, draft: Draft) -> tuple[Comparison, int]:
 def _import(context: Context, draft: Draft) -> tuple[Comparison, int, int]:
     """Import the draft.
 
-    One call suffices unless the draft exceeds its limit. Then each further call is based on a new comparison, so that
-    an interrupted import continues when it is repeated.
+    One call is enough unless the draft exceeds the limit for a call. Otherwise each further call is based on a new
+    comparison, so that an interrupted import resumes when the command is repeated.
 
     Returns:
-        The whole difference, the number of calls, and the list's version.
+        The complete difference, the number of calls, and the list's version.
     """
     whole = Comparison()
     calls = conflicts = 0
@@ -141,7 +141,7 @@ def _import(context: Context, draft: Draft) -> tuple[Comparison, int, int]:
 
 
 def _report(context: Context, text: str, path: str = "") -> None:
-    """Show progress on a terminal; for a file only if it is large."""
+    """Show progress on a terminal. With `path`, show it only if that file is large."""
     if not sys.stderr.isatty() or context.args.json:
         return
     try:
@@ -153,7 +153,7 @@ def _report(context: Context, text: str, path: str = "") -> None:
 
 
 def _reject_losses(draft: Draft) -> None:
-    """Reject a draft that lacks or changes anything in the file but prose."""
+    """Reject a draft if anything other than prose in the file was skipped or converted."""
     losses = [loss for loss in (*draft.skipped.values(), *draft.converted.values()) if loss.text not in _PROSE]
     if losses:
         first = losses[0]
@@ -175,14 +175,14 @@ def run_export(context: Context) -> int:
 
 
 def _sanitize(text: str, form: str) -> str:
-    """Escape control characters, because titles by other users must not control the terminal."""
+    """Escape control characters, because titles from other users must not control the terminal."""
     return safe_block(text) if form == "markdown" else safe_json(text)
 
 
 def _write(path: str, text: str, *, replace: bool) -> None:
     if not replace and os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, "the file exists; to replace it, add --force", path)
-    path = os.path.realpath(path)  # replace a link's target, not the link
+    path = os.path.realpath(path)  # replace the target of a link, not the link
     if os.path.lexists(path) and not os.path.isfile(path):
         raise FileExistsError(errno.EEXIST, "not a regular file; name another file", path)
     atomic_write(path, text.encode(), mode=None)

@@ -36,7 +36,8 @@ _GIT_S = 60
 def run_init(context: Context) -> int:
     """Write `.punchlist.toml`. An existing file is never changed.
 
-    A named list goes into the working directory, the repository's own list into the repository's root.
+    A file that names a list goes into the working directory; one for the repository's own list goes into the
+    repository's root.
     """
     args = context.args
     if args.trust:
@@ -60,7 +61,7 @@ def run_init(context: Context) -> int:
             return REFUSED
         lines.append(f"{path} already names {name}")
     else:
-        # Allow it first: later commands reject a project file that is not allowed.
+        # Allow the file first, because later commands reject a project file that isn't allowed.
         directory.describe_project(folder, name).allow(context.target.data_dir)
         atomic_write(path, project_file.format_text(name).encode(), mode=None, replace=False)
         stored.record(f"the file {path}")
@@ -98,13 +99,13 @@ def _find_repository(folder: str) -> Repository | None:
 
 
 def _find_previous_tasks(context: Context, repo: Repository | None, name: str) -> list[str]:
-    """Return a line about tasks in the repository's own list if the file names another one."""
+    """Return a line about tasks in the repository's own list if the file names another list."""
     own = repo and repo.conversation
     if own is None or own == name:
         return []
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
-            caller.open()  # fails immediately without a daemon, where a call would retry for 30 s
+            caller.open()  # fails immediately without a daemon, whereas a call would retry for 30 s
             version = caller.call("conversation.get", {"conversation": own})["conversation"]["version"]
     except PunchlistError:
         return []
@@ -112,7 +113,7 @@ def _find_previous_tasks(context: Context, repo: Repository | None, name: str) -
 
 
 def _is_committed(folder: str) -> bool:
-    """Return whether the project file is committed without later changes."""
+    """Return whether the project file is committed and unchanged since."""
     path = os.path.join(folder, project_file.NAME)
     try:
         is_tracked = _run_git(folder, "ls-files", "--error-unmatch", "--", path) is None

@@ -20,7 +20,7 @@ def run_rm(context: Context) -> int:
     context.check_list(name)
     where = ""
     if (shared := context.call("task.list", conversation=name, limit=1).get("shared")) is not None:
-        # After `punch leave` a list is forbidden to change, and only its local copy is erased.
+        # After `punch leave`, a list can't be changed, and only its local copy is erased.
         if shared["state"] == "forbidden":
             where = f" on this machine only; {safe(shared['space'])} and other machines keep it"
     params = {"conversation": name, "actor": context.actor}

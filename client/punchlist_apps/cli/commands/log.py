@@ -37,9 +37,9 @@ COMMANDS = {
 
 
 def run_log(context: Context) -> int:
-    """Print the events of one list or all, and with `--follow` new ones.
+    """Print the events of one list or of all lists; with `--follow`, also print new ones.
 
-    `--actor`, which is the author of changes elsewhere, filters by actor here: a name, its beginning or `#3`.
+    In other commands `--actor` sets the author of changes. Here it filters by actor: a name, a prefix of one, or `#3`.
     """
     args = context.args
     formatter = EventFormatter(context.style, name_conversations=args.all_conversations, versions=True)
@@ -64,7 +64,7 @@ def run_log(context: Context) -> int:
 
 
 def _resolve_actors(context: Context) -> list[str]:
-    """Return the names matched by `--actor`. With `--follow`, accept one without events."""
+    """Return the names matched by `--actor`. With `--follow`, also accept a name without events."""
     args = context.args
     try:
         if args.all_conversations:

@@ -100,7 +100,8 @@ def run_mcp(context: Context) -> int:
         sessions = Sessions(context.target.data_dir, find_host_process())
         place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", name or "", *dialects))
         setup = setup._replace(agents=Agents(args.actor, sessions, get_session(os.environ), place))
-        # The reader of standard input blocks in a thread, which no handler could interrupt.
+        # Restore the default action, because a handler couldn't interrupt the thread that is blocked reading standard
+        # input.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         anyio.run(serve_stdio, options, setup)
     return 0

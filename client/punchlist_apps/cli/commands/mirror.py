@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 _POLL_S = 1.0
-"""Interval between checks whether the process is still needed, in seconds."""
+"""Interval between checks of whether the process is still needed, in seconds."""
 _MARKDOWN = (".md", ".markdown")
 
 
@@ -180,13 +180,13 @@ async def _cancel_when_unused(
 ) -> None:
     """Cancel `scope` when no mirrors are left, or after `idle_s` seconds without a change.
 
-    A process that was started only for Claude Code's tasks stays if a directory or a plan has been added since.
+    A process that was started only for Claude Code's tasks keeps running if a directory or a plan has been added since.
     """
     import anyio
 
     initial, current = None, _Usage(files=True, any=True)
     while True:
-        with suppress(ConfigError):  # the file is being edited; the runner reports lasting errors
+        with suppress(ConfigError):  # the file is being edited; the runner reports persistent errors
             current = _read_usage(config)
         initial = initial or current
         is_idle = idle_s is not None and time.monotonic() >= runner.active_at + idle_s

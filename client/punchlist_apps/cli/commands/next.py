@@ -38,7 +38,10 @@ _UNFINISHED = ("pending", "in_progress", "paused")
 
 
 def run_next(context: Context) -> int:
-    """Show this owner's tasks in progress or the next task; complete the former and claim the latter on request."""
+    """Show this owner's tasks in progress, or the next task.
+
+    On request, complete the task in progress and claim the next.
+    """
     args = context.args
     completes = args.done is not None or bool(args.result)
     takes = args.take or completes
@@ -69,7 +72,7 @@ def _has_open_children(context: Context, task: str) -> bool:
 
 
 def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:
-    """Complete the task in progress; return an exit code if there is none, or more than one."""
+    """Complete the task in progress. Return an exit code if no task or more than one is in progress."""
     args = context.args
     target = None if args.done in (True, None) else parse_task_id(args.done)
     tasks = [task for task in mine if target is None or task["id"] == target]

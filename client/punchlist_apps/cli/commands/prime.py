@@ -1,10 +1,10 @@
-"""`punch agent prime`: context for a model, printed by a host's hook, and the reminder when an agent stops.
+"""`punch agent prime`: prints context for a model from a host's hook, and a reminder when an agent stops.
 
-With `--hook` the event is JSON on standard input in Claude Code's format (https://code.claude.com/docs/en/hooks):
-`session_id`, `hook_event_name`, for Stop `stop_hook_active`, and for SessionEnd `reason`. The output of SessionStart
-and UserPromptSubmit hooks is added to the context. A Stop hook that prints `{"decision": "block", "reason": …}` makes
-the agent continue. A SessionEnd hook prints nothing. A hook never blocks the host: after a failure it prints a line to
-standard error and exits with code 0.
+With `--hook`, the event is JSON on standard input in Claude Code's format (https://code.claude.com/docs/en/hooks):
+`session_id`, `hook_event_name`, `stop_hook_active` (Stop only), and `reason` (SessionEnd only). The output of
+SessionStart and UserPromptSubmit hooks is added to the context. A Stop hook that prints `{"decision": "block",
+"reason": …}` makes the agent continue. A SessionEnd hook prints nothing. A hook never blocks the host: after a failure
+it prints a line to standard error and exits with code 0.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ COMMANDS = {
 }
 
 HOST = "claude-code"
-"""Name reported by the host's MCP client, and prefix of its agents' names."""
+"""Name reported by the host's MCP client, which is also the prefix of its agents' names."""
 
 _MAX_STDIN = 1 << 20
 _MAX_CHANGES = 1_000
 
 
 class HookInput:
-    """Members of a hook's input. Those that are missing or of another type have the defaults below."""
+    """Members of a hook's input. A member that is missing or has another type gets the default below."""
 
     session_id = ""
     hook_event_name = "SessionStart"
@@ -64,7 +64,7 @@ class HookInput:
 
 
 def run_prime(context: Context) -> int:
-    """Print open tasks and changes by others, or nothing if there are none."""
+    """Print open tasks and changes by other actors, or nothing if there are none."""
     if context.args.hook:
         if is_stopped(context.target.socket):
             return 0  # a hook must not restart a daemon that the user stopped
@@ -89,7 +89,7 @@ def _run_hook(context: Context, event: HookInput) -> int:
     session = event.session_id or context.args.session or ""
     own = context.args.actor or ""
     if session and not own:
-        # The host's MCP server reads this record, so that both use the same agent name.
+        # The host's MCP server reads this record, so that the server and the hooks use the same agent name.
         own = build_agent_name(
             HOST, Sessions(context.target.data_dir, find_host_process()).record(session, event.source)
         )
@@ -100,7 +100,7 @@ def _run_hook(context: Context, event: HookInput) -> int:
 
 
 def _leave(context: Context, event: HookInput) -> int:
-    """Report that the session's agent has left. After `/clear` the same agent continues. Starts no daemon."""
+    """Report that the session's agent has left. After `/clear`, the same agent continues. Doesn't start a daemon."""
     if event.session_id and event.reason != "clear":
         sessions = Sessions(context.target.data_dir, find_host_process())
         own = context.args.actor or build_agent_name(HOST, sessions.find_agent(hash_session(event.session_id)))
@@ -122,7 +122,8 @@ def _prime(  # noqa: PLR0913 - agent, place and text are independent
     text = brief(result.get("name", name), result["tasks"], others)
     if text:
         context.print_lines([text])
-    # Save the end of the changes read, so that later ones and those beyond the page are reported next time.
+    # Save the position of the last change read, so that changes after it are reported next time, including those that
+    # didn't fit on the page.
     if session and (position.epoch, position.seq) != (epoch, seq):
         positions.save(session, name, ReadPosition(epoch, seq, position.reminded))
     return 0
@@ -131,7 +132,7 @@ def _prime(  # noqa: PLR0913 - agent, place and text are independent
 def _read_changes(context: Context, name: str, position: ReadPosition) -> tuple[str, list[dict[str, Any]], int | None]:
     """Return the current epoch, the list's events after a position, and the position of the last one.
 
-    The last position is None if the events can't be read: on the first look, or in a new epoch.
+    The last position is None if no events can be read after the given position: on the first read, or in a new epoch.
     """
     if position.seq is None:
         return context.call("daemon.status")["epoch"], [], None
@@ -174,7 +175,7 @@ def _resolve_list(context: Context, session: str, cwd: str) -> str:
     The host's project directory takes precedence over `cwd`, the session's current directory.
 
     Raises:
-        DirectoryError: No list was found, or it may not be used.
+        DirectoryError: No list was found, or using the list isn't allowed.
     """
     if context.args.conversation:
         return str(context.args.conversation)

@@ -18,7 +18,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 def run_rpc(context: Context) -> int:
-    """Forward bytes. The end of standard input half-closes the socket, so that responses still arrive."""
+    """Forward bytes. When standard input ends, the socket is only half-closed, so that responses still arrive."""
     with context.target.dial() as sock:
         threading.Thread(target=_send, args=(sock,), daemon=True).start()
         while data := sock.recv(_CHUNK_BYTES):

@@ -90,7 +90,7 @@ COMMANDS = {
 
 
 def run_run(context: Context) -> int:
-    """Run the command for each task; exit code 1 if one failed."""
+    """Run the command for each task. Return exit code 1 if a task failed."""
     _ = context.caller
     with start_guard():
         return asyncio.run(_run(context))
@@ -112,7 +112,7 @@ async def _run(context: Context) -> int:
         try:
             await lanes.run()
         except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None  # the same cause has stopped all lanes
+            raise failures.exceptions[0] from None  # all lanes were stopped by the same cause
         finally:
             show.close()
     if show.write_error is not None:

@@ -1,4 +1,4 @@
-"""`punch daemon service`: the daemon as a service of launchd, or of systemd's user manager with socket activation."""
+"""`punch daemon service`: the daemon as a launchd service, or as a systemd user service with socket activation."""
 
 import os
 from contextlib import suppress
@@ -69,7 +69,7 @@ def _manage_launchd(context: Context) -> int:
         context.answer({"file": path, "state": state, "launchd": status.text}, [f"{path}: {state}", status.text])
         return 0 if status.succeeded else REFUSED
     if action == "uninstall":
-        launchd.unload()  # fails if it is not loaded, which is fine
+        launchd.unload()  # fails if the service isn't loaded, which is fine
         exists = os.path.lexists(path)
         if exists:
             os.unlink(path)
@@ -162,7 +162,7 @@ def _write(path: Path, text: str) -> str:
 
 
 def _enable(name: str) -> str:
-    """Link a unit like `systemctl --user enable`, which needs a running manager."""
+    """Link a unit as `systemctl --user enable` does. That command isn't used, because it needs a running manager."""
     link = _resolve_directory() / _WANTS / name
     if link.is_symlink() or link.exists():
         return "unchanged"

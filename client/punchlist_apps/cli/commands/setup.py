@@ -26,7 +26,7 @@ _HOSTS = tuple(host.name for host in HOSTS)
 
 
 def _parse_host(word: str) -> str:
-    """Accept `claude`, Claude Code's command, as its name."""
+    """Also accept `claude`, which is Claude Code's command, as the host's name."""
     return {"claude": "claude-code"}.get(word, word)
 
 
@@ -63,7 +63,7 @@ COMMANDS = {
 
 
 def run_setup(context: Context) -> int:
-    """Check that the server starts, then change all files or none."""
+    """Check that the server starts, then change either all files or none."""
     args = context.args
     if args.host not in _HOSTS:
         plugin = EDITORS.get(args.host)
@@ -107,7 +107,7 @@ def _record(paths: Iterable[str]) -> None:
 
 
 def _set_up_editor(context: Context, editor: EditorPlugin) -> int:
-    """Install or remove an editor's plugin for this user: all of its files or none."""
+    """Install or remove an editor's plugin for this user: either all of its files or none."""
     args = context.args
     _reject_options(context, f"{editor.title}'s plugin")
     directory = editor.directory(os.environ)
@@ -142,7 +142,7 @@ def _set_up_extension(context: Context) -> int:
     args = context.args
     _reject_options(context, "the extension")
     editors = vscode_extension.find_editors()
-    # Removal needs only the extension's name, so it also works in an installation without the package.
+    # Removal needs only the extension's name, so it also works if this installation lacks the extension's package.
     package = None if args.remove else vscode_extension.find_package()
     if not editors:
         programs = ", ".join(vscode_extension.PROGRAMS)
@@ -184,7 +184,7 @@ def _reject_options(context: Context, plugin: str) -> None:
 
 
 def _configure_tasks(context: Context, place: Place) -> list[str]:
-    """Start or stop copying Claude Code's own task lists, and return lines about it."""
+    """Start or stop copying Claude Code's own task lists, and return lines that report the change."""
     args = context.args
     if args.host != "claude-code" or args.scope != "user" or not (args.tasks or args.remove):
         return []
@@ -250,7 +250,7 @@ def _format_no_change(host: Host, *, remove: bool) -> str:
 
 
 def _resolve_command(scope: str) -> str:
-    """Return the command a host runs: a path for this user, the bare name in a project's shared file."""
+    """Return the command that a host runs: a path in this user's files, the bare name in a project's shared file."""
     if scope == "project":
         return "punch"
     sibling = os.path.join(os.path.dirname(sys.executable), "punch")

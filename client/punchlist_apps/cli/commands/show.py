@@ -89,7 +89,7 @@ _MAX_STATUS = 200
 
 
 def run_alone(context: Context) -> int:
-    """Run `punch` without a command: show the list and a line of advice."""
+    """Handle `punch` without a command: show the list and a line of advice."""
     from punchlist_apps.cli.printing.next_step import format_next_step
 
     result = context.read("task.list")
@@ -130,7 +130,7 @@ def run_list(context: Context) -> int:
         from punchlist_apps.cli.calling.events import find_version
 
         at = find_version(context, args.at)
-    # Sorted here, because the daemon doesn't know the time zone in which a day ends.
+    # Sort on the client, because the daemon doesn't know the user's time zone, which determines when a day ends.
     by_due = args.sort == "due"
     result = context.read(
         "task.list",
@@ -246,7 +246,7 @@ def _read_status_file(context: Context) -> str:
             line = file.read(_MAX_STATUS)
     except (OSError, UnicodeError):
         return ""
-    # In a shared directory another user may have written the file: print nothing but the expected form.
+    # In a shared directory, another user may have written the file, so print only the expected format.
     return line.removesuffix("\n") if re.fullmatch(r"\d+ open, \d+ in progress\n", line, re.ASCII) else ""
 
 

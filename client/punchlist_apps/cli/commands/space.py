@@ -246,7 +246,7 @@ def run_join(context: Context) -> int:
 
 
 def run_leave(context: Context) -> int:
-    """Stop following a list. Its copy here becomes read-only; `--keep-as` copies its tasks first."""
+    """Stop following a list. The local copy becomes read-only; `--keep-as` copies its tasks to another list first."""
     args = context.args
     name = args.list or context.conversation
     if args.keep_as is None and not args.yes:
@@ -268,7 +268,7 @@ def run_leave(context: Context) -> int:
 
 
 def _resolve_space(context: Context) -> str:
-    """Return the space of `--space`, else the only one."""
+    """Return the space named by `--space`, else the only one."""
     if context.args.space is not None:
         return str(context.args.space)
     names = [space["space"] for space in context.call("space.list").get("spaces", [])]
@@ -280,7 +280,7 @@ def _resolve_space(context: Context) -> str:
 
 
 def run_server(context: Context) -> int:
-    """Add or remove members in the files of a space's server. Writes all files or none."""
+    """Add or remove members in the configuration files of a space's server. Either all files are written or none."""
     from punchlist_apps.cli.installing.space_directory import Request, update
     from punchlist_schemas.spaces import SPACE_PATTERN
 

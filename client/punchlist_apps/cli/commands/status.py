@@ -18,7 +18,7 @@ _RESTARTABLE = ("paused", "completed", "failed")
 """Statuses from which a task must be set in progress before it can be claimed."""
 
 Changes = dict[str, list[dict[str, Any]]]
-"""Task → its changes in a `list.apply`."""
+"""Task → its changes in a `list.apply` call."""
 
 _SKEW_MS = 2_000
 """Tolerance for clock skew between machines and for slow starts, in milliseconds."""
@@ -55,13 +55,13 @@ COMMANDS = {
 
 
 class _Step(NamedTuple):
-    """A command of this module.
+    """One of the commands in this module.
 
     Attributes:
-        status: New status of the tasks.
-        option: Option with a text to store.
-        member: Member of the call for that text.
-        only_from: Statuses from which the command works; empty for all.
+        status: The tasks' new status.
+        option: Option that provides a text to store.
+        member: Parameter of the call that receives this text.
+        only_from: Statuses in which the task must be; empty for any.
     """
 
     status: str
@@ -80,7 +80,7 @@ _STEPS = {
 
 
 def _run(context: Context) -> int:
-    """Set the status of each task, several in one call. A rejected task doesn't stop the others."""
+    """Set the status of tasks, several in one call. If one task is rejected, the others are still changed."""
     step = _STEPS[context.args.command]
     text = getattr(context.args, step.option) if step.option else None
     status: dict[str, Any] = {"status": step.status} | ({step.member: text} if text is not None else {})
@@ -99,7 +99,7 @@ def _run(context: Context) -> int:
 
 
 def _build_changes(context: Context, tasks: list[str], step: _Step, status: dict[str, Any]) -> tuple[Changes, int]:
-    """Return the changes that set the status, without tasks that can't have it, and the exit code."""
+    """Return the changes that set the status, leaving out tasks that can't have it, and the exit code."""
     changes: Changes = {}
     code = 0
     for task in tasks:
@@ -112,14 +112,14 @@ def _build_changes(context: Context, tasks: list[str], step: _Step, status: dict
                 code = _reject_status(context.args.command, task, current["status"])
                 continue
             if current.get("owner", context.owner) == context.owner and not current.get("fence"):
-                # The claim ended with the pause: an owner who resumes a task claims it again.
+                # The claim ended when the task was paused, so an owner who resumes a task claims it again.
                 task_changes.append({"method": "task.claim", **_build_claim(context, task)})
         changes[task] = task_changes
     return changes, code
 
 
 def _format_earlier_completion(context: Context, result: dict[str, Any], began: int) -> list[str]:
-    """Return a line with the actor and age of an earlier completion; no line if this command completed the task."""
+    """Return a line with the actor and age of an earlier completion; no lines if this command completed the task."""
     task = result["task"]
     if task["status"] != "completed" or task["status_changed_at"] >= began - _SKEW_MS:
         return []
@@ -135,7 +135,7 @@ def _format_earlier_completion(context: Context, result: dict[str, Any], began: 
 
 
 def run_start(context: Context) -> int:
-    """Claim each task for this owner, several in one call. Paused and finished tasks are reopened."""
+    """Claim tasks for this owner, several in one call. Paused and finished tasks are reopened."""
     tasks = parse_task_ids(context.args.tasks) or []
     if len(tasks) == 1:
         try:
@@ -161,7 +161,10 @@ def run_start(context: Context) -> int:
 
 
 def _build_start(context: Context, task: str) -> list[dict[str, Any]] | None:
-    """Return the changes that claim a task in any status for this owner; show an error and return None if it can't."""
+    """Return the changes that claim a task in any status for this owner.
+
+    If it can't be claimed, show an error and return None.
+    """
     if (current := _fetch_task(context, task)) is None:
         return None
     owner = current.get("owner", "")
@@ -193,7 +196,7 @@ def _build_claim(context: Context, task: str) -> dict[str, Any]:
 
 
 def _run_many(context: Context, changes: Changes) -> int:
-    """Change several tasks, and report unblocked and remaining tasks once."""
+    """Change several tasks, then report unblocked and remaining tasks once for all."""
     done, code = _apply(context, changes)
     if not done:
         return code
@@ -226,7 +229,7 @@ def _find_unblocked(context: Context, done: list[dict[str, Any]]) -> list[str]:
 
 
 def _apply(context: Context, changes: Changes) -> tuple[list[dict[str, Any]], int]:
-    """Apply the changes in one call, repeated without the tasks whose changes the daemon rejects.
+    """Apply the changes in one call. If the daemon rejects a task's changes, repeat the call without that task.
 
     Returns:
         The changed tasks, and the exit code.
@@ -248,11 +251,11 @@ def _apply(context: Context, changes: Changes) -> tuple[list[dict[str, Any]], in
                 change["fence"] = context.read("task.get", task=task)["task"].get("fence")
                 continue
             children = {child["id"] for child in error.data.get("open_children", ())}
-            # A task with open subtasks can be in progress, but not claimed.
+            # A task with open subtasks can be in progress, but it can't be claimed.
             if children and change["method"] == "task.claim" and len(changes[task]) > 1:
                 changes[task].remove(change)
                 continue
-            # Subtasks that change in this call must change before their parent.
+            # Subtasks changed in this call must change before their parent.
             if children and children <= changes.keys():
                 changes[task] = changes.pop(task)
                 continue
@@ -263,7 +266,7 @@ def _apply(context: Context, changes: Changes) -> tuple[list[dict[str, Any]], in
 
 
 def _may_finish(context: Context, error: LeaseHeld) -> bool:
-    """Return whether the user may change a task in spite of the claim in `error`."""
+    """Return whether the user may change a task despite the claim in `error`."""
     return context.args.command != "start" and (error.owner == context.owner or getattr(context.args, "force", False))
 
 
@@ -275,7 +278,7 @@ def _show_rejection(context: Context, task: str, error: RequestRefused) -> int:
         advice = f"free it for others: punch reopen {task}"
         if error.data.get("reserved"):
             advice = f"free it for all: punch assign {task} --nobody"
-        # In progress in the owner's name, but without a claim.
+        # The task is in progress and has an owner, but no claim.
         elif not error.data.get("expires_at"):
             advice = f"take it from {error.owner}: punch pause {task}, then punch start {task}"
     show_lease_held(error, advice)

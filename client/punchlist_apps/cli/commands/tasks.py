@@ -261,7 +261,7 @@ def _report_no_change(context: Context) -> int:
 
 
 def _parse_gate(text: str) -> dict[str, Any]:
-    """Parse `yes`, `yes:NAME`, `check:NAME`, or both with a comma."""
+    """Parse `yes`, `yes:NAME` or `check:NAME`, or an approval and a check separated by a comma."""
     gate: dict[str, Any] = {}
     for part in text.split(","):
         word, colon, name = part.strip().partition(":")
@@ -275,7 +275,7 @@ def _parse_gate(text: str) -> dict[str, Any]:
 
 
 def _parse_links(pairs: list[str] | None) -> list[dict[str, str]] | None:
-    """Parse KIND=TARGET. Empty text adds no link, so that an edit can remove all of them."""
+    """Parse KIND=TARGET. Empty text gives no links, so that an edit can remove all of them."""
     if pairs is None:
         return None
     links: list[dict[str, str]] = []
@@ -298,7 +298,7 @@ def _build_times(args: Any) -> dict[str, Any]:
 
 
 def _parse_metadata(pairs: list[str] | None) -> dict[str, Any] | None:
-    """Parse KEY=VALUE. An empty value is null, which deletes the key."""
+    """Parse KEY=VALUE. An empty value becomes null, which deletes the key."""
     if not pairs:
         return None
     metadata: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Commands that reverse changes: undo, redo, revert. History is kept; each appends new events."""
+"""Commands that reverse changes: undo, redo, revert. History is kept: each of these commands appends new events."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _TEXTS = {
     "redo": ("would redo:", "redone:", "Redo all of this?", "punch undo"),
     "revert": ("would revert:", "reverted:", "Revert all of this?", "punch undo"),
 }
-"""Command → heading of a preview, heading of a result, confirmation question, command that reverses it."""
+"""Command → heading of its preview, heading of its result, confirmation question, and the command that reverses it."""
 
 
 def run_undo(context: Context) -> int:
@@ -109,7 +109,7 @@ def run_revert(context: Context) -> int:
 
 def _find_own_chats(context: Context) -> list[str]:
     """Return the chat actors whose changes to this list count as the user's own."""
-    # Chats act for the user at the terminal, not for an actor that was named explicitly.
+    # Chats act for the user at the terminal, not for an explicitly named actor.
     if getattr(context.args, "of", None) or context.args.actor or os.environ.get("PUNCHLIST_ACTOR"):
         return []
     page = context.call("conversation.list", kind="chat", limit=THREADS)["conversations"]
@@ -119,7 +119,7 @@ def _find_own_chats(context: Context) -> list[str]:
 def _undo(context: Context, command: str, selection: dict[str, Any], *, confirm: bool) -> int:
     args = context.args
     preview_heading, heading, question, reverse = _TEXTS[command]
-    # With `whole`, the daemon rejects an undo that it could carry out only in part.
+    # With `whole`, the daemon rejects an undo that it could only carry out in part.
     params = selection | {"whole": not getattr(args, "force", False), "claims": True}
     if confirm and not args.preview and not args.yes and context.style.terminal:
         preview = context.change("list.undo", preview=True, **params)["undone"]

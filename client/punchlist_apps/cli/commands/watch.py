@@ -1,4 +1,7 @@
-"""Commands that run until something happens: live view, event stream, wait. They use pushes; the library reconnects."""
+"""Commands that run until something happens: live view, event stream, wait.
+
+They receive pushes, and the library reconnects if the connection is lost.
+"""
 
 import time
 from collections.abc import Callable
@@ -31,7 +34,7 @@ T = TypeVar("T")
 _PAGE = 500
 _NAMES = 36
 _UNBOUNDED = 200
-"""Width of the overview in columns where the output has none."""
+"""Width of the overview if the output has no width of its own, in columns."""
 
 COMMANDS = {
     "watch": Usage(
@@ -58,7 +61,7 @@ COMMANDS = {
 
 
 def run_watch(context: Context) -> int:
-    """Redraw one list or all on a terminal; in a pipe or with --json, print each event as a line of JSON."""
+    """On a terminal, redraw one list or all lists. In a pipe or with --json, print each event as a line of JSON."""
     args = context.args
     if args.json or not context.style.terminal:
         for event in stream_events(context, everywhere=args.all_conversations):
@@ -104,7 +107,7 @@ def run_wait(context: Context) -> int:
     args = context.args
     targets = parse_task_ids(args.tasks)
     conversation = context.client.conversation(context.existing_conversation)
-    # Reject unknown tasks: a task that is not in the list counts as finished.
+    # Reject unknown tasks, because a task that isn't in the list would count as finished.
     for task in targets or ():
         conversation.get(task)
     until, missing = _build_condition(targets, args.any_change)
@@ -132,7 +135,7 @@ def run_wait(context: Context) -> int:
 
 
 def _build_condition(targets: list[str] | None, any_change: bool) -> tuple[Until, str]:
-    """Return what to wait for, and the message if it doesn't happen."""
+    """Return the condition to wait for, and the message to print if it isn't met."""
     if any_change:
         return "change", "nothing changed"
     if targets is None:
@@ -160,7 +163,7 @@ def _find_unfinished(tasks: TaskList, targets: list[str]) -> list[str]:
 
 
 def _format_list(context: Context, latest: TaskList | None, height: int | None = None) -> list[str]:
-    """Format the list. If it exceeds the height, put tasks in progress first, so that they stay visible."""
+    """Format the list. If the list exceeds the height, put tasks in progress first, so that they stay visible."""
     if latest is None:
         return []
     counts: dict[str, int] = msgspec.to_builtins(latest.counts)
@@ -181,7 +184,7 @@ def _format_list(context: Context, latest: TaskList | None, height: int | None =
 
 
 class Overview:
-    """All lists, a line each. Lists that need attention come first.
+    """All lists, with one line for each. Lists that need attention come first.
 
     Args:
         context: Fetches the lists.

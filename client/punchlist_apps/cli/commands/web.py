@@ -1,4 +1,4 @@
-"""`punch web`: serve the lists over HTTP, and print links that sign a browser in."""
+"""`punch web`: serve the lists over HTTP, and print links that sign in a browser."""
 
 import errno
 import os
@@ -84,7 +84,7 @@ _ID_BYTES = 3
 
 
 def run_web(context: Context) -> int:
-    """Serve until a signal arrives. With `--link` or `--revoke`, do that and return."""
+    """Serve until a signal arrives. With `--link` or `--revoke`, do only that and don't serve."""
     from msgspec import UNSET
 
     from punchlist_apps.common.http.keys import SESSION_S, Keys, Scope
@@ -130,13 +130,13 @@ def run_web(context: Context) -> int:
 
 
 def _resolve_actor(args: Namespace) -> str:
-    """Return the actor of changes made by the link; empty for this user."""
+    """Return the actor of changes made through the link; empty for this user."""
     name = vars(args)["as"]
     is_limited = args.read_only or args.only or args.user or name is not None or vars(args)["for"]
     if is_limited and not (args.link or args.open):
         raise UsageError("--read-only, --only, --user, --as and --for need --link or --open; add one")
     if name is None:
-        # A separate actor for each link, so that undo doesn't reverse changes made by another link.
+        # Each link gets its own actor, so that undo doesn't reverse changes made through another link.
         return f"web/{secrets.token_hex(_ID_BYTES)}" if (args.only or args.user) and not args.read_only else ""
     if not 0 < len(name := name.strip()) <= _MAX_NAME or not name.isprintable():
         raise UsageError(f"invalid name for --as; use 1 to {_MAX_NAME} printable characters")
@@ -167,7 +167,7 @@ def _serve(context: Context, keys: "Keys", build_link: Callable[[int], str]) -> 
             error.filename = args.unix or f"port {args.port}"
             error.strerror = "in use by another program; use another with --port"
         raise
-    # Sockets from systemd: don't write a ticket to the journal.
+    # With sockets from systemd, output goes to the journal, which must not contain a ticket.
     if not inherited:
         context.print_lines([f"listening on {safe(args.unix)}" if args.unix else build_link(args.port)])
     if args.open and not args.unix:
@@ -196,7 +196,7 @@ def _is_served(port: int) -> bool:
 
 
 def _open(context: Context, link: str) -> None:
-    """Open a link in a browser through a private file, because other users can see a browser's arguments."""
+    """Open a link in a browser by way of a private file, because other users can see a browser's arguments."""
     path = Path(context.target.data_dir, "web.html")
     page = f'<!doctype html><meta http-equiv="refresh" content="0;url={link}"><title>punchlist</title>'
     atomic_write(str(path), page.encode())

@@ -1,4 +1,4 @@
-"""`punch who`: show agents and users of the daemon, and the other machines of its spaces."""
+"""`punch who`: show the daemon's agents and users, and the other machines in its spaces."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ COMMANDS = {
 }
 
 _SILENT_MS = 60_000
-"""Upper limit for the time since a connected machine's last report, in milliseconds: three reporting intervals."""
+"""Time without a report after which a machine no longer counts as connected, in milliseconds. It is three reporting
+intervals."""
 
 
 def run_who(context: Context) -> int:
-    """Show connected and recently departed agents with their tasks; with `-c` those of this list."""
+    """Show connected and recently departed agents with their tasks; with `-c`, only those of this list."""
     name = context.existing_conversation if context.args.conversation else None
     result = context.call("agent.list", conversation=name)
     machines = [] if name else _fetch_machines(context)

@@ -1,1 +1,1 @@
-"""Files that `punch` installs or writes: units, completions, editor plugins, server configurations."""
+"""Files that `punch` installs or writes: units, completions, editor plugins and server configurations."""

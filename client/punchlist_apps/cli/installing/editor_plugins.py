@@ -1,6 +1,6 @@
 """Installs and removes editor plugins for this user, in directories where the editors find them automatically.
 
-A manifest lists the installed files, so that an upgrade or removal changes none that the user has edited.
+A manifest lists the installed files, so that an upgrade or removal doesn't change files that the user has edited.
 """
 
 import hashlib
@@ -15,16 +15,16 @@ from punchlist_apps.hosts.files import FileError, Raced, Replacement, read, remo
 from punchlist_schemas import rendezvous
 
 MANIFEST = ".installed"
-"""Name of the manifest. Its lines have the SHA-256 of an installed file, two spaces, and its path."""
+"""Name of the manifest. Each line has the SHA-256 of an installed file, two spaces, and the file's path."""
 
 
 class EditorPlugin(NamedTuple):
-    """The plugin of an editor.
+    """A plugin for an editor.
 
     Attributes:
         name: The editor's name for `punch setup`.
         title: The editor's display name.
-        source: The folder of the files in a checkout.
+        source: The folder that contains the files in a checkout.
         place: The folder to install, relative to the user's data directory, or to their Emacs directory.
         next_step: Advice to print after the installation.
     """
@@ -36,7 +36,7 @@ class EditorPlugin(NamedTuple):
     next_step: str
 
     def directory(self, env: Mapping[str, str]) -> str:
-        """Return the directory to install to: below XDG_DATA_HOME or ~/.local/share, or below the Emacs directory."""
+        """Return the directory to install to, which is below XDG_DATA_HOME, ~/.local/share or the Emacs directory."""
         xdg = env.get("XDG_DATA_HOME") or ""
         home = rendezvous.home(env)
         if self.name == "emacs":
@@ -44,10 +44,10 @@ class EditorPlugin(NamedTuple):
         return os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".local/share"), self.place)
 
     def plan(self, directory: str, *, remove: bool = False) -> list[Replacement]:
-        """Return the replacement of each file.
+        """Return the replacement for each file.
 
         Raises:
-            SetupError: A file was edited since it was installed, or can't be read.
+            SetupError: A file has been edited since it was installed, or can't be read.
             NotShipped: The plugin is not part of this installation.
         """
         try:
@@ -69,7 +69,7 @@ class EditorPlugin(NamedTuple):
         return plan
 
     def install(self, directory: str, plan: list[Replacement]) -> None:
-        """Apply a plan, all or nothing, and remove the directories that are empty afterwards.
+        """Apply a plan completely or not at all, and remove the directories that are empty afterwards.
 
         Raises:
             SetupError: A file can't be written, or another program wrote to it. No file was changed.
@@ -89,7 +89,7 @@ class EditorPlugin(NamedTuple):
             remove_empty((folder,))
 
     def _read_files(self) -> dict[str, bytes]:
-        """Return the files of the plugin without its tests, and with the index of its manual for Neovim."""
+        """Return the plugin's files, except its tests. For Neovim, include the index of its manual."""
         tree = {name: data for name, data in read_shipped_tree(self.source).items() if not name.endswith("-tests.el")}
         if not any(name.startswith("doc/") for name in tree):
             return tree
@@ -129,7 +129,7 @@ def _emacs_directory(home: str, env: Mapping[str, str]) -> str:
 
 
 def _read_manifest(data: bytes | None) -> dict[str, str]:
-    """Return file name → SHA-256. Lines that name a path outside of the plugin's directory are ignored."""
+    """Return each file's name → its SHA-256. Lines that name a path outside the plugin's directory are ignored."""
     lines = (line.partition("  ") for line in (data or b"").decode(errors="replace").splitlines())
     return {name: digest for digest, _, name in lines if name and ".." not in name.split("/") and name[0] != "/"}
 

@@ -7,13 +7,13 @@ import sys
 from typing import NamedTuple
 
 LABEL = "io.punchlist.punchlistd"
-"""Name of the agent and of its file."""
+"""Name of the agent and base name of its file."""
 
 _TIMEOUT_S = 90
 
 
 class Outcome(NamedTuple):
-    """Whether launchctl succeeded, and its output."""
+    """Whether launchctl succeeded, and launchctl's output."""
 
     succeeded: bool
     text: str
@@ -24,9 +24,9 @@ def agent_path() -> str:
 
 
 def build_agent(socket: str, data_dir: str) -> bytes:
-    """Return the content of the agent's file (launchd.plist(5)).
+    """Return the content of the agent's file (see launchd.plist(5)).
 
-    launchd doesn't restart a daemon that was stopped, and restarts one that fails at most once a minute.
+    launchd doesn't restart a daemon that was stopped. It restarts a daemon that fails, at most once a minute.
 
     Args:
         socket: The daemon's socket.

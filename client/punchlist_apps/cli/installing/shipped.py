@@ -1,4 +1,7 @@
-"""Finds files shipped with the packages: units, completion scripts, plugins. In a checkout they are at its top."""
+"""Finds files shipped with the packages: units, completion scripts, plugins.
+
+In a checkout, they are in its top directory.
+"""
 
 import shlex
 from pathlib import Path
@@ -9,7 +12,7 @@ CHECKOUT = Path(__file__).resolve().parents[4]
 INSTALLED = Path(__file__).resolve().parents[2] / "shipped"
 
 _MADE_BY = {"completions": "make setup", "editors/vscode": "make vscode"}
-"""Folder that is not in git → the command that builds it in a checkout, with a Node of its own."""
+"""Folder that isn't in git → the command that builds it in a checkout, with a bundled Node."""
 
 
 def read_shipped(source: str) -> str:
@@ -17,7 +20,7 @@ def read_shipped(source: str) -> str:
 
 
 def read_shipped_tree(source: str) -> dict[str, bytes]:
-    """Return all files below a shipped directory, by their paths in it."""
+    """Return the content of all files below a shipped directory, by path relative to it."""
     top = find_shipped(source)
     return {str(path.relative_to(top)): path.read_bytes() for path in sorted(top.rglob("*")) if path.is_file()}
 
@@ -26,7 +29,7 @@ def find_shipped(source: str) -> Path:
     """Return the path of a shipped file or directory.
 
     Raises:
-        NotShipped: It is not part of this installation.
+        NotShipped: The file or directory isn't part of this installation.
     """
     for place in (INSTALLED, CHECKOUT):
         if (path := place / source).exists():

@@ -1,7 +1,7 @@
 """Reads and changes the members of a space in the directory of its server's configuration.
 
-The configuration names each member in a comment. Only the lines of added and removed members change, so that edits by
-hand stay. Either all files change or none.
+The configuration names each member in a comment. Only the lines of added and removed members change, so that manual
+edits are kept. Either all files change or none do.
 """
 
 import os
@@ -26,10 +26,10 @@ class Request(NamedTuple):
 
     Attributes:
         space: The space.
-        hosts: Host names of its servers; empty for those in the directory.
-        database: Its database in PostgreSQL; None for NATS or for the database in the directory.
-        roles: Members to add, with the role of each.
-        without: Members to remove, before others are added.
+        hosts: Host names of its servers; empty to use those recorded in the directory.
+        database: Its PostgreSQL database; None for NATS, or to use the database recorded in the directory.
+        roles: Members to add, with their roles.
+        without: Members to remove, which happens before others are added.
     """
 
     space: str
@@ -43,10 +43,10 @@ class Outcome(NamedTuple):
     """The changes to a directory.
 
     Attributes:
-        members: The members now, with the role of each.
+        members: The current members, with their roles.
         added: Members with new creds.
         removed: Members that were removed.
-        files: The files that were written.
+        files: The paths of the files that were written.
         steps: The next steps for the user.
     """
 
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 class _Engine(ABC):
-    """Makes and changes a space's files for one kind of server."""
+    """Creates and changes a space's files for one kind of server."""
 
     def __init__(self, request: Request, hosts: list[str]) -> None:
         self.request = request
@@ -70,7 +70,7 @@ class _Engine(ABC):
 
     @abstractmethod
     def find_members(self, text: str) -> dict[str, str]:
-        """Return the members in a configuration, with the role of each."""
+        """Return the members in a configuration, with their roles."""
 
     @abstractmethod
     def create_logins(self, names: list[str]) -> None:
@@ -78,11 +78,11 @@ class _Engine(ABC):
 
     @abstractmethod
     def format_creds(self) -> dict[str, str]:
-        """Return the texts of the new creds files, by member."""
+        """Return the text of each new creds file, by member."""
 
     @abstractmethod
     def edit(self, text: str, without: Collection[str]) -> str:
-        """Return a configuration without some members, and with the members of the new creds."""
+        """Return a configuration with some members removed and the members with new creds added."""
 
     @abstractmethod
     def format_urls(self, name: str) -> str:
@@ -90,7 +90,7 @@ class _Engine(ABC):
 
     @abstractmethod
     def describe_rollout(self, files: list[str], *, is_new: bool) -> str:
-        """Return the user's next step, which puts the configuration on the servers."""
+        """Return the user's next step, which deploys the configuration to the servers."""
 
 
 class _Nats(_Engine):
@@ -167,10 +167,10 @@ class _Postgres(_Engine):
 
 
 def update(folder: str, request: Request) -> Outcome:
-    """Make or change the files of a directory. On an error none is changed.
+    """Create or change the files of a directory. On an error, none of them are changed.
 
     Raises:
-        UsageError: The request does not fit the directory, or a file can't be written.
+        UsageError: The request doesn't match the directory, or a file can't be written.
     """
     try:
         files = ((name, read(_join_path(folder, name))) for name in _choose_config_names(folder, request))
@@ -199,7 +199,7 @@ def update(folder: str, request: Request) -> Outcome:
 
 
 def _choose_config_names(folder: str, request: Request) -> tuple[str, ...]:
-    """Return the possible names of configuration files, for the kind of server in the request or the directory."""
+    """Return the possible names of configuration files. The request or the directory determines the kind of server."""
     has_nats = any(os.path.lexists(_join_path(folder, name)) for name in _NATS)
     if request.database is None and (has_nats or not os.path.lexists(_join_path(folder, _POSTGRES))):
         return _NATS

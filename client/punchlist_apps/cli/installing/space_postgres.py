@@ -1,4 +1,4 @@
-"""The SQL of a space in a PostgreSQL database, with the minimal rights of each member, and the members' creds."""
+"""The SQL for a space in a PostgreSQL database, with minimal rights for each member, and the members' creds."""
 
 import base64
 import hashlib
@@ -13,11 +13,11 @@ from punchlist_apps.cli.installing.space_server import HOSTS_COMMENT, format_cre
 ITERATIONS = 4096
 
 _PRIVILEGES = {"member": "SELECT, INSERT", "reader": "SELECT", "keeper": "SELECT, INSERT, DELETE"}
-"""Role → its privileges on posts. No role may update one."""
+"""Role → its privileges on posts. No role may update posts."""
 
 
 class Login(NamedTuple):
-    """A member with its password."""
+    """A member and its password."""
 
     name: str
     role: str
@@ -35,9 +35,9 @@ def create_login(name: str, role: str) -> Login:
 
 
 def build_sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: str = "DATABASE") -> str:
-    """Return the SQL for the database's owner to run, again after each change.
+    """Return the SQL that the database's owner must run, and run again after each change.
 
-    It contains no passwords, only their verifiers.
+    It contains no passwords, only password verifiers.
     """
     schema = f'"punch-{space}"'
     lines = [
@@ -72,16 +72,16 @@ _MEMBER = re.compile(
 
 
 def find_roles(text: str, space: str) -> dict[str, str]:
-    """Return the members of a space in the text of its SQL, with their roles."""
+    """Return the members of a space, with their roles, from the text of its SQL."""
     if f'CREATE SCHEMA IF NOT EXISTS "punch-{space}";' not in text or "\nCOMMIT;" not in text:
         raise ValueError(f"no schema punch-{space}")
     return {match["name"]: match["role"] for match in _MEMBER.finditer(text) if match["role"] != "removed"}
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return the SQL with more members and the removal of others. The rest stays unchanged.
+    """Return the SQL with some members added and others removed. The rest stays unchanged.
 
-    Earlier versions wrote statements that fail when they are run twice. These are replaced.
+    Earlier versions wrote statements that fail if they are run twice. These are replaced.
     """
     added = {login.name for login in logins}
 
@@ -101,7 +101,7 @@ def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str
 
 
 def _build_membership_condition(space: str, name: str) -> str:
-    """Return the SQL condition that a role has rights in the space and isn't its owner."""
+    """Return the SQL condition that tests whether a role has rights in the space and isn't its owner."""
     return (
         "EXISTS (SELECT FROM pg_namespace s, aclexplode(s.nspacl) a, pg_roles r"
         f" WHERE s.nspname = 'punch-{space}' AND r.rolname = '{name}' AND a.grantee = r.oid AND s.nspowner <> r.oid)"
@@ -146,7 +146,10 @@ END $$;
 
 
 def build_verifier(password: str) -> str:
-    """Return the SCRAM verifier that a server stores for a password (RFC 5803). It doesn't allow a login."""
+    """Return the SCRAM verifier that a server stores for a password (RFC 5803).
+
+    The verifier alone doesn't allow a login.
+    """
     salt = os.urandom(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ITERATIONS)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()

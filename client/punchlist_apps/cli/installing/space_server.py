@@ -1,4 +1,4 @@
-"""The NATS server configuration of a space, with the minimal rights of each member, and the members' creds."""
+"""The NATS server configuration of a space, with minimal rights for each member, and the members' creds."""
 
 import base64
 import os
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 ROLES = ("member", "reader", "keeper")
-"""Roles of members: read and change; only read; read, change and erase permanently."""
+"""Roles of members, in this order: read and change; read only; read, change and erase permanently."""
 
 MAX_PAYLOAD = "8MB"
 
@@ -20,7 +20,7 @@ def format_creds_comment(name: str, role: str) -> str:
 
 
 class Login(NamedTuple):
-    """A member with its key.
+    """A member and its key pair.
 
     Attributes:
         user: The public key, for the server's configuration.
@@ -41,7 +41,7 @@ class Login(NamedTuple):
 
 
 class Server(NamedTuple):
-    """A server: its host name, and the paths of its certificate and data on its machine."""
+    """A server: its host name, and the paths of its certificate and its data on that machine."""
 
     host: str
     cert: str = "/etc/nats/cert.pem"
@@ -62,7 +62,7 @@ def create_login(name: str, role: str) -> Login:
 
 
 def list_permissions(space: str, login: Login) -> tuple[list[str], list[str]]:
-    """Return the subjects that a member may publish to, and those it may subscribe to: the minimum for its role."""
+    """Return the subjects that a member may publish and subscribe to, which are the minimum for its role."""
     stream, at = f"punch-{space}", f"pl.{space}"
     publish = [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.STREAM.MSG.GET.{stream}", f"$JS.API.DIRECT.GET.{stream}"]
     subscribe = [f"{at}.new.>", f"{at}.alive.>", f"{at}.want.>", f"_INBOX_{login.user}.>"]
@@ -87,9 +87,9 @@ def build_configuration(
     Args:
         space: The name of the space.
         logins: All members.
-        servers: All servers of the space. Three tolerate the loss of one.
+        servers: All servers of the space. With three servers, the loss of one is tolerated.
         number: The index of the server to configure.
-        secret: The password between servers, if there are several.
+        secret: The password that servers use with each other, if there are several.
     """
     server = servers[number]
     lines = [
@@ -140,7 +140,7 @@ _NAMED = re.compile(rf"(?:#|//)+\s*([\w-]+), ({'|'.join(ROLES)})\s*")
 
 
 def find_users(text: str, space: str) -> tuple[list[User], int]:
-    """Return the named users of a space, and the index in the text where its list of users ends."""
+    """Return the space's named users, and the index in the text at which the list of users ends."""
     users_path = ["accounts", _build_account_name(space), "users"]
     users: list[User] = []
     path: list[str] = []
@@ -170,7 +170,7 @@ def find_users(text: str, space: str) -> tuple[list[User], int]:
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return a configuration with more users and without others. The rest stays unchanged."""
+    """Return a configuration with some users added and others removed. The rest stays unchanged."""
     users, _ = find_users(text, space)
     for user in reversed(users):
         if user.name in without:

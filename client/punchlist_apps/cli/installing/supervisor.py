@@ -23,7 +23,7 @@ _PROPERTIES = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "
 
 
 class Manager:
-    """systemd's user manager. `error` says why it can't be used; empty if it can."""
+    """systemd's user manager. `error` contains the reason why it can't be used; empty if it can."""
 
     def __init__(self) -> None:
         self.error = ""
@@ -55,23 +55,23 @@ class Manager:
 
 
 def holds_socket(manager: Manager, socket: str) -> bool:
-    """Return whether the manager listens on this socket, and so starts the daemon at each connection."""
+    """Return whether the manager listens on this socket. If so, it starts the daemon when a client connects."""
     properties = manager.show(SOCKET)
     return properties.get("ActiveState") == "active" and properties.get("Listen", "").startswith(f"{socket} ")
 
 
 def stop(target: Target, options: Options) -> int | None:
-    """Stop the daemon after its accepted calls, and wait until it has ended.
+    """Stop the daemon after it has finished its accepted calls, and wait until it has exited.
 
-    A suspended daemon is resumed first. Connected programs don't start the daemon again, but new commands do
+    A suspended daemon is resumed first. Programs that were connected don't start the daemon again, but new commands do
     (`Target.dial`).
 
     Returns:
-        The daemon's process id; None if none ran.
+        The daemon's process id; None if no daemon was running.
 
     Raises:
-        DaemonUnavailable: Another user's daemon, or one of another data directory, has the socket.
-        TimedOut: The daemon hasn't finished its calls in time.
+        DaemonUnavailable: The socket belongs to another user's daemon, or to a daemon with another data directory.
+        TimedOut: The daemon didn't finish its calls in time.
     """
     manager = Manager()
     if (suspended := find_lock_holder(target.data_dir)) and os_calls.is_suspended(suspended):
@@ -100,7 +100,7 @@ def stop(target: Target, options: Options) -> int | None:
 
 
 def start(target: Target, options: Options) -> HelloResult:
-    """Start a daemon if none runs, even after `stop`, and return its `daemon.hello` result."""
+    """Start a daemon if none is running, even after `stop`, and return its `daemon.hello` result."""
     allow_start(target.socket)
     with Caller(target.with_autostart(True), **options) as caller:
         return caller.open()

@@ -23,7 +23,7 @@ class UnitError(Exception):
 
 
 class Places(NamedTuple):
-    """The absolute paths that differ between users, and the Python interpreter that has punchlistd."""
+    """The absolute paths that differ between users, and the Python interpreter in which punchlistd is installed."""
 
     socket: str
     data_dir: str
@@ -31,7 +31,7 @@ class Places(NamedTuple):
     """XDG_RUNTIME_DIR, which units call %t."""
     python: str = sys.executable
     programs: tuple[str, ...] = ()
-    """Directories that the program is read from, made visible in units that hide the home directory."""
+    """Directories from which the program is loaded; made visible in units that hide the home directory."""
 
 
 def read_shipped_unit(name: str) -> str:
@@ -39,10 +39,10 @@ def read_shipped_unit(name: str) -> str:
 
 
 def render_units(places: Places, *, hardened: bool = False, web: bool = False) -> dict[str, str]:
-    """Return the texts of the units, by file name in the directory of user units.
+    """Return the text of each unit, by file name in the directory of user units.
 
     Raises:
-        UnitError: A path can't be written into a unit.
+        UnitError: A path contains characters that aren't allowed in a unit.
     """
     command = [_quote_program(places.python), "-P", "-m", "punchlistd", "--data-dir", _quote_argument(places.data_dir)]
     units = {
@@ -68,7 +68,7 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
 
 
 def quote(word: str) -> str:
-    """Quote one word of a systemd setting (systemd.syntax(7))."""
+    """Quote one word of a systemd setting (see systemd.syntax(7))."""
     if _CONTROL.search(word):
         raise UnitError(f"{word!r} contains control characters, which units must not contain")
     text = word.replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')
@@ -76,26 +76,26 @@ def quote(word: str) -> str:
 
 
 def _quote_program(path: str) -> str:
-    """Quote the first word of a command line, where `$` has no meaning and some characters are not allowed."""
+    """Quote the first word of a command line, where `$` has no special meaning and some characters are not allowed."""
     if any(character in path for character in "\"'\\"):
         raise UnitError(f"{path} contains quotes or backslashes, which systemd does not accept in a program's path")
     return quote(path)
 
 
 def _quote_argument(word: str) -> str:
-    """Quote another word of a command line, where `$` has a meaning."""
+    """Quote any other word of a command line, where `$` has a special meaning."""
     return quote(word).replace("$", "$$")
 
 
 def _quote_mount(path: str) -> str:
-    """Quote a path of a setting in which a colon has a meaning."""
+    """Quote a path for a setting in which colons have a special meaning."""
     if ":" in path:
         raise UnitError(f"{path} contains a colon, which the hardened unit can't contain")
     return quote(path)
 
 
 def _build_listen_address(places: Places) -> str:
-    """Return the socket's path for the unit, relative to %t if possible, since the runtime directory may change."""
+    """Return the socket's path for the unit, relative to %t if possible, because the runtime directory may change."""
     if _CONTROL.search(places.socket):
         raise UnitError(f"{places.socket!r} contains control characters, which units must not contain")
     inside = places.runtime_dir and places.socket.startswith(places.runtime_dir.rstrip("/") + "/")
@@ -111,7 +111,7 @@ def _replace_setting(text: str, setting: str, value: str) -> str:
 
 
 def find_program_paths() -> tuple[str, ...]:
-    """Return the directories that this interpreter reads the program from."""
+    """Return the directories from which this interpreter loads the program."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     daemon = Path(package).with_name("daemon")
     sources = (str(Path(package).parent),) if daemon.is_dir() else (package,)

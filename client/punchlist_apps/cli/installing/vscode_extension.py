@@ -1,4 +1,4 @@
-"""Installs and removes the VS Code extension by the editor's own command, since the editor keeps a registry."""
+"""Installs and removes the VS Code extension with the editor's own command, because the editor keeps a registry."""
 
 import os
 import shutil
@@ -18,14 +18,14 @@ _TIMEOUT_S = 120.0
 
 
 class ExtensionError(Exception):
-    """An editor's command failed. The message has its output."""
+    """An editor's command failed. The message contains the command's output."""
 
 
 class CodeEditor(NamedTuple):
     """An installed editor.
 
     Attributes:
-        name: The name of its command.
+        name: The name of the editor's command.
         path: The path of the command.
     """
 
@@ -33,7 +33,7 @@ class CodeEditor(NamedTuple):
     path: str
 
     def build_command(self, package: Path | None) -> list[str]:
-        """Return the command line that installs the extension's package, or removes the extension without one."""
+        """Return the command line that installs the extension's package, or without one removes the extension."""
         if package is None:
             return [self.path, "--uninstall-extension", ID]
         return [self.path, "--install-extension", str(package), "--force"]
@@ -42,7 +42,7 @@ class CodeEditor(NamedTuple):
         return ID in self._run([self.path, "--list-extensions"]).lower().split()
 
     def change(self, package: Path | None) -> None:
-        """Install the extension's package over any older one, or remove the extension without a package."""
+        """Install the extension's package, replacing any older version. Without a package, remove the extension."""
         self._run(self.build_command(package))
 
     def _run(self, words: list[str]) -> str:
@@ -65,7 +65,7 @@ def find_package() -> Path:
 
 
 def find_editors() -> list[CodeEditor]:
-    """Return the installed editors, VS Code first. Commands that are the same file count as one."""
+    """Return the installed editors, VS Code first. Commands that refer to the same file count as one."""
     by_file: dict[str, CodeEditor] = {}
     for name in PROGRAMS:
         if path := shutil.which(name):

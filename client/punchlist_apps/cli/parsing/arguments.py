@@ -1,13 +1,16 @@
-"""Declarations of arguments. A command's module has a table `COMMANDS`, from the command's name to its `Usage`."""
+"""Declarations of arguments.
+
+A command's module has a table `COMMANDS`, which maps the command's name to its `Usage`.
+"""
 
 from typing import Any, NamedTuple
 
 
 class Argument(NamedTuple):
-    """A positional argument, whose name has no dash, or an option.
+    """A positional argument or an option. Positional names have no dash.
 
-    `complete` is the kind of its completions in shells: `file`, `task`, `list`, `name`, `method`, or empty. Choices are
-    completed without it.
+    `complete` is the kind of completions that shells offer for it: `file`, `task`, `list`, `name`, `method`, or empty.
+    Choices are completed even if it is empty.
     """
 
     flags: tuple[str, ...]
@@ -25,7 +28,7 @@ class Argument(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The arguments of a command and examples for its help."""
+    """The arguments of a command, and examples for its help text."""
 
     arguments: tuple[Argument, ...] = ()
     examples: tuple[str, ...] = ()
@@ -48,7 +51,7 @@ def owner_option(text: str) -> Argument:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Split the value of one option into names: `one,two`."""
+    """Split the value of an option into names: `one,two`."""
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
@@ -74,4 +77,4 @@ COMMON = (
     value("--data-dir", text="the data directory (default: PUNCHLIST_DATA_DIR)", metavar="PATH", complete="file"),
     flag("--no-autostart", text="fail instead of starting a daemon (or set PUNCHLIST_AUTOSTART=0)"),
 )
-"""Options of every command, before or after its name."""
+"""Options that every command accepts, before or after its name."""

@@ -1,4 +1,4 @@
-"""All commands by name, in the groups and the order of `punch --help`. Each module declares its commands' arguments.
+"""All commands by name, grouped and ordered as in `punch --help`. The modules of the commands declare their arguments.
 
 The name of a command in a group has two words, such as `daemon stop`. `list` is both a command and a group.
 """
@@ -10,11 +10,11 @@ from punchlist_apps.cli.parsing.arguments import Usage
 
 
 class Entry(NamedTuple):
-    """A command. `punchlist_apps.cli.commands.MODULE` has its row of `COMMANDS` and its function `run_WORD`.
+    """A command. `punchlist_apps.cli.commands.MODULE` contains its entry in `COMMANDS` and its function `run_WORD`.
 
     Attributes:
         aliases: Other names of the command.
-        former: Names in the previous version, which still work and print a hint.
+        former: Names in the previous version, which still work but print a hint.
     """
 
     name: str
@@ -188,7 +188,7 @@ GROUPS = {
         ),
     ),
 }
-"""First word of a group → its subject and its commands."""
+"""First word of a group's commands → the group's subject and commands."""
 
 
 COMMANDS = {
@@ -233,4 +233,4 @@ SUGGESTIONS = {
     **dict.fromkeys(("dump", "save"), "export"),
     **dict.fromkeys(("check-install", "health"), "doctor"),
 }
-"""Command of other programs → the command to suggest for it."""
+"""Command name from another program → the command to suggest instead."""

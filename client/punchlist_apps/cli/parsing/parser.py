@@ -1,4 +1,4 @@
-"""Builds argument parsers and help texts from the declarations of commands."""
+"""Builds argument parsers and help texts from the commands' declarations."""
 
 import argparse
 import os
@@ -30,14 +30,17 @@ VERSION = flag("--version", text="print the version")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """A formatter with a fixed width: argparse would import shutil, and with it the archive formats, to find one."""
+    """A formatter with a fixed width.
+
+    Without one, argparse would import shutil and all archive formats to find the width.
+    """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=detect_width(os.environ, 1) - 2)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors have one line each for the problem, with the nearest valid word, and for the help."""
+    """A parser whose errors have two lines: the problem with the nearest valid word, and how to get help."""
 
     def error(self, message: str) -> NoReturn:
         if message.startswith(_REQUIRED):
@@ -49,7 +52,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(exit_codes.USAGE, format_error("usage", message, f"see: {self.prog} --help"))
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # Bypass the buffer of sys.stdout: it would notice a closed pipe only at exit, and turn it into exit code 120.
+        # Bypass the buffer of sys.stdout, which would detect a closed pipe only at exit and turn it into exit code 120.
         if file is sys.stderr:
             sys.stderr.write(message)
         elif message:
@@ -121,7 +124,10 @@ def add_arguments(parser: Any, arguments: Iterable[Argument]) -> None:
 
 
 def _add_common_arguments(parser: Parser) -> None:
-    """Add the common options without help: they would fill half of each command's help. `punch --help` shows them."""
+    """Add the common options without help texts, because these would fill half of each command's help.
+
+    `punch --help` shows them.
+    """
     for argument in COMMON:
         parser.add_argument(*argument.flags, help=argparse.SUPPRESS, **argument.options)
 
@@ -129,10 +135,10 @@ def _add_common_arguments(parser: Parser) -> None:
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line.
 
-    `command` of the result is the name of the command or None, and `former` its former name if that was typed.
+    In the result, `command` is the name of the command or None, and `former` is its former name if that was typed.
 
     Raises:
-        SystemExit: Help was printed, or the arguments are wrong (code 2).
+        SystemExit: Help was printed, or the arguments are invalid (code 2).
     """
     place = _find_command(argv)
     front, rest = [word for word in argv[:place] if word != "--"], list(argv[place:])
@@ -150,7 +156,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             parser, rest = build_group_parser(target), ["--help"]
     args, unknown = parser.parse_known_args(front + rest)
     if unknown and not any(word.startswith("-") for word in unknown) and _accepts_words(parser):
-        # parse_known_args ends a list of words at the first option: punch add Buy -p high milk
+        # parse_known_args ends a list of positional arguments at the first option: punch add Buy -p high milk
         args, unknown = parser.parse_known_intermixed_args(front + rest)
     if unknown:
         options = {name: name for name in parser._option_string_actions}  # noqa: SLF001 - argparse has no public way
@@ -163,7 +169,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _accepts_words(parser: Parser) -> bool:
-    """Return whether the command takes a list of words that is not a program with options of its own."""
+    """Return whether the command accepts a list of positional arguments that isn't a program with its own options."""
     return any(
         action.nargs in ("+", "*") and not action.option_strings and action.metavar != "COMMAND"
         for action in parser._actions  # noqa: SLF001 - as above
@@ -171,7 +177,7 @@ def _accepts_words(parser: Parser) -> bool:
 
 
 def _print_topic(words: Sequence[str]) -> None:
-    """Print the page of a topic and exit, if these words name one."""
+    """If these words name a topic, print its page and exit."""
     from punchlist_apps.cli.parsing.topics import find_topic
 
     if (text := find_topic(" ".join(words))) is not None:
@@ -187,9 +193,9 @@ def _build_help_parser(words: Sequence[str]) -> Parser:
 
 
 def _split_command(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
-    """Split words into the typed name, its command (or the name of a group without command), and the other words.
+    """Split words into the typed name, its command (or the group's name if the command is missing), and the rest.
 
-    Common options may come between the two words of a command, except after `list`, which has options of its own.
+    Common options may appear between the two words of a command, except after `list`, which has its own options.
     """
     first = words[0]
     if first not in GROUPS:
@@ -205,9 +211,9 @@ def _split_command(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
 
 
 def _find_command(argv: Sequence[str]) -> int:
-    """Return the index of the command after common options.
+    """Return the index of the command, which may come after common options.
 
-    An unknown option is rejected, since its value would be taken for the command.
+    Unknown options are rejected, because their values would be taken for the command.
     """
     known = {name: option.takes_value for option in (*COMMON, VERSION) for name in option.flags}
     known |= {"-h": False, "--help": False}

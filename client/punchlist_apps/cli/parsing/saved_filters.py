@@ -16,7 +16,7 @@ from punchlist_schemas import directory, project_file
 from punchlist_schemas.vocabulary import STATUSES
 
 SORTS = ("due", "priority", "created", "updated", "title")
-"""Members by which a list can be sorted."""
+"""Members of a task by which a list can be sorted."""
 
 
 def _parse_texts(value: Any) -> list[str]:
@@ -59,15 +59,15 @@ _MEMBERS: dict[str, Callable[[Any], Any]] = {
     "limit": _make_check(int, "a number"),
     "sort": _parse_sort,
 }
-"""Member of a filter, named like the option of `punch list` → its parser."""
+"""Member of a filter, which has the name of an option of `punch list` → its parser."""
 
 
 def load_filter(name: str) -> dict[str, Any]:
     """Return the options of a named filter in the current directory's project file.
 
     Raises:
-        UsageError: No project file or filter of this name, or an invalid one.
-        DirectoryError: The file must not be read.
+        UsageError: The directory has no project file, or the file has no valid filter with this name.
+        DirectoryError: The project file can't be used.
     """
     import tomllib
 

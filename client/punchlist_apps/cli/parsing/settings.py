@@ -1,4 +1,4 @@
-"""Table of a list's settings with their values and meanings, and the parser of words such as `execution=serial`."""
+"""A list's settings with their values and meanings, and the parser for arguments such as `execution=serial`."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -17,8 +17,8 @@ class Setting(NamedTuple):
     """A setting.
 
     Attributes:
-        values: Value → its meaning; empty if the value is a number or a text.
-        max_value: Upper limit of a number.
+        values: Value → its meaning; empty if the value is a number or text.
+        max_value: Upper limit for a number.
     """
 
     name: str
@@ -69,7 +69,7 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 class WrongSetting(ValueError):
-    """Unknown name or value of a setting. The message lists the valid ones."""
+    """Unknown name of a setting, or invalid value. The message lists the valid ones."""
 
 
 def list_settings(title: str, settings: Settings) -> dict[str, Any]:
@@ -85,10 +85,10 @@ def describe_setting(name: str, value: Any) -> str:
 
 
 def parse_changes(words: Iterable[str]) -> dict[str, Any]:
-    """Parse words NAME=VALUE into parameters of `conversation.configure`.
+    """Parse NAME=VALUE arguments into parameters for `conversation.configure`.
 
     Raises:
-        WrongSetting: A name or value is wrong, or a name occurs twice.
+        WrongSetting: A name or value is invalid, or a name occurs twice.
     """
     values: dict[str, Any] = {}
     for word in words:

@@ -1,4 +1,4 @@
-"""The pages of `punch help TOPIC`, for subjects that concern several commands."""
+"""The pages of `punch help TOPIC`, for subjects that span several commands."""
 
 from punchlist_apps.cli.printing import exit_codes
 
@@ -68,7 +68,7 @@ exit codes:
     + exit_codes.TABLE
     + "\n",
 }
-"""Name of the topic → its page."""
+"""Name of a topic → its page."""
 
 
 def find_topic(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Texts about a deleted list, whose log begins with its deletion."""
+"""Texts about a deleted list. Its log begins with the deletion."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def build_first_event_params(name: str) -> dict[str, Any]:
 
 
 def find_deletion(page: Any, version: int) -> str:
-    """Return who deleted a list and when; empty if it was not deleted, or was started again.
+    """Return who deleted a list and when; empty if the list wasn't deleted, or was started again.
 
     Args:
         page: The result of `event.read` for the first event of the list.
@@ -31,6 +31,6 @@ def find_deletion(page: Any, version: int) -> str:
 
 
 def describe_restart(page: Any, added: Any, name: str) -> str:
-    """Return a note that the result `added` of `task.add` started a deleted list again; empty if it didn't."""
+    """Return a note if the `task.add` call with the result `added` started a deleted list again; empty if it didn't."""
     deletion = find_deletion(page, added["version"] - EVENTS_OF_FIRST_TASK)
     return f"punch: {name} was {deletion}; this started it again" if deletion else ""

@@ -23,7 +23,7 @@ MEANINGS = {
     TIME_UP: "wait: timed out",
     INTERRUPTED: "interrupted",
 }
-"""Only the daemon's program returns 74; `punch daemon verify` and `punch daemon restore` run it."""
+"""Only the daemon's program returns 74. `punch daemon verify` and `punch daemon restore` run that program."""
 
 TABLE = "\n".join(f"  {code:<5}{meaning}" for code, meaning in MEANINGS.items())
-"""The meanings as lines of a help text."""
+"""The meanings, as lines of help text."""

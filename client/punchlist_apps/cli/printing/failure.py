@@ -1,4 +1,4 @@
-"""Prints errors as a line about what failed and a line of advice, and chooses the exit code."""
+"""Prints errors as a line about the failure and a line of advice, and chooses the exit code."""
 
 import sys
 from collections.abc import Callable
@@ -24,11 +24,14 @@ class UsageError(Exception):
 
 
 class StateError(UsageError):
-    """Arguments that are valid, but not in the current state. The error doesn't point to the command's help."""
+    """Arguments that are valid in general but not in the current state.
+
+    The error doesn't refer to the command's help.
+    """
 
 
 class NotShipped(Exception):
-    """A file of the packages is missing from this installation. `advice` says how to get it."""
+    """A packaged file is missing from this installation. `advice` explains how to get it."""
 
     def __init__(self, message: str, advice: str) -> None:
         super().__init__(message)
@@ -39,7 +42,7 @@ class UnknownList(Exception):
     """`-c` names an unknown or ambiguous list.
 
     Attributes:
-        near: Lists of similar names, or the lists that share this short name.
+        near: Lists with similar names, or the lists that share this short name.
     """
 
     def __init__(self, name: str, near: list[str], *, is_ambiguous: bool = False) -> None:
@@ -57,10 +60,10 @@ def _advise_full_name(lists: list[str]) -> str:
 
 
 class UnknownName(Exception):
-    """A name that no agent or person of the list has, or several.
+    """A name that matches no agent or person in the list, or several of them.
 
     Attributes:
-        names: The names in the list, the most similar first.
+        names: The names in the list, most similar first.
     """
 
     def __init__(self, message: str, names: list[str], *, is_ambiguous: bool = False) -> None:
@@ -148,13 +151,13 @@ _ADVICE: dict[str, Callable[[Data], str]] = {
 }
 
 _ADVISED_IN_MESSAGE = frozenset(("not_found", "version_conflict", "blocked"))
-"""Kinds whose message ends with advice. The advice above replaces it, since it names the command."""
+"""Kinds of errors whose message ends with advice. The advice above replaces it, because it names the command."""
 
 _as_json = False
 
 
 def set_json_errors(enabled: bool) -> None:
-    """Print errors as JSON from now on, or as text."""
+    """Set whether errors are printed as JSON or as text."""
     global _as_json  # noqa: PLW0603 - a process runs one command
     _as_json = enabled
 
@@ -162,7 +165,7 @@ def set_json_errors(enabled: bool) -> None:
 def show_error(kind: str, message: str, advice: str = "") -> None:
     """Print an error and advice to standard error, escaped for a terminal, or as a line of JSON.
 
-    Only the JSON has the kind, which is for programs.
+    Only the JSON includes the kind, which is meant for programs.
     """
     sys.stderr.write(format_error(kind, message, advice))
     sys.stderr.flush()
@@ -178,13 +181,13 @@ def format_error(kind: str, message: str, advice: str = "") -> str:
 
 
 def show_refusal(error: RequestRefused, command: str = "") -> int:
-    """Print a rejection by the daemon and return the exit code. The advice may point to the help of `command`."""
+    """Print an error returned by the daemon and return the exit code. The advice may refer to the help of `command`."""
     advise = _ADVICE.get(error.kind)
     advice = advise(error.data) if advise else ""
     if error.kind == "invalid_params" and not advice:
         advice = _advise_help(command)
     names = error.data.get("names", [])
-    # The daemon's message calls a list a conversation.
+    # Don't use the daemon's message, which calls a list a conversation.
     is_list = error.kind == "not_found" and error.data.get("what") == "conversation" and "id" in error.data
     message = str(UnknownList(error.data["id"], names, is_ambiguous=bool(names))) if is_list else error.message
     problem, semicolon, _ = message.partition(";")
@@ -195,7 +198,7 @@ def show_refusal(error: RequestRefused, command: str = "") -> int:
 
 
 def show_lease_held(error: LeaseHeld, advice: str) -> None:
-    """Print that a task has another owner, with advice. If the owner has left, advise to take the task over."""
+    """Print that a task belongs to another owner, with advice. If the owner has left, advise taking over the task."""
     now = int(time() * 1000)
     if gone := departure({**error.data, "lease_expires_at": error.data.get("expires_at")}, now):
         task = error.data["task"]
@@ -205,7 +208,7 @@ def show_lease_held(error: LeaseHeld, advice: str) -> None:
 
 
 def show_gap(gap: Gap) -> int:
-    """Print which events are missing and return the position after them."""
+    """Print which events are missing, and return the position after them."""
     show_error(gap.kind, gap.message)
     return gap.behind
 

@@ -1,4 +1,4 @@
-"""Formats the result or preview of an import, as lines and as JSON, with everything that was skipped."""
+"""Formats the result or preview of an import, including everything that was skipped, as lines and as JSON."""
 
 import json
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ def format_remarks(draft: Draft, style: Style) -> list[str]:
 
 
 def _is_member(remark: Remark) -> bool:
-    """Return whether the remark is only the name of a member, such as `created_at`."""
+    """Return whether the remark is just the name of a member, such as `created_at`."""
     return remark.text[:1] == "`" == remark.text[-1:]
 
 

@@ -1,4 +1,4 @@
-"""Standard input during a live view: keys that scroll it, or a pipe whose lines are printed above it."""
+"""Standard input during a live view: either keys that scroll the view, or a pipe whose lines are printed above it."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ _STEPS = {
     **{"j": 1, "\x1b[B": 1, "k": -1, "\x1b[A": -1, "g": -_ALL, "G": _ALL},
     **{" ": _PAGE, "\x1b[6~": _PAGE, "\x1b[5~": -_PAGE},
 }
-"""Key as a terminal sends it → lines to scroll."""
+"""Bytes that a terminal sends for a key → number of lines to scroll."""
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def handle_input(screen: Screen, leave: Callable[[], None], *, above: bool) -> G
     Args:
         screen: The live view.
         leave: Ends the view. Called when q is pressed or the pipe closes.
-        above: Whether to print lines of a pipe above the view, unchanged, and handle no keys.
+        above: Whether to print the lines of a pipe above the view, unchanged, instead of handling keys.
     """
     if above and not sys.stdin.isatty():
         _start_thread(_print_piped_lines, screen, leave)

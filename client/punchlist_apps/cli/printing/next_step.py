@@ -1,4 +1,4 @@
-"""The line of `punch` that advises the next step on a list. The daemon decides which task is next."""
+"""The line in the output of `punch` that suggests the next step for a list. The daemon decides which task is next."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MAX_TITLE = 50
 
 
 def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, Any], owner: str, now: int = 0) -> str:
-    """Return the command to type next, and why.
+    """Return the command to type next, and the reason.
 
     Args:
         tasks: All tasks of the list.
         explained: The result of `task.explain` for the list.
-        owner: The person, whose tasks in progress come first.
+        owner: The person who runs the command; their tasks in progress come first.
         now: The time in milliseconds; 0 to show only times of day.
     """
     if not tasks:
@@ -28,7 +28,7 @@ def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, An
     parents = find_open_parents(tasks, lambda task, name: task.get(name))
     own = (owner, None, "")
     mine = [task for task in unfinished if task["status"] == "in_progress" and task.get("owner") in own]
-    mine = [task for task in mine if task["id"] not in parents]  # parents continue with their open children
+    mine = [task for task in mine if task["id"] not in parents]  # work on parents continues with their open children
     if mine:
         first = min(mine, key=lambda task: bool(task.get("open_blockers")))
         name = _format_task(first, tasks)
@@ -52,7 +52,7 @@ def format_next_step(tasks: Sequence[dict[str, Any]], explained: Mapping[str, An
 
 
 def advise_rejected_heading(explained: Mapping[str, Any]) -> str:
-    """Return advice about a rejected heading, which keeps a list unfinished; empty without one."""
+    """Return advice about a rejected heading, which keeps a list unfinished; empty if there isn't one."""
     for reason in explained.get("reasons", ()):
         if reason["kind"] == "heading" and reason.get("fail_reason"):
             task, why = safe(reason["by"]), safe(clip(one_line(reason["fail_reason"]), _MAX_TITLE))

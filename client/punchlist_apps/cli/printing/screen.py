@@ -17,17 +17,17 @@ _FALLBACK_HEIGHT = 24
 
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
-"""A handler as `signal.signal` accepts and returns it."""
+"""A signal handler, in the form that `signal.signal` accepts and returns."""
 
 
 def build_frame(lines: Sequence[str], drawn: int) -> str:
-    """Return the text that replaces `drawn` lines above the cursor by `lines`."""
+    """Return the text that replaces `drawn` lines above the cursor with `lines`."""
     up = f"\x1b[{drawn}A" if drawn else ""
     return f"{up}\r" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J"
 
 
 def build_spinner_update(lines: Sequence[str], spinner: str) -> str:
-    """Return the text that redraws the spinner in the lines above the cursor; empty if none has one."""
+    """Return the text that redraws the spinner in the lines above the cursor; empty if no line has a spinner."""
     updates: list[str] = []
     for up, line in zip(range(len(lines), 0, -1), lines, strict=True):
         if SPIN in line:
@@ -36,7 +36,7 @@ def build_spinner_update(lines: Sequence[str], spinner: str) -> str:
 
 
 def crop(lines: Sequence[str], height: int, style: Style) -> list[str]:
-    """Return at most `height` lines. If some are cut, the last line has their number."""
+    """Return at most `height` lines. If some are cut, the last line contains their number."""
     if len(lines) <= height:
         return list(lines)
     kept = max(height - 1, 0)
@@ -45,7 +45,9 @@ def crop(lines: Sequence[str], height: int, style: Style) -> list[str]:
 
 
 class Screen:
-    """Draws the lines of `content`, and again after each resize. Use it in a `with`, in the main thread.
+    """Draws the lines of `content`, and redraws them after each resize.
+
+    Use it in a `with` statement in the main thread.
 
     Other threads may scroll it and write above it. If a line has a spinner, a thread animates it.
 
@@ -53,7 +55,7 @@ class Screen:
         style: The style, whose width follows the window.
         content: Returns the lines to draw for a number of rows, each no wider than the style. The first line is a
             heading and isn't scrolled.
-        max_lines: Upper limit of lines, for a view below the output of others; by default the height of the window.
+        max_lines: Maximum number of lines, for a view below other output; by default the height of the window.
     """
 
     def __init__(self, style: Style, content: Callable[[int], Sequence[str]], max_lines: int | None = None) -> None:
@@ -126,7 +128,7 @@ class Screen:
         if self._max_lines is not None:
             self.write_above("")
             return
-        # A narrower window has wrapped the lines, so their rows can't be counted: clear the window.
+        # Clear the window: if it became narrower, the lines are wrapped and their rows can't be counted.
         self._drawn = []
         write("\x1b[H\x1b[2J")
         self.draw()
@@ -137,7 +139,7 @@ class Screen:
             self._redraw_all()
 
     def _on_end(self, signum: int, stack: FrameType | None) -> None:
-        # __exit__ isn't enough: the exception may be raised before the block begins, or where it is swallowed.
+        # Don't rely on __exit__: the exception may be raised before the `with` block begins, or where it is swallowed.
         _show_cursor()
         if signum == signal.SIGINT:
             raise KeyboardInterrupt
@@ -158,7 +160,8 @@ class Screen:
     ) -> None:
         with self._lock:
             self._is_closed = True
-        _show_cursor()  # before restoring handlers, with which a signal may end the process immediately
+        # Show it before restoring the handlers: from then on, a signal may end the process immediately.
+        _show_cursor()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 

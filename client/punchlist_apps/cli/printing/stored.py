@@ -1,4 +1,7 @@
-"""Names the changes that a command has made in an error after them, such as a full disk that loses its output."""
+"""Names the changes that a command has already made in errors that occur afterwards.
+
+An example is a full disk that loses the command's output.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,10 +12,10 @@ from punchlist_schemas.methods import METHODS
 CHANGING = frozenset(
     {"daemon.backup", "space.add", "space.remove", "space.repair", "list.share", "list.join", "list.leave"}
 )
-"""Methods that change something although the method table has them as reads or session calls."""
+"""Methods that change something although the method table lists them as reads or session calls."""
 
 _MAY_CHANGE_NOTHING = {"task.claim": "task", "space.repair": "removed"}
-"""Method that may change nothing → the member of its result that is empty then."""
+"""Method that may change nothing → the member of its result that is empty in that case."""
 
 _LIST_CHANGES = {
     "conversation.attach": "the session of",
@@ -32,17 +35,17 @@ _LIST_CHANGES = {
     "space.repair": "the repair of",
     "turn.end": "the end of a turn in",
 }
-"""Method whose result has no tasks → its change, followed by the list."""
+"""Method whose result contains no tasks → text about its change; the name of the list follows the text."""
 
 _OTHER_CHANGES = {
     "daemon.backup": ("the backup", "path"),
     "space.add": ("the space", "space"),
     "space.remove": ("the removal of the space", "space"),
 }
-"""Method without a list → its change, and the member that names the object."""
+"""Method without a list → text about its change, and the member that names the changed object."""
 
 _MAX_NAMES = 20
-"""Maximum number of ids of a list, and of other changes, in a message."""
+"""Maximum number of task ids per list, and of other changes, in a message."""
 
 
 def record(change: str) -> None:
@@ -51,7 +54,7 @@ def record(change: str) -> None:
 
 
 def record_tasks(conversation: str, ids: Iterable[str]) -> None:
-    """Record changes of these tasks that another connection of this command made."""
+    """Record changes to these tasks that this command made over another connection."""
     wire.completed_calls.append(
         ("list.apply", {"conversation": conversation}, {"tasks": [{"id": task} for task in ids]})
     )

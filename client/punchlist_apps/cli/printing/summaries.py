@@ -1,4 +1,4 @@
-"""Short texts for lists of errors and for servers."""
+"""Short summaries of errors and servers."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Runs a check for each task that waits at its gate, and approves or rejects the task by the command's exit code."""
+"""Runs a check for each task that waits at its gate, and approves or rejects the task depending on the exit code."""
 
 import asyncio
 
@@ -15,22 +15,22 @@ from punchlist_schemas.things import Task
 
 
 class Checks:
-    """One check, run for the tasks of a list one by one.
+    """One check, run for the tasks of a list one at a time.
 
-    A task that changes while its check runs is checked again, since the result is for an older version.
+    If a task changes during its check, it is checked again, because the result applies to an older version.
 
     Args:
         conversation: The list.
         check: The name of the check.
         command: The command that decides.
         env: The environment of the command, without the task's variables.
-        timeout_ms: Upper limit for one command. After it the command and its descendants are killed, and the check
-            has failed.
+        timeout_ms: Upper limit for one run of the command. If it takes longer, it and its descendants are killed, and
+            the check fails.
         display: Prints the output.
 
     Attributes:
         passed: Number of tasks that have passed.
-        failed: Number of tasks that have not.
+        failed: Number of tasks that have not passed.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a check
@@ -56,7 +56,7 @@ class Checks:
         self.failed = 0
 
     async def run(self, *, once: bool) -> None:
-        """Check the waiting tasks. Unless `once`, continue with later ones until stopped.
+        """Check the waiting tasks. Unless `once`, continue with tasks that start waiting later, until stopped.
 
         Raises:
             StateError: The command can't be started. No task was touched.
@@ -76,7 +76,7 @@ class Checks:
                 raise
 
     def stop(self) -> None:
-        """Stop without a result. The task of a running check stays waiting."""
+        """Stop without a result. The task whose check is running keeps waiting."""
         self._stopped = True
         if self._child is not None:
             self._child.stop()
@@ -120,7 +120,7 @@ class Checks:
         return True
 
     async def _run_check(self, task: Task) -> str | None:
-        """Run the command and return why the task doesn't pass: empty if it does, None if the check was stopped."""
+        """Run the command and return why the task doesn't pass; empty if it does, None if the check was stopped."""
         env = {**self._env, **build_environment(task, PUNCHLIST_CHECK=self._check)}
         try:
             words = self._command.build_words(task)

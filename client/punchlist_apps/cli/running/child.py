@@ -1,4 +1,4 @@
-"""A command for one task as a child process: its environment, its output by line, and its exit."""
+"""A command for one task as a child process: its environment, its output line by line, and its exit."""
 
 import asyncio
 import os
@@ -20,21 +20,24 @@ Stream = Literal["out", "err"]
 
 TAIL_LINES = 20
 TAIL_CHARS = 2_000
-"""Limits of the part of an output's end that a result or reason contains."""
+"""Limits for the end of an output that a result or reason contains."""
 
 MAX_LINE = 1 << 16
-"""Maximum length of a line in bytes. Longer ones are split."""
+"""Maximum length of a line in bytes. Longer lines are split."""
 
 _DRAIN_S = 0.5
-"""Seconds to read output after the command has ended. Its descendants may keep the pipes open forever."""
+"""Time to read output after the command has ended, in seconds. Its descendants may keep the pipes open forever."""
 
 _CHUNK = 1 << 16
 _MAX_ENV = 100_000
-"""Maximum length of an environment variable's value in bytes. Linux accepts 128 KiB for name and value."""
+"""Maximum length of an environment variable's value in bytes. Linux accepts 128 KiB for the name and value together."""
 
 
 def build_environment(task: Task, **more: str) -> dict[str, str]:
-    """Return the variables about a task. Values that don't fit are left out; standard input has the whole task."""
+    """Return the environment variables that describe a task.
+
+    Values that don't fit are left out; standard input contains the whole task.
+    """
     variables = {
         "PUNCHLIST_TASK": task.id,
         "PUNCHLIST_TITLE": task.title,
@@ -65,20 +68,20 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 class Child:
-    """A running command in a session of its own, so that it ends with its descendants and doesn't receive Ctrl-C.
+    """A running command. It has its own session, so that it ends with its descendants and doesn't receive Ctrl-C.
 
-    When it has ended, its remaining processes get SIGTERM, and SIGKILL after 5 seconds: those of its process group,
-    and those that left the group if the system lets this process adopt orphans (`orphans.adopt`).
+    When the command has ended, its remaining processes get SIGTERM, and SIGKILL after 5 seconds. This includes
+    processes that left its process group if the system lets this process adopt orphans (`orphans.adopt`).
 
     Args:
         words: The command.
-        env: Its whole environment.
+        env: Its complete environment.
         stdin: Its standard input.
         on_line: Receives each line of output without the newline.
 
     Raises:
-        OSError: It can't be started.
-        ValueError: A word holds a null byte.
+        OSError: The command can't be started.
+        ValueError: An argument contains a null byte.
     """
 
     def __init__(
@@ -112,14 +115,14 @@ class Child:
 
     def _on_end(self) -> None:
         self._schedule_kill()
-        # Before the leader is reaped: until then, the system doesn't reuse its group's number.
+        # Signal the group before the leader is reaped: until then, the system doesn't reuse the group's number.
         self._signal(signal.SIGTERM)
         self._process.wait()
         if not self._ended.done():
             self._ended.set_result(None)
 
     async def wait(self, timeout_s: float | None) -> Ending:
-        """Wait until the command and its descendants have ended; stop them after `timeout_s` seconds."""
+        """Wait until the command and its descendants have ended. Stop them after `timeout_s` seconds."""
         timed_out = False
         try:
             await asyncio.wait_for(asyncio.shield(self._ended), timeout_s)
@@ -140,9 +143,9 @@ class Child:
         )
 
     def stop(self) -> None:
-        """Send SIGTERM to the process group. `wait` kills the processes that don't end."""
+        """Send SIGTERM to the process group. `wait` kills processes that don't end."""
         if self._schedule_kill():
-            # `wait` kills descendants only after the leader has ended, so kill that from here.
+            # `wait` kills descendants only after the leader has ended, so the leader is killed from here.
             asyncio.get_running_loop().call_later(KILL_AFTER_S, self._kill)
         self._signal(signal.SIGTERM)
 
@@ -151,14 +154,14 @@ class Child:
             self._signal(signal.SIGKILL)
 
     def _schedule_kill(self) -> bool:
-        """Set the deadline of SIGKILL; return False if it was set before."""
+        """Set the deadline for SIGKILL; return False if it was already set."""
         if self._kill_at is not None:
             return False
         self._kill_at = asyncio.get_running_loop().time() + KILL_AFTER_S
         return True
 
     async def _wait_for_descendants(self) -> None:
-        """Wait until all descendants have ended, in the group and outside of it; kill them at the deadline."""
+        """Wait until all descendants have ended, inside and outside the group; kill them at the deadline."""
         loop = asyncio.get_running_loop()
         signalled: set[int] = set()
         while True:
@@ -172,16 +175,16 @@ class Child:
             await asyncio.sleep(POLL_S)
 
     def _signal(self, number: int) -> bool:
-        """Send a signal to the group; return False if it has no process. Only then can the system reuse its number."""
+        """Send a signal to the group; return False if the group is empty. Only then can the system reuse its number."""
         try:
             os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):  # PermissionError: the rest runs as another user
+        except (ProcessLookupError, PermissionError):  # PermissionError: the remaining processes run as another user
             return False
         return True
 
 
 class _Output:
-    """One output stream: delivers its lines and keeps the last ones."""
+    """One output stream: passes its lines on and keeps the last ones."""
 
     def __init__(self, fd: int, on_line: Callable[[str], None]) -> None:
         self._fd = fd

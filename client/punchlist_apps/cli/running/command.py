@@ -1,8 +1,8 @@
-"""The command of `punch run`: fills the text of a task into its placeholders.
+"""The command of `punch run`: replaces its placeholders with the text of a task.
 
-No shell reads the words, but the command itself may take a word for an option or a program. Authors of tasks must not
-choose the options of the user's command, or the program that it runs. Therefore a text that begins with a dash can't
-begin a word, and a word that is run as a program can't have placeholders.
+The words aren't passed to a shell, but the command itself may interpret a word as an option or a program. Authors of
+tasks must not be able to choose the command's options or the program that it runs. Therefore a word can't begin with
+text that starts with a dash, and a word that is run as a program can't contain placeholders.
 """
 
 import os
@@ -21,25 +21,25 @@ _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 
 
 _INTERPRETERS = re.compile(r"(ba|da|a|z|k|mk|c|tc|fi)?sh|su|python[0-9.]*|perl|ruby|node|php")
-"""Programs that run a word as a program after an option."""
+"""Programs that run the argument of an option as a program."""
 
 _PROGRAM_OPTION = re.compile(r"-[A-Za-z]*[ceEr]|--(command|eval|run|print)")
 """These options."""
 
 _SHELL_CALLERS = frozenset({"ssh", "watch", "eval", "xargs", "parallel"})
-"""Programs that pass all their words to a shell, or make commands of them."""
+"""Programs that pass all their arguments to a shell, or build commands from them."""
 
 _SELF_PROGRAMMABLE = frozenset(
     "make gmake just ninja rake awk gawk mawk sed dc ed ex vi vim nvim view less more "
     "sqlite3 psql mysql lua tclsh expect gdb tmux screen at batch npx".split()
 )
-"""Programs whose words may be settings or commands that run a program: `make 'X:=$(shell …)'`, `vim +!…`."""
+"""Programs whose arguments may be settings or commands that run a program: `make 'X:=$(shell …)'`, `vim +!…`."""
 
 _WRAPPERS = frozenset(
     "env sudo doas nice nohup setsid timeout time stdbuf exec chroot unshare nsenter flock script strace ltrace "
     "systemd-run runuser command ionice taskset chrt".split()
 )
-"""Programs that run their first word that is neither an option nor a setting."""
+"""Programs that run their first argument that is neither an option nor a setting."""
 
 
 class UnusableText(Exception):
@@ -47,13 +47,13 @@ class UnusableText(Exception):
 
 
 class Command:
-    """A command for tasks.
+    """A command to run for tasks.
 
     Args:
         words: The program and its arguments; `{title}`, `{description}`, `{prompt}` and `{id}` are placeholders.
 
     Raises:
-        UsageError: The program is not found, a placeholder is unknown, or one is in a word that is run.
+        UsageError: The program isn't found, or a placeholder is unknown or part of a word that is run as a program.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class Command:
             raise StateError(f"command not found: {self.words[0]!r}; no task was touched")
 
     def _find_runner(self, index: int) -> str | None:
-        """Return the program that would run the word at an index, or take it for a program's name; None if unknown."""
+        """Return the program that would run the word at an index as code or as a program; None if none would."""
         if index == 0:
             return "punch run"
         before = [os.path.basename(word) for word in self.words[:index]]
@@ -94,10 +94,10 @@ class Command:
         return before[interpreter] if is_file or _PROGRAM_OPTION.fullmatch(before[-1]) else None
 
     def build_words(self, task: Task) -> list[str]:
-        """Return the words with the task's text in place of the placeholders. Placeholders in this text stay.
+        """Return the words with the task's text in place of the placeholders. Placeholders in the task's text are kept.
 
         Raises:
-            UnusableText: A word would be empty, or begin with a dash of the task's text.
+            UnusableText: A word would be empty, or begin with a dash from the task's text.
         """
         texts = {
             "title": task.title,

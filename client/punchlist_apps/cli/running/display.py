@@ -1,4 +1,4 @@
-"""Output of `punch run`: the lines of commands with their tasks, and on a terminal a progress line below them."""
+"""Output of `punch run`: the commands' lines with their tasks, and on a terminal a progress line below them."""
 
 import os
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def _create_log(stem: str) -> tuple[str, int]:
     while True:
         try:
             return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:  # a reopened task counts its attempts from one again
+        except FileExistsError:  # the attempts of a reopened task are counted from one again
             number += 1
             path = f"{stem}-{number}.log"
 
@@ -72,7 +72,7 @@ class Display:
         self._line(self._style.paint("dim", f"#{safe(task.id)} ") + safe(text, "\t"))
 
     def show_start(self, task: Task, name: str = "") -> None:
-        """Record that a command runs for a task. `name` is the title, with those of the parents."""
+        """Record that a command is running for a task. `name` is its title, including the titles of its parents."""
         self._running[task.id] = task
         self._names[task.id] = name or task.title
 

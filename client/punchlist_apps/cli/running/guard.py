@@ -1,9 +1,9 @@
-"""Ends the commands of a killed runner.
+"""Ends the commands left by a killed runner.
 
-The guard is a process of its own, and its input closes when the runner dies. The runner writes `+MARK` before it
+The guard is a separate process whose standard input closes when the runner dies. The runner writes `+MARK` before it
 starts a command, `=MARK GROUP` once the command's process group is known, and `-MARK` once the command and its
-descendants have ended. The guard finds them by mark and group, sends SIGTERM, and after five seconds SIGKILL, before
-the daemon hands their tasks out again.
+descendants have ended. The guard finds the commands by marker and process group, sends SIGTERM, and sends SIGKILL after
+five seconds. This happens before the daemon assigns their tasks again.
 """
 
 import os
@@ -20,7 +20,8 @@ KILL_AFTER_S = 5.0
 """Grace period between SIGTERM and SIGKILL, in seconds, for a command and its descendants."""
 
 POLL_S = 0.05
-"""Seconds between checks whether processes have ended. The kernel reports only the end of children."""
+"""Time between checks of whether processes have ended, in seconds. The kernel only reports the end of child
+processes."""
 
 _REAP_TIMEOUT_S = 1.0
 """Longest wait for killed processes, in seconds: a zombie whose parent does not reap it never ends."""
@@ -33,7 +34,8 @@ _input: int | None = None
 def start_guard() -> Generator[None]:
     """Start a guard that ends the commands this process leaves running, even if it is killed."""
     global _input  # noqa: PLW0603 - a process has one guard
-    # Drop the mark of a runner around this one: that runner would end the guard with its command.
+    # Drop the marker of an outer runner that may have started this one: it would end the guard together with its
+    # command.
     env = {name: value for name, value in os.environ.items() if name != orphans.MARK}
     guard = subprocess.Popen(
         [sys.executable, "-P", "-m", __name__],
@@ -52,7 +54,7 @@ def start_guard() -> Generator[None]:
     finally:
         _input = None
         guard.stdin.close()
-        guard.wait()  # it ends commands that an exception here has left running
+        guard.wait()  # the guard ends commands that an exception has left running
 
 
 def send(line: str) -> None:
@@ -63,7 +65,7 @@ def send(line: str) -> None:
 
 
 def main() -> None:
-    """Track the runner's commands until the runner has ended, then end them."""
+    """Track the runner's commands until the runner has ended, then end those still running."""
     commands: dict[str, int | None] = {}
     for line in sys.stdin:
         mark, _, group = line[1:-1].partition(" ")
@@ -83,7 +85,7 @@ def _end_commands(marks: Iterable[str], groups: set[int]) -> None:
         pids |= {pid for mark in marks for pid in orphans.find_marked(mark) if _find_group(pid) not in groups}
         if not pids:
             return
-        # Send SIGTERM to each process once: a second one makes some programs exit without cleaning up.
+        # Send SIGTERM only once to each process, because a second one makes some programs exit without cleaning up.
         orphans.send_signal(pids - signalled if number == signal.SIGTERM else pids, number)
         signalled |= pids
         time.sleep(POLL_S)
@@ -99,7 +101,7 @@ def _find_group(pid: int) -> int:
 def _is_alive(group: int) -> bool:
     try:
         os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):  # processes of another user can't be ended
+    except (ProcessLookupError, PermissionError):  # another user's processes can't be ended
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Lanes that work in parallel: each claims a task, runs the command for it, and repeats until no task is left."""
+"""Lanes that work in parallel: each claims a task and runs the command for it, until no task is left."""
 
 import asyncio
 import errno
@@ -29,7 +29,8 @@ MAX_DELAY_MS = 3_600_000
 """Maximum delay before a retry, in milliseconds."""
 
 _CLOCK_SLACK_S = 2.0
-"""Seconds that a lane waits longer than a retry's delay: the daemon uses the wall clock, lanes the monotonic one."""
+"""Time that a lane waits in addition to a retry's delay, in seconds. Unlike the daemon, lanes don't use the wall
+clock."""
 
 _MAX_NAMES = 5
 
@@ -38,12 +39,12 @@ _PROGRESS_S = 0.2
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The command to run, and its terms.
+    """The command to run, and how to run it.
 
     Attributes:
         log_dir: The directory of the tasks' log files.
         env: Variables for every command, in addition to those of its task.
-        jobs: Number of lanes for tasks of no group.
+        jobs: Number of lanes for tasks that are in no group.
         keep_going: Whether to continue on a list that has stopped at a failure.
         follow: Whether to wait for new tasks.
         groups: Label → number of lanes for its tasks.
@@ -72,7 +73,7 @@ class Lanes:
     Attributes:
         failed: The tasks whose last attempt failed.
         done: Number of completed tasks.
-        waiting: Number of tasks that are done and wait at their gate.
+        waiting: Number of tasks that are done but wait at their gate.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Lanes:
     ) -> None:
         self._notifier = notifier or Notifier(None, None, {}, display)
         self._retry_at = 0.0
-        """Monotonic time at which all postponed tasks are ready."""
+        """Monotonic time at which all postponed tasks will be ready."""
         self._conversation = conversation
         self._plan = plan
         self._display = display
@@ -95,7 +96,7 @@ class Lanes:
         self.waiting = 0
 
     async def run(self) -> None:
-        """Run tasks until none is left, or until `finish` or `stop`."""
+        """Run tasks until none are left, or until `finish` or `stop` is called."""
         if self._plan.restart_failed:
             await self._restart_failed()
         helpers = [asyncio.create_task(self._update_progress())] if self._display.has_progress else []
@@ -115,7 +116,7 @@ class Lanes:
     async def _restart_failed(self) -> None:
         restarted = 0
         for task in await self._conversation.list(status="failed"):
-            # A parent that failed because of its children is reopened with them.
+            # A parent that failed because of its children is reopened together with them.
             with suppress(IllegalTransition):
                 await self._conversation.reopen(task.id)
                 restarted += not is_heading(task.metadata)
@@ -147,20 +148,20 @@ class Lanes:
         return f" behind {names}, which failed (to retry: punch run --restart-failed)"
 
     async def _stop_children(self) -> None:
-        """Stop the running commands and wait for their end, since only a running event loop can kill them."""
+        """Stop the running commands and wait until they have ended. Only a running event loop can kill them."""
         for child in self._children:
             child.stop()
         await asyncio.gather(*(child.wait(None) for child in self._children))
 
     def finish(self) -> None:
-        """Claim no more tasks, but let running commands end."""
+        """Stop claiming tasks, but let running commands finish."""
         self._finishing = True
         for claiming in self._claiming:
             claiming.cancel()
         self._wake_lanes()
 
     def stop(self) -> None:
-        """Claim no more tasks, stop the running commands and release their tasks."""
+        """Stop claiming tasks, stop the running commands and release their tasks."""
         self._stopped = True
         self.finish()
         for child in self._children:
@@ -171,7 +172,7 @@ class Lanes:
         return self._stopped
 
     async def _update_progress(self) -> None:
-        """Update the progress line after each change by a lane, at most every `_PROGRESS_S` seconds."""
+        """Update the progress line after each change by a lane, at most once every `_PROGRESS_S` seconds."""
         while True:
             changed = self._changed
             self._display.show_progress((await self._conversation.info()).counts)
@@ -183,7 +184,10 @@ class Lanes:
         self._changed = asyncio.Event()
 
     async def _wake_on_changes(self) -> None:
-        """Wake the lanes after each change of the list: with groups they choose tasks themselves."""
+        """Wake the lanes after each change to the list.
+
+        This is needed with groups, where lanes choose tasks themselves.
+        """
         async with self._conversation.watch() as changes:
             async for _ in changes:
                 self._wake_lanes()
@@ -196,7 +200,7 @@ class Lanes:
         while task is not None:
             self._busy += 1
             finish = await self._run_task(work, task)
-            # Send the end of one task and the claim of the next together, so that they share a commit.
+            # Send the outcome of one task and the claim for the next together, so that they share a commit.
             finishing = asyncio.create_task(self._finish_task(task, finish))
             await asyncio.sleep(0)
             task = await self._next_task(work, label)
@@ -216,7 +220,7 @@ class Lanes:
         except (LeaseLost, LeaseHeld) as error:
             self._display.note(f"#{task.id}: the claim was lost: {error}")
         finally:
-            # Only now: an idle lane must not leave before the end of this task has made others ready.
+            # Count down only now: an idle lane must not exit before this task's outcome has made others ready.
             self._busy -= 1
             self._wake_lanes()
 
@@ -226,13 +230,14 @@ class Lanes:
             task = await self._claim_cancellably(work, label)
             if task is not None:
                 return task
-            # If another lane has finished a task since, that may have made others ready after the daemon's response.
+            # If another lane has finished a task since the claim was sent, other tasks may have become ready after the
+            # response.
             if not changed.is_set():
                 retry_s = self._retry_at - time.monotonic()
                 follows = self._plan.follow and bool(self._plan.groups)
                 if not (self._busy or follows or retry_s > 0):
                     return None
-                # A postponed task becomes ready by time, without a change.
+                # A postponed task becomes ready when its delay ends, without a change to the list.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(retry_s if retry_s > 0 else None):
                         await changed.wait()
@@ -276,12 +281,13 @@ class Lanes:
         log = LogFile(self._plan.log_dir, task)
         try:
             ending = await self._run_command(work, task, log)
-        except (UnusableText, ValueError) as error:  # ValueError: a word holds a null byte
+        except (UnusableText, ValueError) as error:  # ValueError: a word contains a null byte
             log.write(str(error))
             return self._fail(work, task, str(error))
         except OSError as error:
             problem = f"can't start {self._plan.command.words[0]}: {error.strerror}"
-            # E2BIG is the task's fault. Any other error is the command's, and all tasks would fail: end the run.
+            # E2BIG is caused by the task. Any other error is caused by the command, so all tasks would fail: end the
+            # run.
             if error.errno != errno.E2BIG:
                 await work.release()
                 raise StateError(problem) from error

@@ -1,4 +1,4 @@
-"""Notifies a command or a webhook when a task has failed, a task waits for a person, or all are finished."""
+"""Notifies a command or webhook when a task has failed, a task waits for a person, or all tasks are finished."""
 
 import asyncio
 import contextlib
@@ -18,15 +18,15 @@ from punchlist_apps.cli.running.child import Child
 from punchlist_apps.cli.running.display import Display
 
 TIMEOUT_S = 30.0
-"""Upper limit for one notification, in seconds. After it the command is killed."""
+"""Upper limit for one notification, in seconds. A command that runs longer is killed."""
 
 
 class Notifier:
-    """Sends notifications. A failed one is reported and doesn't stop the run.
+    """Sends notifications. A notification that fails is reported but doesn't stop the run.
 
     Args:
-        command: Split into words and run without a shell. Standard input has the notification as JSON.
-        url: Receives the notification as JSON by POST.
+        command: Split into arguments and run without a shell. Standard input contains the notification as JSON.
+        url: Receives the notification as JSON in a POST request.
         env: The environment of the command.
         display: Prints problems.
 
@@ -42,7 +42,7 @@ class Notifier:
         self._in_flight: set[asyncio.Task[None]] = set()
 
     def send(self, event: str, facts: Mapping[str, Any]) -> None:
-        """Start to send a notification of an event: `failed`, `waiting` or `finished`."""
+        """Start sending a notification of an event: `failed`, `waiting` or `finished`."""
         body = msgspec.json.encode({"event": event, **facts})
         deliveries: list[Coroutine[Any, Any, None]] = []
         if self._words:
@@ -71,12 +71,12 @@ class Notifier:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 await _post_in_thread(self._url, body)
-        except (OSError, ValueError, HTTPException) as error:  # a TimeoutError is one too
+        except (OSError, ValueError, HTTPException) as error:  # includes TimeoutError
             self._display.note(f"can't notify: {urlsplit(self._url).hostname}: {error}")
 
 
 def _ignore_output(_stream: str, _text: str) -> None:
-    """Discard the output: the reason of a failure has its last lines."""
+    """Discard the output, because the reason for a failure already contains its last lines."""
 
 
 def _parse_command(command: str | None) -> list[str]:
@@ -101,7 +101,7 @@ def _check_url(url: str | None) -> str:
 
 
 async def _post_in_thread(url: str, body: bytes) -> None:
-    """Post in a daemon thread, which doesn't delay the exit: a slow server could occupy it forever."""
+    """Post in a daemon thread, which doesn't delay the exit even if a slow server blocks it forever."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

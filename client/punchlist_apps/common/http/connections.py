@@ -2,7 +2,8 @@
 
 Every process on this machine can connect to a loopback port, from any loopback address. Only a valid token
 distinguishes a client from an attacker. So a connection whose newest request had no valid token counts as a stranger's:
-it gets one response, and newer connections can evict it at any time. Connections with tokens share the other slots.
+it gets one response, and newer connections can evict it at any time. Connections with valid tokens share the other
+slots.
 """
 
 import asyncio
@@ -31,40 +32,43 @@ STALL_S = 10.0
 """Timeout for a peer to read a piece of a response, in seconds."""
 
 _PIECE_BYTES = 16 << 10
-"""Size of the pieces of a response. Each is written after the peer has read the one before."""
+"""Size of the pieces of a response. Each piece is written after the peer has read the previous one."""
 
 _LINGER_S = 1.0
-"""Delay before a connection is closed after an invalid request, in seconds: the peer may still be sending."""
+"""Delay before a connection is closed after an invalid request, in seconds, because the peer may still be sending."""
 
 _SEND_BUFFER_BYTES = 64 << 10
-"""The kernel's send buffer. With its default of up to 4 MiB, slow readers would not be noticed."""
+"""Size of the kernel's send buffer. With its default of up to 4 MiB, slow readers would go unnoticed."""
 
 _READ_BYTES = 16 << 10
-"""Size of a read, which limits the buffered bytes of a peer that pipelines requests."""
+"""Size of a read, which limits the number of bytes buffered for a peer that pipelines requests."""
 
 _SPARE = 256
-"""Descriptors for everything else, including connections that two sockets accept before others are closed."""
+"""Descriptors reserved for everything else, including connections that two sockets accept before others are closed."""
 
 
 def raise_connection_limit() -> int:
-    """Raise this process's limit of descriptors as far as allowed. Return the resulting limit of connections."""
+    """Raise this process's limit on descriptors as far as allowed. Return the resulting limit on connections."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (os_calls.max_descriptors(hard), hard))
     return MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else max(16, min(MAX_CONNECTIONS, hard - _SPARE))
 
 
 class ConnectionSlots:
-    """The connections of one server. A quarter of the slots is for strangers, which includes every new connection.
+    """The connections of one server.
+
+    A quarter of the slots is reserved for strangers, which include every new connection.
 
     Args:
         maximum: Upper limit for connections.
         is_valid: Whether a bearer token is valid.
-        arrival_s: Timeout for a request to arrive, in seconds.
-        stall_s: Timeout for a peer that reads nothing of a response, in seconds.
+        arrival_s: Timeout for a request to arrive completely, in seconds.
+        stall_s: Timeout for a peer that doesn't read a response, in seconds.
 
     Attributes:
-        accept_batch: Connections that a listening socket accepts in one turn of the loop. Even if two sockets are
-            flooded, a new connection keeps its slot for at least 8 turns. Its request is read after about 4.
+        accept_batch: Number of connections that a listening socket accepts in one iteration of the event loop. Even if
+            two sockets are flooded, a new connection keeps its slot for at least 8 iterations. Its request is read
+            after about 4.
     """
 
     def __init__(
@@ -98,13 +102,16 @@ class ConnectionSlots:
             self._end(next(iter(self._strangers)))
 
     def recognize(self, connection: "Connection", token: bytes) -> bool:
-        """Return whether the token of a connection's newest request is valid. Without one, count it as a stranger.
+        """Return whether the token of a connection's newest request is valid.
 
-        A request doesn't renew a stranger's slot: otherwise an attacker could outlast a client that has just connected.
+        Without a valid token, count the connection as a stranger's.
+
+        A request doesn't renew a stranger's slot, because an attacker could then outlast a client that has just
+        connected.
         """
         is_valid = self._is_valid(token)
         was_valid = self._tokens.pop(connection, None) is not None
-        if is_valid and (was_valid or connection in self._strangers):  # An evicted one has no slot.
+        if is_valid and (was_valid or connection in self._strangers):  # An evicted connection has no slot.
             self._strangers.pop(connection, None)
             self._tokens[connection] = token
             if len(self._tokens) > self.maximum - max(1, self.maximum // 4):
@@ -129,7 +136,7 @@ class ConnectionSlots:
     def _pick_to_evict(self) -> "Connection":
         """Return the connection that has been idle longest, or the one with the newest request if all are busy.
 
-        Older requests can finish: the outcome of an interrupted request is unknown.
+        Older requests are allowed to finish, because the outcome of an interrupted request is unknown.
         """
         return pick_to_evict(
             (connection, token, (True, -at) if connection.is_answering else (False, at))
@@ -166,7 +173,7 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-        transport.set_write_buffer_limits(0)  # A peer may stall over any byte.
+        transport.set_write_buffer_limits(0)  # A peer may stall at any byte.
         self._start_arrival_timer()
         self._slots.add(self)
 
@@ -182,7 +189,7 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Read into one buffer for all connections."""
+        """Read into one buffer that all connections share."""
         return self._slots.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -198,26 +205,26 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
             self._stop_arrival_timer()
 
     def send_400_response(self, msg: str) -> None:
-        """Reject invalid HTTP and heads that are too long, in the form of all errors."""
+        """Reject invalid HTTP and heads that are too long, in the same format as all other errors."""
         detail = "This is not an HTTP request, or its address and headers are too long."
         status, headers, body = Problem("invalid_request", detail).build_response()
         length = (b"content-length", b"%d" % len(body))
         response = h11.Response(status_code=status, headers=[*headers, length, CLOSE_HEADER])
         for event in (response, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
-        # Closing with unread bytes would reset the connection, and the peer would lose the response.
+        # If the connection were closed with unread bytes, it would be reset, and the peer would lose the response.
         self._is_refused = True
         self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.close)
 
     def on_response_complete(self) -> None:
-        """Continue with pipelined bytes, which may contain a request without the end of its body."""
+        """Continue with pipelined bytes, which may contain a request whose body is incomplete."""
         super().on_response_complete()
         if self._arrival is None and self.conn.their_state is h11.SEND_BODY:
             self._start_arrival_timer()
 
     def pause_writing(self) -> None:
-        """Start the stall timer: at most one piece of a response waits for the peer to read it."""
+        """Start the stall timer. At most one piece of a response is waiting to be read by the peer."""
         super().pause_writing()
         self._stall = self.loop.call_later(self._slots.stall_s, self.transport.abort)
 
@@ -239,13 +246,13 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
             self._stall = None
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. Close a stranger's connection after it."""
+        """Answer a request. Close a stranger's connection afterwards."""
         has_token = self._slots.recognize(self, get_bearer_token(scope["headers"]))
         if self._is_evicted:
             while (await receive())["type"] != "http.disconnect":
                 pass
             return
-        # Closing before the body's end would reset the connection.
+        # Closing before the end of the body would reset the connection.
         if not has_token and self.conn.their_state is not h11.SEND_BODY:
             scope["headers"].append(CLOSE_HEADER)
         await self._application(scope, receive, _send_in_pieces(send))

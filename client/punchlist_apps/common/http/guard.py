@@ -10,7 +10,7 @@ from typing import Any
 from punchlist_apps.common.http.problem import Headers, Problem
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-"""Valid host names of a loopback server. The port isn't checked, since `ssh -L` can forward another one."""
+"""Valid host names of a loopback server. The port isn't checked, because `ssh -L` can forward another one."""
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -34,14 +34,14 @@ SECURITY_HEADERS: Headers = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ]
-"""Headers of every response: no script, frame, request or referrer from or to another site."""
+"""Headers of every response. They forbid scripts, frames, requests and referrers from or to other sites."""
 
 
 class Guard:
     """ASGI middleware that rejects requests from other sites and adds `SECURITY_HEADERS` to every response.
 
     Args:
-        names: Further valid host names.
+        names: Additional valid host names.
     """
 
     def __init__(self, app: App, names: Iterable[str] = ()) -> None:
@@ -59,7 +59,7 @@ class Guard:
             await self._app(scope, receive, _add_security_headers(send))
 
     def check(self, headers: Headers) -> Problem | None:
-        """Return the problem of a request, or None if it may pass."""
+        """Return the problem with a request, or None if the request is allowed."""
         hosts = get_values(headers, b"host")
         host = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
         if host is None or host[1] not in self._names:
@@ -77,14 +77,14 @@ def get_values(headers: Headers, target: bytes) -> list[bytes]:
 
 
 def get_bearer_token(headers: Headers) -> bytes:
-    """Return the bearer token, stripped; empty without an Authorization header or with several."""
+    """Return the bearer token, stripped; empty if there is no Authorization header or more than one."""
     credentials = get_values(headers, b"authorization")
     kind, _, token = credentials[0].partition(b" ") if len(credentials) == 1 else (b"", b"", b"")
     return token.strip() if kind.lower() == b"bearer" else b""
 
 
 async def send_problem(send: Send, problem: Problem, *, body: bool = True) -> None:
-    """Send an error and close the connection, whose unread bytes belong to this request's body."""
+    """Send an error and close the connection, because its unread bytes belong to this request's body."""
     status, headers, content = problem.build_response()
     headers += [(b"content-length", b"%d" % len(content)), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})

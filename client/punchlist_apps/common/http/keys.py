@@ -1,7 +1,7 @@
-"""Tokens for browsers: tickets that are valid once, and the session tokens that they are exchanged for.
+"""Tokens for browsers: tickets that are valid once, and the session tokens for which they are exchanged.
 
 Both are signed with the server's secret and contain their rights, so the server keeps no state and can stop when idle.
-A new secret invalidates all of them.
+Changing the secret invalidates all tokens.
 """
 
 import base64
@@ -26,15 +26,15 @@ SESSION_S = 30 * 86_400
 """Default lifetime of a session, in seconds."""
 
 MAX_REDEEMED = 256
-"""Upper limit for remembered tickets that were redeemed; those that expire last are kept."""
+"""Maximum number of redeemed tickets to remember. Those that expire last are kept."""
 
 _PURPOSE = b"punchlist web 1\n"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The rights of a token: reading and writing or only reading, for all lists, one list or one user's lists.
+    """The rights of a token: read and write or read only, for all lists, one list or one user's lists.
 
-    `name` is the actor of changes by the token. If unset, it is the server's user, or the shared name of links.
+    `name` is the actor of changes made with the token. If unset, it is the server's user, or the shared name of links.
     """
 
     mode: Literal["rw", "ro"] = "rw"
@@ -57,7 +57,7 @@ class Session(msgspec.Struct, frozen=True):
 class _Claims(msgspec.Struct, frozen=True, array_like=True):
     """The signed content of a token, which expires at the time `until` or at the uptime `until_uptime_s`.
 
-    The uptime limits tokens if the clock is set back. It is 0 in tokens of earlier versions.
+    The uptime limits the lifetime of tokens if the clock is set back. It is 0 in tokens of earlier versions.
     """
 
     kind: Literal["ticket", "session"]
@@ -77,7 +77,7 @@ class Keys:
 
     Args:
         secret: The signing key, which is itself a token with all rights.
-        used: The directory with a file for each redeemed ticket.
+        used: The directory that contains a file for each redeemed ticket.
     """
 
     def __init__(self, secret: SecretFile, used: Path) -> None:
@@ -85,7 +85,7 @@ class Keys:
         self._used = used
 
     def issue_ticket(self, scope: Scope = EVERYTHING, session_s: int = SESSION_S) -> str:
-        """Return a ticket for a session of this scope and lifetime."""
+        """Return a ticket for a session with this scope and lifetime."""
         return self._sign(_create_claims("ticket", TICKET_S, scope, session_s))
 
     def redeem(self, ticket: str) -> Session | None:
@@ -123,10 +123,10 @@ class Keys:
         return claims if claims.kind == kind and not claims.is_expired else None
 
     def _record_use(self, ticket: _Claims) -> bool:
-        """Record that a ticket is redeemed. Return False if it was redeemed before.
+        """Record that a ticket has been redeemed. Return False if it had been redeemed before.
 
-        Only `MAX_REDEEMED` tickets are remembered, whatever the clock says. A ticket that expires before all of them
-        may have been forgotten, so it is rejected.
+        Only `MAX_REDEEMED` tickets are remembered, regardless of the clock. A ticket that expires earlier than all
+        remembered ones may have been forgotten, so it is rejected.
         """
         make_directories(str(self._used))
         name = f"{ticket.until:012}-{ticket.nonce}"
@@ -146,7 +146,7 @@ def _create_claims(kind: Literal["ticket", "session"], lasts_s: int, scope: Scop
 
 
 def _get_uptime_s() -> float:
-    """Return the seconds since the machine's start, including sleep if the system counts it."""
+    """Return the number of seconds since the machine started, including sleep if the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

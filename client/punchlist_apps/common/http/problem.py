@@ -1,4 +1,4 @@
-"""Errors over HTTP: `application/problem+json` (RFC 9457), and the status of each kind."""
+"""Errors over HTTP: `application/problem+json` (RFC 9457), and the HTTP status for each kind of error."""
 
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ STATUS: dict[str, int] = {
     "upgrade_needed": 409,
     "storage_full": 507,
 }
-"""Kind of the protocol's error table -> HTTP status."""
+"""Kind in the protocol's error table -> HTTP status."""
 
 HTTP_ERRORS: dict[str, tuple[int, str]] = {
     "unauthorized": (401, "A bearer token is needed."),
@@ -52,7 +52,7 @@ HTTP_ERRORS: dict[str, tuple[int, str]] = {
     "too_many_streams": (429, "Too many streams are open."),
     "daemon_unavailable": (503, "The daemon does not answer."),
 }
-"""Further kind, over HTTP only -> its status and title."""
+"""Additional kind that is used only over HTTP -> its status and title."""
 
 RETRY_S = 1
 """Minimum `Retry-After` of a 429 or 503, in seconds."""
@@ -61,7 +61,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Problem(NamedTuple):
-    """An error: its kind, a sentence, and facts."""
+    """An error: its kind, a sentence that describes it, and details."""
 
     kind: str
     detail: str = ""

@@ -1,6 +1,6 @@
 """Cancels the work of a token as soon as the token loses rights: streams, waiting calls, chat turns.
 
-Slow work runs within `run_while_valid`. One timer checks all tokens in use, so handlers need no checks of their own.
+Slow work runs within `run_while_valid`. One timer checks all tokens in use, so handlers don't need their own checks.
 The timer uses the event loop's clock, while `is_valid` decides whether a token has expired.
 """
 
@@ -17,10 +17,10 @@ from punchlist_apps.common.http.guard import App, Message, Receive, Scope, Send
 T = TypeVar("T")
 
 CHECK_S = 0.4
-"""Time between two checks of the tokens in use, in seconds."""
+"""Time between checks of the tokens in use, in seconds."""
 
 LAST_WORDS_S = 0.4
-"""Timeout for sending the last event of a stream, which its client may not read, in seconds."""
+"""Timeout for sending the last event of a stream, in seconds, because the client may not read it."""
 
 ENDED = "This sign-in has ended: its time is over, or it was revoked. `punch web --link` makes a new link."
 
@@ -33,7 +33,7 @@ class TokenWatch(Generic[T]):
 
     Args:
         is_valid: Returns whether a token still has the given rights.
-        refuse: Answers a request whose token is revoked before its response has started.
+        refuse: Responds to a request whose token is revoked before the response has started.
     """
 
     def __init__(self, is_valid: Callable[[bytes, T], bool], refuse: Callable[[Send], Awaitable[None]]) -> None:
@@ -44,7 +44,7 @@ class TokenWatch(Generic[T]):
 
     @contextmanager
     def run_while_valid(self, token: bytes, allowed: T) -> Generator[anyio.CancelScope]:
-        """Run the body until the token loses rights of `allowed`, then cancel the scope."""
+        """Run the body until the token loses any of the rights in `allowed`, then cancel the scope."""
         scope = anyio.CancelScope()
         scopes = self._running.setdefault((token, allowed), set())
         scopes.add(scope)
@@ -60,9 +60,9 @@ class TokenWatch(Generic[T]):
     async def serve(  # noqa: PLR0913 - an ASGI call and its token
         self, app: App, scope: Scope, receive: Receive, send: Send, token: bytes, allowed: T
     ) -> None:
-        """Answer a request within `run_while_valid`.
+        """Respond to a request within `run_while_valid`.
 
-        Handlers find that method through the ASGI scope, for work that outlives the response.
+        Handlers can get that method from the ASGI scope, for work that outlives the response.
         """
         scope[_RUN] = partial(self.run_while_valid, token, allowed)
         response = _Response(send)
@@ -111,5 +111,5 @@ def run_while_valid(scope: Scope) -> AbstractContextManager[anyio.CancelScope]:
 
 
 def set_last_bytes(scope: Scope, last: bytes) -> None:
-    """Set the bytes that end this request's stream if its token is revoked."""
+    """Set the bytes to send at the end of this request's stream if its token is revoked."""
     scope[_LAST_BYTES] = last

@@ -16,14 +16,14 @@ _OTHERS = 0o077
 class Reporter:
     """Reports to standard error why a secret can't be used, once per reason.
 
-    Clients get the same error as with a wrong token, so the server's owner would not notice otherwise.
+    Clients get the same error as for a wrong token, so the server's owner wouldn't notice otherwise.
     """
 
     def __init__(self) -> None:
         self._problem = ""
 
     def report(self, problem: str) -> None:
-        """Write the problem unless it was the last one. An empty problem resets it."""
+        """Write the problem unless it was the last one. An empty problem resets the reporter."""
         if problem not in ("", self._problem):
             print(safe(f"punch: all clients are rejected: {problem}"), file=sys.stderr, flush=True)
         self._problem = problem
@@ -32,7 +32,7 @@ class Reporter:
 class SecretFile:
     """A secret in a file of mode 0600, which is created if it is missing.
 
-    Changes of the file take effect immediately. If other users can read the file, nothing matches the secret.
+    Changes to the file take effect immediately. If other users can read the file, nothing matches the secret.
     """
 
     def __init__(self, path: str) -> None:
@@ -76,7 +76,7 @@ class SecretFile:
         return bool(value) and hmac.compare_digest(candidate, value)
 
     def rotate(self) -> None:
-        """Replace the secret, which invalidates everything that it has signed."""
+        """Replace the secret, which invalidates everything signed with it."""
         self._write(replace=True)
 
     def _read(self, *, is_private: bool) -> tuple[bytes, str]:

@@ -1,4 +1,4 @@
-"""Setup of the HTTP servers: limits on heads and connections, and no access log, since heads contain tokens."""
+"""Setup of the HTTP servers: limits on heads and connections, and no access log, because heads contain tokens."""
 
 import socket
 from functools import partial
@@ -19,14 +19,14 @@ _QUEUE = 1_024
 
 
 class Server(uvicorn.Server):
-    """Serves until SIGINT, SIGTERM or `end`. It then sets `ending`, on which open streams end."""
+    """Serves until SIGINT, SIGTERM or `end`. Then sets `ending`, which ends open streams."""
 
     def __init__(self, config: uvicorn.Config, ending: anyio.Event) -> None:
         super().__init__(config)
         self._ending = ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen with a long queue: a connection that finds the queue full waits for seconds."""
+        """Listen with a long queue, because a connection that arrives when the queue is full waits for seconds."""
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(_QUEUE)
@@ -48,7 +48,7 @@ def build_server(app: App, slots: ConnectionSlots | None = None, ending: anyio.E
     config = uvicorn.Config(
         app,
         backlog=slots.accept_batch,
-        http=protocol,  # called like one of uvicorn's own classes
+        http=protocol,  # called in the same way as uvicorn's own classes
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -1,4 +1,4 @@
-"""Fair eviction: the holder with the most places loses one."""
+"""Fair eviction: the holder with the most places loses one of them."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -8,7 +8,11 @@ T = TypeVar("T")
 
 
 def pick_to_evict(places: Iterable[tuple[T, Hashable, Any]]) -> T:
-    """Return the place with the lowest rank among those of the holders with most places, of `(place, holder, rank)`."""
+    """Return the place to evict.
+
+    It has the lowest rank among the places of the holders with the most places. `places` contains `(place, holder,
+    rank)` tuples.
+    """
     entries = list(places)
     counts = Counter(holder for _, holder, _ in entries)
     most = max(counts.values())

@@ -32,7 +32,7 @@ def take_systemd_sockets() -> list[socket.socket]:
     """Return the sockets that systemd has passed to this process, if any.
 
     Raises:
-        ValueError: Other machines can reach one of them.
+        ValueError: Other machines can reach one of the sockets.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return []

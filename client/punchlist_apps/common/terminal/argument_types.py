@@ -12,7 +12,7 @@ _MIN_LEASE_MS, _MAX_LEASE_MS = 1_000, 86_400_000
 
 
 def parse_duration(text: str) -> int:
-    """Return milliseconds for `90`, `90s`, `1.5m`, `500ms` or `2 hours`; a bare number is in seconds."""
+    """Return the milliseconds in `90`, `90s`, `1.5m`, `500ms` or `2 hours`; a bare number is in seconds."""
     from punchlist.base.dates import duration_ms
 
     if (duration := duration_ms(text)) is None:
@@ -48,7 +48,7 @@ def parse_history_point(text: str) -> tuple[int | None, int]:
 
 
 def parse_estimate(text: str) -> int:
-    """Return an estimate in milliseconds, 0 for empty text."""
+    """Return an estimate in milliseconds; 0 for empty text."""
     return parse_duration(text) if text.strip() else 0
 
 

@@ -1,4 +1,4 @@
-"""Formats events as lines: `#3 pending → completed by claude · 12:03:11`. Works on the JSON values of the wire."""
+"""Formats events as lines: `#3 pending → completed by claude · 12:03:11`. Works on JSON values from the wire."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -19,8 +19,8 @@ class EventFormatter:
         style: Width and colors of the lines.
         name_conversations: Start each line with the list's name.
         dated: Show the date with the time.
-        margin: Columns that the caller writes before each line.
-        versions: Show the version of each event, as `punch undo` and `--at` take it.
+        margin: Number of columns that the caller writes before each line.
+        versions: Show the version of each event, which `punch undo` and `--at` accept.
     """
 
     def __init__(  # noqa: PLR0913 - how a line is laid out
@@ -60,7 +60,10 @@ class EventFormatter:
         return self._fit(where + text, f"  by {safe(str(recorded['actor']))} {dot} {when}")
 
     def _describe_undo(self, conversation: str, recorded: dict[str, Any]) -> str:
-        """Return what an event undoes or redoes; the daemon marks only the first event of a call."""
+        """Return the text about the changes that an event undoes or redoes.
+
+        The daemon marks only the first event of a call.
+        """
         calls: list[int] = recorded.get("undoes") or []
         if recorded.get("reverts_to") is not None:
             return f"back to version {recorded['reverts_to']}"
@@ -72,7 +75,7 @@ class EventFormatter:
         return f"{'redo' if is_redo else 'undo'} of {', '.join(map(str, calls))}"
 
     def _fit(self, text: str, tail: str) -> str:
-        """Join both parts within the width. The tail, actor and time, gets at most half of it."""
+        """Join both parts within the width. The tail (actor and time) gets at most half of the width."""
         dots = self._style.glyphs["cut"]
         if self._style.width:
             width = max(self._style.width - self._margin, 2)
@@ -131,7 +134,7 @@ def _describe_edit(event: Event, style: Style) -> str:
 
 
 def _is_listed(event: Event, member: str) -> bool:
-    """Return whether to list a member. A date is stored as a day and a time, of which one is listed."""
+    """Return whether to list a member. A date is stored both as a day and as a time, but only one of them is listed."""
     moment, is_day, _ = member.partition("_day")
     return bool(event[member]) or moment not in event if is_day else not event.get(f"{member}_day")
 

@@ -1,4 +1,4 @@
-"""Formats the daemon's reasons why a task can't start as sentences."""
+"""Formats the reasons why a task can't start, as reported by the daemon, as sentences."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -32,11 +32,11 @@ _KIND_OF_GONE = {"in_progress": "gone", "reserved": "left"}
 """Kind of a reason -> key in `_SENTENCES` if the task's owner has left."""
 
 _MAX_NAMED = 12
-"""Maximum number of open children that are named."""
+"""Maximum number of open children to name."""
 
 
 def explain_reasons(explanation: Mapping[str, Any], style: Style) -> list[tuple[int, str]]:
-    """Return the reasons as sentences with their depth, or the task's place in the queue if it is ready."""
+    """Return the reasons as sentences with their depth. For a ready task, return its place in the queue."""
     reasons = list(explanation.get("reasons", ()))
     tree: list[tuple[int, str]] = []
     for parent, group in groupby(reasons, lambda reason: reason["of"] if reason["kind"] == "child" else None):

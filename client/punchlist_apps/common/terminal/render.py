@@ -1,6 +1,6 @@
 """Formats tasks as lines of text, for commands and the live view.
 
-Works on the JSON values of the wire, prints nothing, and imports little, so that a shell prompt can use it.
+Works on JSON values from the wire, prints nothing, and imports little, so that a shell prompt can use it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,19 +16,19 @@ Task = dict[str, Any]
 
 FINISHED = ("completed", "failed")
 _MAX_INDENT = 8
-"""Maximum indentation, in levels; deeper children are indented like this one."""
+"""Maximum indentation, in levels. Deeper children are indented to this level."""
 _FOLD_ABOVE = 12
 """Number of finished tasks above which old ones are hidden."""
 _FOLD_KEEPS = 3
-"""Number of finished tasks that stay visible then."""
+"""Number of finished tasks that stay visible when old ones are hidden."""
 _PAIR = 2
 _WIDE = ("W", "F")
 _JOINER, _EMOJI_FORM, _TONES = "\u200d", "\ufe0f", ("\U0001f3fb", "\U0001f3ff")
-"""Characters that join others into one emoji, which takes two columns."""
+"""Characters that join others into a single emoji, which takes two columns."""
 
 
 def count_columns(text: str) -> int:
-    """Return the number of terminal columns of a text."""
+    """Return the number of terminal columns that a text occupies."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width  # noqa: PLC0415 - costs 2 ms and is needed for few titles
@@ -36,7 +36,7 @@ def count_columns(text: str) -> int:
     columns, before = 0, ""
     for char in text:
         if before == _JOINER and east_asian_width(char) in _WIDE:
-            pass  # joined with the emoji before
+            pass  # joined to the preceding emoji
         elif char == _EMOJI_FORM:
             columns += columns > 0 and before > "\xff" and east_asian_width(before) not in _WIDE
         elif not (_TONES[0] <= char <= _TONES[1] and east_asian_width(before or " ") in _WIDE):
@@ -46,7 +46,7 @@ def count_columns(text: str) -> int:
 
 
 def truncate(text: str, width: int, mark: str = "…") -> str:
-    """Return a text in at most `width` columns (0: no limit), with `mark` at the end if it was truncated."""
+    """Return a text in at most `width` columns (0: no limit), ending in `mark` if it was truncated."""
     if width <= 0 or count_columns(text) <= width:
         return text
     room = width - count_columns(mark)
@@ -92,7 +92,7 @@ def format_progress(counts: dict[str, int]) -> str:
 
 
 def format_status_line(counts: dict[str, int]) -> str:
-    """Return the line of the status file: the numbers of open tasks and of tasks in progress."""
+    """Return the line in the status file: the number of open tasks and of tasks in progress."""
     return f"{counts.get('pending', 0) + counts.get('paused', 0)} open, {counts.get('in_progress', 0)} in progress"
 
 
@@ -129,7 +129,7 @@ def fold_finished(tasks: Sequence[Task]) -> tuple[list[Task], int]:
 
 
 def format_task(task: Task, style: Style, depth: int = 0, path: Sequence[dict[str, str]] = ()) -> list[str]:
-    """Return a task's line, then its activity or the reason of its failure. `path` has its ancestors."""
+    """Return a task's line, then its activity or the reason for its failure. `path` contains its ancestors."""
     state = get_display_state(task)
     indent = "  " * (1 + min(depth, _MAX_INDENT))
     lines = [indent + _format_row(task, state, style, len(indent), path)]
@@ -141,12 +141,12 @@ def format_task(task: Task, style: Style, depth: int = 0, path: Sequence[dict[st
 
 
 def format_path_title(task: Task, path: Sequence[dict[str, str]]) -> str:
-    """Return the titles of a task's ancestors and the task, safe for a terminal."""
+    """Return the titles of a task's ancestors and of the task itself, safe for a terminal."""
     return safe(with_path(str(task.get("title", "")), [ancestor["title"] for ancestor in path]))
 
 
 def format_step(result: Any, style: Style) -> list[str]:
-    """Return a task after a change of its status, and a line with the effects."""
+    """Return a task's line after its status has changed, and a line about the effects."""
     notes: list[str] = []
     if result.get("unblocked"):
         notes.append("unblocked " + ", ".join(f"#{safe(task)}" for task in result["unblocked"]))
@@ -169,7 +169,7 @@ def format_nothing_left(failed: int, failed_ids: Sequence[str] = ()) -> str:
 
 
 _SHARED_STATES = {"forbidden": "no longer followed here", "unreachable": "still being shared"}
-"""State of a shared list -> its text, if it isn't the state's name."""
+"""State of a shared list -> its text, if it differs from the state's name."""
 
 
 def format_shared_note(shared: Any) -> str:
@@ -238,7 +238,7 @@ def format_details(task: Task, style: Style, path: Sequence[dict[str, str]] = ()
 
 
 def _format_row(task: Task, state: str, style: Style, used: int | None, path: Sequence[dict[str, str]] = ()) -> str:
-    """Return a task's line after `used` columns, or without a width limit for None."""
+    """Return a task's line, which starts after `used` columns; with None, its width isn't limited."""
     glyph = style.glyphs[state]
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))
@@ -298,7 +298,10 @@ def format_time(at: int) -> str:
 
 
 def format_task_time(task: Mapping[str, Any], member: str) -> str:
-    """Return a task's due or deferral date: its day, which no time zone changes, else the local time."""
+    """Return a task's due or deferral date.
+
+    If a day is stored, return that day, because it doesn't depend on the time zone. Otherwise return the local time.
+    """
     return safe(str(task.get(f"{member}_day") or "")) or format_time(task[member])
 
 
@@ -321,7 +324,7 @@ def _list_facts(task: Task, style: Style) -> Iterable[tuple[str, str]]:
     yield "status", str(task.get("status", "")).replace("_", " ")
     for name, member, text in FACTS:
         value = task.get(member)
-        # The list of open blockers is redundant while all blockers are open.
+        # While all blockers are open, a separate list of open blockers is redundant.
         is_redundant = member == "open_blockers" and value == task.get("blocked_by")
         if value and not is_redundant and not task.get(f"{member}_day") and (member, value) != ("priority", "normal"):
             yield name, text(value)
@@ -341,7 +344,10 @@ def _list_facts(task: Task, style: Style) -> Iterable[tuple[str, str]]:
 
 
 def _compute_spent_ms(task: Task, now: int) -> int:
-    """Return the time a task was in progress until now, in ms. A clock that was set back adds nothing."""
+    """Return the time that a task has been in progress until now, in milliseconds.
+
+    If the clock was set back, nothing is added.
+    """
     running = now and task.get("status") == "in_progress"
     return task.get("spent_ms", 0) + (max(now - task.get("status_changed_at", now), 0) if running else 0)
 
@@ -375,4 +381,4 @@ FACTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("counts as done after", "gate", _format_gate),
     ("metadata", "metadata", _format_metadata),
 )
-"""Facts in `punch show` and `punch log`: name, member and formatter."""
+"""Facts shown by `punch show` and `punch log`: name, member and formatter."""

@@ -29,7 +29,7 @@ FRAME_S = 0.1
 """Time per frame of the spinner, in seconds."""
 
 SPIN = "\x01"
-"""Placeholder of the spinner in lines that are redrawn. Sanitized text never contains it."""
+"""Placeholder for the spinner in lines that are redrawn. Sanitized text never contains it."""
 
 ASCII_GLYPHS = {
     "completed": "[x]",
@@ -139,8 +139,8 @@ def write(text: str) -> int:
     """Write to standard output and return exit code 0. Characters outside its encoding are escaped.
 
     Raises:
-        BrokenPipeError: The reader has closed the pipe; the command ends without a message.
-        OSError: The disk is full or the descriptor closed.
+        BrokenPipeError: The reader has closed the pipe. The command exits without a message.
+        OSError: The disk is full or the descriptor is closed.
     """
     data = text.encode(get_encoding(), "backslashreplace")
     while data:
