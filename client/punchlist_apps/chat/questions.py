@@ -72,7 +72,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def build_question(calls: list[ToolCall], tasks: dict[str, NamedTask], count: int) -> Question:
-    """Build one question for all of a step's calls that need confirmation. `count` is the number of tasks in the list."""
+    """Build one question for all calls in a step that need confirmation. `count` is the number of tasks in the list."""
     doomed = list(dict.fromkeys(id for call in calls if call.tool == "delete_todo_task" for id in task_ids_of(call)))
     others = [call for call in calls if call.tool != "delete_todo_task"]
     waiting: list[ToolCall] = []

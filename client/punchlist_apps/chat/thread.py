@@ -118,8 +118,8 @@ class Thread:
             Forbidden: The thread is a user's, and the connection is not limited to a user.
             ValueError: The conversation is a list.
         """
-        # A connection without a user may see all threads, but its turns wouldn't act for a user: `my:default` is another
-        # list there.
+        # A connection without a user may see all threads, but its turns wouldn't act for a user, and `my:default` would
+        # be another list.
         if not is_own(client, conversation):
             id, user = conversation.conversation, conversation.user
             advice = f"punch chat --user {user}, or a link of punch web --link --user {user}"
@@ -173,11 +173,11 @@ class Thread:
         return key if _UNIQUE.fullmatch(turn) else f"{key}/{hashlib.sha256(self.id.encode()).hexdigest()[:16]}"
 
     def turn_path(self, turn: str) -> str:
-        """Return an id for a turn that is unique among all threads. Clients choose turn ids, so two threads may share one."""
+        """Return an id for a turn that is unique across threads. Clients choose turn ids, so threads may share one."""
         return f"{self.id}/{turn}"
 
     async def append(self, id: str, role: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Append a message with this id and return its content. If one exists, keep it and return its content instead."""
+        """Append a message with this id and return its content. If one exists, return that one's content instead."""
         try:
             return (await self.queue.append_message(role, content, message=id, key=f"message/{id}")).content
         except RequestRefused as error:

@@ -1,4 +1,4 @@
-"""The tools of a chat: the dialect `todo` with a few more tools. Confirmations are controlled by the turn, not the model.
+"""The tools of a chat: the dialect `todo` with a few more tools. The turn controls confirmations; the model can't.
 
 Calls are made with a key, which identifies their events in the log, even after a crash.
 """

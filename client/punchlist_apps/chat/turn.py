@@ -39,7 +39,7 @@ from punchlist_apps.chat.usage import Limits, day_of, read_usage
 from punchlist_schemas.things import Task
 
 STALE_S = 120.0
-"""Maximum age of a message, in seconds. For an older one, no new calls are made; the answer reports those made so far."""
+"""Maximum age of a message, in seconds. For an older one, no new calls are made; the answer reports earlier ones."""
 
 MAX_STEPS, MAX_CALLS = 8, 32
 """Upper limits for a model: the number of steps in a turn, and of calls in a step."""

@@ -34,7 +34,7 @@ class Work(Protocol):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the model must stop working on this turn, because it was stopped or a question to the person is open."""
+        """Whether the model must stop working on the turn, because it was stopped or waits for the person's answer."""
         ...
 
     async def plan_step(self, calls: list[ToolCall], usage: dict[str, int]) -> None:

@@ -27,8 +27,8 @@ class Intent(msgspec.Struct, frozen=True):
     Attributes:
         name: create, get, list, update, priority, complete, reopen, start, approve, assign (to `title`), delete, undo,
             redo, help, talk, clarify, or multi (`parts`).
-        need: For `clarify`, the detail that `goal` lacks (`title`, `task`, `which`), or the reason for doing nothing. The
-            message may be a `question`, be too long (`long`), have too many requests (`many`), or be a correction
+        need: For `clarify`, the detail that `goal` lacks (`title`, `task`, `which`), or the reason for doing nothing.
+            The message may be a `question`, be too long (`long`), have too many requests (`many`), or be a correction
             without a request (`instead`).
         goal: For `clarify`, the name of the intent that lacks the detail.
         confirmed: Words in the same message that confirm the request in advance.
@@ -113,10 +113,10 @@ _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '
 
 
 def _split_requests(text: str, items: list[Item], context: Context, rests: "dict[str, Intent]") -> Intent | None:
-    """Return two or more requests in one message, or None. Conjunctions inside quotes or a title don't split it.
+    """Return two or more requests in one message, or None. Separators inside quotes or a title don't split it.
 
     Args:
-        rests: Cache of the intents of the text after each conjunction. Without it, each conjunction doubles the time.
+        rests: Cache of the intents of the text after each separator. Without it, each separator doubles the time.
     """
     masked = _QUOTED.sub(lambda match: "x" * len(match[0]), text)
     joints = [joint for joint in _JOINT.finditer(masked) if is_command(text[joint.end() :].strip())]

@@ -40,7 +40,7 @@ def read(documents: Sequence[Document]) -> Draft:
 
 
 def read_todos(documents: Sequence[Document]) -> Draft:
-    """Read the tasks of a TodoWrite call, either `{"todos": [{"content", "status", "activeForm"}]}` or only the list."""
+    """Read the tasks of a TodoWrite call, `{"todos": [{"content", "status", "activeForm"}]}` or just the list."""
     document = documents[0]
     draft = Draft("todowrite", document.name)
     value = parse_json(document)

@@ -164,7 +164,7 @@ def to_text(value: Any) -> str:
 
 
 def to_texts(value: Any) -> list[str]:
-    """Convert a JSON list or comma-separated words to strings. Objects become their `name`, `login`, `title` or `id`."""
+    """Convert a list or comma-separated words to strings. Objects become their `name`, `login`, `title` or `id`."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     texts: list[str] = []

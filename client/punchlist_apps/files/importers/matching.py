@@ -89,7 +89,7 @@ def compare(
 
 
 def _build_first_call(tasks: list[dict[str, Any]], max_tasks: int) -> list[dict[str, Any]]:
-    """Return the tasks for the first call. If a single task is too large, some of its notes are left for later calls."""
+    """Return the tasks for the first call. If a single task is too large, some of its notes are left to later calls."""
     call: list[dict[str, Any]] = []
     room = CALL_BYTES
     for task in tasks:

@@ -228,7 +228,7 @@ class _Run:
         return {"before": first} if first else {"to_end": True} if task else {}
 
     def _build_key(self, change: Add) -> str:
-        """Return a key that is equal for equal proposals, so that a file adds its task only once, even after a crash."""
+        """Return a key that is equal for equal proposals, so that a file adds its task once, even across a crash."""
         edges = {name: sorted(change.fields[name]) for name, _, _ in EDGES if name in change.fields}
         proposal = msgspec.json.encode([self.prefix, change.ref, {**change.fields, **edges}], order="deterministic")
         return "mirror:" + hashlib.sha256(proposal).hexdigest()

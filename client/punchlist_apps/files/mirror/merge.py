@@ -25,7 +25,7 @@ _MISSING: Any = object()
 
 
 class Add(NamedTuple):
-    """A new task with the id `ref` in the file. It is added after `after`, or first if that is None; last if `at_end`."""
+    """A new task with the id `ref` in the file. It is added after the task `after`, or first; with `at_end`, last."""
 
     ref: str
     fields: Fields

@@ -115,7 +115,7 @@ def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Field
 
 
 def _align(synced: Sequence[SyncedEntry], entries: Sequence[Entry]) -> list[int]:
-    """Match each entry to a synced entry, by title in order, or else by the entry above. Return indexes; -1 for none."""
+    """Match each entry to a synced entry, by title in order, or else by the entry above. Return indexes or -1."""
     waiting: defaultdict[str, deque[int]] = defaultdict(deque)
     for index, old in enumerate(synced):
         waiting[old.title].append(index)

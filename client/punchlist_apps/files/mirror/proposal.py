@@ -112,7 +112,7 @@ def _compute_distance(form: Form, document: Document, snapshot: Snapshot) -> int
 def _translate(
     document: Document, base: Snapshot | None, present: Tasks, added_tasks: AddedTasks
 ) -> tuple[dict[str, Fields], dict[str, Fields], list[Conflict]]:
-    """Return the file's tasks by their ids in the list, those that were added before, and conflicts for deleted ones."""
+    """Return the file's tasks by their ids in the list, those already added, and conflicts for deleted ones."""
     base_ids = _map_ids(document, base.tasks if base else ())
     present_ids = _map_ids(document, present)
     newest = max((int(task.id) for task in present), default=0)

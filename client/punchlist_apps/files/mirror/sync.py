@@ -109,7 +109,7 @@ class ListSync:
     async def erase(self) -> None:
         """Delete the unchanged files of an erased conversation, and stop writing.
 
-        Waits for a write in progress. Otherwise its file would remain and look like an attempt to create the list again.
+        Waits for a write in progress. Otherwise its file would stay and look like an attempt to create the list again.
         """
         async with self._lock:
             self._is_erased = True
