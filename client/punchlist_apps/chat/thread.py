@@ -76,8 +76,8 @@ class Thread:
         """Create a thread that works on a list, or open the existing one.
 
         Raises:
-            NotFound: The thread is another user's.
-            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            NotFound: The thread belongs to another user.
+            Forbidden: The thread belongs to a user, but the connection isn't limited to one.
             ValueError: The conversation with this id is a list.
         """
         id = id or f"chat-{uuid.uuid4()}"
@@ -94,8 +94,8 @@ class Thread:
         """Return an existing thread.
 
         Raises:
-            NotFound: The thread doesn't exist or is another user's.
-            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            NotFound: The thread doesn't exist or belongs to another user.
+            Forbidden: The thread belongs to a user, but the connection isn't limited to one.
             ValueError: The conversation with this id is a list.
         """
         conversation = await client.conversation(id).info()
@@ -115,7 +115,7 @@ class Thread:
         """Return a conversation as a thread.
 
         Raises:
-            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            Forbidden: The thread belongs to a user, but the connection isn't limited to one.
             ValueError: The conversation is a list.
         """
         # A connection without a user may see all threads, but its turns wouldn't act for a user, and `my:default` would
@@ -167,7 +167,7 @@ class Thread:
         await self.queue.add(clip(one_line(text), 200), metadata={"turn": turn}, key=f"turn/{turn}")
 
     def call_key(self, turn: str, call: str) -> str:
-        """Return the idempotency key of a turn's call in the list."""
+        """Return the idempotency key for a turn's call on the list."""
         key = f"{turn}/{call}"
         # A turn id chosen by a client may be used in several threads.
         return key if _UNIQUE.fullmatch(turn) else f"{key}/{hashlib.sha256(self.id.encode()).hexdigest()[:16]}"

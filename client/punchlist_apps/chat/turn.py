@@ -81,10 +81,10 @@ class Turn:
 
     Args:
         id: The turn's id, which is that of the person's message.
-        model: Reads the message; None for the rules alone.
+        model: Model that reads the message; None to use only the rules.
         circuit: Circuit breaker of the model.
         publish: Called with the events of the turn. An exception from it ends the turn as a crash would.
-        stale_s: Maximum age of the message, in seconds, as `STALE_S`.
+        stale_s: Maximum age of the message, in seconds; see `STALE_S`.
     """
 
     def __init__(  # noqa: PLR0913 - what a turn is made of

@@ -131,7 +131,7 @@ class LineScreen(Screen[None]):
         self._update_spinner(has_running=bool(running))
 
     def report(self, *sentences: str) -> None:
-        """Show a message, or hide the message if there are no sentences."""
+        """Show the sentences as a message, or hide the message if there are none."""
         for message in self.query("#message").results(Static):  # Empty after the screen was closed.
             message.display = bool(sentences)
             message.update(Text(safe("   ".join(sentences)), no_wrap=False))

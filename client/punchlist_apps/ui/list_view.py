@@ -32,7 +32,7 @@ from punchlist_schemas.things import Task
 WIDE = 110
 """Minimum width for showing details next to the list, in columns."""
 MAX_NAMED = 3
-"""Maximum number of tasks in progress to show below the list if not visible in it, and of items in a message."""
+"""Maximum number of invisible tasks in progress shown below the list, and of tasks and errors named in a message."""
 
 
 class ListView(LineScreen):

@@ -90,7 +90,7 @@ def parse_changes(texts: Mapping[str, str]) -> dict[str, Any]:
     """Parse texts into members of `task.edit`. Empty text clears the member.
 
     Raises:
-        ValueError: A text can't be parsed.
+        ValueError: A member's text can't be parsed.
     """
     parsers = {member.name: member.parse for member in MEMBERS}
     try:

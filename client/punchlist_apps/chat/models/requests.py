@@ -1,6 +1,6 @@
 """Streaming HTTP requests to a model's server, with the standard library.
 
-Reading blocks a thread. Cancellation closes the connection, which unblocks it.
+Reading blocks a thread. Cancellation closes the connection, which unblocks the thread.
 """
 
 import http.client
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 async def stream(  # noqa: C901, PLR0915 - one sequence, with the clean-up of abandoned threads
     url: str, headers: dict[str, str], body: dict[str, Any], limits: Limits
 ) -> AsyncGenerator[Any]:
-    """Yield the events of a streamed response as JSON values, and None at its regular end.
+    """Yield the events of a streamed response as JSON values, and None when the stream ends normally.
 
     Raises:
         ModelError: The server can't be reached, returns an error, times out, or sends a malformed stream.

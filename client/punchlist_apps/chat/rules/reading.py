@@ -54,7 +54,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The ids of the tasks shown last, in that order, and of those mentioned last."""
+    """The ids of the tasks shown last, in the order shown, and of those mentioned last."""
 
     shown: tuple[str, ...] = ()
     last: tuple[str, ...] = ()

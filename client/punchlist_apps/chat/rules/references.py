@@ -1,4 +1,4 @@
-"""Resolves references to tasks: numbers, ordinals in the last list shown, "it", all of a kind, or words of a title.
+"""Resolves references to tasks: numbers, ordinals in the last list shown, "it", all of one kind, or words of a title.
 
 Never guesses: if several titles fit equally, all are returned, and a title that is only similar is not `sure`.
 """
@@ -50,7 +50,7 @@ _MAX_WORDS = 24
 _MAX_TASKS_FOR_TYPOS = 200
 """Maximum number of tasks with which misspelled words are matched, since this is slow."""
 _MIN_TYPO_LENGTH, _MIN_SLIP_LENGTH = 4, 6
-"""Minimum length in letters of a word that may be misspelled, and of one for which a single slip is certain."""
+"""Minimum lengths in letters: of a word that may be misspelled, and of one in which a single slip counts as certain."""
 _CUT = "~"
 """Marks a stem whose ending was removed, such as "settl~" from "settled"."""
 

@@ -37,7 +37,7 @@ TABLES = ("dependencies", "labels", "comments")
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """Read the issues of a file, or of the tables of a Dolt database."""
+    """Read the issues in a file, or in the tables of a Dolt database."""
     main = next((document for document in documents if document.stem == "issues"), documents[0])
     draft = Draft("beads", main.name)
     tables = {document.stem: _group_by_issue(document) for document in documents if document.stem in TABLES}
@@ -49,7 +49,7 @@ def read(documents: Sequence[Document]) -> Draft:
         ident = to_text(issue.get("id"))
         for name, records in tables.items():
             issue[name] = records.get(ident, [])
-        if issue.get("ephemeral") in (True, "1", "true"):  # bd's own export also omits them
+        if issue.get("ephemeral") in (True, "1", "true"):  # bd's own export omits ephemeral issues too.
             draft.skip("ephemeral issues", line)
         elif to_text(issue.get("status")) == "tombstone" or issue.get("deleted_at"):
             draft.skip("deleted issues", line)

@@ -82,7 +82,7 @@ def decode(data: bytes, name: str) -> Document:
         encoding = f"Windows-1252, since byte 0x{data[error.start]:02x} in line {line} is not UTF-8"
     if "\0" in text:
         raise FormatError("not text: it contains NUL bytes", name, text.count("\n", 0, text.index("\0")) + 1)
-    text = text.removeprefix("\ufeff")  # a second mark, if the mark itself was converted
+    text = text.removeprefix("\ufeff")  # Converting a file's encoding can leave a second mark.
     return Document(name, text.replace("\r\n", "\n").replace("\r", "\n"), "" if encoding == "utf-8" else encoding)
 
 

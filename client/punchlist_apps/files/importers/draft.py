@@ -67,7 +67,7 @@ class Item(msgspec.Struct):
 
 
 class Remark(msgspec.Struct):
-    """Something that was skipped or converted: how often, and the first lines with it."""
+    """Something that was skipped or converted, with the number of occurrences and the first lines."""
 
     text: str
     count: int = 0
@@ -154,7 +154,7 @@ class Draft:
                 self.skip(f"`{clip(one_line(str(name)), 40)}`", line)
 
     def complete_headings(self, refs: Container[str]) -> None:
-        """Complete those of the tasks `refs`, which have no status in the file, whose subtasks are all completed."""
+        """Complete each of the tasks `refs` whose subtasks are all completed. These tasks have no status in the file."""
         below: dict[str, list[Item]] = {}
         for item in self.items:
             below.setdefault(item.parent, []).append(item)

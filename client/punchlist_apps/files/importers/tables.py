@@ -192,7 +192,7 @@ def _split_cells(row: Row, name: str) -> list[str]:
 
 
 def _get_status(row: Row) -> str:
-    """Return a word for the status. If the project defines its own statuses, it is the status category."""
+    """Return a word for the status. If the project defines its own statuses, this is the status category."""
     word, category = _get_first(row, "status"), _get_first(row, "status category")
     is_abandoned = _get_first(row, "resolution").lower() in (
         "won't do",

@@ -18,7 +18,7 @@ def build_edit_calls(before: Fields, edited: Fields) -> list[tuple[str, dict[str
 
     Args:
         before: The task's members. For sets and objects, only the differences are sent.
-        edited: The members to set; sets and objects are complete.
+        edited: The members to set. Sets and objects are given in full.
     """
     params = {name: edited[name] for name in PLAIN_MEMBERS if name in edited}
     if "metadata" in edited:

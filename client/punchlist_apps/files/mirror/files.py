@@ -167,7 +167,7 @@ class Folder:
         )
 
     def save_copy(self, name: str, data: bytes) -> None:
-        """Write a copy, unless a file of this name exists."""
+        """Write a copy, unless a file with this name exists."""
 
         def save(folder: int) -> None:
             try:

@@ -1,4 +1,4 @@
-"""Imports Claude Code's own task folders into lists, one way: the folders are never written.
+"""Imports Claude Code's own task folders into lists, in one direction: the folders are never written to.
 
 Each file is compared with its content at the last import, and the differences are applied to the list. A change to the
 list therefore stays until the file changes again. A missing file doesn't delete its task, since Claude Code removes the
@@ -121,7 +121,7 @@ class Inbound:
             number = name.removesuffix(".json")
             fields = dict(document.tasks[number])
             if not fields["metadata"].get(_HIDDEN):
-                del fields["blocks"]  # the other task's file has the same edge
+                del fields["blocks"]  # The other task's file has the same edge.
                 title, description = _split_title(fields, number)
                 edges = sorted(fields["blocked_by"])
                 texts = {"title": title, "description": description, "active_form": fields["active_form"][:_MAX_TITLE]}

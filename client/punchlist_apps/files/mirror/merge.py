@@ -34,7 +34,7 @@ class Add(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Members to set; sets and objects are complete."""
+    """Members to set. Sets and objects are given in full."""
 
     task: str
     fields: Fields
@@ -75,7 +75,7 @@ class Changes(NamedTuple):
 
 
 def reconcile(base: FieldsById | None, theirs: FieldsById, present: FieldsById, *, may_delete: bool = False) -> Changes:
-    """Return the changes that bring `present` the differences between `base` and `theirs`.
+    """Return the changes that apply to `present` the differences between `base` and `theirs`.
 
     Args:
         base: The list that the file came from; None if unknown.

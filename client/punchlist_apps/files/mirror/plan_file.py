@@ -239,7 +239,7 @@ def _read_plan(path: str) -> tuple[bytes, Document, list[Entry]]:
 
 
 def _read_when_settled(path: str) -> bytes:
-    """Read the file after `SETTLED_S` without writes.
+    """Read the file once it hasn't been written to for `SETTLED_S`.
 
     Raises:
         FormatError: The file is larger than `MAX_BYTES`.

@@ -100,7 +100,7 @@ def build_proposal(synced: Sequence[SyncedEntry], entries: Sequence[Entry], pres
 
 
 def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Fields, Fields]:
-    """Return a task's members at the last sync, and with the file's changes since then."""
+    """Return a task's members as of the last sync, and the same members with the file's changes since then."""
     # If the list's description never came from the file, the two have no common base.
     description = current["description"] if current["description"] in ("", old.description) else "\0"
     base = {**current, "title": old.list_title, "status": old.list_status, "description": description}
@@ -167,7 +167,7 @@ def _rewrite(lines: list[str], entry: Entry, old: SyncedEntry, current: Fields, 
     line = lines[entry.line]
     if current["title"] != old.list_title and get_title(entry) != current["title"]:
         first = remove_extras(entry.title).split("\n", 1)[0]
-        if entry.titled > 1:  # the title is wrapped
+        if entry.titled > 1:  # The title is wrapped.
             dropped |= set(range(entry.line + 1, entry.line + entry.titled))
             first = line[line.find(first[:20]) :]
         at = line.find(first)

@@ -190,7 +190,7 @@ class ListSync:
         if data is not None and self._is_readable(name, data):
             if await self._apply_all({name: data}):
                 await self._save_copy(name, data, "doesn't belong to this list")
-        elif data is not None and name in self._written:  # Otherwise this process left it in an unfinished write.
+        elif data is not None and name in self._written:  # Otherwise, this process's unfinished write left it.
             if self._is_too_recent(f"displaced {name}", UNREADABLE_S):
                 return False
             if data:
@@ -215,7 +215,7 @@ class ListSync:
         return True
 
     def _reopen(self, closed: set[str]) -> None:
-        """Allow writing files that couldn't be read and now are readable or gone."""
+        """Allow writing again to files that couldn't be read, once they are readable or gone."""
         for name in self._closed - closed:
             self._report.clear(self._path(name), "corrupt", "foreign")
             self.is_stale = True
@@ -329,7 +329,7 @@ class ListSync:
 
     async def _replace(self, name: str, data: bytes, present: bytes | None) -> bytes | None:
         self._last_write = time.monotonic()
-        # Displaced content must not be overwritten before it is applied, which a later sync may do.
+        # Displaced content must not be overwritten until it has been applied, possibly by a later sync.
         settled, self._is_settled = self._is_settled, False
         displaced = await run_sync(self._folder.replace, name, data, present)
         self._is_settled = settled and displaced is None
