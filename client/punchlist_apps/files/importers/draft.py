@@ -154,7 +154,7 @@ class Draft:
                 self.skip(f"`{clip(one_line(str(name)), 40)}`", line)
 
     def complete_headings(self, refs: Container[str]) -> None:
-        """Complete each of the tasks `refs` whose subtasks are all completed. These tasks have no status in the file."""
+        """Complete each of the tasks `refs` whose subtasks are all completed. The file gives no status for `refs`."""
         below: dict[str, list[Item]] = {}
         for item in self.items:
             below.setdefault(item.parent, []).append(item)
