@@ -1,9 +1,9 @@
-;;; punchlist-connection.el --- The connection of punchlist to its daemon  -*- lexical-binding: t; -*-
+;;; punchlist-connection.el --- The connection to punchlist's daemon  -*- lexical-binding: t; -*-
 
 ;;; Commentary:
 
-;; One Unix socket, one JSON text a line, requests with callbacks, and reconnects.
-;; Never blocks.
+;; One Unix socket, one JSON text per line, requests with callbacks, and
+;; reconnects.  It never blocks.
 
 ;;; Code:
 
@@ -20,8 +20,9 @@
 (defcustom punchlist-owner (concat "emacs/" (user-login-name)) "Owner of your claims." :type 'string)
 (defcustom punchlist-autostart t "Whether to start a daemon if none runs." :type 'boolean)
 (defcustom punchlist-notify 'mine
-  "Which tasks to notify about when they fail or become ready through others.
-With `mine' your own tasks, with `all' all tasks; both include finished lists."
+  "Which tasks to notify about when others make them fail or become ready.
+With `mine', your own tasks; with `all', all tasks.  Both also notify about
+finished lists."
   :type '(choice (const mine) (const all) (const :tag "nothing" nil)))
 
 (defconst punchlist--first-pause 0.05)
@@ -29,12 +30,12 @@ With `mine' your own tasks, with `all' all tasks; both include finished lists."
 
 (defconst punchlist--gc-threshold (* 64 1024 1024)
   "Value of `gc-cons-threshold' while a push is handled or drawn.
-With the default, garbage collections cost more than the work.")
+With the default value, garbage collection takes longer than the work itself.")
 
 (defvar punchlist--process nil "The connection, or nil.")
 (defvar punchlist--connected nil "Whether the daemon has responded on this connection.")
 (defvar punchlist--reason "not connected yet" "Why there is no connection.")
-(defvar punchlist--is-open nil "Whether to keep connected.")
+(defvar punchlist--is-open nil "Whether to stay connected.")
 (defvar punchlist--timer nil)
 (defvar punchlist--pause punchlist--first-pause)
 (defvar punchlist--started-at 0 "Time of the last start of a daemon, in seconds.")
@@ -43,10 +44,10 @@ With the default, garbage collections cost more than the work.")
 (defvar punchlist--pending nil "Requests without a response, newest first: (ID TEXT KEYED DONE).")
 (defvar punchlist--connected-callbacks nil "Functions to call once connected.")
 (defvar punchlist--connection-functions nil
-  "Functions called with `connected', `away', or `pushed', a method and params.")
+  "Functions called with `connected', `away', or `pushed' plus a method and params.")
 
 (defun punchlist--socket ()
-  "Return the path of the daemon's socket, by the rules of docs/protocol.md."
+  "Return the path of the daemon's socket, by the rules in docs/protocol.md."
   (let ((own (getenv "PUNCHLIST_SOCKET")) (runtime (getenv "XDG_RUNTIME_DIR"))
         (run (format "/run/user/%d" (user-uid))) (data (getenv "PUNCHLIST_DATA_DIR"))
         (xdg (getenv "XDG_DATA_HOME")))
@@ -59,14 +60,14 @@ With the default, garbage collections cost more than the work.")
           (t (expand-file-name "~/.local/share/punchlist/run/daemon.sock")))))
 
 (defun punchlist--start-daemon ()
-  "Start a daemon, unless that is turned off or was tried in the last 10 seconds."
+  "Start a daemon, unless this is turned off or was tried in the last 10 seconds."
   (when (and punchlist-autostart (not (equal (getenv "PUNCHLIST_AUTOSTART") "0")) (executable-find "punch")
              (> (- (float-time) punchlist--started-at) 10))
     (setq punchlist--started-at (float-time))
     (make-process :name "punch" :command '("punch" "daemon" "status") :noquery t :connection-type 'pipe)))
 
 (defun punchlist--connect ()
-  "Connect, unless connected, and retry later after a failure."
+  "Connect, unless already connected, and retry later after a failure."
   (when (and punchlist--is-open (not punchlist--process))
     (let* ((path (punchlist--socket)) (attributes (file-attributes path)))
       (cond ((not attributes)
@@ -87,7 +88,7 @@ With the default, garbage collections cost more than the work.")
                   (punchlist--disconnect (format "no daemon listens on %s (%s)" path (error-message-string err))))))))))
 
 (defun punchlist--say-hello ()
-  "Greet the daemon, then send unanswered requests again and follow the lists."
+  "Send the hello, then send unanswered requests again and follow the lists."
   (punchlist--send
    "daemon.hello" `(:client (:name ,punchlist-actor :version "1"))
    (lambda (err _)
@@ -105,8 +106,8 @@ With the default, garbage collections cost more than the work.")
   (when (eq process punchlist--process) (punchlist--disconnect "the daemon closed the connection")))
 
 (defun punchlist--disconnect (reason)
-  "Handle the loss of the connection, with its REASON.
-Reads fail, and changes with a key are sent again over the next one."
+  "Handle the loss of the connection, which has a REASON.
+Reads fail, and changes with a key are sent again over the next connection."
   (let ((process punchlist--process) (pending punchlist--pending))
     (setq punchlist--process nil punchlist--connected nil punchlist--reason reason
           punchlist--pending (seq-filter (lambda (request) (nth 2 request)) pending))
@@ -124,7 +125,7 @@ Reads fail, and changes with a key are sent again over the next one."
   (punchlist--connect))
 
 (defun punchlist--on-data (process bytes)
-  "Handle data of PROCESS: BYTES, in which messages end with a newline."
+  "Handle BYTES received from PROCESS, in which messages end with a newline."
   (let ((from 0) (gc-cons-threshold punchlist--gc-threshold) stop messages)
     (while (setq stop (string-search "\n" bytes from))
       (push (substring bytes from stop) punchlist--unread)
@@ -144,7 +145,7 @@ Reads fail, and changes with a key are sent again over the next one."
        (json-read-from-string text)))))
 
 (defun punchlist--on-message (message)
-  "Handle a MESSAGE of the daemon: a response or a push."
+  "Handle a MESSAGE from the daemon, which is a response or a push."
   (if-let ((method (plist-get message :method)))
       (run-hook-with-args 'punchlist--connection-functions 'pushed method (plist-get message :params))
     (when-let ((request (assq (plist-get message :id) punchlist--pending)))
@@ -175,7 +176,7 @@ Handle an error as a lost connection, since the daemon may just have ended."
     (run-at-time 0 nil done (list :kind "connection" :message punchlist--reason) nil)))
 
 (defun punchlist--when-connected (done)
-  "Call DONE once connected, with a message after 5 seconds without connection."
+  "Call DONE once connected; show a message after 5 seconds without connection."
   (if punchlist--connected (funcall done)
     (push done punchlist--connected-callbacks)
     (punchlist--open)

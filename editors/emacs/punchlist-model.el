@@ -1,9 +1,9 @@
-;;; punchlist-model.el --- A list of punchlist, kept by pushes  -*- lexical-binding: t; -*-
+;;; punchlist-model.el --- Punchlist's lists, updated by pushes  -*- lexical-binding: t; -*-
 
 ;;; Commentary:
 
-;; Escaping of texts, lists as folds of the pushes of view "rows", and
-;; notifications about others' changes.
+;; Escaping of text, lists folded from the pushes of the view "rows", and
+;; notifications about changes by others.
 
 ;;; Code:
 
@@ -14,14 +14,14 @@
 (require 'punchlist-connection)
 
 (defun punchlist--is-writing (sign)
-  "Return whether a joiner is allowed next to SIGN: a letter, digit, mark or emoji."
+  "Return whether SIGN, such as a letter, digit, mark or emoji, allows a joiner."
   (let ((case-fold-search nil))
     (and sign
          (if (< (aref sign 0) 256) (string-match-p punchlist--latin sign)
            (not (or (string-match-p punchlist--unsafe sign) (string-match-p punchlist--spaces sign)))))))
 
 (defun punchlist--safe (text)
-  "Escape control, bidirectional and invisible characters of TEXT.
+  "Escape control, bidirectional and invisible characters in TEXT.
 The rule is the same as in punchlist/base/text.py."
   (if (not (or (string-match-p punchlist--unsafe text) (string-match-p punchlist--marks text))) text
     (let ((signs (mapcar #'string text)) (marks 0) before shown)
@@ -48,7 +48,7 @@ The rule is the same as in punchlist/base/text.py."
 (defvar punchlist--list-functions nil "Functions called with a changed list.")
 
 (defun punchlist--get-list (name)
-  "Return the list NAME, and follow it from now on."
+  "Return the list NAME, and start following it."
   (or (gethash name punchlist--lists)
       (let ((list (puthash name (punchlist--new-list name) punchlist--lists)))
         (punchlist--open)
@@ -56,8 +56,8 @@ The rule is the same as in punchlist/base/text.py."
         list)))
 
 (defun punchlist--change (list method params &optional done refused)
-  "Change LIST by METHOD with PARAMS; call DONE with the result.
-Call REFUSED with an error, or show the error without REFUSED."
+  "Change LIST with METHOD and PARAMS; call DONE with the result.
+Call REFUSED with an error; if it is nil, show the error."
   (if (not punchlist--connected)
       (message "punchlist: no connection to the daemon; nothing was changed")
     (let ((key (format "emacs-%d-%x-%x" (emacs-pid) (truncate (* 1e6 (float-time))) (random (expt 2 30)))))
@@ -96,7 +96,7 @@ Call REFUSED with an error, or show the error without REFUSED."
   (punchlist--disconnect "closed"))
 
 (defun punchlist--subscribe (list)
-  "Subscribe to LIST, from its last position."
+  "Subscribe to LIST, starting from its last position."
   (setf (punchlist--list-incoming list) nil)
   (let ((seq (punchlist--list-seq list)))
     (punchlist--request
@@ -117,13 +117,13 @@ Call REFUSED with an error, or show the error without REFUSED."
               (punchlist--update-views list)))))))
 
 (defun punchlist--watch (list)
-  "Subscribe to the presence of LIST, which an older daemon rejects."
+  "Subscribe to the presence view of LIST, which an older daemon rejects."
   (punchlist--request "event.subscribe" `(:conversation ,(punchlist--list-name list) :view "presence")
                       (lambda (err result)
                         (unless err (setf (punchlist--list-presence-subscription list) (plist-get result :subscription))))))
 
 (defun punchlist--format-others (list)
-  "Return who else has LIST open, as a text."
+  "Return who else has LIST open, as text."
   (punchlist--safe
    (mapconcat (lambda (peer) (plist-get peer :actor))
               (seq-remove (lambda (peer) (and (equal (plist-get peer :actor) punchlist-actor)
@@ -187,7 +187,7 @@ Call REFUSED with an error, or show the error without REFUSED."
 
 (defun punchlist--find-news (list changes)
   "Return notifications about a push to LIST.
-CHANGES are pairs of rows, before and after; our own changes are left out."
+CHANGES are pairs of rows, before and after.  Our own changes are left out."
   (let (news is-own (was-open nil))
     (pcase-dolist (`(,was . ,row) changes)
       (let ((status (plist-get row :status)) (before (plist-get was :status)) (id (plist-get row :id)))
@@ -205,13 +205,13 @@ CHANGES are pairs of rows, before and after; our own changes are left out."
     (and punchlist-notify (nreverse news))))
 
 (defun punchlist--open-count (list)
-  "Return the number of unfinished tasks of LIST, and of all, as a pair."
+  "Return a pair of the number of unfinished tasks in LIST and that of all tasks."
   (let* ((counts (punchlist--list-counts list))
          (open (cl-loop for status in '(:pending :in_progress :paused) sum (or (plist-get counts status) 0))))
     (cons open (+ open (or (plist-get counts :completed) 0) (or (plist-get counts :failed) 0)))))
 
 (defun punchlist--build-tree (list)
-  "Return the lines of LIST: a vector of (ID . DEPTH), children below parents."
+  "Return the lines of LIST, a vector of (ID . DEPTH) with children below parents."
   (let ((children (make-hash-table :test 'equal)) (rows (punchlist--list-rows list)) lines)
     (dolist (id (reverse (punchlist--list-order list)))
       (let ((parent (plist-get (gethash id rows) :parent)))

@@ -1,4 +1,4 @@
-;;; punchlist-pages.el --- Descriptions and the log of punchlist  -*- lexical-binding: t; -*-
+;;; punchlist-pages.el --- Punchlist's descriptions and log  -*- lexical-binding: t; -*-
 
 ;;; Commentary:
 
@@ -15,7 +15,7 @@
 (declare-function punchlist--row-at-point "punchlist")
 (declare-function punchlist--read-list "punchlist")
 
-(defvar-local punchlist--task nil "The task of this description, and the saved text: (LIST ID TEXT).")
+(defvar-local punchlist--task nil "The task of this description and the saved text, as (LIST ID TEXT).")
 
 (defun punchlist-describe ()
   "Edit the description of the task at point.
@@ -50,7 +50,7 @@ If someone else has changed it, show the difference instead."
              (with-current-buffer buffer
                (setq punchlist--task (list list id text))
                (when (equal text (buffer-string)) (set-buffer-modified-p nil)))))
-         ;; Get the version before the description: any change in between then rejects the edit.
+         ;; Get the version before the description, so that the edit is rejected after any change in between.
          (save (version row)
            (let ((theirs (or (plist-get row :description) "")))
              (if (not (or (equal theirs base) (equal theirs text))) (compare theirs)
@@ -74,7 +74,7 @@ If someone else has changed it, show the difference instead."
       (funcall ask))))
 
 (defun punchlist--show-difference (buffer name theirs)
-  "Show the difference of BUFFER and THEIRS, the text of a buffer called NAME."
+  "Show a diff of BUFFER and THEIRS, the text for a buffer called NAME."
   (with-current-buffer (get-buffer-create name)
     (erase-buffer)
     (insert theirs)
@@ -84,7 +84,7 @@ If someone else has changed it, show the difference instead."
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-c") #'punchlist-save-description)
     map)
-  "Keys of a description.")
+  "Keys in a description.")
 (define-minor-mode punchlist-description-mode "The description of a task." :lighter " punchlist")
 
 (defun punchlist-undo-logged ()

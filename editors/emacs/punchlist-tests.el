@@ -1,10 +1,10 @@
-;;; punchlist-tests.el --- Unit tests of punchlist  -*- lexical-binding: t; -*-
+;;; punchlist-tests.el --- Unit tests for punchlist  -*- lexical-binding: t; -*-
 
 ;;; Commentary:
 
-;; Run them by `ert-run-tests-batch-and-exit', or by `ert' in Emacs.
+;; Run them with `ert-run-tests-batch-and-exit', or with `ert' in Emacs.
 
-;; They need no daemon.  tests/system/editors/test_emacs.py has tests with one.
+;; They don't need a daemon.  tests/system/editors/test_emacs.py has tests that do.
 
 ;;; Code:
 

@@ -8,8 +8,8 @@
 
 ;;; Commentary:
 
-;; `M-x punchlist' shows the list of the current directory's project and keeps
-;; it up to date by the daemon's pushes, without polling.  `?' shows the keys.
+;; `M-x punchlist' shows the list of the current directory's project.  The list
+;; is kept up to date by the daemon's pushes, without polling.  `?' shows the keys.
 ;; `M-x punchlist-add-here' adds a task for a TODO or for the region.
 ;; `punchlist-mode-line-mode' counts the open tasks in the mode line.
 
@@ -22,9 +22,9 @@
 (require 'punchlist-pages)
 
 (defconst punchlist--claim-ms (* 2 60 60 1000))
-(defconst punchlist--slice 200 "Maximum number of lines drawn before Emacs handles other events.")
+(defconst punchlist--slice 200 "Maximum number of lines to draw before Emacs handles other events.")
 
-(defface punchlist-away '((t :inherit shadow)) "The last known list, while disconnected."
+(defface punchlist-away '((t :inherit shadow)) "The last known list while disconnected."
   :group 'punchlist)
 (defface punchlist-running '((t :inherit success)) "A task in progress."
   :group 'punchlist)
@@ -38,20 +38,20 @@
 (defconst punchlist--looks
   '(("pending" " " nil) ("in_progress" "/" punchlist-running) ("paused" "=" punchlist-finished)
     ("completed" "x" punchlist-finished) ("failed" "✗" punchlist-failed))
-  "Status, its box as in the Markdown files that punch writes, and its face.")
+  "Status, its checkbox as in the Markdown files that punch writes, and its face.")
 
 (defconst punchlist--place "[[:alnum:]~][[:alnum:]._/~+@-]\\{0,254\\}:[0-9]+"
-  "A place in code, PATH:LINE.
+  "Matches a place in code, PATH:LINE.
 The length is limited, because matching a long word takes quadratic time.")
 
 (defvar-local punchlist--list nil "The list that this buffer shows.")
-(defvar-local punchlist--lines [] "The task of each line, (ID . DEPTH); at first only a part of a long list.")
+(defvar-local punchlist--lines [] "The task of each line, (ID . DEPTH); of a long list, at first only a part.")
 (defvar-local punchlist--places nil "The line of each task, counted from 0.")
-(defvar-local punchlist--is-dimmed nil "Whether the buffer is dimmed, because there is no connection.")
-(defvar punchlist-rendered 0 "Number of lines drawn so far, for tests.")
+(defvar-local punchlist--is-dimmed nil "Whether the buffer is dimmed because there is no connection.")
+(defvar punchlist-rendered 0 "Number of lines drawn so far.  Used by tests.")
 
 (defun punchlist--describe-gate (row)
-  "Describe what ROW, a completed task, waits for at its gate."
+  "Describe what the completed task ROW waits for at its gate."
   (let ((by (or (plist-get (plist-get row :gate) :by) "")) (check (or (plist-get (plist-get row :gate) :check) "")))
     (cond ((not (equal (plist-get row :waits_for) "yes")) (concat "the check " (punchlist--safe check)))
           ((string-empty-p by) "your yes")
@@ -94,7 +94,7 @@ The length is limited, because matching a long word takes quadratic time.")
 
 (defun punchlist--draw ()
   "Draw added, removed, moved and changed lines.
-Of many lines, draw one slice now and the next ones from a timer."
+If there are many, draw one slice now and the others from a timer."
   (let* ((list punchlist--list) (inhibit-read-only t) (gc-cons-threshold punchlist--gc-threshold)
          (rows (punchlist--list-rows list)) (drawn (make-hash-table :test 'equal))
          (here (punchlist--spot-at (point)))
@@ -124,13 +124,13 @@ Of many lines, draw one slice now and the next ones from a timer."
     (cons (get-text-property (point) 'punchlist-id) (current-column))))
 
 (defun punchlist--go-to-spot (spot)
-  "Go to the task and column of SPOT, or to the first line if it is gone."
+  "Go to the task and column of SPOT, or to the first line if the task is gone."
   (punchlist--go-to-line (or (and punchlist--places (gethash (car spot) punchlist--places)) 0))
   (move-to-column (cdr spot)))
 
 (defun punchlist--draw-slice (drawn)
   "Replace the lines between the common beginning and end.
-Record the drawn ids in DRAWN, and leave lines after one slice to a timer."
+Record the drawn ids in DRAWN, and leave lines beyond one slice to a timer."
   (let* ((rows (punchlist--list-rows punchlist--list)) (old punchlist--lines) (new (punchlist--list-tree punchlist--list))
          (most (min (length old) (length new))) (first 0) (last 0) middle)
     (while (and (< first most) (equal (aref old first) (aref new first))) (cl-incf first))
@@ -173,7 +173,7 @@ Record the drawn ids in DRAWN, and leave lines after one slice to a timer."
 (defvar punchlist--last nil "The most recently opened list.")
 
 (defun punchlist--format-mode-line ()
-  "Return the count of open tasks of the most recently opened list."
+  "Return the number of open tasks in the most recently opened list."
   (if (not punchlist--last) ""
     (let ((count (punchlist--open-count punchlist--last)))
       (format " %s %d/%d%s" (punchlist--list-name punchlist--last) (car count) (cdr count)
@@ -196,12 +196,12 @@ Record the drawn ids in DRAWN, and leave lines after one slice to a timer."
         (user-error "No task at point"))))
 
 (defun punchlist--ask (prompt &optional initial)
-  "Read a text with PROMPT and INITIAL; signal an error if it is blank."
+  "Read text with PROMPT and INITIAL; signal an error if it is blank."
   (let ((answer (read-string prompt initial)))
     (if (string-blank-p answer) (user-error "Nothing was changed") answer)))
 
 (defun punchlist--change-task (method params &optional done)
-  "Change the task at point by METHOD with PARAMS; call DONE with the result."
+  "Change the task at point with METHOD and PARAMS; call DONE with the result."
   (punchlist--change punchlist--list method `(:task ,(plist-get (punchlist--row-at-point) :id) ,@params) done))
 
 (defun punchlist--set-status (status &rest members)
@@ -217,7 +217,7 @@ Record the drawn ids in DRAWN, and leave lines after one slice to a timer."
 (defun punchlist-pause () "Pause the task at point." (interactive) (punchlist--set-status "paused"))
 (defun punchlist-reopen () "Make the task at point pending again." (interactive) (punchlist--set-status "pending"))
 (defun punchlist-done (result)
-  "Complete the task at point; with a prefix argument ask for its RESULT."
+  "Complete the task at point; with a prefix argument, ask for its RESULT."
   (interactive (list (and current-prefix-arg (punchlist--ask "Result: "))))
   (apply #'punchlist--set-status "completed" (and result (list :result_summary result))))
 (defun punchlist-fail (reason)
@@ -231,7 +231,7 @@ Record the drawn ids in DRAWN, and leave lines after one slice to a timer."
     (punchlist--change-task "task.approve" `(:accept ,accept :version ,(plist-get row :version) ,@members))))
 (defun punchlist-approve () "Approve the task at point, which then counts as completed." (interactive) (punchlist--answer t))
 (defun punchlist-reject (reason)
-  "Reject the task at point with a REASON: it is pending again."
+  "Reject the task at point with a REASON, so that it is pending again."
   (interactive (progn (punchlist--row-at-point) (list (punchlist--ask "Why not? "))))
   (punchlist--answer :false :text reason))
 (defun punchlist-claim ()
@@ -299,7 +299,7 @@ Call DONE with the result, or show the error."
                           (funcall done result)))))
 
 (defun punchlist--format-kind (reason)
-  "Return the kind of REASON, with the owner that a task is reserved for."
+  "Return the kind of REASON, and the owner if a task is reserved for one."
   (let ((kind (plist-get reason :kind)))
     (if (equal kind "reserved") (concat "reserved for " (punchlist--safe (plist-get reason :owner))) kind)))
 
@@ -321,7 +321,7 @@ Call DONE with the result, or show the error."
                           (t (substring name 0 (min 123 (length name))))))))
 
 (defun punchlist--find-own-changes (done)
-  "Call DONE with parameters of `list.undo' that select this person's work."
+  "Call DONE with `list.undo' parameters that select this person's changes."
   (let ((name (punchlist--list-name punchlist--list)) (list punchlist--list))
     (punchlist--request
      "conversation.list" '(:kind "chat" :limit 200)
@@ -344,7 +344,7 @@ is nothing to undo."
     (cl-labels
         ((ask (call lines)
            (run-at-time 0 nil (lambda ()
-                                ;; From a timer, Emacs would ask in a menu, where RET means yes.
+                                ;; Called from a timer, Emacs would ask in a menu, in which RET means yes.
                                 (when (let ((use-dialog-box nil))
                                         (yes-or-no-p (concat question "\n  " (string-join lines "\n  ") "\n")))
                                   (punchlist--change
@@ -358,8 +358,8 @@ is nothing to undo."
            (if lines (ask (car (plist-get result :calls)) lines) (message "punchlist: %s" nothing))))))))
 
 (defun punchlist-undo (&optional version)
-  "Undo our own last change, after a preview.
-With a numeric prefix, undo the change that made this VERSION."
+  "Undo your last change, after a preview.
+With a numeric prefix argument, undo the change that made this VERSION."
   (interactive "P")
   (if version
       (let ((number (prefix-numeric-value version)))
@@ -370,13 +370,13 @@ With a numeric prefix, undo the change that made this VERSION."
                                              "you have nothing to undo here; for others' changes press l")))))
 
 (defun punchlist-redo ()
-  "Redo our last undo, after a preview."
+  "Redo your last undo, after a preview."
   (interactive)
   (punchlist--find-own-changes (lambda (which)
                      (punchlist--confirm-undo `(,@which :redo t) "Redo your last undo?" "you have nothing to redo here"))))
 
 (defun punchlist--visit (&rest places)
-  "Go to the first of these PLACES, PATH or PATH:LINE, that exists."
+  "Go to the first of PLACES (PATH or PATH:LINE) that exists."
   (let* ((root (or (punchlist--list-root punchlist--list) default-directory))
          (target (seq-some (lambda (place)
                             (when (string-match "\\`\\(.*?\\)\\(?::\\([0-9]+\\)\\)?\\(?::[0-9]+\\)?\\'" place)
@@ -388,8 +388,8 @@ With a numeric prefix, undo the change that made this VERSION."
     (when (cdr target) (punchlist--go-to-line (1- (string-to-number (cdr target)))))))
 
 (defun punchlist-visit ()
-  "Go to the place in code of the task at point.
-This is a link of kind path, or PATH:LINE in its title or description."
+  "Go to the place in code that the task at point names.
+This is a link of kind path, or PATH:LINE in the title or description."
   (interactive)
   (let* ((row (punchlist--row-at-point)) (text (concat (plist-get row :title) " " (plist-get row :description))) (from 0) places)
     (dolist (link (plist-get row :links))
@@ -406,13 +406,13 @@ This is a link of kind path, or PATH:LINE in its title or description."
     ("E" . punchlist-describe) ("m" . punchlist-note) ("b" . punchlist-blockers) ("x" . punchlist-delete)
     ("J" . punchlist-down) ("K" . punchlist-up) ("+" . punchlist-raise) ("-" . punchlist-lower) ("w" . punchlist-why)
     ("u" . punchlist-undo) ("U" . punchlist-redo) ("l" . punchlist-log) ("o" . punchlist-open) ("?" . describe-mode))
-  "Keys of a list: the letters of `punch ui'.")
+  "Keys in a list, which are the letters of `punch ui'.")
 
 (defvar punchlist-mode-map
   (let ((map (make-sparse-keymap)))
     (pcase-dolist (`(,key . ,command) punchlist--keys) (define-key map (kbd key) command))
     map)
-  "Keys of a list.")
+  "Keys in a list.")
 
 (define-derived-mode punchlist-mode special-mode "Punchlist"
   "A task list that is kept up to date.
@@ -459,7 +459,7 @@ This is a link of kind path, or PATH:LINE in its title or description."
     (unless (string-empty-p name) (punchlist--show name))))
 
 (defun punchlist--resolve-project (done)
-  "Call DONE with name and root of this directory's list, or with nil."
+  "Call DONE with the name and root of this directory's list, or with nil."
   (let ((path (expand-file-name (directory-file-name default-directory))))
     (punchlist--when-connected
      (lambda ()
@@ -497,7 +497,7 @@ The default title is the region or the text of a TODO on the line."
                             `(:title ,title :links [(:kind "path" :to ,place)])
                             (lambda (result) (message "punchlist: #%s in %s" (plist-get (plist-get result :task) :id) name))))))))
 
-;; If the files are not compiled, compile the functions called for each row, which halves the time to draw 1,000 rows.
+;; If the files aren't compiled, compile the functions called for each row.  This halves the time to draw 1,000 rows.
 (unless (byte-code-function-p (symbol-function 'punchlist--draw))
   (mapc #'byte-compile '(punchlist--on-data punchlist--fold punchlist--precedes punchlist--build-tree punchlist--safe
                          punchlist--format-line punchlist--insert punchlist--draw punchlist--draw-slice)))

@@ -1,6 +1,6 @@
 """Events of running turns, published to subscribers in this process.
 
-The messages of the thread record the same afterwards.
+The same information is stored in the messages of the thread afterwards.
 """
 
 from collections import OrderedDict
@@ -10,18 +10,18 @@ from typing import Any
 import anyio
 
 Publish = Callable[[str, dict[str, Any]], None]
-"""Publishes an event: its name and its members."""
+"""Publishes an event, given as its name and members."""
 
 _MAX_TURNS = 64
-"""Upper limit for ended turns kept for subscribers that reconnect, such as a page that is reloaded."""
+"""Maximum number of ended turns to keep for subscribers that reconnect, such as a reloaded page."""
 
 
 class Live:
-    """The events of the latest turns of this process, by `Thread.turn_path`.
+    """The events of the latest turns run by this process, by `Thread.turn_path`.
 
-    Their names: `turn.started`, `delta` (`text`), `tool.started` (`id`, `tool`, `arguments`), `tool.completed` (the
-    same with `chips`, and with `result` unless the call needs confirmation), `notice`, `message` (the answer), `failed`
-    (`text`: why there is no answer yet), `end`.
+    Event names and members: `turn.started`, `delta` (`text`), `tool.started` (`id`, `tool`, `arguments`),
+    `tool.completed` (the same with `chips`, and with `result` unless the call needs confirmation), `notice`, `message`
+    (the answer), `failed` (`text`: why there is no answer yet), `end`.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Live:
         self._news = anyio.Event()
 
     def start(self, turn: str) -> Publish:
-        """Return the function that publishes a turn's events. A turn that ended without an answer starts again."""
+        """Return the function that publishes a turn's events. A turn that ended without an answer is restarted."""
         self.discard_unanswered(turn)
         events = self._events.setdefault(turn, [])
         ended = [turn for turn in self._events if self._has_ended(turn)]
@@ -44,7 +44,7 @@ class Live:
         return publish
 
     def finish(self, turn: str, name: str, data: dict[str, Any]) -> None:
-        """End a turn with this last event, unless it has ended: another process may have worked on it."""
+        """End a turn with this last event, unless it has already ended. Another process may have run the turn."""
         if not self._has_ended(turn):
             publish = self.start(turn)
             publish(name, data)
@@ -63,11 +63,11 @@ class Live:
         return turn in self._events
 
     async def follow(self, turn: str, after: int = 0) -> AsyncGenerator[tuple[int, str, dict[str, Any]]]:
-        """Yield the events of a turn after number `after`, until its end, which is repeated to a client that has it."""
+        """Yield the events of a turn after number `after`, until its end. A client that has the end gets it again."""
         while True:
             events = self._events.get(turn, [])
             news = self._news
-            # The number belongs to an earlier run of this turn, such as one before a restart of the server.
+            # The number belongs to an earlier run of this turn, such as one before a server restart.
             if after > len(events):
                 after = 0
             elif after and events[after - 1][0] == "end":

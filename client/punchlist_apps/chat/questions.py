@@ -1,4 +1,4 @@
-"""Questions to the person: confirmations with the calls that wait for them, and requests for missing details."""
+"""Questions to the person: requests to confirm pending calls, and requests for missing details."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from punchlist_apps.chat.rules.reading import Intent
 from punchlist_apps.chat.toolset import ToolCall, task_ids_of
 
 _MAX_OWNERS = 5
-"""Upper limit for the owners that a question names."""
+"""Maximum number of owners named in a question."""
 
 _ACTIONS = {
     "delete_todo_task": ("delete", "delete"),
@@ -22,14 +22,14 @@ _ACTIONS = {
     "assign_todo_task": ("assign", "assign"),
     "set_todo_priority": ("priority", "change the priority of"),
 }
-"""Tool that may need confirmation → its intent, and the verb of the question."""
+"""Tool that may need confirmation → its intent and the verb to use in the question."""
 
 
 class NamedTask(msgspec.Struct, frozen=True):
-    """A task that a message named, as it was then.
+    """A task named in a message, as it was at that time.
 
     Attributes:
-        owner: Who was working on it, if it was neither the person nor one of their chats.
+        owner: The agent or person working on it at that time, except this person and their chats.
     """
 
     title: str
@@ -38,10 +38,10 @@ class NamedTask(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """An open question: its text, the calls that a yes makes, and the tasks they are about.
+    """An open question: its text, the calls to make after a yes, and the tasks that they affect.
 
     Attributes:
-        intent: Name of the intent that is asked about; empty if the calls are of several kinds.
+        intent: Name of the intent that the question is about; empty if the calls are of several kinds.
         need: Empty if the question waits for yes or no. Otherwise the detail that `intent` lacks: `which` of the tasks,
             or the `title`. Such a question has no calls.
     """
@@ -72,7 +72,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def build_question(calls: list[ToolCall], tasks: dict[str, NamedTask], count: int) -> Question:
-    """Build one question for all calls of a step that need confirmation. `count` is the number of tasks in the list."""
+    """Build one question for all calls in a step that need confirmation. `count` is the number of tasks in the list."""
     doomed = list(dict.fromkeys(id for call in calls if call.tool == "delete_todo_task" for id in task_ids_of(call)))
     others = [call for call in calls if call.tool != "delete_todo_task"]
     waiting: list[ToolCall] = []
@@ -116,7 +116,7 @@ def build_missing_question(missing: Intent, text: str, tasks: dict[str, NamedTas
 
 
 def parse_question(answer: dict[str, Any] | None) -> Question | None:
-    """Return the question that an answer left open: `asks` waits for yes or no, `needs` for a missing detail."""
+    """Return an answer's open question. `asks` waits for yes or no, `needs` for a missing detail."""
     content: Any = None if answer is None else answer.get("asks") or answer.get("needs")
     try:
         return msgspec.convert(content, Question) if content else None

@@ -1,4 +1,4 @@
-"""Receipts: the events of the log that a turn made, and the sentences built from them alone."""
+"""Receipts: the events that a turn added to the log, and sentences built only from these events."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -12,10 +12,10 @@ from punchlist_schemas.events import AddedTask, Recorded, StatusChanged, TaskAdd
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One event that a call made: its position in the log, the call's key, the task and the change.
+    """One event produced by a call: its position in the log, the call's key, the task and the change.
 
     Attributes:
-        to: The new value: a status, a due date, or the member that was edited.
+        to: The new status or due date, or the name of the member that was edited.
     """
 
     seq: int
@@ -31,8 +31,8 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of one tool call, as stored in the thread.
 
     Attributes:
-        question: Whether the call was not made, because the person must confirm it first.
-        changes: Receipts, empty if the call changed nothing.
+        question: Whether the call wasn't made because the person must confirm it first.
+        changes: Receipts; empty if the call changed nothing.
     """
 
     tool: str
@@ -53,7 +53,7 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def build_receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, str]) -> tuple[Receipt, ...]:
-    """Return receipts of the events made with a key. `titles`: task titles before the change."""
+    """Return receipts for the events with a key. `titles` are the task titles before the change."""
     receipts: list[Receipt] = []
     for recorded in events:
         event = decode_event(recorded.event)
@@ -81,7 +81,7 @@ def _format_due(task: AddedTask) -> str:
 
 
 def format_results(results: Iterable[ToolResult]) -> str:
-    """Describe the calls of a turn: changes from their receipts, lists and tasks from what was read."""
+    """Describe the calls of a turn. Changes are described from receipts, and lists and tasks from read results."""
     texts: list[str] = []
     made = [result for result in results if not result.question]
     for index, result in enumerate(made):
@@ -95,7 +95,7 @@ def format_results(results: Iterable[ToolResult]) -> str:
 
 
 def mark_of(results: Iterable[ToolResult]) -> str:
-    """Return the mark shown with a model's text after a turn without changes, whatever the text claims."""
+    """Return the note shown with a model's text after a turn without changes, regardless of the text's claims."""
     return "nothing was changed" if any(not result.refused for result in results) else "no task was read or changed"
 
 
@@ -153,11 +153,11 @@ _SENTENCES: dict[str, Callable[[Receipt], str]] = {
     "Deleted": lambda receipt: f"Deleted task: {receipt.title or receipt.task}",
     "ListCleared": lambda _receipt: "The list was cleared.",
 }
-"""Event type → sentence about the event. Follow-up events have none."""
+"""Event type → sentence about the event. Follow-up events have no sentence."""
 
 
 _WAITING_PREFIX = "waits for "
-"""Start of the status of a task at its gate (`tools.phrases.waiting`)."""
+"""Start of the status text of a task at its gate (`tools.phrases.waiting`)."""
 _SIGNS = {"completed": "✓", "in_progress": "●", "paused": "‖", "failed": "✗"}
 _TAILS = {"waiting": " waiting for your yes"}
 _WORDS = {"pending": "pending ", "completed": "completed ", "in_progress": "running "}

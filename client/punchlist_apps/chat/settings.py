@@ -1,7 +1,7 @@
-"""Settings of the model that reads messages: from options, the environment and `chat.toml`, in this order.
+"""Settings of the model that reads messages, from options, the environment and `chat.toml`, in this order.
 
-No model is used unless one is named. The API key is never an option: it comes from systemd's credentials, a file of
-mode 600, a command, or the environment, and is read only if a model is named.
+No model is used unless one is named. The API key can't be passed as an option. It comes from systemd's credentials, a
+file with mode 600, a command, or the environment, and is read only if a model is named.
 """
 
 import os
@@ -16,11 +16,11 @@ from punchlist_apps.chat.models.port import Model
 from punchlist_schemas import rendezvous
 
 CREDENTIAL = "chat-api-key"
-"""Name of the systemd credential with the API key: `LoadCredentialEncrypted=chat-api-key:…`."""
+"""Name of the systemd credential with the API key, as in `LoadCredentialEncrypted=chat-api-key:…`."""
 
 _COMMAND_S = 20.0
 _OTHERS = 0o077
-"""Permission bits of other users."""
+"""Permission bits for the group and other users."""
 
 
 class BadSettings(Exception):
@@ -32,9 +32,9 @@ class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         first_s: Seconds to wait for the first byte of a response.
-        silent_s: Seconds to wait between two pieces of a response.
-        max_turn_tokens: Upper limit for one turn; 0 for none.
-        max_day_tokens: Upper limit for one UTC day; 0 for none.
+        silent_s: Seconds to wait between chunks of a response.
+        max_turn_tokens: Upper limit for one turn; 0 for no limit.
+        max_day_tokens: Upper limit for one UTC day; 0 for no limit.
     """
 
     model: str = ""
@@ -119,7 +119,7 @@ def _read_key_file(path: Path, *, private: bool) -> str:
 
 
 def _run_key_command(command: str) -> str:
-    """Return the key that a command prints. Errors don't quote its output, which may contain the key."""
+    """Return the key that a command prints. Errors don't quote the output, since it may contain the key."""
     import shlex
     import subprocess
 
@@ -152,14 +152,14 @@ def _check_url(url: str) -> None:
 
 
 def build_model(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
-    """Return the named model, or None if none is named: then only the rules are used and nothing leaves this machine.
+    """Return the named model, or None if none is named. Then only the rules are used, and no data leaves this machine.
 
     Raises:
-        BadSettings: The URL, the key or the extra is missing or invalid.
+        BadSettings: The URL or the key is missing or invalid, or the extra isn't installed.
     """
     if not settings.model:
         return None
-    from punchlist_apps.chat.models.requests import Limits  # loads http and ssl, which the rules don't need
+    from punchlist_apps.chat.models.requests import Limits  # Loads http and ssl, which the rules don't need.
 
     url = settings.base_url or _HOSTED
     _check_url(url)

@@ -1,4 +1,4 @@
-"""Answers without tool calls: greetings, help, questions for missing details, and messages not understood."""
+"""Answers without tool calls: greetings, help, questions for missing details, and replies to unclear messages."""
 
 import re
 
@@ -46,7 +46,7 @@ _KINDS = {"pending": "open", "completed": "completed", "in_progress": "running"}
 
 
 def reply(intent: Intent, text: str, items: list[Item]) -> str:
-    """Answer a message that needs no tool."""
+    """Answer a message that doesn't need a tool."""
     if intent.name == "help":
         return HELP
     if intent.need == "which":

@@ -1,8 +1,8 @@
 """A chat thread: its append-only messages and the queue of its turns.
 
 The id of a turn is that of the person's message, `u…`. The ids of its records are derived from it, so that repeating a
-step after a crash appends nothing twice: `u….s1` is a step with its calls, `u….c1.2` the result of a call, `u….a` the
-answer.
+step after a crash doesn't append anything twice. `u….s1` is a step with its calls, `u….c1.2` the result of a call, and
+`u….a` the answer.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ from punchlist.errors import Forbidden, KeyConflict, NotFound, RequestRefused
 from punchlist_schemas.things import Conversation, Message, SettingsPatch
 
 SHOWN = ("user", "assistant")
-"""Roles of the messages shown to a person."""
+"""Roles whose messages are shown to a person."""
 
 CONTEXT = 20
-"""Upper limit for the earlier messages that a model or the rules get as context."""
+"""Maximum number of earlier messages passed as context to a model or the rules."""
 
 MAX_TEXT = 100_000
 """Maximum length of a message, in characters."""
@@ -35,7 +35,7 @@ _UNIQUE = re.compile(r"u(?:[0-9a-f]-?){32}")
 
 
 class Exchange(NamedTuple):
-    """A finished turn: the text of the message and the content of the answer."""
+    """A finished turn, as the text of the message and the content of the answer."""
 
     turn: str
     text: str
@@ -43,7 +43,7 @@ class Exchange(NamedTuple):
 
 
 class TurnInput(NamedTuple):
-    """The input of a turn: the person's message, the records of an earlier attempt, and the exchanges before it."""
+    """The input of a turn: the person's message, the records of an earlier attempt, and the earlier exchanges."""
 
     message: Message
     records: dict[str, dict[str, Any]]
@@ -54,11 +54,11 @@ class Thread:
     """A thread of one user.
 
     Args:
-        client: The connection. If it is limited to a user, it sees only this user's threads.
+        client: The connection. A connection that is limited to a user sees only this user's threads.
 
     Attributes:
-        person: The person's actor at the command line, whose claims count as their own here too. If empty, only the
-            thread's claims do.
+        person: The person's actor on the command line. In a chat, its claims count as the person's own too. If empty,
+            only the thread's claims do.
     """
 
     person: str = ""
@@ -76,8 +76,8 @@ class Thread:
         """Create a thread that works on a list, or open the existing one.
 
         Raises:
-            NotFound: The thread is another user's.
-            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            NotFound: The thread belongs to another user.
+            Forbidden: The thread belongs to a user, but the connection isn't limited to one.
             ValueError: The conversation with this id is a list.
         """
         id = id or f"chat-{uuid.uuid4()}"
@@ -94,8 +94,8 @@ class Thread:
         """Return an existing thread.
 
         Raises:
-            NotFound: The thread doesn't exist or is another user's.
-            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            NotFound: The thread doesn't exist or belongs to another user.
+            Forbidden: The thread belongs to a user, but the connection isn't limited to one.
             ValueError: The conversation with this id is a list.
         """
         conversation = await client.conversation(id).info()
@@ -115,11 +115,11 @@ class Thread:
         """Return a conversation as a thread.
 
         Raises:
-            Forbidden: The thread is a user's, and the connection is not limited to a user.
+            Forbidden: The thread belongs to a user, but the connection isn't limited to one.
             ValueError: The conversation is a list.
         """
-        # A connection without a user may see all threads, but its turns would act for no user: `my:default` is another
-        # list there.
+        # A connection without a user may see all threads, but its turns wouldn't act for a user, and `my:default` would
+        # be another list.
         if not is_own(client, conversation):
             id, user = conversation.conversation, conversation.user
             advice = f"punch chat --user {user}, or a link of punch web --link --user {user}"
@@ -130,10 +130,10 @@ class Thread:
         return cls(client, conversation.conversation, str(conversation.metadata.get("list") or "default"))
 
     async def send(self, text: str, *, turn: str | None = None) -> str:
-        """Append a person's message, queue its turn and return its id. A repeat with the same `turn` is a no-op.
+        """Append a person's message, queue its turn and return the turn's id. A repeat with the same `turn` is a no-op.
 
         Raises:
-            KeyConflict: The same `turn` was used for another text.
+            KeyConflict: The same `turn` was used with different text.
             ValueError: The text is empty or too long, or the id is invalid.
         """
         text = clean_text(text)
@@ -148,7 +148,7 @@ class Thread:
         return turn
 
     async def enqueue(self, turn: str) -> None:
-        """Queue the turn of a message, if its sender died before it did.
+        """Queue the turn of a message if the sender died before queueing it.
 
         Raises:
             NotFound: The message doesn't exist.
@@ -156,7 +156,7 @@ class Thread:
         await self._enqueue(turn, text_of((await self.get_message(turn)).content))
 
     async def enqueue_all(self) -> None:
-        """Queue the turns of the newest messages without an answer, oldest first."""
+        """Queue the turns of the newest unanswered messages, oldest first."""
         page = await self._list_newest()
         answers = {message.message for message in page if message.role == "assistant"}
         for message in reversed(page):
@@ -167,17 +167,17 @@ class Thread:
         await self.queue.add(clip(one_line(text), 200), metadata={"turn": turn}, key=f"turn/{turn}")
 
     def call_key(self, turn: str, call: str) -> str:
-        """Return the idempotency key of a turn's call in the list."""
+        """Return the idempotency key for a turn's call on the list."""
         key = f"{turn}/{call}"
-        # A turn's id that a client chose may be used in several threads.
+        # A turn id chosen by a client may be used in several threads.
         return key if _UNIQUE.fullmatch(turn) else f"{key}/{hashlib.sha256(self.id.encode()).hexdigest()[:16]}"
 
     def turn_path(self, turn: str) -> str:
-        """Return an id of a turn that is unique among all threads. Clients choose ids, so threads may share one."""
+        """Return an id for a turn that is unique across threads. Clients choose turn ids, so threads may share one."""
         return f"{self.id}/{turn}"
 
     async def append(self, id: str, role: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Append a message with this id and return its content, or that of the existing message, which is kept."""
+        """Append a message with this id and return its content. If one exists, return that one's content instead."""
         try:
             return (await self.queue.append_message(role, content, message=id, key=f"message/{id}")).content
         except RequestRefused as error:
@@ -189,7 +189,7 @@ class Thread:
                 raise error from None
 
     async def load_records(self, turn: str) -> dict[str, dict[str, Any]]:
-        """Return the records of a turn: the part of the id after the dot → content."""
+        """Return the contents of a turn's records by the part of their id after the dot."""
         records: dict[str, dict[str, Any]] = {}
         after = turn
         while True:
@@ -210,7 +210,7 @@ class Thread:
         return await self.queue.message(turn)
 
     async def load_turn(self, turn: str) -> TurnInput:
-        """Return the input of a turn. A new turn needs one call.
+        """Return the input of a turn. For a new turn, this takes one call.
 
         Raises:
             NotFound: The message doesn't exist.
@@ -242,7 +242,7 @@ class Thread:
             return None
 
     async def stop(self, turn: str | None = None) -> bool:
-        """Stop a turn, by default the running one, whatever process runs it. Return whether a turn was stopped."""
+        """Stop a turn, by default the running one, in whichever process runs it. Return whether a turn was stopped."""
         stopped = False
         for task in await self.queue.list(status=("pending", "in_progress")):
             is_target = task.metadata.get("turn") == turn if turn else task.status == "in_progress"
@@ -253,7 +253,7 @@ class Thread:
 
 
 def clean_text(text: str) -> str:
-    """Return a message's text as it is stored, without lone surrogates.
+    """Return a message's text in the form in which it is stored, without lone surrogates.
 
     Raises:
         ValueError: The text is empty or too long.
@@ -267,12 +267,12 @@ def clean_text(text: str) -> str:
 
 
 def is_own(client: AsyncClient, conversation: Conversation) -> bool:
-    """Return whether a conversation belongs to the connection's user; without a user, whether it belongs to none."""
+    """Return whether a conversation belongs to the connection's user. Without a user, whether it has no user."""
     return conversation.user == client.options.get("user", "")
 
 
 def _pair_exchanges(page: Sequence[Message], before: int | None) -> list[Exchange]:
-    """Pair messages with their answers: the newest finished turns before a position, oldest first."""
+    """Pair messages with their answers. Return the newest finished turns before a position, oldest first."""
     answers = {message.message.removesuffix(".a"): message.content for message in page if message.role == "assistant"}
     pairs = [
         Exchange(message.message, text_of(message.content), answers[message.message])
@@ -291,7 +291,7 @@ def thread_title(text: str) -> str:
 
 
 def marked_text_of(content: dict[str, Any]) -> str:
-    """Return an answer's text with its mark and the tasks of its question, for clients that show only the text."""
+    """Return an answer's text with its note and its question's tasks, for clients that show only the text."""
     text = "\n".join([text_of(content), *(f"  {task}" for task in content.get("about", ()))])
     mark = f"({content['mark']})" if content.get("mark") else ""
     return "\n\n".join(filter(None, (text, mark)))

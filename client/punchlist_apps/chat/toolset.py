@@ -1,6 +1,6 @@
-"""The tools of a chat: the dialect `todo` with a few more tools. The turn controls confirmations, not the model.
+"""The tools of a chat: the dialect `todo` with a few more tools. The turn controls confirmations; the model can't.
 
-Calls are made with a key, by which their events are found in the log, also after a crash.
+Calls are made with a key, which identifies their events in the log, even after a crash.
 """
 
 import time
@@ -120,7 +120,7 @@ _STATUSES: dict[str, tuple[Status, ...]] = {
     "completed": ("completed",),
     "in_progress": ("in_progress",),
 }
-"""Filter → statuses of the tasks it lists."""
+"""Filter → statuses of the tasks that it lists."""
 
 
 def _list(context: ToolContext, args: ListTodos) -> Steps:
@@ -176,7 +176,7 @@ def _assign(context: ToolContext, args: AssignTodo) -> Steps:
 
 
 _NO_OWNER = ("nobody", "no one", "anybody", "anyone")
-"""Words for no owner."""
+"""Words that mean no owner."""
 
 
 def _set_priority(context: ToolContext, args: PriorityTodo) -> Steps:
@@ -248,7 +248,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     """A tool call.
 
     Attributes:
-        words: The person's own words that confirm it; empty if it isn't confirmed.
+        words: The person's own words that confirm the call; empty if it isn't confirmed.
         doubtful: Whether the person may have meant something else.
     """
 
@@ -264,7 +264,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 def clean_arguments(arguments: object) -> dict[str, Any]:
-    """Return a model's arguments without the reserved ones."""
+    """Return the arguments from a model without the reserved ones."""
     if isinstance(arguments, str):
         try:
             arguments = msgspec.json.decode(arguments or "{}")
@@ -277,7 +277,7 @@ def clean_arguments(arguments: object) -> dict[str, Any]:
 
 
 def task_ids_of(call: ToolCall) -> tuple[str, ...]:
-    """Return the ids of the tasks that a call names, without invalid ones."""
+    """Return the valid task ids that a call names."""
     also = call.arguments.get("also")
     values: list[Any] = [call.arguments.get("task_id")]
     values += cast("list[Any]", also) if isinstance(also, list | tuple) else []
@@ -293,7 +293,7 @@ async def make_call(thread: Thread, tool_call: ToolCall, key: str) -> Reply:
     caller = ToolCaller(conversation=thread.list, actor=thread.actor, person=thread.person)
     epoch = (await thread.client.open()).epoch
     memory = Memory()
-    memory.state_of(epoch, thread.list, thread.actor).renewed_at = time.monotonic()  # a chat claims nothing
+    memory.state_of(epoch, thread.list, thread.actor).renewed_at = time.monotonic()  # A chat holds no claims.
 
     async def run(call: Call[Any]) -> Any:
         # Each tool makes at most one change, so the key needs no suffix.

@@ -1,6 +1,6 @@
 """Trace of `punch chat --verbose` and `punch web --verbose`: the agent's tools, and each call with its outcome.
 
-It is written to the logger `punchlist_apps.chat`, also for programs that embed a chat. It contains texts of tasks.
+It is written to the logger `punchlist_apps.chat`, also in programs that embed a chat. It contains text from tasks.
 """
 
 import logging
@@ -18,7 +18,7 @@ _MAX_CHARS = 300
 
 
 def print_to_stderr() -> None:
-    """Print log records to standard error from now on, one line each, with the time."""
+    """Start printing log records to standard error, one line each, with the time."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     _LOG.addHandler(handler)

@@ -1,9 +1,9 @@
-"""One turn: from a person's message to one answer, whatever crashes in between.
+"""One turn: from a person's message to one answer, even across crashes.
 
-The order is fixed. The earlier exchanges are read; `Thread.send` has appended the message. The model or the rules
-choose calls, which are stored, then made, and the result of each is stored. The answer is built from the receipts,
-stored, and published. A worker that resumes after a crash reads the stored records and does the rest: it finds calls
-that were made in the log, by their keys.
+`Thread.send` has already appended the message. The order of a turn is fixed. The earlier exchanges are read. The model
+or the rules choose calls, which are stored and then made, and each result is stored. The answer is built from the
+receipts, stored, and published. A worker that resumes after a crash reads the stored records and does the rest. It
+finds out from the log, by the calls' keys, which calls were made.
 """
 
 import re
@@ -39,27 +39,28 @@ from punchlist_apps.chat.usage import Limits, day_of, read_usage
 from punchlist_schemas.things import Task
 
 STALE_S = 120.0
-"""Maximum age of a message, in seconds. For an older one no new calls are made; the answer reports what was done."""
+"""Maximum age of a message, in seconds. For an older one, no new calls are made; the answer reports earlier ones."""
 
 MAX_STEPS, MAX_CALLS = 8, 32
-"""Upper limits for a model: steps in a turn, and calls in a step."""
+"""Upper limits for a model: the number of steps in a turn, and of calls in a step."""
 
 MAX_CONTEXT_CHARS, MAX_MESSAGE_CHARS = 24_000, 4_000
-"""Upper limits for the text sent to a model: in total, and of each earlier message. The oldest are dropped first.
+"""Upper limits in characters for text sent to a model: in total, and per earlier message. The oldest are dropped first.
 
-A message above the first limit is not sent to the model at all: with half of a message it would do half of the work.
+A message above the first limit isn't sent to the model at all, since a model would do only half of the work for half of
+a message.
 """
 
 _READ_BY_MODEL = ("new", "unclear")
-"""Outcomes of a reply that are left to the model, if there is one."""
+"""Outcomes of a reply that are left to the model, if one is configured."""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     """The calls of one step, stored before the first of them is made.
 
     Attributes:
-        source: Who chose the calls: `model`, `rules`, or `answer` for the calls of a question that was confirmed.
-        known: The tasks that the calls name, as they were before.
+        source: The origin of the calls: `model`, `rules`, or `answer` for the calls of a question that was confirmed.
+        known: The tasks that the calls name, as they were before the step.
         count: Number of tasks in the list.
         left_out: Number of calls beyond `MAX_CALLS`, which are not made.
     """
@@ -76,14 +77,14 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Turn:
-    """A turn of a thread.
+    """A turn in a thread.
 
     Args:
-        id: The turn, which is the id of the person's message.
-        model: Reads the message; None for the rules alone.
+        id: The turn's id, which is that of the person's message.
+        model: Model that reads the message; None to use only the rules.
         circuit: Circuit breaker of the model.
-        publish: Receives the events of the turn. An exception from it ends the turn as a crash would.
-        stale_s: Maximum age of the message, in seconds, as `STALE_S`.
+        publish: Called with the events of the turn. An exception from it ends the turn as a crash would.
+        stale_s: Maximum age of the message, in seconds; see `STALE_S`.
     """
 
     def __init__(  # noqa: PLR0913 - what a turn is made of
@@ -117,7 +118,7 @@ class Turn:
         self._call_lock = anyio.Lock()
         self._list: TaskList | None = None
 
-    # what a model is offered (`models.port.Work`)
+    # the interface for models (`models.port.Work`)
 
     @property
     def history(self) -> list[dict[str, str]]:
@@ -160,7 +161,7 @@ class Turn:
         number = len(self._steps)
         for place, call in enumerate(self._steps[-1].calls, start=1):
             if call.id == id:
-                # The loops of some models make all calls of a step concurrently: keep their order.
+                # Some models' loops make all calls of a step concurrently. The lock keeps the calls in order.
                 async with self._call_lock:
                     for earlier in range(1, place):
                         await self._make(number, earlier)
@@ -179,7 +180,7 @@ class Turn:
     # the turn
 
     async def run(self) -> dict[str, Any]:
-        """Return the content of the answer, the stored one if the turn has finished before."""
+        """Run the turn and return the answer's content. If the turn has already finished, return the stored answer."""
         message, records, self._past = await self.thread.load_turn(self.id)
         if "a" in records:
             return records["a"]
@@ -235,12 +236,12 @@ class Turn:
                 self._circuit.record_failure(error)
                 if not self.stopped.is_set():
                     self._note(describe_error(error))
-                # All stored calls must be made.
+                # All calls that were stored must be made.
                 if self._steps:
                     await self._make_all()
             else:
                 self._circuit.record_success()
-                from punchlist_apps.chat.claims import find_untrue  # compiles many patterns, only needed with a model
+                from punchlist_apps.chat.claims import find_untrue  # Compiles many patterns, which only models need.
 
                 self._add_usage(usage)
                 untrue = find_untrue(text, self._sorted_results)
@@ -250,7 +251,7 @@ class Turn:
             failures = format_results(result for result in results if result.refused)
             answer = "\n".join(filter(None, (text.strip(), failures)))
             return await self._answer(answer, "model", model_text=failures and text, mark=mark_of(results))
-        # The rules must not repeat what the model has done.
+        # The rules must not repeat calls that the model has made.
         if self._steps or self.is_finished:
             return await self._respond(model_text=text, untrue=untrue)
         if untrue:
@@ -258,7 +259,7 @@ class Turn:
         return await self._answer_by_rules(model_text=text, untrue=untrue)
 
     async def _ask_model(self, model: Model) -> tuple[str, dict[str, int]]:
-        """Run the model until it has answered or the turn is stopped. Calls in flight are always finished."""
+        """Run the model until it has answered or the turn is stopped. Calls in flight always finish."""
         from punchlist.tools.schema import definitions
 
         limit = self._limits.day_tokens
@@ -316,7 +317,7 @@ class Turn:
         return await self._respond(**members)
 
     async def _read_message(self) -> Reply:
-        """Read the message by the rules: as a reply to the open question, or as a request."""
+        """Interpret the message with the rules, as a reply to the open question or as a request."""
         tasks = await self._list_tasks()
         self._items = [Item(task.id, task.title, task.status) for task in tasks]
         last = self._past[-1].answer if self._past else {}
@@ -344,7 +345,7 @@ class Turn:
         tools = {"delete": "delete_todo_task", "update": "update_todo_task", "approve": "approve_todo_task"}
         if not is_same or tools.get(intent.name) != call.tool:
             return ""
-        # Asking for an approval confirms it.
+        # A request for approval also confirms it.
         return self._text.strip() if intent.name == "approve" else intent.confirmed
 
     # steps and calls
@@ -372,13 +373,13 @@ class Turn:
             intent="" if intent is None else intent.name,
             left_out=left_out,
         )
-        # Another worker may have stored this step first: its calls are the ones to make.
+        # Another worker may have stored this step first. Then its calls are the ones to make.
         content = await self.thread.append(f"{self.id}.s{number}", "step", msgspec.to_builtins(step))
         self._steps.append(msgspec.convert(content, Step))
         self._publish("step", {"calls": len(calls)})
 
     async def _count_last_changes(self) -> int:
-        """Return how many calls changed something in the newest turn that was not undone yet."""
+        """Return the number of calls that made changes in the newest turn that hasn't been undone yet."""
         undone_turns = 0
         for answer in await self.thread.list_answers():
             undos = set(answer.get("undos", ()))
@@ -399,7 +400,7 @@ class Turn:
         }
 
     def _find_worker(self, task: Task) -> str:
-        """Return who works on a task; empty if it is the person or one of their chats."""
+        """Return the owner who works on a task; empty if that is the person or one of their chats."""
         is_own = task.owner == self.thread.actor or belongs_to_person(task.owner, self.thread.person)
         return "" if task.status != "in_progress" or is_own else task.owner
 
@@ -415,10 +416,10 @@ class Turn:
             await self._make(number, place)
 
     async def _make(self, number: int, place: int, *, settle: bool = False) -> ToolResult:
-        """Make a step's call once and store its result.
+        """Make a step's call exactly once and store its result.
 
         Args:
-            settle: Only find out whether the call was made before; don't make it now.
+            settle: Only find out whether the call was already made; don't make it now.
         """
         id = f"c{number}.{place}"
         if id in self._results:
@@ -426,7 +427,7 @@ class Turn:
         step = self._steps[number - 1]
         call = step.calls[place - 1]
         result = ToolResult(call.tool)
-        # A call and its receipt must not be separated by a cancellation.
+        # Cancellation must not come between a call and its receipt.
         with anyio.CancelScope(shield=True):
             if call.needs_confirmation:
                 result = _build_unconfirmed(step, call)
@@ -435,7 +436,7 @@ class Turn:
                 result = await self._find_made(id, step, call) or _build_not_made(call, reason)
             else:
                 self._publish("tool.started", {"id": id, "tool": call.tool, "arguments": call.arguments})
-                # Only the calls of steps stored by an earlier attempt can have been made before.
+                # Only calls in steps stored by an earlier attempt can already have been made.
                 made = await self._find_made(id, step, call) if number < self._first_new_step else None
                 result = made or await self._call(id, step, call)
                 self._publish("tool", {"tool": call.tool})
@@ -447,7 +448,7 @@ class Turn:
         return result
 
     async def _find_made(self, id: str, step: Step, call: ToolCall) -> ToolResult | None:
-        """Return the result of a call whose events are in the log already."""
+        """Return the result of a call whose events are already in the log."""
         changes = await self._find_receipts(id, step)
         if not changes:
             return None
@@ -468,7 +469,7 @@ class Turn:
     async def _find_receipts(self, id: str, step: Step) -> Any:
         key = self.thread.call_key(self.id, id)
         titles = {task_id: task.title for task_id, task in step.known.items()}
-        # An earlier call of this step may have added the task, or renamed it.
+        # An earlier call in this step may have added or renamed the task.
         prefix = f"{id.partition('.')[0]}."
         earlier = [result for other, result in self._results.items() if other.startswith(prefix)]
         titles |= {change.task: change.title for result in earlier for change in result.changes if change.title}
@@ -477,7 +478,7 @@ class Turn:
     # the answer
 
     async def _respond(self, **members: Any) -> dict[str, Any]:
-        """Answer from the results of the calls, with the question about unconfirmed ones."""
+        """Answer from the results of the calls, with a question about the unconfirmed ones."""
         text = format_results(self._sorted_results)
         unconfirmed = [
             step.calls[place - 1]
@@ -540,7 +541,7 @@ class Turn:
 
 
 def _build_question_members(question: Question | None) -> dict[str, Any]:
-    """Return the members of an answer with an open question. Clients show buttons for `asks`, a yes-or-no question."""
+    """Return the members of an answer that hold its open question. Clients show buttons for `asks` (yes or no)."""
     if question is None:
         return {}
     members = msgspec.to_builtins(question)

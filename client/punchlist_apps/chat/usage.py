@@ -1,4 +1,4 @@
-"""Token usage of models, summed from the answers in the threads, and its limits."""
+"""Models' token usage, summed from the answers in the threads, and its limits."""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -9,7 +9,7 @@ _PAGE = 200
 
 
 class Limits(NamedTuple):
-    """Upper limits for a model: seconds for one turn, and tokens for one turn and one UTC day. 0 tokens: no limit."""
+    """Upper limits for a model: seconds per turn, and tokens per turn and per UTC day. 0 tokens means no limit."""
 
     turn_s: float = 90.0
     turn_tokens: int = 0
@@ -19,10 +19,10 @@ class Limits(NamedTuple):
 async def read_usage(
     client: AsyncClient, list: str | None = None, *, day: str | None = None
 ) -> dict[str, dict[str, int]]:
-    """Return the tokens used on each UTC day (`2026-11-22`): `input` and `output`.
+    """Return the `input` and `output` tokens used on each UTC day (`2026-11-22`).
 
     Args:
-        day: Oldest day to read.
+        day: The oldest day to read.
     """
     days: dict[str, dict[str, int]] = {}
     cursor: str | None = None

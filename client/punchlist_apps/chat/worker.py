@@ -1,7 +1,7 @@
-"""Runs the turns of a thread one at a time, so that only one process works on a turn.
+"""Runs a thread's turns one at a time, so that only one process works on a turn.
 
-A turn is a task of the thread's serial list. The worker that claims it owns it while it lives; pausing the task, from
-any client, stops the turn. A worker that dies loses its claim, and the next one resumes from the stored records.
+A turn is a task in the thread's serial list. The worker that claims it owns it while the worker lives. Pausing the task
+from any client stops the turn. A worker that dies loses its claim, and the next one resumes from the stored records.
 """
 
 import os
@@ -27,10 +27,10 @@ from punchlist_schemas.results import ClaimResult
 from punchlist_schemas.things import Task
 
 LEASE_MS = 30_000
-"""Time that a claim of a turn outlives its worker's last sign of life, in milliseconds."""
+"""Time after a worker's last heartbeat until its claim of a turn expires, in milliseconds."""
 
 _WAIT_MS = 8_000
-"""Duration of one wait for events, in milliseconds. Each wait is also a sign of life."""
+"""Duration of one wait for events, in milliseconds. Each wait is also a heartbeat."""
 
 
 class Worker:
@@ -54,7 +54,7 @@ class Worker:
         self._name = f"chat-{os.getpid()}-{new_key()[:8]}"
 
     async def answer(self, thread: Thread, turn: str) -> dict[str, Any]:
-        """Return the answer of a turn: run the thread's turns until it is reached, or wait for another worker.
+        """Return the answer of a turn. Run the thread's turns up to this one, or wait for another worker to do so.
 
         Raises:
             NotFound: The message doesn't exist.
@@ -78,7 +78,7 @@ class Worker:
                 await thread.client.run(Call("event.wait", params, itself))
 
     async def settle(self, thread: Thread) -> None:
-        """Finish what earlier processes left: messages without a turn, waiting turns and stopped ones."""
+        """Finish the work left by earlier processes: messages without a turn, waiting turns and stopped ones."""
         await thread.enqueue_all()
         unfinished = await thread.queue.list(status=("pending", "in_progress", "paused"))
         while unfinished and await self._run_next(thread):
@@ -94,18 +94,18 @@ class Worker:
         return True
 
     async def _answer_stopped(self, thread: Thread, seq: int, turn: str = "") -> dict[str, Any] | None:
-        """Answer the turns, or only `turn`, that were stopped without a worker. Return the last answer."""
+        """Answer the turns that were stopped without a worker, or only `turn`. Return the last answer."""
         answer = None
         for task in await thread.queue.list(status="paused"):
             is_target = not turn or task.metadata.get("turn") == turn
-            # A paused turn can't be claimed. Its worker, if it may still live, answers it: only the worker knows
-            # whether a call in flight is made.
+            # A paused turn can't be claimed. If its worker may still be alive, leave the answer to it, since only this
+            # worker knows whether a call in flight was made.
             if is_target and (not task.owner or task.status_changed_at < time.time() * 1000 - LEASE_MS):
                 answer = await self._run(thread, task, None, seq)
         return answer
 
     async def _claim(self, thread: Thread) -> ClaimResult:
-        """Claim the next turn. One that an error ended is still claimed by this worker."""
+        """Claim the next turn. If the last one ended with an error, return this worker's existing claim of it."""
         return self._claims_after_errors.pop(thread.id, None) or await thread.queue.take(self._name, lease_ms=LEASE_MS)
 
     async def _run(self, thread: Thread, task: Task, fence: int | None, seq: int) -> dict[str, Any] | None:
@@ -120,19 +120,19 @@ class Worker:
             limits=self._limits,
             stale_s=self._stale_s,
         )
-        # Only turns that were stopped before run without a claim.
+        # Only turns that have already been stopped run without a claim.
         if fence is None:
             turn.stopped.set()
         answer = None
         try:
             with _unwrap_groups():
-                # A turn by rules finishes before a user could stop it.
+                # A turn that uses only the rules finishes before a user could stop it.
                 async with _stop_on_pause(thread, task, turn, seq) if self.model is not None else nullcontext():
-                    with suppress(NotFound):  # the task was added by hand and is not a turn
+                    with suppress(NotFound):  # The task was added by hand and isn't a turn.
                         answer = await turn.run()
             with anyio.CancelScope(shield=True):
                 await _complete(thread, task.id, fence)
-        except PunchlistError as error:  # such as a full disk
+        except PunchlistError as error:  # For example, the disk is full.
             if answer is None:
                 publish("failed", {"text": str(error)})
             if fence is not None:
@@ -147,14 +147,14 @@ async def _complete(thread: Thread, task: str, fence: int | None) -> None:
     try:
         await thread.queue.complete(task, fence=fence)
     except RequestRefused:
-        # The task was paused, or another worker has claimed it, which will find the answer.
+        # The task was paused, or another worker has claimed it and will find the answer.
         with suppress(RequestRefused):
             await thread.queue.complete(task)
 
 
 @contextmanager
 def _unwrap_groups() -> Generator[None]:
-    """Raise the only exception of nested groups as itself, so that callers can handle it by its class."""
+    """If nested groups have a single exception, raise it alone so that callers can handle it by its class."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -166,7 +166,7 @@ def _unwrap_groups() -> Generator[None]:
 
 @asynccontextmanager
 async def _stop_on_pause(thread: Thread, task: Task, turn: Turn, seq: int) -> AsyncGenerator[None]:
-    """Stop the turn when its task leaves progress after position `seq`, for example because it is paused."""
+    """Stop the turn when its task is no longer in progress after position `seq`, for example because it is paused."""
 
     async def poll(after: int = seq) -> None:
         while True:

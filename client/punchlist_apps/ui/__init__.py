@@ -1,1 +1,1 @@
-"""`punch ui`: live full-screen view of all lists, with textual (the extra `ui`)."""
+"""`punch ui`: a live full-screen view of all lists, built on textual (the extra `ui`)."""

@@ -22,7 +22,7 @@ from punchlist_schemas.results import BoardPush
 T = TypeVar("T")
 _PAUSE_S = 1.0
 _TIMEOUT_S = 3.0
-"""Time that a call or a watch waits for the daemon before it fails, in seconds."""
+"""Timeout for calls and watches if the daemon doesn't respond, in seconds."""
 _PAGE = 500
 _THEME = Theme(
     "punchlist",
@@ -37,7 +37,7 @@ _THEME = Theme(
     surface="#1a1f22",
     panel="#22292e",
 )
-"""In progress is blue-green, blocked amber, failed red. The palette offers textual's other themes."""
+"""In progress is blue-green, blocked amber, and failed red. The palette offers textual's other themes."""
 
 
 class PunchApp(Program):
@@ -47,7 +47,7 @@ class PunchApp(Program):
         setup: See `Setup`.
 
     Raises:
-        BadKeys: The file of keys is invalid.
+        BadKeys: The key file is invalid.
     """
 
     CSS_PATH = "ui.tcss"
@@ -105,7 +105,7 @@ class PunchApp(Program):
             await watch.aclose()
 
     def _set_failure(self, cursor: object, reason: str) -> None:
-        """Record why a subscription fails; an empty reason clears it."""
+        """Record why a subscription fails. An empty reason clears the failure."""
         if self._failures.get(cursor, "") == reason:
             return
         self._failures[cursor] = reason
@@ -128,7 +128,7 @@ class PunchApp(Program):
             self.board.update_card(push.card)
 
     async def _load_lists(self) -> None:
-        """Load all lists when the board's subscription starts. Lists shown before stay until the last page arrives."""
+        """Load all lists when the board's subscription starts. Lists already shown stay until the last page arrives."""
         cursor: str | None = None
         self._pushed.clear()
         listed: set[str] = set()

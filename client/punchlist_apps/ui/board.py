@@ -1,4 +1,4 @@
-"""The board: one line per list, those that need attention first."""
+"""The board: one line per list, with lists that need attention first."""
 
 from typing import ClassVar
 
@@ -65,7 +65,7 @@ class Board(LineScreen):
         return card is not None and card.counts.in_progress > 0
 
     def update_card(self, card: Conversation | None) -> None:
-        """Update the card of one list, or all of them for None. Cards older than the shown one are ignored."""
+        """Update the card of one list, or all cards if `card` is None. A card older than the one shown is ignored."""
         shown = None if card is None else self.cards.get(card.conversation)
         if card is not None and shown is not None and shown.version > card.version:
             return
@@ -105,7 +105,7 @@ class Board(LineScreen):
         self._close_filter(keep=False)
 
     def do_add(self) -> None:
-        """Ask for a name and open the list. It is created with its first task."""
+        """Ask for a name and open the list. It is created when its first task is added."""
 
         def open_named(name: str | None) -> None:
             if not name:

@@ -1,4 +1,4 @@
-"""Changes made by keys: a table from actions to the calls they make for a task."""
+"""Changes made with keys: a table of actions and the calls they make for a task."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -7,11 +7,11 @@ from punchlist.clients.aio import AsyncConversation
 from punchlist_schemas.things import PRIORITIES, Task
 
 CLAIM_MS = 3_600_000
-"""Lease of claims made here, in milliseconds. They are not renewed."""
+"""Lease of claims made in `punch ui`, in milliseconds. They aren't renewed."""
 
 
 class Request(NamedTuple):
-    """Input of a change: the text that was entered, and the owner of a claim."""
+    """Input for a change: the text that was entered, and the owner for a claim."""
 
     text: str
     owner: str
@@ -24,10 +24,10 @@ class Change(NamedTuple):
     """An action on a task.
 
     Attributes:
-        result: Shown when it is done.
-        question: Asked before; empty for none.
-        needs_text: Whether the question must be answered.
-        leaves_gates: Whether the change is rejected for a task that waits for approval.
+        result: Text to show when the change is done.
+        question: Question to ask before the change; empty for none.
+        needs_text: Whether the answer to the question must not be empty.
+        leaves_gates: Whether to reject the change for a task that waits for approval.
     """
 
     call: Call
@@ -90,7 +90,7 @@ CHANGES: dict[str, Change] = {
     "raise": _row(_shift_priority(1), "more urgent"),
     "lower": _row(_shift_priority(-1), "less urgent"),
 }
-"""Action → its change of each target task."""
+"""Action → the change it makes to each target task."""
 
 WRITES = {*CHANGES, "add", "edit", "delete", "move_down", "move_up", "undo", "redo", "repeat", "own"}
-"""Actions that may change something. They are disabled with `--read-only` and in the past."""
+"""Actions that may make changes. They are disabled with `--read-only` and while the past is shown."""

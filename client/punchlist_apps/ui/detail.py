@@ -1,4 +1,4 @@
-"""Draws the details of one task, and its dependencies as trees."""
+"""Renders the details of one task, and its dependencies as trees."""
 
 from collections.abc import Mapping
 
@@ -84,7 +84,7 @@ def _draw_notes(task: Task) -> list[Part]:
 
 
 def draw_dependencies(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> list[Part]:
-    """Draw two trees: the tasks that a task waits for, and those that wait for it."""
+    """Render two trees: the tasks that a task waits for, and those that wait for it."""
     parts: list[Part] = []
     for heading, member in (("Waits for", "blocked_by"), ("Frees, when it is done", "blocks")):
         parts += [("heading", f"{heading}\n"), *_draw_branch(task, member, by_id, context), ("", "\n")]

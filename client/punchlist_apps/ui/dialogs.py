@@ -1,4 +1,4 @@
-"""Dialogs over a screen: a question, a confirmation with a preview, a notice, a form."""
+"""Dialogs over a screen: a question, a confirmation with a preview, a notice, and a form."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, cast
@@ -17,7 +17,7 @@ from punchlist_apps.ui.parts import Part
 
 
 class Prompt(ModalScreen[str | None]):
-    """Dialog for one line of text; its result is None for Escape.
+    """Dialog for one line of text. Its result is None if the user presses Escape.
 
     Args:
         value: Initial text.
@@ -40,10 +40,10 @@ class Prompt(ModalScreen[str | None]):
 
 
 class Confirm(ModalScreen[bool]):
-    """Dialog that shows a preview. Enter or y confirms, other keys cancel.
+    """Dialog that shows a preview. Enter or y confirms; any other key cancels.
 
     Args:
-        lines: The preview, escaped for the terminal.
+        lines: The preview, as terminal-escaped text.
     """
 
     def __init__(self, question: str, lines: Sequence[str] = ()) -> None:
@@ -67,10 +67,10 @@ class Confirm(ModalScreen[bool]):
 
 
 class Notice(ModalScreen[None]):
-    """Dialog that shows a text until a key is pressed. The arrow keys scroll it.
+    """Dialog that shows text until a key is pressed. The arrow keys scroll it.
 
     Args:
-        text: Returns the text, escaped for the terminal. Called again by `refresh_text`.
+        text: Function that returns the text, escaped for the terminal. `refresh_text` calls it again.
     """
 
     def __init__(self, title: str, text: Callable[[], Text]) -> None:
@@ -84,7 +84,7 @@ class Notice(ModalScreen[None]):
         return text
 
     def refresh_text(self) -> None:
-        for static in self.query("#notice Static").results(Static):  # none before it is mounted
+        for static in self.query("#notice Static").results(Static):  # Empty until the dialog is mounted.
             static.update(self._fold_text())
 
     def compose(self) -> ComposeResult:
@@ -104,7 +104,7 @@ class Notice(ModalScreen[None]):
 
 
 class Field(NamedTuple):
-    """A field of a form: name, label, text, and height in lines."""
+    """A form field: name, label, text, and height in lines."""
 
     name: str
     label: str
@@ -113,12 +113,12 @@ class Field(NamedTuple):
 
 
 class Form(ModalScreen[None]):
-    """Form with several fields. Ctrl+S, or Enter in a single line, saves; Escape cancels.
+    """Form with several fields. Ctrl+S saves, as does Enter in a single-line field. Escape cancels.
 
-    If saving fails, the form shows the error and keeps the texts.
+    If saving fails, the form shows the error and keeps the text of its fields.
 
     Args:
-        save: Receives the changed texts by name.
+        save: Called with the changed texts by field name.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss"), ("ctrl+s", "save")]
@@ -147,7 +147,7 @@ class Form(ModalScreen[None]):
             yield Label(Text("Enter or Ctrl+S: save   Esc: cancel   Tab: next", "dim"))
 
     def on_mount(self) -> None:
-        # Focus would otherwise scroll to the line before the layout, and hide the heading.
+        # Otherwise, focusing the field would scroll to it before the layout is done, and hide the heading.
         self.query(Input).first().focus(scroll_visible=False)
 
     def on_input_submitted(self) -> None:

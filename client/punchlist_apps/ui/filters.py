@@ -20,7 +20,7 @@ def is_overdue(task: Task) -> bool:
 
 
 def label_word(label: str) -> str:
-    """Return the filter word of a label. Dots replace blanks, which would end the word."""
+    """Return the filter word for a label. Dots replace spaces, since a space would end the word."""
     return "+" + ".".join(label.casefold().split())
 
 
@@ -35,14 +35,14 @@ STATES: dict[str, Callable[[Task], bool]] = {
     "deferred": is_deferred,
     "late": is_overdue,
 }
-"""States for `is:`, in the order in which Tab cycles through them."""
+"""States for `is:`, in the order that Tab cycles through."""
 
 
 def build_task_test(words: str, parents: Container[str | None] = ()) -> Test | None:
-    """Build a test that a task passes if it matches all words; None for no words.
+    """Build a predicate for tasks that match all words; None if there are no words.
 
     Args:
-        parents: Ids of tasks with open subtasks. Agents don't work on those, so they are not ready.
+        parents: Ids of tasks with open subtasks. Agents don't work on these tasks, so they aren't ready.
     """
 
     def parse(word: str) -> Test:
@@ -57,7 +57,7 @@ def build_task_test(words: str, parents: Container[str | None] = ()) -> Test | N
 
 
 def build_list_test(words: str) -> Test | None:
-    """Build a test for lists, by id and title; None for no words."""
+    """Build a predicate for lists, by id and title; None if there are no words."""
     return _combine([_parse_word(word, _parse_list_word) for word in words.casefold().split()])
 
 

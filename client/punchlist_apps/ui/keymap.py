@@ -1,4 +1,4 @@
-"""The keys of `punch ui`: those of `keys.toml`, which all interfaces share, overridden by a file of the user's."""
+"""The keys of `punch ui`: those in `keys.toml`, which all interfaces share, overridden by the user's own file."""
 
 import tomllib
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ _KEY_LABELS = {
 
 
 class BadKeys(ValueError):
-    """Invalid file of keys; the message is for the user."""
+    """Invalid key file. The message is for the user."""
 
 
 class Key(NamedTuple):
-    """An action: its keys, its description, and the screens that have it."""
+    """An action: its keys, its description, and the screens that offer it."""
 
     name: str
     keys: tuple[str, ...]
@@ -33,12 +33,12 @@ class Key(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The keys as people write them."""
+        """The keys in readable form."""
         return " ".join(format_key(key) for key in self.keys)
 
 
 class Keymap:
-    """The actions of keys on each screen.
+    """The actions of the keys on each screen.
 
     Args:
         keys: All actions of this interface.
@@ -59,18 +59,18 @@ class Keymap:
         return self._actions.get((screen, key))
 
     def hint(self, name: str) -> str:
-        """Return the first key of an action as people write it; empty if it has none."""
+        """Return the first key of an action in readable form; empty if it has none."""
         row = self.keys.get(name)
         return format_key(row.keys[0]) if row and row.keys else ""
 
 
 def format_key(key: str) -> str:
-    """Return a key as people write it: `Esc`, `^k`, `j`."""
+    """Return a key in readable form: `Esc`, `^k`, `j`."""
     return _KEY_LABELS.get(key, f"^{key[5:]}" if key.startswith("ctrl+") else key)
 
 
 def load_keymap(own: Path | None = None) -> Keymap:
-    """Load the shared keys, overridden by the file `own` with lines such as `start = "S"` or `down = ["n", "down"]`.
+    """Load the shared keys. The file `own` overrides them in lines such as `start = "S"` or `down = ["n", "down"]`.
 
     Raises:
         BadKeys: The file can't be read, names an unknown action, or assigns a key to two actions.

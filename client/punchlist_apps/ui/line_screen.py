@@ -1,4 +1,4 @@
-"""Base of the screens: lines between a bar and hints, keys by the key map, and a spinner while it is needed."""
+"""Base class of the screens, with lines between a top bar and key hints, key bindings, and a spinner when needed."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -26,11 +26,11 @@ _NAMED_KEYS = "up down left right home end pageup pagedown enter escape space ta
 
 
 class LineScreen(Screen[None]):
-    """A screen of lines. Its actions are the methods `do_NAME` of the names in `keys.toml`."""
+    """A screen of lines. Its actions are the methods `do_NAME`, with names from `keys.toml`."""
 
     screen_name: ClassVar[str]
     hints: ClassVar[dict[str, str]]
-    """Actions whose keys are shown at the bottom, the most useful first, each with a word."""
+    """Actions whose keys are shown at the bottom, the most useful first, and the word shown for each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class LineScreen(Screen[None]):
         raise NotImplementedError
 
     def draw_running(self) -> list[list[Part]]:
-        """Draw the tasks in progress that are not visible among the lines."""
+        """Render the tasks in progress that aren't among the visible lines."""
         return []
 
     def describe_empty(self) -> str:
@@ -91,7 +91,7 @@ class LineScreen(Screen[None]):
     # drawing
 
     def schedule_draw(self) -> None:
-        """Draw changes now, or with the next redraw or spinner frame if one is due."""
+        """Draw changes now, or with the next redraw or spinner frame if one is already due."""
         self._has_changes = True
         if self._redraw_timer is None and self._spinner_timer is None:
             self._redraw_and_wait()
@@ -131,8 +131,8 @@ class LineScreen(Screen[None]):
         self._update_spinner(has_running=bool(running))
 
     def report(self, *sentences: str) -> None:
-        """Show a message, or hide it if there are no sentences."""
-        for message in self.query("#message").results(Static):  # none after the screen was left
+        """Show the sentences as a message, or hide the message if there are none."""
+        for message in self.query("#message").results(Static):  # Empty after the screen was closed.
             message.display = bool(sentences)
             message.update(Text(safe("   ".join(sentences)), no_wrap=False))
 
@@ -224,7 +224,7 @@ class LineScreen(Screen[None]):
             await awaitable
 
     def run_calls(self, calls: Awaitable[object], group: str = "calls", *, exclusive: bool = False) -> None:
-        """Make calls in the background, so that keys keep working. Errors are shown."""
+        """Make calls in the background, so that keys keep working. Errors are shown as a message."""
         self.run_worker(self._report_errors(calls), group=group, exclusive=exclusive)
 
     async def _report_errors(self, calls: Awaitable[object]) -> None:

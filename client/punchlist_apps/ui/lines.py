@@ -1,4 +1,4 @@
-"""A scrollable list of lines that draws only visible ones, and after a change only those that changed."""
+"""A scrollable list of lines. Only visible lines are drawn, and after a change only those that changed."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -19,7 +19,7 @@ STYLE_NAMES = (
 )
 
 Draw = Callable[[Item, int], list[Part]]
-"""Draws the parts of a line for a width in columns."""
+"""Renders the parts of a line for a width in columns."""
 
 
 class Lines(ScrollView, can_focus=True):
@@ -28,10 +28,10 @@ class Lines(ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{name}" for name in STYLE_NAMES.split()}
 
     class Selected(Message):
-        """Another line is selected, or other lines are visible."""
+        """Posted when the selected line or the visible lines have changed."""
 
     class Opened(Message):
-        """The selected line was clicked."""
+        """Posted when the selected line was clicked."""
 
     def __init__(self, draw: Draw) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Lines(ScrollView, can_focus=True):
         return self.items[top : top + max(self.size.height, 1)]
 
     def set_items(self, items: Sequence[Item]) -> None:
-        """Replace the lines. If the selected line remains, it stays selected, at the same height of the screen."""
+        """Replace the lines. If the selected line still exists, it stays selected, at the same place on the screen."""
         key, height = self.key, self.cursor - self.scroll_offset.y
         self.items = items
         self.index = {item.key: position for position, item in enumerate(items) if item.key}
@@ -138,7 +138,7 @@ class Lines(ScrollView, can_focus=True):
             background += self.line_style("cursor")
         used = width_of(parts)
         segments = [Segment(words, background + self.line_style(name)) for name, words in parts if words]
-        # Pass the known width: textual would measure each word again.
+        # Pass the known width, since textual would otherwise measure each word again.
         if used <= width:
             return Strip([*segments, Segment(" " * (width - used), background)], width)
         return Strip(segments, used).adjust_cell_length(width)

@@ -1,4 +1,4 @@
-"""The screen of one list: what its keys do."""
+"""The screen of one list, with the actions of its keys."""
 
 import contextlib
 import shlex
@@ -88,7 +88,7 @@ class ListScreen(ListView):
         self.program.push_screen(Prompt(f"{names}  {change.question}"), change_with)
 
     async def _change(self, action: str, tasks: list[Task], text: str) -> None:
-        """Change tasks, subtasks before their parents. Those that are rejected stay marked."""
+        """Change tasks, subtasks before their parents. Tasks whose change is rejected stay marked."""
         change = CHANGES[action]
         errors: dict[str, str] = {}
         for task in sort_children_first(tasks):
@@ -116,7 +116,7 @@ class ListScreen(ListView):
             self.lines.move_cursor(1)
 
     def do_mark_all(self) -> None:
-        """Mark all tasks shown, or unmark all if they are marked."""
+        """Mark all tasks shown, or unmark them if all are marked."""
         shown = set(self.lines.index)
         self.marked = set() if shown <= self.marked else self.marked | shown
         self.lines.refresh()
@@ -125,7 +125,7 @@ class ListScreen(ListView):
     # views
 
     def do_back(self) -> None:
-        """Leave the past, then clear the marks, then the filter, then close the list."""
+        """Leave the past, else clear the marks, else clear the filter, else close the list."""
         if self.past is not None:
             self.do_now()
         elif self.marked:
@@ -160,7 +160,7 @@ class ListScreen(ListView):
     def _show_parts(
         self, title: str, draw: Callable[[Task, Mapping[str, Task], DrawContext], list[Part]], task: Task
     ) -> None:
-        """Show what `draw` draws of a task in a notice that follows its changes. A deleted task stays as it was."""
+        """Show what `draw` renders for a task, in a notice that follows the task's changes until it is deleted."""
         last = task
 
         def render() -> Text:
@@ -231,7 +231,7 @@ class ListScreen(ListView):
         self.program.push_screen(Form(f"Edit #{sanitize(task.id)}", fields, save))
 
     def do_delete(self) -> None:
-        """Delete the targets after a confirmation."""
+        """Delete the targets after confirmation."""
         if not (tasks := self.targets):
             return
 
@@ -268,7 +268,7 @@ class ListScreen(ListView):
         self.run_calls(self._preview_and_undo("Redo what you undid?", "redo", redo=True), "undo", exclusive=True)
 
     def _undo_call(self, call: int, actor: str) -> None:
-        """Undo a call of the history, by any actor, after a preview."""
+        """Undo a call from the history, made by any actor, after a preview."""
         if self.program.setup.read_only:
             self.report(_READ_ONLY)
         else:
@@ -276,7 +276,7 @@ class ListScreen(ListView):
             self.run_calls(self._preview_and_undo(question, "undo", call=call), "undo", exclusive=True)
 
     async def _preview_and_undo(self, question: str, command: str, **selection: Any) -> None:
-        """Undo or redo after a confirmation with a preview. Errors are shown in the preview."""
+        """Undo or redo after confirmation with a preview. Errors are shown in the preview."""
         person = self.conversation.calls.actor or self.program.setup.options.get("name", "punch ui")
         params: dict[str, Any] = {"conversation": self.conversation.id, "actor": person, "whole": True, "claims": True}
         if "call" not in selection:
@@ -291,7 +291,7 @@ class ListScreen(ListView):
         error_lines: list[str] = []
         while await self.program.push_screen_wait(Confirm(question, [*lines, *error_lines])):
             try:
-                # By its version, so that changes made since the preview don't matter.
+                # The call is identified by its version, so that changes made since the preview don't matter.
                 result = await self.conversation.client.call("list.undo", {**params, "call": preview["calls"][0]})
             except RequestRefused as error:
                 error_lines = ["", safe(str(error))]
@@ -302,7 +302,7 @@ class ListScreen(ListView):
                 return
 
     def do_own(self) -> None:
-        """Run a shell command of the user's, with the task's id, title and list."""
+        """Run the user's own shell command with the task's id, title and list."""
         if not (task := self.selected):
             return
 

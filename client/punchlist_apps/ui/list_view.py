@@ -1,4 +1,4 @@
-"""The tasks of one list on the screen, live or at a version, with selection and marks."""
+"""Shows the tasks of one list, live or at a version, with selection and marks."""
 
 from typing import ClassVar
 
@@ -32,11 +32,11 @@ from punchlist_schemas.things import Task
 WIDE = 110
 """Minimum width for showing details next to the list, in columns."""
 MAX_NAMED = 3
-"""Upper limit for the invisible tasks in progress shown below the list, and for tasks and errors in a message."""
+"""Maximum number of invisible tasks in progress shown below the list, and of tasks and errors named in a message."""
 
 
 class ListView(LineScreen):
-    """Base of the screen of a list: shows its tasks, without changing them."""
+    """Base class of the screen of a list. Shows the tasks without changing them."""
 
     screen_name: ClassVar[str] = "list"
 
@@ -65,7 +65,7 @@ class ListView(LineScreen):
         self.rows = view.rows
         self.run_worker(self.program.follow(Cursor(self.conversation.id, view), lambda _rows: self.schedule_draw()))
 
-    # what is shown
+    # shown content
 
     def draw_changes(self) -> None:
         rows = self.rows
@@ -182,7 +182,7 @@ class ListView(LineScreen):
 
     @property
     def targets(self) -> list[Task]:
-        """The marked tasks in their order, or else the selected one."""
+        """The marked tasks in list order, or else the selected one."""
         if self.marked:
             return [task for task in self.shown_list.order if task.id in self.marked]
         return [self.selected] if self.selected else []
@@ -190,7 +190,7 @@ class ListView(LineScreen):
     # the past
 
     def show_version(self, version: int) -> None:
-        """Show the list as it was right after a version."""
+        """Show the list as it was at a version."""
         if version >= self.rows.version:
             self.do_now()
             return

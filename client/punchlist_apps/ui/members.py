@@ -15,7 +15,7 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms
 
 
 class Member(NamedTuple):
-    """A field of the form: name, label, formatter, parser, and height in lines."""
+    """A form field: name, label, formatter, parser, and height in lines."""
 
     name: str
     label: str
@@ -87,10 +87,10 @@ MEMBERS = (
 
 
 def parse_changes(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Parse texts into members of `task.edit`. An empty text clears the member.
+    """Parse texts into members of `task.edit`. Empty text clears the member.
 
     Raises:
-        ValueError: A text can't be parsed.
+        ValueError: A member's text can't be parsed.
     """
     parsers = {member.name: member.parse for member in MEMBERS}
     try:

@@ -15,7 +15,7 @@ _SUGGESTIONS = 8
 
 
 class Palette(Provider):
-    """All lists, and the commands of the screen below."""
+    """Provides all lists, and the commands of the screen under the palette."""
 
     async def search(self, query: str) -> AsyncGenerator[Hit]:
         matcher = self.matcher(query)

@@ -1,4 +1,4 @@
-"""Draws rows as parts: pairs of a style's name and a text that is escaped for the terminal."""
+"""Renders rows as parts, which are pairs of a style name and terminal-escaped text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,15 +23,15 @@ from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Tas
 Part = tuple[str, str]
 _BAR = 10
 _MAX_CHARS = 600
-"""Maximum length of a text in a row. No terminal is wider."""
+"""Maximum length of text in a row, in characters. No terminal is wider."""
 
 
 class DrawContext(NamedTuple):
-    """How rows are drawn.
+    """Parameters for drawing rows.
 
     Attributes:
-        now: The time in milliseconds; 0 for a list of the past.
-        frame: Number of the spinner's frame.
+        now: The time in milliseconds; 0 for a past version of a list.
+        frame: The number of the spinner frame.
         width: Width of a row in columns.
     """
 
@@ -42,13 +42,13 @@ class DrawContext(NamedTuple):
 
     @property
     def spinner(self) -> str:
-        """The glyph of tasks in progress: animated with Unicode, except in the past."""
+        """The glyph for tasks in progress. It is animated if the terminal shows Unicode, except in the past."""
         is_animated = self.now and self.glyphs is UNICODE_GLYPHS
         return FRAMES[self.frame % len(FRAMES)] if is_animated else self.glyphs["in_progress"]
 
 
 class Item(NamedTuple):
-    """A line of a screen: the key of its task or list (empty for a heading), its indentation, a heading's text."""
+    """A line of a screen: the key of its task or list (empty for a heading), its indentation, and a heading's text."""
 
     key: str
     depth: int = 0
@@ -60,12 +60,12 @@ def state(task: Task) -> str:
 
 
 def format_date(at: int | None, day: str | None) -> str:
-    """Format a due or not-before time, which is a day or a moment; empty for none."""
+    """Format a due or not-before time, which is a day or a time; empty if there is none."""
     return sanitize(day or "") or (format_time(at) if at else "")
 
 
 def sanitize(value: str) -> str:
-    """Return untrusted text on one line, escaped for the terminal."""
+    """Return untrusted text as one line, escaped for the terminal."""
     return safe(one_line(clip(value, _MAX_CHARS)))
 
 
@@ -151,7 +151,7 @@ def describe_gate(task: Task) -> str:
 
 
 def fit_parts(parts: Iterable[Part], width: int) -> list[Part]:
-    """Cut parts to at most `width` columns."""
+    """Truncate parts to at most `width` columns."""
     kept: list[Part] = []
     for style, words in parts:
         room = width - width_of(kept)
@@ -162,7 +162,7 @@ def fit_parts(parts: Iterable[Part], width: int) -> list[Part]:
 
 
 def draw_progress(counts: Counts, width: int = _BAR) -> list[Part]:
-    """Draw a progress bar: completed, failed, in progress, and the rest."""
+    """Render a progress bar: completed, failed, in progress, and the rest."""
     values = {"completed": counts.completed, "failed": counts.failed, "in_progress": counts.in_progress}
     total = sum(values.values()) + counts.pending + counts.paused
     parts: list[Part] = []
@@ -178,7 +178,7 @@ def draw_progress(counts: Counts, width: int = _BAR) -> list[Part]:
 
 
 def draw_counts(counts: Counts) -> list[Part]:
-    """Draw the counts of a list: `3/12 · 1 failed · 2 in progress`."""
+    """Render the counts of a list, as in `3/12 · 1 failed · 2 in progress`."""
     by_status = msgspec.structs.asdict(counts)
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
     parts: list[Part] = [("title", f"{counts.completed}/{total}")]
@@ -189,12 +189,12 @@ def draw_counts(counts: Counts) -> list[Part]:
 
 
 def format_sharing(shared: Shared) -> str:
-    """Format the note on a shared list while its latest changes may be missing."""
+    """Format the note that is shown on a shared list while its latest changes may be missing."""
     return format_shared_note(msgspec.to_builtins(shared))
 
 
 def draw_card(card: Conversation, context: DrawContext, name_width: int, short_name: str = "") -> list[Part]:
-    """Draw one list as a row. Its name is cut to `name_width` columns."""
+    """Render one list as a row. Its name is truncated to `name_width` columns."""
     counts = card.counts
     name = sanitize(card.title) or sanitize(short_name or card.conversation)
     glyph = ("in_progress", context.spinner) if counts.in_progress else ("", " ")
@@ -238,7 +238,7 @@ def section_of(card: Conversation) -> str:
 
 
 def build_board_items(cards: Iterable[Conversation]) -> list[Item]:
-    """Build the lines of the board: sections, each with the newest list first.
+    """Build the lines of the board, as sections with the newest list first.
 
     Lists are sorted by creation, so that changes don't move them within a section.
     """

@@ -1,4 +1,4 @@
-"""The past of a list: its state at a version, and the screen of its history."""
+"""The past of a list: its state at a version, and the screen with its history."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +20,7 @@ _ACTIONS = frozenset("down up first last page_down page_up open undo back filter
 
 
 class PastList(NamedTuple):
-    """A list at a version. `Rows` has the same members, except `change`, the event that made the version."""
+    """A list at a version. It has the members of `Rows`, and `change`, which is the event that made the version."""
 
     by_id: Mapping[str, Task]
     order: list[Task]
@@ -45,7 +45,7 @@ async def load_version(conversation: AsyncConversation, version: int) -> PastLis
 async def read_latest(conversation: AsyncConversation, upto: int) -> list[Change]:
     """Return the last events of a list, newest first.
 
-    Reads a window at the end of the log, and larger ones while it contains too few events of the list.
+    Reads a window at the end of the log, and larger ones while the window contains too few events of the list.
     """
     window = _PAGE
     while True:
@@ -69,7 +69,7 @@ def format_change(change: Change, formatter: EventFormatter | None = None) -> st
 
 
 class History(LineScreen):
-    """Screen of a list's events, newest first. Enter shows the list at that version, `undo` undoes the change.
+    """Screen of a list's events, newest first. Enter shows the list at that version, and `undo` undoes the change.
 
     Args:
         name: The list's name.
@@ -116,7 +116,7 @@ class History(LineScreen):
         return False
 
     def draw_changes(self) -> None:
-        """Past events don't change."""
+        """Do nothing, since past events don't change."""
 
     async def act(self, action: str) -> None:
         if action in _ACTIONS:

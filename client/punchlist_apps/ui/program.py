@@ -1,4 +1,4 @@
-"""The interface of the program that its screens use."""
+"""The program's interface for its screens."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -19,13 +19,13 @@ class Setup(NamedTuple):
     """Options of `punch ui`.
 
     Attributes:
-        options: Options of the connection.
+        options: Connection options.
         glyphs: The glyphs that the terminal can show.
         conversation: The list to open first; None for the board.
-        actor: Actor of the changes, by default the connection's name.
+        actor: Actor to record for changes, by default the connection's name.
         owner: Owner of claims.
         read_only: Whether changes are disabled.
-        keys: File of the user's own keys.
+        keys: File with the user's own keys.
     """
 
     options: Options
@@ -38,7 +38,7 @@ class Setup(NamedTuple):
 
 
 class Program(App[None]):
-    """The program as its screens see it.
+    """The members of the program that its screens use.
 
     Attributes:
         cards: All lists by id.
@@ -52,16 +52,16 @@ class Program(App[None]):
 
     @abstractmethod
     def open_list(self, name: str) -> None:
-        """Open the screen of a list over the board."""
+        """Open the screen of a list on top of the board."""
 
     @abstractmethod
     def open_who(self) -> None:
-        """Open the screen of agents over this one."""
+        """Open the screen of agents on top of the current one."""
 
     @abstractmethod
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
-        """Pass the items of a subscription to `take`, forever. Reconnects after the daemon has been away."""
+        """Pass the items of a subscription to `take`, forever. Reconnects after losing the daemon."""
 
     @abstractmethod
     async def follow_board(self) -> None:
-        """Keep the cards current, forever. After a cancellation, the next call resumes at its position."""
+        """Keep the cards up to date, forever. After cancellation, the next call resumes at the same position."""

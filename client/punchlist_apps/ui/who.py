@@ -1,4 +1,4 @@
-"""Screen of agents and people with the tasks they hold. Enter opens the list of a task."""
+"""Screen of agents and people, with the tasks they hold. Enter opens the list of a task."""
 
 import time
 from typing import ClassVar
@@ -13,7 +13,7 @@ from punchlist_apps.ui.line_screen import LineScreen
 from punchlist_apps.ui.parts import Item, Part
 
 _INTERVAL_S = 2.0
-"""Interval of requests while the screen is shown, in seconds. Arrivals and departures aren't pushed."""
+"""Polling interval while the screen is shown, in seconds. The daemon doesn't push arrivals and departures."""
 _ACTIONS = frozenset("down up first last page_down page_up open back filter palette help quit".split())
 
 

@@ -1,4 +1,4 @@
-"""Access of a request: the scope of its token, and the daemon connection for that scope."""
+"""Access control for requests: the scope of a request's token, and the daemon connection for that scope."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -25,19 +25,19 @@ _WIDER_PARAMS: dict[str, dict[str, tuple[Any, ...]]] = {
     "conversation.attach": {"session": ()},
     "conversation.open": {"user": (None,), "kind": ("list",)},
 }
-"""Parameters with which a call about one list affects others, and their harmless values, by method.
+"""Parameters that make a call about one list affect others, and their harmless values, by method.
 
-Other programs find their list by a session's id. A chat's messages are worked on in the list that its metadata names.
+Other programs find their list by a session's id. A chat's messages change the list that its metadata names.
 """
 
 
 class Access:
-    """Resolves what a request may do.
+    """Determines what a request is allowed to do.
 
     Args:
         client: Connection for tokens that are not bound to a user.
         keys: Verifies tokens.
-        person: Name of the person who runs the server, as on the command line.
+        person: Name that the person who runs the server has on the command line.
     """
 
     def __init__(self, client: AsyncClient, keys: Keys, person: str = "") -> None:
@@ -53,7 +53,7 @@ class Access:
         async def serve(scope: AsgiScope, receive: Receive, send: Send) -> None:
             token = get_bearer_token(scope["headers"]) if scope["type"] == "http" else b""
             allowed = self._keys.read_scope(token)
-            # Handlers that need a token reject this request in `require_scope`. The page's files need none.
+            # Handlers that need a token reject this request in `require_scope`. The page's files don't need one.
             if allowed is None:
                 await app(scope, receive, send)
                 return
@@ -66,7 +66,7 @@ class Access:
         """Return the scope of the request's token.
 
         Raises:
-            Refused: The token is missing or invalid, or it is read-only and the request is a change.
+            Refused: The token is missing or invalid, or it is read-only and the request makes a change.
         """
         scope: Scope | None = request.scope.get(_ALLOWED)
         if scope is None:
@@ -85,18 +85,18 @@ class Access:
         return self._person if scope.user is None and scope.list is None and not scope.name else ""
 
     def get_actor(self, scope: Scope) -> str:
-        """Return the actor of changes made with a token; empty for the server's own name."""
+        """Return the actor for changes made with a token; empty for the server's own name."""
         return scope.name or self.get_person(scope)
 
     async def build_undo_params(self, scope: Scope, conversation: str) -> dict[str, Any]:
         """Return the parameters of `list.undo` that select the token holder's changes to a list.
 
-        For the person who runs the server these include the changes of their chats.
+        For the person who runs the server, these include changes made by their chats.
         """
         if scope.name:
             return {"of": scope.name}
         client = await self.get_client(scope)
-        # Links of earlier versions have no name but the server's.
+        # Links created by earlier versions have only the server's name.
         if not (person := self.get_person(scope)):
             return {"of": client.options.get("name", "punch web")}
         chats = await client.conversations(kind="chat", limit=THREADS)
@@ -130,10 +130,10 @@ class Access:
 
 
 def confine(scope: Scope, conversation: str | None) -> None:
-    """Reject a request about another list than its token's; `conversation` is None if it is about several lists.
+    """Reject a request about a list other than the token's. `conversation` is None for a request about several lists.
 
     Raises:
-        Refused: The token is for another list.
+        Refused: The token is limited to another list.
     """
     if scope.list is not None and scope.list != conversation:
         raise Refused("out_of_scope", f"This token is limited to the list {scope.list}.")
@@ -143,7 +143,7 @@ def confine_call(scope: Scope, method: str, params: Mapping[str, Any]) -> None:
     """Reject a call about the token's list whose parameters affect other lists.
 
     Raises:
-        Refused: A parameter does.
+        Refused: A parameter affects another list.
     """
     if scope.list is None:
         return
@@ -154,5 +154,5 @@ def confine_call(scope: Scope, method: str, params: Mapping[str, Any]) -> None:
 
 
 async def _send_unauthorized(send: Send) -> None:
-    """Respond to a request whose token ended before the response began."""
+    """Respond to a request whose token expired or was revoked before the response began."""
     await send_problem(send, Problem("unauthorized", f"{ENDED} A change in progress may have been made."))

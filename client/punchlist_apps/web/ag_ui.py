@@ -1,8 +1,8 @@
-"""`/ag-ui`: chat threads for front-ends of the Agent User Interaction Protocol, version 1.0.
+"""`/ag-ui`: chat threads for front ends that use the Agent User Interaction Protocol, version 1.0.
 
-A run is a turn, identified by the user's newest message, so a repeated run executes once. A question ends the run as an
-interrupt, and the next run resumes with the answer. If the streamed text differs from the final answer, a snapshot of
-the messages replaces it.
+A run is a turn, identified by the user's newest message, so a repeated run executes only once. A question ends the run
+as an interrupt, and the next run resumes with the answer. If the streamed text differs from the final answer, a
+snapshot of the messages replaces the text.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class _Message(msgspec.Struct, frozen=True, rename="camel"):
-    """A message; some roles have no content."""
+    """A message. Some roles have no content."""
 
     id: str
     role: str
@@ -46,7 +46,7 @@ class _Message(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Resume(msgspec.Struct, frozen=True, rename="camel"):
-    """The answer to a question: `payload` is a boolean or the user's own words."""
+    """The answer to a question. `payload` is a boolean or the user's own words."""
 
     interrupt_id: str
     status: Literal["resolved", "cancelled"]
@@ -54,7 +54,7 @@ class _Resume(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Run(msgspec.Struct, frozen=True, rename="camel"):
-    """The members of a front-end's request that this server uses."""
+    """The members of a front end's request that this server uses."""
 
     thread_id: Annotated[str, msgspec.Meta(min_length=1)]
     run_id: str
@@ -63,13 +63,13 @@ class _Run(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AgUi:
-    """The endpoint for runs; it shares the threads and the worker of `panel`."""
+    """The endpoint for runs. It shares threads and the worker with `panel`."""
 
     def __init__(self, panel: Panel) -> None:
         self._panel = panel
 
     async def handle(self, request: Request) -> Response:
-        """Stream the events of a run; without a message, a snapshot of the thread."""
+        """Stream the events of a run, or a snapshot of the thread for a run without a message."""
         client, scope = await self._panel.get_caller(request)
         try:
             run = msgspec.convert(await bodies.parse_body(request), _Run)
@@ -137,8 +137,8 @@ class Translator:
 
     Attributes:
         answer: The final answer; None until it arrives.
-        failure: Why the turn stopped without an answer.
-        is_stale: Whether text was streamed that is not part of the answer.
+        failure: The reason why the turn stopped without an answer.
+        is_stale: Whether the streamed text includes text that isn't part of the answer.
     """
 
     def __init__(self, turn: str) -> None:
@@ -209,7 +209,7 @@ class Translator:
 
 
 def _build_outcome(turn: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the members of RUN_FINISHED: result, usage, and an interrupt or cancellation."""
+    """Return the members of RUN_FINISHED: the result, the usage, and an interrupt or cancellation."""
     outcome: dict[str, Any] = {"result": {name: answer[name] for name in ("source", "receipts") if name in answer}}
     if usage := answer.get("usage"):
         outcome["usage"] = [{"inputTokens": usage["input"], "outputTokens": usage["output"]}]
@@ -227,7 +227,7 @@ async def _resolve_interrupt(thread: Thread, turn: str, resume: list[_Resume]) -
     """Return the user's answer to the open question.
 
     Raises:
-        ValueError: `resume` does not answer the open question, or not only that.
+        ValueError: `resume` doesn't answer the open question, or answers other questions too.
     """
     (entry, *more) = resume
     payload = entry.payload
@@ -239,7 +239,7 @@ async def _resolve_interrupt(thread: Thread, turn: str, resume: list[_Resume]) -
     except NotFound:
         pass
     else:
-        return text  # a repeated run
+        return text  # The run is a repeat.
     past = await thread.list_exchanges(None)
     if more or not past or not past[-1].answer.get("asks") or f"{past[-1].turn}.a" != entry.interrupt_id:
         raise ValueError("resume must answer the open question and nothing else")
@@ -254,7 +254,7 @@ async def _build_snapshot(thread: Thread) -> Event:
 
 
 def _convert_message(message: Message) -> Generator[Event]:
-    """Yield a message in AG-UI's form; a tool's message becomes a call and its result."""
+    """Yield a message in AG-UI's format. A tool message becomes a call and its result."""
     id, content = message.message, message.content
     if message.role != "tool":
         message_id = id.removeprefix("u") if message.role == "user" else id
@@ -270,7 +270,7 @@ def _get_text(message: _Message) -> str:
     """Return the text of a message.
 
     Raises:
-        ValueError: The message has parts that are not text.
+        ValueError: The message has parts other than text.
     """
     content = message.content
     parts = [_Part("text", content)] if isinstance(content, str) else content or []

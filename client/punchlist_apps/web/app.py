@@ -1,4 +1,4 @@
-"""The guarded ASGI application: the route table, streams, chats, the `/api/agent` endpoints and the page."""
+"""The guarded ASGI application, with the route table, streams, chats, the `/api/agent` endpoints and the page."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from punchlist_apps.web.seed import Seed
 from punchlist_apps.web.who import build_who_handler
 
 _MAX_TICKET_BYTES = 4 << 10
-"""Upper limit for the body of a sign-in, which needs no token."""
+"""Maximum size of a sign-in request's body, in bytes. Sign-in doesn't need a token."""
 
 _KINDS = {404: "no_such_path", 405: "verb"}
 
@@ -40,12 +40,13 @@ class Setup(NamedTuple):
 
     Attributes:
         conversation: Default list of the `/api/agent` endpoints.
-        names: Host names under which the server can be reached, in addition to the loopback's.
-        page: Folder of the page's files.
-        keepalive_s: Seconds after which an idle stream sends a comment.
-        idle_s: Seconds without a connection after which the server exits; None for never.
-        model: Interprets chat messages, within `limits`; None for the rules alone.
-        person: Person who runs the server, the actor of their changes; empty for the connection's name.
+        names: Host names by which the server can be reached, in addition to loopback names.
+        page: Folder with the page's files.
+        keepalive_s: Seconds until an idle stream sends a comment.
+        idle_s: Seconds without a connection until the server exits; None for never.
+        model: Model that interprets chat messages, within `limits`; None to use only the rules.
+        person: Name of the person who runs the server, used as the actor of their changes; empty for the connection's
+            name.
     """
 
     conversation: str = "default"
@@ -59,7 +60,7 @@ class Setup(NamedTuple):
 
 
 def build_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup) -> App:
-    """Build the guarded application; `ending` is set at shutdown."""
+    """Build the guarded application. `ending` is set at shutdown."""
     access = Access(client, keys, setup.person)
     exception_handlers: Any = {
         Refused: _handle_refused,
@@ -72,7 +73,7 @@ def build_app(client: AsyncClient, keys: Keys, ending: anyio.Event, setup: Setup
 
 
 def build_endpoints(access: Access, keys: Keys, ending: anyio.Event, setup: Setup) -> list[tuple[str, str, Any]]:
-    """Return all endpoints as verb, path and handler."""
+    """Return all endpoints, as verb, path and handler."""
     files = Files(setup.page)
     streams, seed = Streams(access, ending, keepalive_s=setup.keepalive_s), Seed(access, setup.conversation)
     panel = Panel(access, ending, setup.model, setup.limits)
@@ -98,7 +99,7 @@ def build_endpoints(access: Access, keys: Keys, ending: anyio.Event, setup: Setu
     ]
     try:
         from punchlist_apps.web.chatkit import ChatKit
-    except ImportError:  # the extra is not installed
+    except ImportError:  # The extra isn't installed.
         pass
     else:
         endpoints.append(("POST", "/chatkit", ChatKit(panel).handle))
@@ -106,7 +107,7 @@ def build_endpoints(access: Access, keys: Keys, ending: anyio.Event, setup: Setu
 
 
 def _build_routes(endpoints: list[tuple[str, str, Any]]) -> list[Route]:
-    """Return one route per path, so that the Allow header of a 405 lists all verbs of the path."""
+    """Return one route per path, so that the Allow header of a 405 response lists all verbs of the path."""
     paths: dict[str, dict[str, Any]] = {}
     for verb, path, handle in endpoints:
         paths.setdefault(path, {})[verb] = handle

@@ -17,7 +17,7 @@ from punchlist_schemas.methods import METHODS
 MAX_BODY_BYTES = 1 << 20
 
 _MAX_DEPTH = 30
-"""Maximum nesting of a body. The call built from it is nested two levels deeper."""
+"""Maximum nesting depth of a body. The call built from it is nested two levels deeper."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,17}")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -46,7 +46,7 @@ async def parse_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> dict[
     """Return the JSON object in a request's body, or an empty one if it has no body.
 
     Raises:
-        Refused: The body is too long, of another content type, not strict JSON, or not an object.
+        Refused: The body is too long, has the wrong content type, isn't strict JSON, or isn't an object.
     """
     content = await read_body(request, max_bytes)
     if not content:
@@ -65,7 +65,7 @@ async def parse_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> dict[
 
 
 def parse_query(request: Request, method: str) -> dict[str, Any]:
-    """Return the query as parameters of a call.
+    """Return the query's parameters as parameters of a call.
 
     Integers and booleans are converted where the method expects them; repeated names become an array.
 
@@ -91,7 +91,7 @@ def parse_query(request: Request, method: str) -> dict[str, Any]:
 
 
 def parse_headers(request: Request, method: str) -> dict[str, Any]:
-    """Return the parameters in the headers of a mutation: Idempotency-Key, If-Match, X-Punchlist-Actor.
+    """Return the parameters from the headers of a mutation: Idempotency-Key, If-Match, X-Punchlist-Actor.
 
     Raises:
         Refused: A header is repeated or malformed.
@@ -118,10 +118,10 @@ def parse_headers(request: Request, method: str) -> dict[str, Any]:
 
 
 def merge_params(*parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the parameters from the path, the body or query, and the headers.
+    """Merge the parameters from the path, the body or the query, and the headers.
 
     Raises:
-        Refused: A parameter is in two of them.
+        Refused: The same parameter is in two of them.
     """
     params: dict[str, Any] = {}
     for part in parts:

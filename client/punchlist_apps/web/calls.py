@@ -1,4 +1,4 @@
-"""The handler for all rows of the route table: a request becomes a call, whose result is returned unchanged."""
+"""The handler for all rows of the route table. It turns a request into a call and returns the result unchanged."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
@@ -36,11 +36,11 @@ def build_handler(route: Route, access: Access) -> Handler:
         if method == "list.undo" and params.pop("mine", False):
             params |= await access.build_undo_params(scope, request.path_params["conversation"])
         if METHODS[method].kind == "write" and scope.name:
-            # A named link acts under its own name alone.
+            # A named link acts only under its own name.
             params.pop("actor", None)
             from_headers["actor"] = scope.name
         elif method == "list.undo" and not params.keys() & {"of", "call", "to_version"}:
-            # Here `actor` would select whose calls are undone.
+            # In this method, `actor` would select whose calls are undone.
             from_headers.pop("actor", None)
         elif METHODS[method].kind == "write" and (actor := access.get_actor(scope)) and "actor" not in params:
             from_headers.setdefault("actor", actor)
@@ -54,7 +54,7 @@ def build_handler(route: Route, access: Access) -> Handler:
 
 
 def _build_response(request: Request, result: bytes, status: int) -> Response:
-    """Return the response; 304 if the client already has this version of a GET's result."""
+    """Return the response, which is a 304 if the client already has this version of a GET's result."""
     headers = {"cache-control": "no-store"}
     if request.method in ("GET", "HEAD") and (version := bodies.parse_version(result)) is not None:
         headers = {"cache-control": "no-cache", "etag": f'"{version}"'}

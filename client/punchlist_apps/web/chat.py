@@ -1,7 +1,7 @@
 """Endpoints of the chat page, and the event stream of a running turn.
 
-A turn runs to its end even if no browser follows it. The events of its stream are numbered, so that a client can resume
-after the last one it received.
+A turn runs to completion even if no browser follows it. The events in its stream are numbered, so that a client can
+resume after the last one it received.
 """
 
 import asyncio
@@ -33,20 +33,20 @@ from punchlist_schemas.params import EventWait
 
 _MAX_MESSAGES = 100
 _MAX_DIGITS = 200
-"""Upper limit for the digits of a Last-Event-ID; longer ones count as 0."""
+"""Maximum number of digits in a Last-Event-ID. A longer one is treated as 0."""
 _KEEPALIVE_S = 15.0
 _POLL_MS = 1_000
-"""Longest wait for an answer written by another process before a keep-alive is sent."""
+"""Longest wait for another process's answer until a keep-alive is sent, in milliseconds."""
 
 
 class Panel:
-    """Serves the chats that a request's token can see.
+    """Serves the chats that a request's token gives access to.
 
     Args:
-        access: Resolves what a request may do.
-        ending: Set at shutdown; unfinished turns are left to the next worker.
-        model: Interprets messages; None for the rules alone.
-        limits: Limits of the model's work.
+        access: Determines what a request is allowed to do.
+        ending: Set at shutdown. Unfinished turns are left to the next worker.
+        model: Model that interprets messages; None to use only the rules.
+        limits: Limits on the model's work.
     """
 
     def __init__(self, access: Access, ending: anyio.Event, model: Model | None, limits: Limits) -> None:
@@ -113,7 +113,7 @@ class Panel:
         return json_response({"stopped": await (await self._find_thread(request)).stop()})
 
     async def follow_turn(self, request: Request) -> Response:
-        """Stream the events of a turn after `Last-Event-ID`, until its answer.
+        """Stream the events of a turn after `Last-Event-ID`, up to its answer.
 
         Unless the token is read-only, this resumes an unfinished turn.
         """
@@ -131,7 +131,7 @@ class Panel:
     async def stream_turn(
         self, thread: Thread, turn: str, after: int = 0
     ) -> AsyncGenerator[tuple[int, str, dict[str, Any]] | None]:
-        """Yield the events of a turn after number `after`, to its end; None as a keep-alive."""
+        """Yield the events of a turn after number `after`, up to its end. None is a keep-alive."""
         place, seq = thread.turn_path(turn), 0
         while not self._worker.live.has(place):
             if (answer := await thread.find_answer(turn)) is not None:
@@ -167,10 +167,10 @@ class Panel:
                 pending.cancel()
 
     async def submit_message(self, thread: Thread, text: str, turn: str | None, request: Request) -> str:
-        """Append a user's message, queued after those still unanswered, start its turn and return the turn's id.
+        """Append a user's message, start its turn and return the turn's id. Unanswered earlier messages go first.
 
         Raises:
-            KeyConflict: `turn` was used with another text.
+            KeyConflict: `turn` was used with different text.
             ValueError: The text or the id is invalid.
         """
         await thread.enqueue_all()
@@ -179,7 +179,7 @@ class Panel:
         return turn
 
     def start_turn(self, thread: Thread, turn: str, request: Request) -> None:
-        """Run a turn in the background unless it is running, for as long as the request's token is valid."""
+        """Run a turn in the background, unless it is already running, for as long as the request's token is valid."""
         thread.person = self._access.get_person(self._access.require_scope(request))
         place = thread.turn_path(turn)
         if place not in self._turns:
@@ -197,7 +197,7 @@ class Panel:
             async def stop_if_revoked() -> None:
                 with run_while_valid(request.scope):
                     await anyio.sleep_forever()
-                # Without the daemon the turn can't change anything either.
+                # Without the daemon, the turn can't change anything either.
                 with suppress(PunchlistError):
                     await thread.stop(turn)
 
@@ -206,7 +206,7 @@ class Panel:
             try:
                 last = "message", await self._worker.answer(thread, turn)
             except PunchlistError as error:
-                # For example a full disk. The turn restarts when a client follows it again.
+                # For example, the disk is full. The turn restarts when a client follows it again.
                 last = "failed", {"text": str(error)}
             self._worker.live.finish(thread.turn_path(turn), *last)
             group.cancel_scope.cancel()
@@ -226,7 +226,7 @@ class Panel:
 
 
 def resolve_list(name: str | None, scope: Scope) -> str:
-    """Return the list of this name, by default the token's list or `default`.
+    """Return the list with this name, by default the token's list or `default`.
 
     Raises:
         Refused: The token is limited to another list.

@@ -1,4 +1,4 @@
-"""`/chatkit`: chat threads for ChatKit's front-end, on openai-chatkit's server classes (the extra `chatkit`).
+"""`/chatkit`: chat threads for ChatKit's front end, built on openai-chatkit's server classes (the extra `chatkit`).
 
 ChatKit's items are the thread's messages, with the same ids. The store appends only the user's messages, because the
 worker has already appended the answers when ChatKit receives them.
@@ -53,7 +53,7 @@ _SUPPORTED = frozenset(
 
 
 class Caller(NamedTuple):
-    """Context of a request. `list` is the list of new threads."""
+    """Context of a request. `list` is the list that new threads work on."""
 
     client: AsyncClient
     list: str
@@ -62,7 +62,7 @@ class Caller(NamedTuple):
 
 
 class ChatKit(ChatKitServer[Caller]):
-    """The endpoint for ChatKit's requests; it shares the threads and the worker of `panel`."""
+    """The endpoint for ChatKit's requests. It shares threads and the worker with `panel`."""
 
     def __init__(self, panel: Panel) -> None:
         super().__init__(_LogStore())
@@ -89,11 +89,11 @@ class ChatKit(ChatKitServer[Caller]):
         return Response(result.json, media_type="application/json", headers=headers)
 
     async def process(self, request: str | bytes | bytearray, context: Caller) -> StreamingResult | NonStreamingResult:
-        """Handle a request. Validates first: once the stream has begun, the only error left is a cut connection.
+        """Handle a request. It is validated first: once a stream has begun, an error can only cut the connection.
 
         Raises:
-            NotFoundError: The thread does not exist.
-            ValueError: The request's type is not supported, or its message is invalid.
+            NotFoundError: The thread doesn't exist.
+            ValueError: The request's type isn't supported, or its message is invalid.
         """
         parsed = _REQUEST.validate_json(request)
         if parsed.type not in _SUPPORTED:
@@ -107,13 +107,13 @@ class ChatKit(ChatKitServer[Caller]):
         return await super().process(request, context)
 
     def get_stream_options(self, thread: ThreadMetadata, context: Caller) -> StreamOptions:
-        """Disable ChatKit's stop button, which only cuts the connection; the turn would continue, as after a reload."""
+        """Disable ChatKit's stop button. It only cuts the connection, so the turn would continue, as after a reload."""
         return StreamOptions(allow_cancel=False)
 
     async def respond(
         self, thread: ThreadMetadata, input_user_message: UserMessageItem | None, context: Caller
     ) -> AsyncIterator[ThreadStreamEvent]:
-        """Run the turn; yield its tool calls and text as they arrive, then its answer."""
+        """Run the turn. Yield its tool calls and text as they arrive, then its answer."""
         if input_user_message is None:
             return
         log_thread = await _find_thread(context, thread.id)
@@ -173,7 +173,7 @@ class _LogStore(Store[Caller]):
         return Page(data=items, has_more=page.has_more, after=items[-1].id if page.has_more and items else None)
 
     async def load_threads(self, limit: int, after: str | None, order: str, context: Caller) -> Page[ThreadMetadata]:
-        """Return a page of threads, last changed first; `after` is the cursor of the previous page."""
+        """Return a page of threads, most recently changed first. `after` is the cursor of the previous page."""
         page = await context.client.conversations(kind="chat", limit=max(1, min(limit, 200)), cursor=after)
         threads = [_build_metadata(chat) for chat in page.conversations if is_own(context.client, chat)]
         return Page(data=threads, has_more=page.next_cursor is not None, after=page.next_cursor)

@@ -1,8 +1,8 @@
 """Server-sent events: streams of the board, of one list's rows, or of the log's events.
 
-An event's id has the positions from which a client can resume: `EPOCH.BOARD.ROWS` with `-` for a view that the stream
-doesn't have, or `EPOCH.SEQ` in a stream of events. Each stream has its own connection to the daemon and reads from it
-no faster than its client reads.
+An event's id contains the positions from which a client can resume. It is `EPOCH.BOARD.ROWS`, with `-` for a view that
+the stream doesn't have, or `EPOCH.SEQ` in a stream of events. Each stream has its own connection to the daemon and
+reads from it no faster than its client reads from the stream.
 """
 
 import re
@@ -30,14 +30,14 @@ from punchlist_schemas.params import ConversationList, EventSubscribe
 from punchlist_schemas.results import SubscribeResult
 
 MAX_STREAMS = 64
-"""Maximum number of open streams of a server."""
+"""Maximum number of open streams per server."""
 
 KEEPALIVE_S = 15.0
-"""Seconds after which an idle stream sends a comment."""
+"""Seconds until an idle stream sends a comment."""
 
 _PAGE_SIZE = 100
 _LARGE_BYTES = 4 << 10
-"""Size from which a stream waits until the client has received a chunk before it reads the next one."""
+"""Minimum size of a chunk, in bytes, for which a stream waits until the client has received it before reading on."""
 _ID = re.compile(r"([0-9a-f]{1,64})\.([0-9]{1,16}|-)(?:\.([0-9]{1,16}|-))?")
 _NUMBER = re.compile(r"[0-9]{1,16}")
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
@@ -47,12 +47,12 @@ class StreamParams(NamedTuple):
     """Parameters of a stream.
 
     Attributes:
-        rows: List whose rows it sends, if any.
-        conversation: List whose events it sends; None for the events of all lists.
+        rows: List whose rows the stream sends, if any.
+        conversation: List whose events the stream sends; None for the events of all lists.
         once: Whether the stream ends after the current state.
-        epoch: Epoch of the log that `after` refers to.
-        after: Position to resume from, by view.
-        presence: Whether it also sends who follows the list of `rows`.
+        epoch: Epoch of the log to which `after` refers.
+        after: Position to resume from, for each view.
+        presence: Whether the stream also sends the followers of the list `rows`.
     """
 
     board: bool
@@ -69,7 +69,7 @@ class Streams:
     """The open streams.
 
     Args:
-        access: Resolves what a request may do.
+        access: Determines what a request is allowed to do.
         ending: Set at shutdown, which ends the streams.
         keepalive_s: See `KEEPALIVE_S`.
     """
@@ -79,7 +79,7 @@ class Streams:
         self.ending = ending
         self.keepalive_s = keepalive_s
         self._open: dict[Stream, bytes] = {}
-        """Open streams with their tokens, oldest first."""
+        """Open streams → their tokens, oldest first."""
 
     async def open_feed(self, request: Request) -> "Stream":
         """Return a stream of the board, of one list's rows and followers, or of both."""
@@ -110,7 +110,7 @@ class Streams:
         return Stream(self, await self._access.get_client(scope), params)
 
     def add(self, stream: "Stream", token: bytes) -> None:
-        """Register a stream. Beyond `MAX_STREAMS`, end the newest stream of the token with the most streams.
+        """Register a stream. Above `MAX_STREAMS`, end the newest stream of the token that has the most streams.
 
         Raises:
             Refused: The stream to end is this one.
@@ -137,7 +137,7 @@ class Stream:
         params: Parameters of the stream.
 
     Attributes:
-        displaced: Set when a stream of another token takes this one's place.
+        displaced: Set when this stream is ended to make room for a stream of another token.
     """
 
     def __init__(self, streams: Streams, client: AsyncClient, params: StreamParams) -> None:
@@ -227,7 +227,7 @@ class Stream:
         return views
 
     async def _read_cards(self) -> AsyncGenerator[bytes]:
-        """Yield pages of existing lists, unless the board is absent or resumes from a position."""
+        """Yield pages of existing lists, unless the stream has no board or the board resumes from a position."""
         if not self._params.board or ("board" in self._params.after and not self._params.once):
             return
         cursor: str | None = None
@@ -246,7 +246,7 @@ class Stream:
         if notice.method == "events":
             self._positions["events"] = msgspec.json.decode(data, type=_Events).events[-1].seq
             return b"%bevent: change\ndata: %b\n\n" % (self._format_id(), data)
-        if notice.method == "presence":  # not in the log, so it has no position
+        if notice.method == "presence":  # Presence isn't in the log, so it has no position.
             return b"event: presence\ndata: %b\n\n" % data
         self._positions[notice.method] = _decode_position(notice).seq
         return b"%bevent: %b\ndata: %b\n\n" % (self._format_id(), notice.method.encode(), data)
@@ -325,7 +325,7 @@ def _parse_flag(query: dict[str, str], name: str) -> bool:
 
 
 def _parse_position(request: Request, query: dict[str, str]) -> tuple[str | None, list[int | None]]:
-    """Return the epoch and positions to resume from: EventSource's Last-Event-ID, or `after`."""
+    """Return the epoch and positions to resume from, taken from EventSource's Last-Event-ID or from `after`."""
     text = request.headers.get("last-event-id") or query.get("after")
     if text is None:
         return None, []

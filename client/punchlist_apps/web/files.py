@@ -1,4 +1,4 @@
-"""Serves the page's static files. They contain no data and need no token."""
+"""Serves the page's static files, which contain no data and don't need a token."""
 
 import gzip
 import hashlib
@@ -20,10 +20,10 @@ _TYPES = {
 
 
 class Files:
-    """Files of a folder and its subfolder `built`, by name; scripts and styles are served only from `built`.
+    """Files in a folder and its subfolder `built`, by name. Scripts and styles are served only from `built`.
 
     Args:
-        folder: Listed once, at startup.
+        folder: Path of the folder, which is listed only once, at startup.
     """
 
     def __init__(self, folder: Path = PAGE) -> None:

@@ -60,7 +60,7 @@ def build_document() -> dict[str, Any]:
     results = {METHODS[name].result for row in ROUTES for name in (row.method, row.many) if name}
     kinds = sorted([*params, *results, EventsPush, PresencePush, RowsPush, BoardPush], key=lambda kind: kind.__name__)
     schemas = definitions(kinds, _SCHEMAS)
-    # Required parameters may come from the path, so each route states what its body requires.
+    # Required parameters may come from the path, so each route states which ones its body requires.
     needed: dict[str, list[str]] = {kind.__name__: schemas[kind.__name__].pop("required", []) for kind in params}
     paths: dict[str, Any] = {}
     for row in ROUTES:
@@ -95,7 +95,7 @@ def build_document() -> dict[str, Any]:
 
 
 def _extract_parameters(paths: dict[str, Any]) -> dict[str, Any]:
-    """Replace parameters of several operations by references, and return these parameters by name."""
+    """Replace parameters that several operations share with references, and return these parameters by name."""
     parameter_lists = [
         operation["parameters"] for path in paths.values() for operation in path.values() if "parameters" in operation
     ]
@@ -155,7 +155,7 @@ def _build_result(row: Route) -> dict[str, Any]:
 
 
 def _build_body(row: Route, needed: dict[str, list[str]]) -> dict[str, Any]:
-    """Return the schema of a body: the params of the call without those in the path."""
+    """Return the schema of a body, which has the params of the call except those in the path."""
     in_path = _PATH_NAMES.findall(row.path)
     schemas: list[dict[str, Any]] = []
     for kind in dict.fromkeys(METHODS[name].params.__name__ for name in (row.method, row.many) if name):
@@ -182,7 +182,7 @@ def _build_request_body(schema: dict[str, Any], *, required: bool = False) -> di
 
 
 def _build_extra(name: str, summary: str, tag: str, response: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """Return an operation without a method in the method table."""
+    """Return an operation that has no method in the method table."""
     responses = {"200": response, **_DEFAULT_RESPONSE}
     return {"operationId": name, "summary": summary, "tags": [tag], **members, "responses": responses}
 

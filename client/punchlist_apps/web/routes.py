@@ -1,7 +1,7 @@
-"""The route table: the method of the protocol that each verb and path calls.
+"""The route table, which maps each verb and path to the protocol method that it calls.
 
-A name in a path is a parameter of the call. GET and DELETE take further parameters from the query, other verbs from a
-JSON object.
+A name in a path is a parameter of the call. GET and DELETE take additional parameters from the query, and other verbs
+from a JSON object.
 """
 
 from typing import Literal, NamedTuple
@@ -90,4 +90,4 @@ UNROUTED = {
     "list.leave": "changes the configuration of this machine",
     "space.repair": "changes the configuration of this machine",
 }
-"""Methods without a route, with the reason."""
+"""Methods without a route, with the reasons."""

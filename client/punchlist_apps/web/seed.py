@@ -1,4 +1,4 @@
-"""Three endpoints for one list under `/api/agent`, compatible in names and shapes with an older design."""
+"""Three endpoints for one list under `/api/agent`, with the names and formats of an older design."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ from punchlist_schemas.things import Counts, Task
 
 TASKS = "/api/agent/tasks"
 _MAX_TRIES = 5
-"""Maximum number of tries to complete a task while others change the list."""
+"""Maximum number of tries to complete a task while other clients change the list."""
 
 
 def _format_task(task: Task, sequence: int) -> dict[str, Any]:
-    """Return a task in the older design's shape: times in milliseconds, null for empty members.
+    """Return a task in the older design's format, with times in milliseconds and null for empty members.
 
-    `sequence` is its place in the list, from 1. A task that waits at its gate also has `waitsFor`.
+    `sequence` is the task's place in the list, counted from 1. A task that waits at its gate also has `waitsFor`.
     """
     row: dict[str, Any] = {
         "id": task.id,
@@ -46,8 +46,8 @@ class Seed:
     """The three endpoints.
 
     Args:
-        access: Resolves what a request may do.
-        conversation: Default list, for queries that name none.
+        access: Determines what a request is allowed to do.
+        conversation: List to use for queries that don't name one.
     """
 
     def __init__(self, access: Access, conversation: str) -> None:
@@ -93,7 +93,7 @@ class Seed:
         return json_response({"success": True, "task": task, "nextTaskId": next_id, **note})
 
     async def _resolve_target(self, request: Request) -> tuple[AsyncClient, str, str | None]:
-        """Return the connection, the list and the actor of changes (None for the connection's name)."""
+        """Return the connection, the list, and the actor of changes (None for the connection's name)."""
         scope = self._access.require_scope(request)
         names = request.query_params.getlist("conversation")
         if len(names) > 1 or set(request.query_params) - {"conversation"}:
@@ -107,16 +107,16 @@ class Seed:
 async def _list_tasks(client: AsyncClient, name: str) -> TaskListResult:
     try:
         result = await client.forward(Call.of("task.list", TaskList(conversation=name)))
-    except NotFound:  # the list has not been used yet
+    except NotFound:  # The list hasn't been used yet.
         return TaskListResult(tasks=(), counts=Counts(), version=0, seq=0, total=0)
     return msgspec.json.decode(result, type=TaskListResult)
 
 
 async def _complete_task(client: AsyncClient, params: TaskSetStatus) -> SetStatusResult:
-    """Complete a task; repeating it with the same result succeeds.
+    """Complete a task. Repeating the request with the same result succeeds.
 
     Raises:
-        Refused: The task already has another result, which is kept.
+        Refused: The task already has a different result, which is kept.
         VersionConflict: The list changed during every try.
     """
     for attempt in range(_MAX_TRIES):

@@ -1,4 +1,4 @@
-"""Runs the server until a signal or until it has been idle too long."""
+"""Runs the server until a signal arrives or the server has been idle for too long."""
 
 import socket
 
@@ -13,7 +13,7 @@ from punchlist_apps.web.app import Setup, build_app
 
 
 async def serve(options: Options, keys: Keys, sockets: list[socket.socket], setup: Setup) -> None:
-    """Serve on these sockets. `options` configure the connection to the daemon."""
+    """Serve on the given sockets. `options` configure the connection to the daemon."""
     ending, places = (
         anyio.Event(),
         ConnectionSlots(raise_connection_limit(), lambda token: keys.read_scope(token) is not None),

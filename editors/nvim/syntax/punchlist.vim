@@ -1,4 +1,4 @@
-" Lists of punchlist: box, number, title, priority, owner and blockers.
+" Punchlist's lists: checkbox, number, title, priority, owner and blockers.
 if exists('b:current_syntax') | finish | endif
 syntax match punchlistPending /^ *\[ \] #\d\+/
 syntax match punchlistRunning /^ *\[\/\] #\d\+/

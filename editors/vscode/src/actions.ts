@@ -1,4 +1,4 @@
-// Actions on tasks and lists, in tables from which all commands are registered.
+// Actions on tasks and lists, in tables that all commands are registered from.
 
 import * as path from "node:path";
 import * as vscode from "vscode";
@@ -14,14 +14,14 @@ const CLAIM_MS = 2 * 60 * 60 * 1000;
 const PRIORITIES: Priority[] = ["low", "normal", "high", "urgent"];
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 
-/** An action on one task of a list; `argument` is the text of a calling program. */
+/** An action on one task of a list. `argument` is text passed by a calling program. */
 type OnTask = (desk: Desk, row: Row, list: TaskList, argument?: string) => Promise<unknown>;
 
 /** A call that changes a task, in the form of `list.apply`. */
 type Edit = { method: string; task: string } & Record<string, unknown>;
 type OnTasks = { prompt?: string; edit: (row: Row, text?: string) => Edit | undefined };
 
-/** Make one change or several, all or none. */
+/** Make one change or several. Either all of them are made or none. */
 async function apply(desk: Desk, edits: Edit[]): Promise<void> {
   const [first] = edits;
   if (!first) return;
@@ -37,14 +37,14 @@ async function ask(prompt: string, argument: string | undefined, value?: string)
 function setStatus(status: Status, member?: "result_summary" | "fail_reason", prompt?: string): OnTasks {
   const edit = (row: Row, text?: string): Edit => {
     if (row.waits_for === "yes") throw new Error(`#${row.id} waits for ${gateOf(row)}: approve it, or reject it with a reason`);
-    // A fence of another owner would finish that owner's task.
+    // With another owner's fence, the call would finish that owner's task.
     const fence = row.owner === OWNER && row.fence ? { fence: row.fence } : {};
     return { method: "task.set_status", task: row.id, status, ...fence, ...(member && text ? { [member]: text } : {}) };
   };
   return prompt ? { prompt, edit } : { edit };
 }
 
-/** Approve or reject a task that waits for a yes. The daemon rejects the answer if the task has changed since. */
+/** Approve or reject a task that waits for a yes. The daemon rejects the call if the task has changed since then. */
 function answer(accept: boolean): OnTask {
   return async (desk, row, _list, argument) => {
     if (row.waits_for !== "yes") throw new Error(`#${row.id} does not wait for a yes`);
@@ -72,7 +72,7 @@ function step(by: number): OnTask {
 
 async function edit(desk: Desk, row: Row, list: TaskList, argument?: string): Promise<void> {
   const title = await ask(`Title of #${row.id}`, argument, safe(row.title));
-  if (title === undefined || title === safe(row.title)) return; // don't store the escapes of an unchanged title
+  if (title === undefined || title === safe(row.title)) return; // Don't store the escapes of an unchanged title.
   const now = list.get(row.id);
   const isOther = now && now.version !== row.version && now.title !== row.title;
   if (isOther && !(await confirm(`#${row.id} was changed by someone else: ${now.title}`, "Use mine"))) return;
@@ -123,7 +123,7 @@ async function openPlace(_desk: Desk, row: Row, list: TaskList): Promise<void> {
 
 const open = (uri: vscode.Uri): Thenable<unknown> => vscode.window.showTextDocument(uri, { preview: true, preserveFocus: true });
 
-/** Actions on all selected tasks, or on none. */
+/** Actions on all selected tasks. They change either all of them or none. */
 export const TASK_ACTIONS: Record<string, OnTasks> = {
   start: setStatus("in_progress"),
   done: setStatus("completed", "result_summary"),
@@ -164,7 +164,7 @@ export const ONE_TASK_ACTIONS: Record<string, OnTask> = {
   },
 };
 
-/** Delete tasks after one question, all or none. */
+/** Delete tasks after a single question, either all or none. */
 export async function remove(desk: Desk, rows: Row[]): Promise<void> {
   const first = rows[0];
   if (!first) return;
@@ -174,7 +174,7 @@ export async function remove(desk: Desk, rows: Row[]): Promise<void> {
   }
 }
 
-/** Move tasks before another one, below its parent, or to the end of the list. */
+/** Move tasks before another one, below the same parent, or to the end of the list. */
 export async function drop(desk: Desk, ids: string[], target: string | undefined): Promise<void> {
   const list = desk.list;
   const parent = target ? list?.parent(target) : undefined;
@@ -186,20 +186,20 @@ export async function drop(desk: Desk, ids: string[], target: string | undefined
   await apply(desk, edits);
 }
 
-/** Return the actor of a chat's changes, by the id of its thread, as in `punchlist/base/actors.py`. */
+/** Return the actor of a chat's changes from the id of its thread, as in `punchlist/base/actors.py`. */
 export function chatActor(thread: string): string {
   const name = thread.split("chat-").slice(1).join("chat-") || thread;
   return `chat/${name.slice(0, name.length === 36 && name[8] === "-" ? 8 : 123)}`;
 }
 
-/** Return parameters of `list.undo` for this person's changes, also those of chats about the list. */
+/** Return `list.undo` parameters for this person's changes, including those of chats about the list. */
 async function findOwnChanges(desk: Desk, list: TaskList): Promise<object> {
   const { conversations } = await desk.connection.call("conversation.list", { kind: "chat", limit: 200 });
   const threads = conversations.filter((thread: any) => thread.metadata?.list === list.name && !thread.user);
   return { of: ACTOR, count: 1, also: threads.map((thread: any) => chatActor(thread.conversation)) };
 }
 
-/** Ask with a preview, then undo exactly the call that the preview formatPlace. */
+/** Ask with a preview, then undo exactly the call shown in the preview. */
 async function confirmUndo(desk: Desk, list: TaskList, which: object, question: string, verb: string): Promise<void> {
   const options = { whole: true, claims: true };
   const preview = await desk.connection.call("list.undo", { conversation: list.name, ...options, ...which, preview: true });
@@ -215,7 +215,7 @@ async function confirmUndo(desk: Desk, list: TaskList, which: object, question: 
   }
 }
 
-/** Undo our own last change, or any actor's change by its version. */
+/** Undo the user's own last change, or any actor's change by its version. */
 async function undo(desk: Desk, list: TaskList, version?: string): Promise<void> {
   if (version !== undefined) return confirmUndo(desk, list, { call: Number(version) }, `Undo the change that made version ${version}?`, "Undo");
   await confirmUndo(desk, list, await findOwnChanges(desk, list), "Undo your last change?", "Undo");
@@ -264,7 +264,7 @@ async function addHere(desk: Desk, list: TaskList): Promise<void> {
   await change(desk, "task.add", { title, links: [{ kind: "path", to }] });
 }
 
-/** Let the person choose a list, or name a new one. */
+/** Let the user choose a list, or name a new one. */
 export async function pickList(desk: Desk): Promise<void> {
   const lists = desk.board.cards().map((card) => ({ label: card.conversation, description: escapeIcons(formatSummary(card)), isNew: false }));
   const chosen = await vscode.window.showQuickPick([...lists, { label: "$(add) Another name…", description: "", isNew: true }], { placeHolder: "Which list?" });
@@ -274,7 +274,7 @@ export async function pickList(desk: Desk): Promise<void> {
   if (name && NAME.test(name)) desk.show(name);
 }
 
-/** Return the tasks of a command: its arguments, or else the selection, or else one that the person chooses. */
+/** Return the tasks for a command: its arguments, or else the selection, or else one that the user chooses. */
 export async function chooseTasks(desk: Desk, list: TaskList, id: unknown, all: unknown): Promise<Row[]> {
   const ids = Array.isArray(all) && all.length ? all : typeof id === "string" ? [id] : desk.selected();
   const rows = ids.flatMap((id) => list.get(String(id)) ?? []);
@@ -285,14 +285,14 @@ export async function chooseTasks(desk: Desk, list: TaskList, id: unknown, all: 
   return chosen ? [chosen.row] : [];
 }
 
-/** Type a command into a terminal, for the person to run. */
+/** Type a command into a terminal, for the user to run. */
 export function offerCommand(directory: string, command: string): void {
   const terminal = vscode.window.createTerminal({ name: path.basename(directory), cwd: directory });
   terminal.show();
   terminal.sendText(command, false);
 }
 
-/** Register all actions as commands, which show their errors. */
+/** Register all actions as commands. Errors are shown to the user. */
 export function registerActions(desk: Desk): vscode.Disposable[] {
   const register = (name: string, run: (...args: any[]) => Promise<unknown>): vscode.Disposable =>
     vscode.commands.registerCommand(`punchlist.${name}`, (...args) => run(...args).catch(showError));
@@ -300,7 +300,7 @@ export function registerActions(desk: Desk): vscode.Disposable[] {
     if (!desk.list) throw new Error('no list is open; open one with "Punchlist: Open List…"');
     return desk.list;
   };
-  // A tree passes the row and the selection; a calling program passes an id and a text.
+  // A tree passes the row and the selection. A calling program passes an id and text.
   const asText = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
   const onTasks = ({ prompt, edit }: OnTasks) => async (id: unknown, more: unknown) => {
     const rows = await chooseTasks(desk, listOf(), id, more);

@@ -1,4 +1,4 @@
-// The view of all lists: open tasks, tasks in progress and their owners.
+// The view of all lists, with open tasks, tasks in progress and their owners.
 
 import * as vscode from "vscode";
 import type { Board } from "./model.ts";

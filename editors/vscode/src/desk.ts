@@ -1,4 +1,4 @@
-// The state of a window: its connection, its list, and our names.
+// The state of a window: its connection, its list, and the user's names.
 
 import * as os from "node:os";
 import * as vscode from "vscode";
@@ -7,10 +7,10 @@ import { escapeLinks } from "./text.ts";
 import type { Connection } from "./transport.ts";
 import { CallError, type Row } from "./wire.ts";
 
-/** Name of our changes in the history: the same as on the command line, so that undo includes changes made there. */
+/** Actor of the user's changes in the history, as on the command line, so that undo includes changes made there. */
 export const ACTOR = process.env.PUNCHLIST_ACTOR || os.userInfo().username;
 
-/** Owner of our claims. */
+/** Owner of the user's claims. */
 export const OWNER = `vscode/${os.userInfo().username}`;
 
 export interface Desk {
@@ -18,11 +18,11 @@ export interface Desk {
   readonly board: Board;
   /** The current list. */
   list: TaskList | null;
-  /** Show a list, instead of the folder's. */
+  /** Show a list instead of the folder's list. */
   show(name: string): void;
   /** Return the ids of the selected rows. */
   selected(): string[];
-  /** Ids of tasks changed by this window → their versions after it. */
+  /** Ids of tasks changed by this window → their versions after the change. */
   readonly own: Map<string, number>;
 }
 
@@ -32,7 +32,7 @@ export function showError(error: unknown): void {
   void vscode.window.showErrorMessage(`Punchlist: ${escapeLinks(message)}`);
 }
 
-/** Change the current list. Ask the person if the daemon requires confirmation; return undefined after a no. */
+/** Change the current list. Ask the user if the daemon requires confirmation, and return undefined after a no. */
 export async function change(desk: Desk, method: string, params: object): Promise<any> {
   const list = desk.list;
   if (!list) throw new Error("open a list first");
@@ -51,7 +51,7 @@ export async function change(desk: Desk, method: string, params: object): Promis
   }
 }
 
-/** Ask the person for confirmation. */
+/** Ask the user for confirmation. */
 export async function confirm(question: string, yes: string, detail?: string): Promise<boolean> {
   const options = detail ? { modal: true, detail: escapeLinks(detail) } : { modal: true };
   return (await vscode.window.showWarningMessage(escapeLinks(question), options, yes)) === yes;

@@ -11,7 +11,7 @@ const READ = "punchlist-read";
 const HISTORY_EVENTS = 500;
 const TRIES = 5;
 
-/** The description of a task as a file: `punchlist:/NAME/3.md`. */
+/** The description of a task as a file (`punchlist:/NAME/3.md`). */
 export const descriptionUri = (name: string, id: string): vscode.Uri => vscode.Uri.from({ scheme: EDITED, path: `/${name}/${id}.md` });
 export const detailsUri = (name: string, id: string): vscode.Uri => vscode.Uri.from({ scheme: READ, path: `/${name}/${id}.txt` });
 export const historyUri = (name: string): vscode.Uri => vscode.Uri.from({ scheme: READ, path: `/${name}/history.txt` });
@@ -22,16 +22,16 @@ const partsOf = (uri: vscode.Uri): [name: string, rest: string] => {
   return [name, rest.replace(/\.\w+$/, "")];
 };
 
-/** Returns the list of this name, and follows it while documents show it. */
+/** Returns the list with this name, and follows it while documents show it. */
 export type Lists = (name: string) => TaskList;
 
-/** Descriptions as files. A save never overwrites a description that the person has not seen. */
+/** Descriptions as files. A save never overwrites a description that the user hasn't seen. */
 export class Descriptions implements vscode.FileSystemProvider {
   readonly #connection: Connection;
   readonly #lists: Lists;
   readonly #changed = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
   readonly onDidChangeFile = this.#changed.event;
-  /** Path → the text that the person has last seen. */
+  /** Path → the text that the user saw last. */
   readonly #seen = new Map<string, string>();
 
   constructor(connection: Connection, lists: Lists) {
@@ -39,7 +39,7 @@ export class Descriptions implements vscode.FileSystemProvider {
     this.#lists = lists;
   }
 
-  /** Notify editors of descriptions that a push changed. */
+  /** Notify editors of descriptions changed by a push. */
   update(list: TaskList, before: Map<string, Row | undefined>): void {
     const events: vscode.FileChangeEvent[] = [];
     for (const [id, old] of before) {
@@ -52,7 +52,7 @@ export class Descriptions implements vscode.FileSystemProvider {
   }
 
   watch(): vscode.Disposable {
-    return new vscode.Disposable(() => undefined); // followed lists report all changes anyway
+    return new vscode.Disposable(() => undefined); // Followed lists report all changes anyway.
   }
 
   async stat(uri: vscode.Uri): Promise<vscode.FileStat> {
@@ -120,7 +120,7 @@ export class Descriptions implements vscode.FileSystemProvider {
     return (await this.#connection.call("conversation.get", { conversation: name })).conversation.version;
   }
 
-  /** Reject the save, and offer to compare both texts or to overwrite the other one. */
+  /** Reject the save, and offer to compare both texts or to overwrite the daemon's text. */
   #rejectSave(uri: vscode.Uri, theirs: string, mine: string): never {
     const [name, id] = partsOf(uri);
     const offer = async (): Promise<void> => {
@@ -136,7 +136,7 @@ export class Descriptions implements vscode.FileSystemProvider {
   }
 }
 
-/** Details of a task, the history of a list and its past versions, as text that follows the list. */
+/** The details of a task, the history of a list and its past versions, as text that follows the list. */
 export class Pages implements vscode.TextDocumentContentProvider {
   readonly #connection: Connection;
   readonly #lists: Lists;
@@ -187,7 +187,7 @@ export class Pages implements vscode.TextDocumentContentProvider {
     return `${name}, newest first\n\n${lines.join("\n")}\n`;
   }
 
-  /** Return the last events of a list. Their distance in the log is unknown, so read growing spans from its end. */
+  /** Return the last events of a list. Their positions in the log are unknown, so read growing ranges from its end. */
   async #readLatest(name: string): Promise<any[]> {
     const { seq } = await this.#connection.call("daemon.status");
     for (let span = 1000; ; span *= 8) {

@@ -1,4 +1,4 @@
-// Punchlist in VS Code: connects the connection, the current list and its views.
+// Punchlist in VS Code: ties together the connection, the current list and its views.
 
 import * as vscode from "vscode";
 import { drop, offerCommand, registerActions } from "./actions.ts";
@@ -13,7 +13,7 @@ import { formatPresent, safe } from "./text.ts";
 import { Connection } from "./transport.ts";
 import { Tree } from "./tree.ts";
 
-/** Why no list is shown: `none` if the folder has no list, `untrusted` if its file names one that was not made for it. */
+/** Why no list is shown: `none` if the folder has no list, `untrusted` if its file names a list not made for it. */
 type Reason = "none" | "untrusted" | "away" | "";
 
 const set = (key: string, value: unknown): Thenable<unknown> => vscode.commands.executeCommand("setContext", `punchlist.${key}`, value);
@@ -83,7 +83,7 @@ class Window implements Desk {
     void vscode.commands.executeCommand("punchlist.tasks.focus");
   }
 
-  /** Open the list that the person chose here, or else the list of the first folder that has one. */
+  /** Open the list that the user chose in this window, or else the list of the first folder that has one. */
   async #findList(): Promise<void> {
     try {
       const folders = vscode.workspace.workspaceFolders?.filter((folder) => folder.uri.scheme === "file") ?? [];
@@ -108,18 +108,18 @@ class Window implements Desk {
     this.#reason = "";
     if (this.list?.name === name && this.list.root === root) return this.#refreshState();
     if (this.list) this.#closeList(this.list);
-    this.#closeList(this.#lists.get(name)); // opened by a document, with another root
+    this.#closeList(this.#lists.get(name)); // A document may have opened it with another root.
     this.#setList(this.#getList(name, root));
   }
 
-  /** Return a list, and follow it: the current one, or one whose tasks are open as documents. */
+  /** Return a list and follow it. It is the current one, or one whose tasks are open as documents. */
   #getList(name: string, root: string | null = null): TaskList {
     const followed = this.#lists.get(name);
     if (followed) return followed;
     const list = new TaskList(this.connection, name, root);
     this.#lists.set(name, list);
     list.stateChanged.listen(() => {
-      if (list === this.list && !list.ready) this.tree.show(list); // disconnected before its tasks arrived: show none
+      if (list === this.list && !list.ready) this.tree.show(list); // If disconnected before the tasks arrived, show none.
       this.#refreshState();
     });
     list.changed.listen((change) => {
@@ -150,7 +150,7 @@ class Window implements Desk {
     this.#refreshState();
   }
 
-  /** Show the state of the connection and the list in the view and the status bar. */
+  /** Show the state of the connection and of the list in the view and the status bar. */
   #refreshState(): void {
     const { connected, reason } = this.connection;
     const list = this.list;
@@ -179,7 +179,7 @@ class Window implements Desk {
     const cleared = ids.filter((id) => !checked.includes(id));
     if (checked.length) await vscode.commands.executeCommand("punchlist.done", checked[0], checked);
     if (cleared.length) await vscode.commands.executeCommand("punchlist.reopen", cleared[0], cleared);
-    this.tree.redraw(ids); // after a rejection, the box returns to its state
+    this.tree.redraw(ids); // After a rejection, the checkbox returns to its previous state.
   }
 
   #windowCommands(): vscode.Disposable[] {
@@ -212,7 +212,7 @@ class Window implements Desk {
   }
 }
 
-/** Entry point for VS Code. Returns the window for other extensions and for tests. */
+/** Entry point for VS Code. Returns the window's state, for other extensions and for tests. */
 export function activate(context: vscode.ExtensionContext): Window {
   return new Window(context);
 }

@@ -7,7 +7,7 @@ import type { Change, TaskList } from "./model.ts";
 import { findPlaces, findTodo } from "./places.ts";
 import { rowUri } from "./tree.ts";
 
-/** Colors of rows; all are dimmed while disconnected. */
+/** Colors of rows. All rows are dimmed while disconnected. */
 export class RowColors implements vscode.FileDecorationProvider {
   readonly #desk: Desk;
   readonly #changed = new vscode.EventEmitter<vscode.Uri[] | undefined>();
@@ -17,12 +17,12 @@ export class RowColors implements vscode.FileDecorationProvider {
     this.#desk = desk;
   }
 
-  /** Refresh all rows, after the connection changed. */
+  /** Refresh all rows after the connection's state has changed. */
   refresh(): void {
     this.#changed.fire(undefined);
   }
 
-  /** Refresh rows whose status a push changed. */
+  /** Refresh rows whose status was changed by a push. */
   update(list: TaskList, { before }: Change): void {
     const ids = [...before].flatMap(([id, old]) => (old && old.status !== list.get(id)?.status ? [id] : []));
     if (ids.length) this.#changed.fire(ids.map((id) => rowUri(list, id)));
@@ -36,7 +36,7 @@ export class RowColors implements vscode.FileDecorationProvider {
   }
 }
 
-/** Links to places in documents of tasks. */
+/** Links to places in code, in the documents of tasks. */
 class PlaceLinks implements vscode.DocumentLinkProvider {
   readonly #desk: Desk;
 

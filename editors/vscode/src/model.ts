@@ -1,4 +1,4 @@
-// The current state of lists: folds of the daemon's pushes, each at the cost of the changed rows.
+// The current state of lists, folded from the daemon's pushes. The cost of a push depends only on the changed rows.
 
 import { Rows } from "../../../client/punchlist_apps/web/page/rows.js";
 import type { Connection, Listener } from "./transport.ts";
@@ -34,7 +34,7 @@ class Signal<T> {
 /** A subscription that is renewed on each new connection; the base of lists and the board. */
 abstract class Followed implements Listener {
   readonly connection: Connection;
-  /** The state of the connection or of the subscription has changed. */
+  /** Fired when the state of the connection or of the subscription has changed. */
   readonly stateChanged = new Signal<void>();
   problem: string | null = null;
   ready = false;
@@ -159,7 +159,7 @@ export class TaskList extends Followed {
 
   protected params(): object {
     this.#rows.begin();
-    this.#incoming.reset = false; // drop an incomplete list, but keep changes of incomplete pushes
+    this.#incoming.reset = false; // Drop an incomplete list, but keep changes from incomplete pushes.
     return { conversation: this.name, view: "rows", ...this.#position };
   }
 
@@ -201,7 +201,7 @@ export class TaskList extends Followed {
   }
 }
 
-/** Who else follows a list, by actor. */
+/** The other clients that follow a list, by actor. */
 export class Presence extends Followed {
   others: Present[] = [];
   readonly #name: string;
@@ -223,9 +223,9 @@ export class Presence extends Followed {
 
   protected onSubscribed(): void {}
 
-  protected onError(): void {} // an older daemon has no presence
+  protected onError(): void {} // An older daemon has no presence.
 
-  /** Leave out our own connection, which is one of those of our name. */
+  /** Leave out our own connection, which is one of those with our name. */
   protected fold(push: { present: Present[] }): void {
     const others = push.present.map((peer) => (peer.actor === this.#self ? { ...peer, connections: peer.connections - 1 } : peer));
     this.others = others.filter((peer) => peer.connections > 0);
@@ -278,7 +278,7 @@ export class Board extends Followed {
   }
 }
 
-/** Return the list of a directory. */
+/** Return the list that a directory maps to. */
 export function resolve(connection: Connection, directory: string): Promise<Resolved> {
   return connection.call("conversation.resolve", { path: directory });
 }

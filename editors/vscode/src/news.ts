@@ -1,16 +1,16 @@
-// Notifications about others' changes.
+// Notifications about changes by others.
 
 import type { Change, TaskList } from "./model.ts";
 import { formatLabel } from "./text.ts";
 import { type Counts, openCount } from "./wire.ts";
 
-/** Tasks to notify about: `mine` are those that the person owns. */
+/** Tasks to notify about. `mine` means those that the user owns. */
 export type Level = "off" | "mine" | "all";
 
 interface Reader {
   /** The counts before the push. */
   counts: Counts;
-  /** Ids of tasks changed by the reader → their versions after it. */
+  /** Ids of tasks changed by the user → their versions after the change. */
   own: Map<string, number>;
   owner: string;
   level: Level;

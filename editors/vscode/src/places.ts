@@ -1,4 +1,4 @@
-// Places in code, `path:line`, in titles, descriptions and links of tasks.
+// Places in code (`path:line`) in titles, descriptions and links of tasks.
 
 import * as os from "node:os";
 import * as path from "node:path";
@@ -25,13 +25,13 @@ export function findPlaces(text: string, root: string | null): (Place & { start:
   const places = [];
   for (const match of text.matchAll(MENTION)) {
     const [, name = ""] = match;
-    const file = /[a-z_]/i.test(name) ? absolute(name, root) : null; // 12:36 is a time
+    const file = /[a-z_]/i.test(name) ? absolute(name, root) : null; // 12:36 is a time.
     if (file) places.push({ file, line: Math.max(1, Number(match[2])), start: match.index, end: match.index + match[0].length });
   }
   return places;
 }
 
-/** Return the places of a task, those of its links first. The files may not exist. */
+/** Return the places of a task, with those from its links first. The files may not exist. */
 export function placesOf(row: Row, root: string | null): Place[] {
   const linked = (row.links ?? []).filter((link) => link.kind === "path").flatMap((link) => {
     const [, name, line] = /^(.*?)(?::(\d+))?$/.exec(link.to) ?? [];

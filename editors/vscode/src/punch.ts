@@ -1,4 +1,4 @@
-// The command `punch`: its path, the start of a daemon, and the MCP server for agent mode.
+// The command `punch`: finds it, starts a daemon with it, and offers its MCP server to agent mode.
 
 import { spawn } from "node:child_process";
 import * as fs from "node:fs";
@@ -8,7 +8,7 @@ import * as vscode from "vscode";
 
 const PASSED_VARIABLES = ["PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART"] as const;
 
-/** Return the path of the command: from the settings, PATH, or the directory of pipx and uv; null if there is none. */
+/** Return the path of the command from the settings, PATH, or the directory of pipx and uv; null if not found. */
 export function punch(): string | null {
   const chosen = vscode.workspace.getConfiguration("punchlist").get("command", "");
   if (chosen) return chosen;
@@ -25,17 +25,17 @@ export function punch(): string | null {
   return null;
 }
 
-/** Start a daemon, if the person allows it, by a command that calls it. */
+/** Start a daemon, if the user allows it, by running a command that calls the daemon. */
 export function startDaemon(): void {
   const isAllowed = process.env.PUNCHLIST_AUTOSTART !== "0" && vscode.workspace.getConfiguration("punchlist").get("autostart", true);
   const command = isAllowed ? punch() : null;
   if (!command) return;
   const child = spawn(command, ["daemon", "status"], { stdio: "ignore", detached: true });
-  child.on("error", () => undefined); // the views show the failure
+  child.on("error", () => undefined); // The views show the failure.
   child.unref();
 }
 
-/** Register `punch agent mcp` for agent mode, without writing a file. */
+/** Register `punch agent mcp` for agent mode, without a configuration file. */
 export function registerMcpServer(version: string): vscode.Disposable[] {
   const changed = new vscode.EventEmitter<void>();
   const provider: vscode.McpServerDefinitionProvider = {

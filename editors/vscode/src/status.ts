@@ -1,4 +1,4 @@
-// The status bar, and notifications of others' changes.
+// The status bar, and notifications about changes by others.
 
 import * as vscode from "vscode";
 import { type Desk, OWNER } from "./desk.ts";
@@ -7,7 +7,7 @@ import { type Level, findNews } from "./news.ts";
 import { escapeLinks } from "./text.ts";
 import type { Counts } from "./wire.ts";
 
-/** "website 2/5" at the bottom of the window. */
+/** Shows "website 2/5" at the bottom of the window. */
 export class StatusBar {
   readonly item = vscode.window.createStatusBarItem("punchlist.status", vscode.StatusBarAlignment.Left, 0);
 
@@ -25,7 +25,7 @@ export class StatusBar {
   }
 }
 
-/** Shows notifications about a list, by the setting `punchlist.notify`. */
+/** Shows notifications about a list, depending on the setting `punchlist.notify`. */
 export class Notifier {
   readonly #desk: Desk;
   #counts: Counts = {};

@@ -1,4 +1,4 @@
-// Tasks as text. Others' texts are escaped before they are shown.
+// Tasks as text. Text from others is escaped before it is shown.
 
 import { departureOf, gateOf, ownerOf } from "../../../client/punchlist_apps/web/page/rows.js";
 import { safe, safeBlock } from "../../../client/punchlist_apps/web/page/text.js";
@@ -11,7 +11,7 @@ export type State = Status | "blocked";
 export const stateOf = (row: Row): State => (row.status === "pending" && row.open_blockers?.length ? "blocked" : row.status);
 export const isFinished = (row: Row): boolean => row.status === "completed" || row.status === "failed";
 
-/** Name of the icon in VS Code, and its color. */
+/** The icon's name in VS Code, and its color. */
 const ICONS: Record<State, [icon: string, color?: string]> = {
   pending: ["circle-large-outline"],
   in_progress: ["play-circle", "charts.blue"],
@@ -20,7 +20,7 @@ const ICONS: Record<State, [icon: string, color?: string]> = {
   completed: ["pass-filled", "charts.green"],
   failed: ["error", "errorForeground"],
 };
-/** Return the icon of a state, also of an unknown state of a newer daemon. */
+/** Return the icon of a state, which may be a newer daemon's state that this version doesn't know. */
 export const iconOf = (state: State): [icon: string, color?: string] => ICONS[state] ?? ["question"];
 
 /** Return "#3 Write the parser". */
@@ -41,7 +41,7 @@ export function formatDescription(row: Row): string {
 
 const at = (ms: number): string => new Date(ms).toLocaleString();
 
-/** Return a task in full, as plain text of several lines. */
+/** Return a task in full, as plain text with several lines. */
 export function formatDetails(row: Row): string {
   const ids = (list: string[]): string => list.map((id) => `#${id}`).join(", ");
   const lines: [name: string, value: string | undefined][] = [
@@ -75,8 +75,8 @@ export function formatSummary(card: Card): string {
 /** Return "claude-code ×2, nvim". */
 export const formatPresent = (peers: Present[]): string => peers.map((peer) => safe(peer.actor) + (peer.connections > 1 ? ` ×${peer.connections}` : "")).join(", ");
 
-/** Escape a text for a message of VS Code, which turns `[label](address)` into a link. */
+/** Escape text for a VS Code message, in which `[label](address)` would become a link. */
 export const escapeLinks = (text: string): string => safe(text).replaceAll("](", "] (");
 
-/** Escape a text for a label in which VS Code turns `$(name)` into an icon. */
+/** Escape text for a VS Code label in which `$(name)` would become an icon. */
 export const escapeIcons = (text: string): string => safe(text).replaceAll("$(", "$ (");

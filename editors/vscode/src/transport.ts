@@ -1,4 +1,4 @@
-// The connection to the daemon: one Unix socket, one JSON text a line, with reconnects.
+// The connection to the daemon: one Unix socket, one JSON text per line, and reconnects.
 
 import { randomUUID } from "node:crypto";
 import * as fs from "node:fs";
@@ -10,7 +10,7 @@ import { CallError } from "./wire.ts";
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2000;
 const START_EVERY_MS = 10_000;
-const MAX_ADDRESS_BYTES = 107; // limit of a Unix address without its final zero
+const MAX_ADDRESS_BYTES = 107; // maximum length of a Unix socket address without the final null byte
 
 /** Errors after which a change with a key is sent again over the next connection. */
 const RETRIED_ERRORS = new Set(["shutting_down", "outcome_unknown"]);
@@ -29,7 +29,7 @@ interface PendingCall {
   done: Done;
 }
 
-/** Return the path of the daemon's socket, by the rules of docs/protocol.md. */
+/** Return the path of the daemon's socket, by the rules in docs/protocol.md. */
 export function socketPath(env: NodeJS.ProcessEnv = process.env): string {
   if (env.PUNCHLIST_SOCKET) return env.PUNCHLIST_SOCKET;
   if (env.XDG_RUNTIME_DIR?.startsWith("/")) return path.join(env.XDG_RUNTIME_DIR, "punchlist/daemon.sock");
@@ -40,16 +40,16 @@ export function socketPath(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 export interface Options {
-  /** Name of our changes in the history. */
+  /** Actor of our changes in the history. */
   client: string;
   version: string;
-  /** Returns the path of the socket, before each attempt to connect. */
+  /** Returns the path of the socket. Called before each attempt to connect. */
   socket?: () => string;
-  /** Starts a daemon if none listens; called at most every 10 seconds. */
+  /** Starts a daemon if none is listening. Called at most every 10 seconds. */
   start?: () => void;
 }
 
-/** A connection that reconnects. Calls return promises; listeners get pushes and changes of the connection's state. */
+/** A connection that reconnects. Calls return promises. Listeners receive pushes and changes of connection state. */
 export class Connection {
   connected = false;
   reason = "not connected yet";
@@ -82,21 +82,21 @@ export class Connection {
     this.#calls.clear();
   }
 
-  /** Try to connect immediately, without waiting for the end of the pause. */
+  /** Try to connect immediately, without waiting until the pause ends. */
   retry(): void {
     this.#pause = FIRST_PAUSE_MS;
     this.#startedAt = -Infinity;
     void this.#connect();
   }
 
-  /** Make a call that reads. Fails with kind `connection` without a daemon, or if the connection breaks before the response. */
+  /** Make a read call. Fails with kind `connection` if there is no daemon or the connection breaks before the response. */
   call(method: string, params: object = {}): Promise<any> {
     return new Promise((resolve, reject) => {
       this.request(method, params, (error, result) => (error ? reject(error) : resolve(result)));
     });
   }
 
-  /** Make a change. If the connection breaks before the response, the call is sent again and happens once. */
+  /** Make a change. If the connection breaks before the response, the call is sent again but takes effect only once. */
   change(method: string, params: object): Promise<any> {
     return this.call(method, { ...params, key: randomUUID() });
   }
@@ -150,7 +150,7 @@ export class Connection {
     });
     socket.on("error", (error: NodeJS.ErrnoException) => {
       void folder?.close().catch(() => undefined);
-      if (error.syscall !== "connect") return; // "close" follows
+      if (error.syscall !== "connect") return; // The event "close" follows.
       this.#startDaemon();
       this.#onDisconnect(`no daemon listens on ${where} (${error.code})`, socket);
     });
@@ -188,7 +188,7 @@ export class Connection {
     call.done(message.error ? new CallError(data.kind ?? "internal", message.error.message, data) : null, message.result);
   }
 
-  /** Handle the loss of the connection: reads fail, and changes are sent again over the next one. */
+  /** Handle the loss of the connection. Reads fail, and changes are sent again over the next connection. */
   #onDisconnect(reason: string, socket = this.#socket): void {
     if (socket !== this.#socket) return;
     socket?.destroy();

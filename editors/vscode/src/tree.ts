@@ -1,4 +1,4 @@
-// The list as a tree. A change redraws changed rows, and groups in which tasks were added, removed or moved.
+// The list as a tree. A change redraws changed rows, and the groups in which tasks were added, removed or moved.
 
 import * as vscode from "vscode";
 import type { Change, TaskList } from "./model.ts";
@@ -8,7 +8,7 @@ import type { Row } from "./wire.ts";
 const MIME = "application/vnd.code.tree.punchlist.tasks";
 const MORE = "more:";
 
-/** Tasks of a group shown at first, and by each further request. */
+/** Number of a group's tasks that are shown at first, and added by each later request. */
 export const PAGE = 1000;
 
 interface Drawn {
@@ -17,7 +17,7 @@ interface Drawn {
   item: vscode.TreeItem;
 }
 
-/** Return the URI by which VS Code requests a row's color. */
+/** Return the URI that VS Code uses to request a row's color. */
 export const rowUri = (list: TaskList, id: string): vscode.Uri => vscode.Uri.from({ scheme: "punchlist-row", path: `/${list.name}/${id}` });
 
 export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAndDropController<string> {
@@ -40,8 +40,8 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
   }
 
   /**
-   * Show another list, or none. A list that is still loading is shown when its tasks arrive: VS Code would delay a second
-   * change by 200 ms, and show rows of the old list until then.
+   * Show another list, or none. A list that is still loading is shown only when its tasks arrive. Otherwise VS Code would
+   * delay that second change by 200 ms, and show rows of the old list until then.
    */
   show(list: TaskList | null): void {
     this.list = list;
@@ -56,7 +56,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
     this.#changed.fire(undefined);
   }
 
-  /** Redraw the changes of a push. */
+  /** Redraw after a push. */
   update(change: Change): void {
     const list = this.list;
     if (!list) return;
@@ -80,7 +80,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
     else if (ids.size) this.#changed.fire([...ids]);
   }
 
-  /** Redraw rows that VS Code shows in a wrong state, such as a ticked box after a rejected change. */
+  /** Redraw rows that VS Code shows in the wrong state, such as a checked box after a rejected change. */
   redraw(ids: string[]): void {
     for (const id of ids) this.#items.delete(id);
     this.#changed.fire(ids);
@@ -107,7 +107,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
   getTreeItem(id: string): vscode.TreeItem {
     if (id.startsWith(MORE)) return this.#drawMore(id);
     const row = this.list?.get(id);
-    if (!row) return new vscode.TreeItem(`#${id}`); // deleted between two requests of VS Code
+    if (!row) return new vscode.TreeItem(`#${id}`); // The task was deleted between two requests by VS Code.
     const hasChildren = this.#group(id).length > 0;
     const drawn = this.#items.get(id);
     if (drawn?.row === row && drawn.hasChildren === hasChildren) return drawn.item;
@@ -152,7 +152,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
     const { Checked, Unchecked } = vscode.TreeItemCheckboxState;
     const { Expanded, None } = vscode.TreeItemCollapsibleState;
     const item = new vscode.TreeItem(formatLabel(row), hasChildren ? Expanded : None);
-    item.id = `${this.list?.name}/${row.id}${hasChildren ? "/" : ""}`; // with its old id, VS Code would keep a former leaf collapsed
+    item.id = `${this.list?.name}/${row.id}${hasChildren ? "/" : ""}`; // With its old id, VS Code would keep a former leaf collapsed.
     item.description = formatDescription(row);
     item.iconPath = new vscode.ThemeIcon(icon, color ? new vscode.ThemeColor(color) : undefined);
     item.resourceUri = this.list ? rowUri(this.list, row.id) : undefined;

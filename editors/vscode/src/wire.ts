@@ -1,4 +1,4 @@
-// Types of the protocol, from schemas/json/openrpc.json. A member that is left out has its default.
+// Types of the protocol, from schemas/json/openrpc.json. An omitted member has its default value.
 
 export type Status = "pending" | "in_progress" | "paused" | "completed" | "failed";
 export type Priority = "low" | "normal" | "high" | "urgent";
@@ -12,11 +12,11 @@ export interface Note {
   at: number;
   actor: string;
   text: string;
-  /** Who imported it, if `actor` wrote it in another program. */
+  /** The actor who imported the note, if `actor` wrote it in another program. */
   imported_by?: string;
 }
 
-/** A task of the view `rows`; times are milliseconds since 1970. */
+/** A task in the view `rows`. Times are in milliseconds since 1970. */
 export interface Row {
   id: string;
   title: string;
@@ -28,7 +28,7 @@ export interface Row {
   priority?: Priority;
   description?: string;
   owner?: string;
-  /** Machine of its owner, in a shared list. */
+  /** Machine of the owner, in a shared list. */
   machine?: string;
   parent?: string | null;
   blocked_by?: string[];
@@ -36,7 +36,7 @@ export interface Row {
   result_summary?: string;
   fail_reason?: string;
   lease_expires_at?: number | null;
-  /** When the session of its owner left, and when its machine was last seen. */
+  /** When the owner's session left, and when the owner's machine was last seen. */
   left_at?: number | null;
   silent_at?: number | null;
   fence?: number | null;
@@ -46,7 +46,7 @@ export interface Row {
   labels?: string[];
   links?: Link[];
   notes?: Note[];
-  /** Check or approval needed before it counts as completed. */
+  /** Check or approval that the task needs before it counts as completed. */
   gate?: { check?: string; yes?: boolean; by?: string } | null;
   /** Check or yes that a completed task still waits for. */
   waits_for?: "check" | "yes" | null;
@@ -71,7 +71,7 @@ export interface RowsPush {
   damaged?: Damage;
 }
 
-/** A list with its tasks in progress: one line of the board. */
+/** A list with its tasks in progress, which is one line of the board. */
 export interface Card {
   conversation: string;
   title?: string;
@@ -81,13 +81,13 @@ export interface Card {
   running?: { id: string; title: string; owner?: string; machine?: string }[];
 }
 
-/** An actor that follows a list, with the number of its connections. */
+/** An actor that follows a list, and the number of its connections. */
 export interface Present {
   actor: string;
   connections: number;
 }
 
-/** The list of a directory. */
+/** The list that a directory maps to. */
 export interface Resolved {
   conversation: string | null;
   root: string | null;
@@ -96,7 +96,7 @@ export interface Resolved {
   allowed: boolean;
 }
 
-/** The error of a failed call: `kind` is one of schemas/json/errors.json, or `connection`. */
+/** The error of a failed call. `kind` is one of those in schemas/json/errors.json, or `connection`. */
 export class CallError extends Error {
   readonly kind: string;
   readonly facts: Record<string, unknown>;

@@ -1,4 +1,4 @@
-// A real daemon in a separate process, and further clients of it.
+// A real daemon in a separate process, and additional clients for it.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import * as fs from "node:fs";

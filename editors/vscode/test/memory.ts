@@ -1,4 +1,4 @@
-// Prints the memory of a list of 10,000 tasks, in bytes per task: node --expose-gc test/memory.ts
+// Prints the memory usage of a list with 10,000 tasks, in bytes per task: node --expose-gc test/memory.ts
 
 import { TaskList } from "../src/model.ts";
 import { Daemon, until } from "./daemon.ts";

@@ -33,7 +33,7 @@ const add = (conversation: string, title: string, params: object = {}): Promise<
 const status = (conversation: string, task: string, to: string, params: object = {}): Promise<any> =>
   agent.change("task.set_status", { conversation, task, status: to, ...params });
 
-/** Return the lines of `task.list`, in the form of `formatRows`. */
+/** Return the lines of `task.list`, in the format of `formatRows`. */
 async function readRows(conversation: string): Promise<string[]> {
   const { tasks } = await agent.call("task.list", { conversation });
   return tasks.map((row: any) => `${row.id} ${row.title} ${row.status} ${row.parent ?? ""}`);
@@ -126,7 +126,7 @@ test("list resumes without gaps or repeats after kills", async () => {
     });
     const rounds = Number(process.env.KILLS ?? 10);
     for (let round = 1; round <= rounds; round++) {
-      // In flight while the daemon is killed: repeated with its key, it happens once.
+      // The call is in flight while the daemon is killed. It is repeated with its key, so it takes effect only once.
       const sent = other.change("task.add", { conversation: "kills", title: `Task ${round}` });
       if (round % 2) await sent;
       await own.kill();

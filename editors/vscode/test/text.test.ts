@@ -1,4 +1,4 @@
-// Texts and places: pure functions.
+// Tests the pure functions for text and places.
 
 import assert from "node:assert/strict";
 import * as fs from "node:fs";

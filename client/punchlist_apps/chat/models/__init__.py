@@ -1,1 +1,1 @@
-"""Models behind one port: `completions` for Chat Completions, `agents_sdk` for the OpenAI Agents SDK."""
+"""Models behind one port: `completions` for Chat Completions, and `agents_sdk` for the OpenAI Agents SDK."""

@@ -1,7 +1,7 @@
-"""Models through the OpenAI Agents SDK, for Responses and Chat Completions: the extra `chat-sdk`.
+"""Models through the OpenAI Agents SDK, for Responses and Chat Completions. Needs the extra `chat-sdk`.
 
-The SDK runs the loop. Its calls are stored before its tools run, and its tools make the turn's calls. Its tracing is
-off, because it would export messages wherever the environment contains an API key. Its retries are off too.
+The SDK runs the loop. A response's tool calls are stored before its tools run, and the tools make the turn's calls. The
+SDK's tracing is off, because it would export messages if the environment contains an API key. Its retries are off too.
 """
 
 import json
@@ -27,7 +27,7 @@ from punchlist_apps.chat.models.requests import KEY_STATUSES, Limits, parse_retr
 from punchlist_apps.chat.toolset import ToolCall, clean_arguments
 
 _MAX_TURNS = 12
-"""Upper limit for the SDK's loop. The turn's own limit of steps is lower."""
+"""Maximum number of iterations of the SDK's loop. The turn's own limit on steps is lower."""
 
 
 class AgentsSdk:
@@ -35,7 +35,7 @@ class AgentsSdk:
 
     Args:
         key: API key; empty for none.
-        responses: Whether the server speaks Responses; otherwise Chat Completions.
+        responses: Whether to use the Responses API instead of Chat Completions.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ def _build_items(calls: list[ToolCall], results: list[str]) -> list[dict[str, An
 
 
 class _Hooks(RunHooks[Any]):
-    """Stores the calls of each answer before the SDK makes the first of them."""
+    """Stores the calls in each response before the SDK makes the first of them."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -120,7 +120,7 @@ class _Hooks(RunHooks[Any]):
         self.error: ModelError | None = None
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-        """Store the calls of an answer. The SDK runs this before any tool."""
+        """Store the calls in a response. The SDK runs this before any tool."""
         usage = {"input": int(response.usage.input_tokens), "output": int(response.usage.output_tokens)}
         items = [item for item in cast("list[Any]", response.output) if getattr(item, "type", "") == "function_call"]
         if not items:
@@ -132,7 +132,7 @@ class _Hooks(RunHooks[Any]):
                 raise ModelError("malformed", "several of its calls have the same id")
             await self._work.plan_step(calls, usage)
         except ModelError as error:
-            # `_run` raises it in place of the SDK's exception.
+            # `_run` raises this error in place of the SDK's exception.
             self.error = error
             raise
 
@@ -159,4 +159,4 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (TypeError, "malformed"),
     (KeyError, "malformed"),
 )
-"""Exception → kind of the error. The first match wins."""
+"""Exception → kind of error. The first match wins."""

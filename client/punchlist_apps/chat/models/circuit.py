@@ -1,4 +1,4 @@
-"""Circuit breaker for model calls: pauses requests to a model that failed."""
+"""Circuit breaker for model calls, which pauses requests to a model that has failed."""
 
 import time
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from punchlist.base.text import clip, one_line
 from punchlist_apps.chat.models.port import ModelError
 
 _PERMANENT = frozenset({"401", "403", "404", "configuration"})
-"""Errors of the configuration. It is read once at start, so the process makes no further request to the model."""
+"""Configuration errors. The configuration is read only at startup, so no more requests are sent to the model."""
 
 _MESSAGE_REJECTED = frozenset({"400", "413", "422"})
-"""Errors of one message, such as a context that is too long. They don't pause the model."""
+"""Errors caused by one message, such as context that is too long. They don't pause requests to the model."""
 
 _ONE_TURN_ONLY = _MESSAGE_REJECTED | {"steps", "budget", "stopped"}
 
@@ -27,7 +27,7 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 30.0, 300.0
 
 
 def describe_error(error: ModelError) -> str:
-    """Return a note for the user: that the model is unavailable, or which settings to check."""
+    """Return a note for the user that the model is unavailable, or which settings to check."""
     detail = f": {clip(one_line(str(error)), _MAX_CHARS)}" if str(error) != error.kind else ""
     if error.kind in _PERMANENT:
         return f"the settings of the model are wrong ({error.kind}{detail}); check {_SETTINGS_TO_CHECK[error.kind]}"
@@ -37,7 +37,7 @@ def describe_error(error: ModelError) -> str:
 
 
 class Circuit:
-    """The breaker of one model: closed while the model works, open during a pause.
+    """The circuit breaker of one model, which is closed while the model works and open during a pause.
 
     Attributes:
         reason: Why the breaker is open.

@@ -1,7 +1,7 @@
-"""Client of Chat Completions: Ollama, llama.cpp, vLLM, LM Studio, hosted models and gateways.
+"""Chat Completions client, for Ollama, llama.cpp, vLLM, LM Studio, hosted models and gateways.
 
-Sends one streamed request per step, with the standard library alone, and only to the configured URL: it follows no
-redirects and uses no proxy.
+It sends one streaming request per step, using only the standard library, and only to the configured URL. It doesn't
+follow redirects or use a proxy.
 """
 
 import json
@@ -51,7 +51,7 @@ class Completions:
             messages += _build_messages(calls, results)
 
     async def _ask(self, messages: list[Any], definitions: list[Any], work: Work, *, first: bool) -> _Answer:
-        """Request one answer. Retry once if the first request failed before any text arrived."""
+        """Request one response. Retry once if the first request failed before any text arrived."""
         body = {"model": self.name, "messages": messages, "tools": definitions}
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         for try_ in (1, 2):
@@ -80,7 +80,7 @@ def _build_messages(calls: list[ToolCall], results: list[str]) -> list[dict[str,
 
 
 class _AnswerReader:
-    """Assembles one streamed answer."""
+    """Assembles one streamed response."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -125,7 +125,7 @@ class _AnswerReader:
         return added
 
     def build_answer(self) -> _Answer:
-        """Return the complete answer.
+        """Return the complete response.
 
         Raises:
             ModelError: The stream ended early.

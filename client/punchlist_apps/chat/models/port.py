@@ -1,4 +1,4 @@
-"""The port between turns and models."""
+"""The interface between turns and models."""
 
 from typing import Any, Protocol
 
@@ -6,11 +6,11 @@ from punchlist_apps.chat.toolset import ToolCall
 
 
 class ModelError(Exception):
-    """The model didn't answer, or its answer can't be used.
+    """The model didn't respond, or its response can't be used.
 
     Attributes:
-        kind: A word or an HTTP status: `refused`, `unreachable`, `timeout`, `cut`, `malformed`, `steps`, `401`, `429`.
-        retry_after_s: Seconds after which the server wants the next request; None if it didn't say.
+        kind: A word or an HTTP status, such as `refused`, `unreachable`, `timeout`, `cut`, `malformed`, `steps`, `401`.
+        retry_after_s: Seconds that the server asks clients to wait before the next request; None if not given.
     """
 
     def __init__(self, kind: str, text: str = "", retry_after_s: float | None = None) -> None:
@@ -20,29 +20,29 @@ class ModelError(Exception):
 
 
 class Work(Protocol):
-    """What a turn offers to a model."""
+    """The part of a turn that a model uses."""
 
     @property
     def history(self) -> list[dict[str, str]]:
-        """Earlier messages and this one: role (`user`, `assistant`) and content, oldest first."""
+        """Earlier messages and this one, each with role (`user`, `assistant`) and content, oldest first."""
         ...
 
     @property
     def finished_steps(self) -> list[tuple[list[ToolCall], list[str]]]:
-        """Steps of this turn with the results of their calls. A turn resumed after a crash starts with some."""
+        """Steps of this turn with the results of their calls. A turn that resumes after a crash may start with some."""
         ...
 
     @property
     def is_finished(self) -> bool:
-        """Whether the model must do nothing more in this turn: it was stopped, or the person is being asked."""
+        """Whether the model must stop working on the turn, because it was stopped or waits for the person's answer."""
         ...
 
     async def plan_step(self, calls: list[ToolCall], usage: dict[str, int]) -> None:
-        """Store the calls of one answer of the model, before the first of them is made."""
+        """Store the calls in one of the model's responses, before the first of them is made."""
         ...
 
     async def make_call(self, id: str) -> str:
-        """Make a stored call and return its result for the model."""
+        """Make a stored call and return the result to show to the model."""
         ...
 
     def add_delta(self, text: str) -> None:
@@ -63,6 +63,6 @@ class Model(Protocol):
         """Run a turn. Return the final text and the usage (`input` and `output`, in tokens).
 
         Raises:
-            ModelError: The model can't answer.
+            ModelError: The model didn't respond, or its response can't be used.
         """
         ...

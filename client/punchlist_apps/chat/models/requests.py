@@ -1,6 +1,6 @@
-"""Streamed HTTP requests to a model's server, with the standard library.
+"""Streaming HTTP requests to a model's server, with the standard library.
 
-Reading blocks a thread. Cancellation closes the connection, which unblocks it.
+Reading blocks a thread. Cancellation closes the connection, which unblocks the thread.
 """
 
 import http.client
@@ -23,13 +23,13 @@ T = TypeVar("T")
 _MAX_LINE_BYTES = 1 << 20
 _OK = 200
 KEY_STATUSES = frozenset({401, 403})
-"""Statuses of a rejected key. Their bodies are not shown, because they may contain it."""
+"""Statuses for a rejected key. The response bodies aren't shown, because they may contain the key."""
 
 _MAX_ERROR_BYTES, _MAX_REASON_CHARS = 8_192, 200
 
 
 class Limits(NamedTuple):
-    """Timeouts in seconds: for the connection, the first byte, and between two pieces."""
+    """Timeouts in seconds: for the connection, for the first byte, and between chunks."""
 
     connect_s: float = 3.0
     first_s: float = 15.0
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 async def stream(  # noqa: C901, PLR0915 - one sequence, with the clean-up of abandoned threads
     url: str, headers: dict[str, str], body: dict[str, Any], limits: Limits
 ) -> AsyncGenerator[Any]:
-    """Yield the events of a streamed answer as JSON values, and None at its regular end.
+    """Yield the events of a streamed response as JSON values, and None when the stream ends normally.
 
     Raises:
         ModelError: The server can't be reached, returns an error, times out, or sends a malformed stream.
@@ -49,10 +49,10 @@ async def stream(  # noqa: C901, PLR0915 - one sequence, with the clean-up of ab
     response: http.client.HTTPResponse | None = None
     has_ended = False
 
-    # A thread can outlive this generator. The last of the two closes what the thread opened.
+    # A thread can outlive this generator. Whichever ends last closes the connection that the thread opened.
     def connect() -> None:
         connection.connect()
-        connection.auto_open = 0  # otherwise a late request would reconnect
+        connection.auto_open = 0  # Otherwise a late request would reconnect.
         if has_ended:
             connection.close()
 
@@ -77,7 +77,7 @@ async def stream(  # noqa: C901, PLR0915 - one sequence, with the clean-up of ab
             raise ModelError("unreachable", f"can't resolve {parts.hostname}; check --base-url") from None
         except ConnectionRefusedError:
             raise ModelError("refused", f"no server listens at {connection.host}:{connection.port}") from None
-        sock = _require_socket(connection)  # http.client drops it when the response ends the connection
+        sock = _require_socket(connection)  # http.client drops the socket when the response ends the connection.
         sock.settimeout(limits.first_s)
         data = json.dumps(body).encode("utf-8", "replace")
         await _run_in_thread(lambda: connection.request("POST", path, data, all_headers))
@@ -106,7 +106,7 @@ async def stream(  # noqa: C901, PLR0915 - one sequence, with the clean-up of ab
         has_ended = True
         if sock is not None:
             with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)  # unblocks a thread that reads from it
+                sock.shutdown(socket.SHUT_RDWR)  # Unblocks a thread that reads from the socket.
         if response is not None:
             response.close()
         connection.close()
@@ -138,7 +138,7 @@ async def _run_in_thread(wait: Callable[[], T]) -> T:
     except TimeoutError:
         raise ModelError("timeout", "it was silent for too long") from None
     except (ConnectionRefusedError, socket.gaierror):
-        # `stream` reports them with the address.
+        # `stream` reports these errors with the address.
         raise
     except (http.client.HTTPException, ConnectionError, ValueError) as error:
         raise ModelError("cut", f"{type(error).__name__} while it answered") from None
@@ -154,7 +154,7 @@ def _parse_json(text: bytes) -> Any:
 
 
 def read_reason(body: bytes, key: str) -> str:
-    """Return the message of an error response on one line, without the key, from the forms that servers use."""
+    """Return the message of an error response on one line, without the key. Servers use several formats."""
     try:
         value: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -166,7 +166,7 @@ def read_reason(body: bytes, key: str) -> str:
 
 
 def parse_retry_after(header: str) -> float | None:
-    """Return the seconds of a Retry-After header, which has a number or a date; None if it has neither."""
+    """Return the number of seconds from a Retry-After header, which has a number or a date; None if it has neither."""
     if header.isdecimal():
         return float(header[:9])
     try:

@@ -1,1 +1,1 @@
-"""What a sentence asks for, by rules alone: `reading` and `replies` are pure, `phrases` and `words` their tables."""
+"""Interprets messages by rules alone. `reading` and `replies` are pure; `phrases` and `words` are their tables."""

@@ -1,6 +1,6 @@
 """Phrase patterns for requests. The first match wins.
 
-`{ref}` stands for a reference to tasks, `{title}` for a new title.
+`{ref}` stands for a reference to tasks, and `{title}` for a new title.
 """
 
 from typing import NamedTuple
@@ -13,8 +13,8 @@ class Phrase(NamedTuple):
 
     Attributes:
         slots: Values that the phrase implies, in addition to the pattern's groups.
-        strict: Whether the reference must be a task's number.
-        doubtful: Whether a reference by words may mean something else, so that the person must confirm it.
+        strict: Whether the reference must be a task number.
+        doubtful: Whether a reference by words may mean something else, in which case the person must confirm it.
     """
 
     intent: str
@@ -158,7 +158,7 @@ PHRASES: list[Phrase] = [
         "wish", rf"(?:{_WE} )?(?:need to|have to|have got to|got to|gotta) {{title}}", rf"{_WE}'ve got to {{title}}"
     ),
     *_rows("wish", rf"{_WE} (?:must|should|ought to) (?!have\b){{title}}"),
-    # changes of a task
+    # changes to a task
     *_rows("approve", r"(?:approve|sign off(?: on)?) {ref}", r"{ref} is approved"),
     *_rows("assign", r"(?:assign|reassign) {ref} to {title}"),
     *_rows("assign", r"(?:give|hand) {ref} to {title}", strict=True),

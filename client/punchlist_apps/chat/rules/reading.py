@@ -1,7 +1,7 @@
-"""Reads a message as an intent, by rules. Pure: uses no clock and only the list passed in.
+"""Interprets a message as an intent, by rules. Pure: it uses no clock and only the list passed in.
 
-An uncertain message changes nothing. It becomes `clarify` (which task, which title), `talk`, or a `doubtful` intent,
-which the person must confirm.
+An uncertain message doesn't change anything. It becomes `clarify` (asking for the task or title), `talk`, or a
+`doubtful` intent, which the person must confirm.
 """
 
 import re
@@ -15,10 +15,10 @@ from punchlist_apps.chat.rules.phrases import PHRASES, Phrase
 from punchlist_apps.chat.rules.references import Item, Match, has_same_words, match_words, resolve, status_of
 
 MAX_CHARS = 2_000
-"""Maximum length of a message that the rules read, in characters."""
+"""Maximum length of a message for the rules, in characters."""
 
 MAX_REQUESTS = 50
-"""Upper limit for the requests in one message."""
+"""Maximum number of requests in one message."""
 
 
 class Intent(msgspec.Struct, frozen=True):
@@ -27,14 +27,14 @@ class Intent(msgspec.Struct, frozen=True):
     Attributes:
         name: create, get, list, update, priority, complete, reopen, start, approve, assign (to `title`), delete, undo,
             redo, help, talk, clarify, or multi (`parts`).
-        need: For `clarify`, the detail that `goal` lacks (`title`, `task`, `which`), or why nothing is done: the
-            message is a `question`, too long (`long`), has too many requests (`many`), or is a correction without a
-            request (`instead`).
-        goal: For `clarify`, the name of the intent without the detail.
-        confirmed: Words of the same message that confirm the request in advance.
-        all: Whether the whole list is deleted.
-        doubtful: Whether the words may mean something else, so that the person must confirm the request.
-        missing: For `clarify`, numbers that no task has.
+        need: For `clarify`, the detail that `goal` lacks (`title`, `task`, `which`), or the reason for doing nothing.
+            The message may be a `question`, be too long (`long`), have too many requests (`many`), or be a correction
+            without a request (`instead`).
+        goal: For `clarify`, the name of the intent that lacks the detail.
+        confirmed: Words in the same message that confirm the request in advance.
+        all: Whether the request is to delete the whole list.
+        doubtful: Whether the words may mean something else, in which case the person must confirm the request.
+        missing: For `clarify`, numbers that don't belong to a task.
         status: The status of the tasks to list; for `clarify`, a status that no task has.
     """
 
@@ -54,7 +54,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The ids shown last, in their order, and the ids mentioned last."""
+    """The ids of the tasks shown last, in the order shown, and of those mentioned last."""
 
     shown: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def _read(text: str, items: list[Item], context: Context, rests: "dict[str, Inte
 
 
 def strip_politeness(text: str) -> str:
-    """Strip polite phrases from a message, and the question mark of a polite request, such as "can you add milk?"."""
+    """Strip polite phrases from a message, and the question mark from a polite request such as "can you add milk?"."""
     text = text.translate(_MARKS).strip()
     text = "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
     before = ""
@@ -113,10 +113,10 @@ _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '
 
 
 def _split_requests(text: str, items: list[Item], context: Context, rests: "dict[str, Intent]") -> Intent | None:
-    """Return two or more requests in one message, or None. A joint inside quotes or a title doesn't split it.
+    """Return two or more requests in one message, or None. Separators inside quotes or a title don't split it.
 
     Args:
-        rests: Cache of the intents of the texts after each joint. Without it, time doubles with each joint.
+        rests: Cache of the intents of the text after each separator. Without it, each separator doubles the time.
     """
     masked = _QUOTED.sub(lambda match: "x" * len(match[0]), text)
     joints = [joint for joint in _JOINT.finditer(masked) if is_command(text[joint.end() :].strip())]
@@ -146,7 +146,7 @@ def _pattern(source: str) -> re.Pattern[str]:
 
 
 def _read_request(text: str, items: list[Item], context: Context) -> Intent:
-    """Read one request. Confirming words at its end are part of it unless the request needs confirmation."""
+    """Interpret one request. Confirming words at its end are part of it unless the request needs confirmation."""
     confirming = _pattern(words.CONFIRMING + "$").search(text)
     if confirming is not None and confirming.start():
         before = text[: confirming.start()]
@@ -160,7 +160,7 @@ def _read_request(text: str, items: list[Item], context: Context) -> Intent:
 
 
 def _match_phrases(text: str, items: list[Item], context: Context) -> Intent:
-    """Return the intent of the first phrase that matches. A question changes nothing."""
+    """Return the intent of the first phrase that matches. A question doesn't change anything."""
     bare = text.rstrip(" ?!.,") or text
     matches = ((phrase, _pattern(phrase.pattern).fullmatch(bare)) for phrase in PHRASES)
     read = (_read_phrase(phrase, match.groupdict(), items, context) for phrase, match in matches if match is not None)
@@ -200,7 +200,7 @@ def _read_phrase(phrase: Phrase, slots: dict[str, str | None], items: list[Item]
 
 
 def build_intent(match: Match, name: str, title: str = "", priority: str = "") -> Intent:
-    """Build the intent for matched tasks: doubtful if the match isn't sure, `clarify` if it is ambiguous or empty."""
+    """Build the intent for matched tasks: `doubtful` if the match isn't sure, `clarify` if it is ambiguous or empty."""
     priority = words.PRIORITIES.get(priority.lower(), priority.lower())
     intent = Intent(name, match.ids, title=title, priority=priority, doubtful=not match.sure and name != "get")
     if not match.ids or (len(match.ids) > 1 and (not match.sure or name in ("update", "get"))):
@@ -221,7 +221,7 @@ def _read_create(slots: dict[str, str], _items: list[Item], _context: Context) -
 
 
 def _read_wish(slots: dict[str, str], items: list[Item], context: Context) -> Intent:
-    """Read "I need to …": a request if it names a task by number or asks for the list, otherwise a new task."""
+    """Interpret "I need to …" as a request if it names a task by number or asks for the list; else as a new task."""
     inner = _read_request(slots["title"], items, context)
     if inner.name == "list" or (inner.ids and re.search(r"#?\d", slots["title"]) and inner.name in CHANGING):
         return inner
@@ -244,7 +244,7 @@ _READERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {
     "undo": lambda _given, _items, _said: Intent("undo"),
     "redo": lambda _given, _items, _said: Intent("redo"),
 }
-"""Readers of intents that refer to no existing task."""
+"""Readers of intents that don't refer to an existing task."""
 
 
 def _read_titles(text: str) -> tuple[str, ...]:
@@ -259,7 +259,7 @@ def _read_titles(text: str) -> tuple[str, ...]:
 
 
 def split_titles(text: str) -> list[str]:
-    """Split the text of new tasks: at lines, at semicolons, or before parts that begin with the same word."""
+    """Split the text of new tasks at line breaks, at semicolons, or before parts that begin with the same word."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > 1 or ";" in _QUOTED.sub("", text):
         parts = [part for line in lines for part in (line.split(";") if '"' not in line else [line])]
@@ -273,7 +273,7 @@ def split_titles(text: str) -> list[str]:
 
 
 def title_of(text: str) -> str:
-    """Return a title without quotes around it, and without "to my list"."""
+    """Return a title without surrounding quotes or "to my list"."""
     text = _pattern(rf"\s(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
         "", text.strip()
     )
@@ -283,10 +283,10 @@ def title_of(text: str) -> str:
 
 
 def _read_past_tense(text: str, items: list[Item]) -> Intent | None:
-    """Read "I bought milk" and "milk was bought" as completing "Buy milk".
+    """Interpret "I bought milk" and "milk was bought" as completing "Buy milk".
 
-    The intent is doubtful if the words only resemble the title, or as in "Ann called", which may be another person's
-    call. "Read the book" only repeats the title and completes nothing.
+    The intent is doubtful if the words only resemble the title, or if another person may have done it, as in "Ann
+    called". "Read the book" only repeats the title, so it doesn't complete the task.
     """
     for match, is_passive in ((_PAST.fullmatch(text), False), (_PASSIVE.fullmatch(text), True)):
         if match is None:

@@ -1,4 +1,4 @@
-"""Resolves references to tasks: numbers, ordinals in the list shown last, "it", all of a kind, or words of a title.
+"""Resolves references to tasks: numbers, ordinals in the last list shown, "it", all of one kind, or words of a title.
 
 Never guesses: if several titles fit equally, all are returned, and a title that is only similar is not `sure`.
 """
@@ -12,7 +12,7 @@ from punchlist_apps.chat.rules.words import DONE, IRREGULAR, LIST, OPEN, ORDINAL
 
 
 class Item(NamedTuple):
-    """A task as the rules see it."""
+    """The members of a task that the rules use."""
 
     id: str
     title: str
@@ -23,10 +23,10 @@ class Match(NamedTuple):
     """The tasks that a reference resolves to.
 
     Attributes:
-        sure: Whether the reference is certain. If not, several ids are equally good matches, and a single id is a task
-            whose title is only similar.
+        sure: Whether the match is certain. If not, several ids are equally good matches, or a single id is a task whose
+            title is only similar.
         all: Whether the whole list was named.
-        missing: Numbers that no task has.
+        missing: Numbers that don't belong to a task.
         status: A status that no task has.
     """
 
@@ -39,20 +39,20 @@ class Match(NamedTuple):
 
 NO_MATCH = Match()
 MIN_SCORE, MIN_SCORE_ONE_WORD = 0.7, 0.74
-"""Minimum score of a title, for references of several words and of one."""
+"""Minimum score of a title, for references with several words and with one word."""
 MIN_LEAD = 0.08
-"""Minimum lead of the best title's score over the next one."""
+"""Minimum lead of the best title's score over the second-best."""
 _SLIP_SCORE = 0.95
-"""Score of a word that is certainly misspelled. From this score on, a reference is sure."""
+"""Score of a word that is certainly a misspelling. A reference with at least this score is sure."""
 _MIN_SIMILARITY = 0.6
 _MAX_WORDS = 24
-"""Maximum length of a reference, in words. Longer titles are truncated for the comparison."""
+"""Maximum length of a reference, in words. Longer titles are truncated for comparison."""
 _MAX_TASKS_FOR_TYPOS = 200
-"""Maximum number of tasks for which misspelled words are matched, which is slow."""
+"""Maximum number of tasks with which misspelled words are matched, since this is slow."""
 _MIN_TYPO_LENGTH, _MIN_SLIP_LENGTH = 4, 6
-"""Minimum letters of a word that may be misspelled, and of one that is certainly misspelled if it has one slip."""
+"""Minimum lengths in letters: of a word that may be misspelled, and of one in which a single slip counts as certain."""
 _CUT = "~"
-"""Marks a stem whose ending was cut: "settl~" of "settled"."""
+"""Marks a stem whose ending was removed, such as "settl~" from "settled"."""
 
 _NUMBER = r"(?:(?:tasks?|to-?dos?|items?|numbers?|no\.?|nr\.?)\s+)*(?:#\s*)?(\d{1,15})"
 _NUMBERS = re.compile(rf"(?:the )?{_NUMBER}(?:(?:\s*,\s*(?:and )?|\s+and\s+|\s*&\s*|\s+){_NUMBER})*", re.I)
@@ -69,7 +69,7 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
 def resolve(ref: str, items: list[Item], shown: tuple[str, ...], last: tuple[str, ...]) -> Match:
-    """Resolve a reference. `shown` and `last` are the ids that were shown and mentioned last."""
+    """Resolve a reference. `shown` and `last` are the ids of the tasks shown last and mentioned last."""
     ref = ref.strip().strip(".!?,;:\"'")
     existing = {item.id for item in items}
     if (match := _RANGE.fullmatch(ref)) is not None:
@@ -123,7 +123,7 @@ def status_of(word: str) -> str:
 
 
 def _filter_status(status: str) -> str:
-    """Return the filter that includes a task of this status: everything that is not completed is pending."""
+    """Return the filter that includes tasks with this status. Any status other than completed counts as pending."""
     return "completed" if status == "completed" else "pending"
 
 
@@ -143,7 +143,7 @@ def match_words(ref: str, items: list[Item]) -> Match:
 
 
 def has_same_words(title: str, text: str) -> bool:
-    """Return whether a title and a text have the same words, in any order and form."""
+    """Return whether a title and a text contain the same words, in any order and form."""
     pairs = ((_stem_words(title), _stem_words(text)), (_stem_words(text), _stem_words(title)))
     return all(left and all(any(_is_same(word, other) for other in right) for word in left) for left, right in pairs)
 
@@ -163,9 +163,9 @@ def _stem(word: str) -> str:
 
 
 def _score_title(stems: tuple[str, ...], title: tuple[str, ...], *, typos: bool) -> tuple[float, float]:
-    """Score a title: the average and the worst score of the reference's words in it, each from 0 to 1.
+    """Return the average and the worst score of the reference's words in a title, each from 0 to 1.
 
-    Words of the title that the reference lacks lower the average slightly.
+    Words of the title that are missing from the reference lower the average slightly.
     """
     if not title:
         return 0.0, 0.0
@@ -175,7 +175,7 @@ def _score_title(stems: tuple[str, ...], title: tuple[str, ...], *, typos: bool)
 
 
 def _is_same(word: str, other: str) -> bool:
-    """Return whether two stems belong to one word: "settl~" of "settled" and "settle", "plann~" and "plan"."""
+    """Return whether two stems are of the same word, such as "settl~" and "settle", or "plann~" and "plan"."""
     for cut, whole in ((word, other), (other, word)):
         root = cut.removesuffix(_CUT)
         if root != cut and whole in (root, f"{root}e", root[:-1] if root[-1:] == root[-2:-1] else root):
@@ -199,7 +199,7 @@ def _score_word(word: str, other: str, typos: bool) -> float:
 
 
 def _has_slip(word: str, other: str) -> bool:
-    """Return whether one long word is the other with a missing letter or two swapped letters."""
+    """Return whether two long words differ only by a missing letter or two swapped letters."""
     short, long = sorted((word, other), key=len)
     if len(short) < _MIN_SLIP_LENGTH:
         return False

@@ -1,7 +1,7 @@
-"""Reads a message as a reply to the open question. Pure, as `reading` is.
+"""Interprets a message as a reply to the open question. Pure, like `reading`.
 
-A question waits for yes or no, for one of several tasks (`which`), or for a title. A message that doesn't answer it is
-read as a request.
+A question waits for yes or no, for one of several tasks (`which`), or for a title. A message that doesn't answer the
+question is interpreted as a request.
 """
 
 import re
@@ -26,12 +26,12 @@ from punchlist_apps.chat.rules.reading import (
 from punchlist_apps.chat.rules.references import Item, Match, resolve
 
 Outcome = Literal["do", "drop", "ask", "fill", "new", "unclear"]
-"""What a reply does: `do` the pending request, `drop` it, `ask` again, `fill` in the missing detail, or close the
-question as a `new` request. A model reads an `unclear` reply as a new message; the rules ask again."""
+"""The effect of a reply: `do` the pending request, `drop` it, `ask` again, `fill` in the missing detail, or close the
+question as a `new` request. A model handles an `unclear` reply as a new message, while the rules ask again."""
 
 
 class Reply(NamedTuple):
-    """What a reply does, and its intent for `fill` and `new`."""
+    """The effect of a reply, and for `fill` and `new` its intent."""
 
     outcome: Outcome
     intent: Intent = TALK
@@ -48,15 +48,15 @@ _TABLE: dict[str, tuple[Outcome, Outcome, Outcome]] = {
     "greeting":   ("unclear", "unclear", "new"),
     "neither":    ("unclear", "unclear", "unclear"),
 }  # fmt: skip
-"""Kind of reply → its outcome for each kind of question."""
+"""Kind of reply → its effect for each kind of question."""
 _COLUMNS = {"": 0, "which": 1, "title": 2}
 
 
 def read_reply(text: str, items: list[Item], context: Context, question: Intent | None) -> Reply:
-    """Read a message as a reply to the open question, or as a request if no question is open.
+    """Interpret a message as a reply to the open question, or as a request if no question is open.
 
     Args:
-        question: The pending intent; its `need` is the detail that the question waits for. None if none is open.
+        question: The pending intent, whose `need` is the detail that the question waits for. None if none is open.
     """
     if question is None:
         return Reply(
@@ -70,11 +70,11 @@ def read_reply(text: str, items: list[Item], context: Context, question: Intent 
 
 
 def _strip_answer(text: str) -> str:
-    """Return a message without a leading yes or no, which answers nothing if no question is open."""
+    """Return a message without a leading yes or no, which is meaningless if no question is open."""
     rest = request = text
     while (match := _ANSWERING.match(rest)) is not None:
         rest = rest[match.end() :]
-        # Without punctuation, "no" may negate the words after it.
+        # Without punctuation after it, "no" may negate the following words.
         if match["ended"] or is_command(rest):
             request = rest
     return request
@@ -85,13 +85,13 @@ def _classify(text: str, items: list[Item], context: Context, question: Intent) 
         return whole, TALK
     if (rest := _find_correction(text, question)) is not None:
         intent = _read_correction(rest, items, context, question)
-        # "No, memo is done" reports a completed task, "no memo is done" does not.
+        # "No, memo is done" reports a completed task, but "no memo is done" doesn't.
         is_denied = intent.name in CHANGING - INTENTS_TO_CONFIRM and not is_command(rest) and _DENYING.match(text)
         return "correction", Intent("clarify", need="instead") if is_denied else intent
     if (answer := _ANSWER_READERS[question.need](text, items, context, question)) is not None:
         return "answer", answer
     intent = interpret(text, items, context)
-    if question.need == "which" and _is_bare(intent, text):  # a number that was not offered
+    if question.need == "which" and _is_bare(intent, text):  # A number that wasn't among the choices.
         return "neither", TALK
     if intent.name not in ("talk", "clarify") or intent.goal:
         return "request", intent
@@ -137,7 +137,7 @@ _INSTEAD = re.compile(rf"(?P<rest>.+?){words.INSTEAD}", re.I | re.S)
 
 
 def _find_correction(text: str, question: Intent) -> str | None:
-    """Return the request of a correction, such as "no, the dentist"; None for other replies."""
+    """Return the request in a correction such as "no, the dentist"; None for other replies."""
     is_title = question.need == "title"
     match = (_CORRECTING if is_title else _CORRECTING_LOOSELY).fullmatch(text)
     if match is not None:
@@ -185,7 +185,7 @@ def _read_choice(text: str, items: list[Item], _context: Context, question: Inte
 
 
 def _read_title(text: str, items: list[Item], context: Context, question: Intent) -> Intent | None:
-    """Read a reply as the requested title, unless it is a request: a command about the list or a task's number."""
+    """Interpret a reply as the requested title, unless it is a command about the list or a task number."""
     intent = interpret(text, items, context)
     target = intent.goal or intent.name
     names_task = bool(intent.ids or intent.missing)
@@ -210,4 +210,4 @@ _ANSWER_READERS: dict[str, Callable[[str, list[Item], Context, Intent], Intent |
     "which": _read_choice,
     "title": _read_title,
 }
-"""Detail that a question waits for → reader of the answer, which returns None for other replies."""
+"""Detail that a question waits for → function that reads the answer and returns None for other replies."""

@@ -22,7 +22,7 @@ POLITE = (
 """Polite phrases before a request, which are stripped."""
 
 POLITE_QUESTION = r"(?:please|pls|can|could|would|will)\b"
-"""Those that make a question a request: "can you add milk?"."""
+"""Polite phrases that turn a question into a request, as in "can you add milk?"."""
 
 THANKS = r"(?<![ ,.!])[ ,.!]++(?:please|pls|thanks|thank you|thx)[.!?]*"
 """Polite phrases after a request."""
@@ -49,7 +49,7 @@ _DOING = {
     "approve": "approve",
     "assign": "assign",
 }
-"""Intent of a question → verbs that agree to it. Another verb is another request."""
+"""Intent of a question → verbs that agree to it. Any other verb is a different request."""
 _REFUSING = (
     r"(?:no|n|nope|nah|no way|never mind|nevermind|cancel|cancel (?:it|that)|stop|abort|don't|do not|dont"
     rf"|don't (?:do|{'|'.join(_DOING.values())}) {_IT}|leave (?:it|them)|keep (?:it|them)|not now|not yet"
@@ -63,7 +63,7 @@ NEITHER = (
     r"(?:(?:thanks|thank you|please|wait|hold on|sorry)(?:[ ,.!]+(?:thanks|thank you|please|wait|sorry))*[.! ]*"
     r"|(?:oh[ ,]+)?(?:yeah|ya|sure)[ ,.]+right\b.*)"
 )
-"""Replies that answer nothing: politeness alone, and "yeah right", which may mean no."""
+"""Replies that don't answer a question: only polite words, and "yeah right", which may mean no."""
 
 
 def all_of(count: int) -> str:
@@ -81,18 +81,18 @@ def agreement(name: str = "") -> str:
 
 
 CORRECTING = rf"(?:{_REFUSING}(?:\s*[,.;:!]+| [–-])\s*|i mean(?:t)? )"
-"""Start of a correction: "no, the dentist"."""
+"""Start of a correction, as in "no, the dentist"."""
 CORRECTING_LOOSELY = (
     r"(?:(?:no(?! need\b)|nope|nah|wait|sorry|not (?:that|this|those)(?: one| task)?)[ ,]+|not [^,;.!?]+[,;.]\s*)"
 )
-"""Further starts, unless the question asks for a title: "no milk" may be one."""
+"""Other starts of a correction, unless the question asks for a title, because "no milk" may be a title."""
 DENYING = r"no\s+(?!(?:no|nope|nah|wait|sorry)\b)"
-"""A "no" that may negate the words after it: "no memo is done"."""
+"""A "no" that may negate the words after it, as in "no memo is done"."""
 ANSWERING = (
     rf"(?:(?P<ended>(?:{_REFUSING}|{_AGREEING.replace('{own}', '')})(?:\s*[,.;:!]+| [–-])\s*|i mean(?:t)? )"
     r"|(?:yes|yep|yup|yeah|sure|no|nope|nah|wait|sorry)\s+)(?=\S)"
 )
-"""A yes or no before a request; `ended` if punctuation ends it."""
+"""A yes or no before a request. The group `ended` matches if punctuation follows it."""
 INSTEAD = r"[ ,]+(?:instead|rather)[.! ]*"
 """End of a correction."""
 
@@ -100,7 +100,7 @@ GREETING = r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day|night)|bye|go
 NAMING = r"(?:(?:call|name) (?:it|that|this)|(?:it|that|this)(?:'s| is| should be| shall be) (?:called|named)|to) "
 """Words before a requested title, which are stripped."""
 NO_TITLE = r"(?:hm+|i (?:don't|do not) know|dunno|no idea|not sure|what|why|how|who|where|when)\b.*"
-"""Replies that are not a requested title."""
+"""Replies that aren't the requested title."""
 PLACEHOLDERS = frozenset(
     "it that this them those these another more some something else new any thing things task tasks".split()
 )
@@ -111,7 +111,7 @@ NOT_A_TASK = (
     r"|(?:admit|confess|know|not)\b.*|say(?:,| that\b| this\b| it\b| you\b| i\b).*"
     r"|(?:think about|sleep on) (?:it|that|this))"
 )
-"""Wishes that are not a task."""
+"""Wishes that aren't tasks."""
 
 STOP_WORDS = frozenset(
     "a an the my our your this that these those to for of on in at with and task tasks todo todos item one number"
@@ -145,4 +145,4 @@ IRREGULAR = {
     }.items()
     for past in pasts.split()
 }  # fmt: skip
-"""Irregular past form → verb."""
+"""Irregular past tense form → verb."""

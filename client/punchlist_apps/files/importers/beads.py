@@ -30,14 +30,14 @@ _READ = frozenset(
     " comments close_reason external_ref estimated_minutes due_at defer_until parent metadata".split()
 )
 _DERIVED = frozenset("content_hash dependency_count dependent_count comment_count blocked_by_count updated_at".split())
-"""Members that are derived from others, so that they can be skipped without a remark."""
+"""Members that are derived from others and can therefore be skipped without a remark."""
 
 TABLES = ("dependencies", "labels", "comments")
-"""Tables besides the issues; each row has its issue in `issue_id`."""
+"""Tables in addition to the issues. In each row, `issue_id` is the id of its issue."""
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """Read the issues of a file, or of the tables of a Dolt database."""
+    """Read the issues in a file, or in the tables of a Dolt database."""
     main = next((document for document in documents if document.stem == "issues"), documents[0])
     draft = Draft("beads", main.name)
     tables = {document.stem: _group_by_issue(document) for document in documents if document.stem in TABLES}
@@ -49,7 +49,7 @@ def read(documents: Sequence[Document]) -> Draft:
         ident = to_text(issue.get("id"))
         for name, records in tables.items():
             issue[name] = records.get(ident, [])
-        if issue.get("ephemeral") in (True, "1", "true"):  # bd's own export also omits them
+        if issue.get("ephemeral") in (True, "1", "true"):  # bd's own export omits ephemeral issues too.
             draft.skip("ephemeral issues", line)
         elif to_text(issue.get("status")) == "tombstone" or issue.get("deleted_at"):
             draft.skip("deleted issues", line)
@@ -61,7 +61,7 @@ def read(documents: Sequence[Document]) -> Draft:
 
 
 def _group_by_issue(document: Document) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of a table by issue."""
+    """Return the rows of a table, grouped by issue."""
     by_issue: dict[str, list[dict[str, Any]]] = {}
     for _, record in read_rows(document) if document.suffix == ".csv" else parse_json_lines(document):
         by_issue.setdefault(to_text(record.get("issue_id")), []).append(dict(record))
@@ -89,7 +89,7 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
     defer = words.parse_when(draft, issue.get("defer_until"), "defer_until", line, midnight_is_day=True)
     state = words.parse_status(draft, "open" if word == "deferred" and defer else _STATUSES.get(word, word), line)
     kind = to_text(issue.get("issue_type"))
-    # A table has a row for each label.
+    # The table of labels has a row for each label.
     labels = to_texts(
         [to_object(label).get("label") if isinstance(label, dict) else label for label in _get_list(issue, "labels")]
     )
@@ -122,7 +122,7 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
 
 
 def _parse_metadata(value: Any) -> dict[str, Any]:
-    """Parse metadata, which is a string in tables."""
+    """Parse metadata, which tables store as a JSON string."""
     if isinstance(value, str):
         try:
             value = json.loads(value or "{}")

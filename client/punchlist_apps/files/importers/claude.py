@@ -1,4 +1,4 @@
-"""Claude Code: the files of a session's folder in `~/.claude/tasks`, of all sessions, or a TodoWrite list."""
+"""Claude Code: the files of one session's folder in `~/.claude/tasks`, those of all sessions, or a TodoWrite list."""
 
 import os
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ _SESSION_LENGTH = 8
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """Read the tasks of one or more sessions; with more, each task gets a label `session-…`.
+    """Read the tasks of one or more sessions. If there is more than one, each task gets a label `session-…`.
 
-    Edges to missing tasks are dropped, since they block nothing in Claude Code. Deleted tasks are skipped.
+    Dependencies on missing tasks are dropped, since they block nothing in Claude Code. Deleted tasks are skipped.
     """
     draft = Draft("claude", documents[0].name)
     blocks: list[tuple[str, str]] = []
@@ -40,7 +40,7 @@ def read(documents: Sequence[Document]) -> Draft:
 
 
 def read_todos(documents: Sequence[Document]) -> Draft:
-    """Read the tasks of a TodoWrite call: `{"todos": [{"content", "status", "activeForm"}]}` or the bare list."""
+    """Read the tasks of a TodoWrite call, `{"todos": [{"content", "status", "activeForm"}]}` or just the list."""
     document = documents[0]
     draft = Draft("todowrite", document.name)
     value = parse_json(document)
@@ -70,7 +70,7 @@ def _add_todos(draft: Draft, document: Document, todos: list[Any], labels: list[
 def _add_task(
     draft: Draft, document: Document, task: dict[str, Any], session: str, labels: list[str]
 ) -> list[tuple[str, str]]:
-    """Add a task. Return pairs of each task that it blocks and itself."""
+    """Add a task. For each task that it blocks, return a pair of that task and this one."""
     ident = to_text(task.get("id"))
     if not ident:
         raise FormatError("id: expected the task's number", document.name)

@@ -1,4 +1,4 @@
-"""Reads files: without blocking, decoded from various encodings, parsed as JSON with line numbers in errors."""
+"""Reads files without blocking, decodes various encodings, and parses JSON with line numbers in errors."""
 
 import codecs
 import json
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from punchlist_apps.files.importers.wrong import FormatError
 
 MAX_BYTES = 64 << 20
-"""Upper limit for the size of a file, in bytes."""
+"""Maximum size of a file, in bytes."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -20,14 +20,14 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-"""Byte order marks. Longer marks come before their prefixes."""
+"""Byte order marks. A mark comes before any shorter one that is its prefix."""
 
 _SAMPLE_BYTES = 4_096
 _STDIN = "standard input"
 
 
 class Document(NamedTuple):
-    """A text with its name for messages, and its encoding unless it is UTF-8."""
+    """A file's text, its name for messages, and its encoding unless that is UTF-8."""
 
     name: str
     text: str
@@ -62,7 +62,7 @@ def read_file(path: str) -> Document:
 
 
 def decode(data: bytes, name: str) -> Document:
-    """Decode by a byte order mark, else as UTF-16 without a mark, UTF-8, or Windows-1252.
+    """Decode by the byte order mark. Without one, try UTF-16, UTF-8 and Windows-1252.
 
     Raises:
         FormatError: The data is too large, truncated within a character, or binary.
@@ -82,12 +82,12 @@ def decode(data: bytes, name: str) -> Document:
         encoding = f"Windows-1252, since byte 0x{data[error.start]:02x} in line {line} is not UTF-8"
     if "\0" in text:
         raise FormatError("not text: it contains NUL bytes", name, text.count("\n", 0, text.index("\0")) + 1)
-    text = text.removeprefix("\ufeff")  # a second mark, in a file that was converted with its mark
+    text = text.removeprefix("\ufeff")  # Converting a file's encoding can leave a second mark.
     return Document(name, text.replace("\r\n", "\n").replace("\r", "\n"), "" if encoding == "utf-8" else encoding)
 
 
 def _detect_utf16(sample: bytes) -> str:
-    """Return the encoding of UTF-16 without a mark, in which every other byte of most text is zero."""
+    """Detect UTF-16 without a byte order mark, in which every other byte of most text is zero."""
     even, odd = sample[::2], sample[1::2]
     if odd.count(0) > len(odd) // 2 and not even.count(0):
         return "utf-16-le"
@@ -99,9 +99,9 @@ def parse_json(document: Document) -> Any:
 
 
 def parse_json_lines(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of JSON lines with their line numbers, or those of a JSON list with 0.
+    """Yield the objects of JSON lines with their line numbers, or the objects of a JSON list with 0 as line number.
 
-    A comma at the end of a line is accepted, since some programs write a list without brackets.
+    A comma at the end of a line is accepted, since some programs write a list without its brackets.
 
     Raises:
         FormatError: A line isn't a complete JSON object.
@@ -155,7 +155,7 @@ def expect_list(value: Any, where: str, name: str) -> list[Any]:
 
 
 def to_text(value: Any) -> str:
-    """Convert a JSON value to text: null to an empty string, a number to its digits, a list to joined words."""
+    """Convert a JSON value to text. Null becomes an empty string, a number its digits, and a list its joined items."""
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, list):
@@ -164,7 +164,7 @@ def to_text(value: Any) -> str:
 
 
 def to_texts(value: Any) -> list[str]:
-    """Convert a JSON list or comma-separated words to texts; objects to their `name`, `login`, `title` or `id`."""
+    """Convert a list or comma-separated words to strings. Objects become their `name`, `login`, `title` or `id`."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     texts: list[str] = []

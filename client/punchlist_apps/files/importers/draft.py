@@ -13,7 +13,7 @@ from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.things import MAX_INTEGER, PRIORITIES, STATUSES
 
 MAX_TASKS = 100_000
-"""Upper limit for the tasks of an import."""
+"""Maximum number of tasks in one import."""
 
 _MAX_TITLE, _MAX_DESCRIPTION, _MAX_SHORT, _MAX_LONG, _MAX_NOTE = 500, 65_536, 500, 8_192, 8_192
 _MAX_LABEL, _MAX_LABELS, _MAX_LINK, _MAX_LINKS, _MAX_NOTES, _MAX_NOTES_CHARACTERS = 64, 32, 2_048, 64, 200, 256 << 10
@@ -25,7 +25,7 @@ _MAX_CYCLE = 12
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A note: text, author and time in ms since 1970. Unknown authors are empty, unknown times 0."""
+    """A note: text, author, and time in ms since 1970. An unknown author is an empty string, an unknown time 0."""
 
     text: str
     author: str = ""
@@ -37,18 +37,18 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Item(msgspec.Struct):
-    """A task of a file.
+    """A task in a file.
 
     Attributes:
-        key: Its id in the file; empty without one. Unique in a draft.
-        ref: Identifier that other tasks of the draft use to refer to it. Every task has one.
-        line: Its line, from 1; 0 if unknown.
-        members: Members of `NewTask` without relations.
+        key: Its id in the file, unique in a draft; empty if it has none.
+        ref: Identifier by which other tasks of the draft refer to it. Every task has one.
+        line: Its line number, counted from 1; 0 if unknown.
+        members: Members of `NewTask`, except relations.
         parent: The `ref` of its parent.
         blocked_by: The `ref`s of its blockers.
-        relations: Links to other tasks: kind and `ref`.
+        relations: Other relations, as pairs of kind and `ref`.
         notes: Its notes, oldest first.
-        read_as: Member -> the file's time, for dates whose day depends on the time zone.
+        read_as: Member -> the time in the file, for times whose day depends on the time zone.
     """
 
     key: str
@@ -67,7 +67,7 @@ class Item(msgspec.Struct):
 
 
 class Remark(msgspec.Struct):
-    """Something that was skipped or converted, with its count and first lines."""
+    """Something that was skipped or converted, with the number of occurrences and the first lines."""
 
     text: str
     count: int = 0
@@ -84,7 +84,7 @@ class Draft:
         self.skipped: dict[str, Remark] = {}
         """Parts of the file that aren't imported."""
         self.converted: dict[str, Remark] = {}
-        """Parts of the file that are imported in another form."""
+        """Parts of the file that are imported in a different form."""
         self._by_ref: dict[str, Item] = {}
         self._titles: dict[str, set[str]] = {}
 
@@ -106,10 +106,10 @@ class Draft:
 
         Args:
             exact: Whether to keep the title's spaces.
-            state: Status and labels from the file's word for the status.
+            state: Status and labels that stand for the status in the file.
 
         Returns:
-            The task; None without a title, or if the draft already has a task with this id and title.
+            The task; None if it has no title, or if the draft already has a task with this id and title.
 
         Raises:
             FormatError: There are too many tasks.
@@ -148,13 +148,13 @@ class Draft:
         _add_remark(self.converted, text, line, count)
 
     def skip_unread(self, record: dict[str, Any], read_members: Iterable[str], line: int = 0) -> None:
-        """Skip, with a remark, the non-empty members of a record that the reader doesn't use."""
+        """Record a remark for each non-empty member of a record that the reader doesn't use."""
         for name in record.keys() - set(read_members):
             if record[name] not in (None, "", 0, False, [], {}):
                 self.skip(f"`{clip(one_line(str(name)), 40)}`", line)
 
     def complete_headings(self, refs: Container[str]) -> None:
-        """Complete the tasks `refs`, which have no status in the file, if all their subtasks are completed."""
+        """Complete each of the tasks `refs` whose subtasks are all completed. The file gives no status for `refs`."""
         below: dict[str, list[Item]] = {}
         for item in self.items:
             below.setdefault(item.parent, []).append(item)
@@ -191,7 +191,7 @@ class Draft:
     def _break_cycles(
         self, name: str, others: Callable[[Item], list[str]], remove: Callable[[Item, str], None]
     ) -> None:
-        """Remove each relation that closes a cycle, which large plans often have."""
+        """Remove each relation that closes a cycle. Large plans often have cycles."""
         done: set[str] = set()
         for root in self.items:
             path, on_path = [root.ref], {root.ref}
@@ -229,7 +229,7 @@ class Draft:
         own: dict[str, Any] = members.get("metadata") or {}
         if gate := members.get("gate"):
             to["gate"] = gate
-        # Hidden items, such as the marks of an earlier import in an exported list, aren't imported.
+        # Hidden items aren't imported, such as the hashes of an earlier import in an exported list.
         metadata = {key: value for key, value in visible_items(own) if value not in (None, "")}
         if len(msgspec.json.encode(metadata)) > _MAX_METADATA_BYTES:
             self.skip("metadata of more than 128 KiB", line)
@@ -338,7 +338,7 @@ def build_too_many_error(name: str, line: int) -> FormatError:
 
 
 def join_sections(first: str, **others: Any) -> str:
-    """Join the sections of a description. Later sections have their names as headings."""
+    """Join the sections of a description. Each section but the first gets its name as a heading."""
     parts = [first.strip()] if first else []
     parts += [f"## {name.replace('_', ' ').capitalize()}\n\n{text.strip()}" for name, text in others.items() if text]
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""The table of formats, the detection of a file's format, and one function that reads all of them."""
+"""The table of formats, the detection of a file's format, and one function that reads files of any format."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from punchlist_apps.files.importers.wrong import FormatError
 
 
 class Format(NamedTuple):
-    """A format: its module in `files.importers`, the reader's name, and a description."""
+    """A format: its module in `files.importers`, the name of its reader function, and a description."""
 
     module: str
     function: str
@@ -39,7 +39,7 @@ FORMATS: dict[str, Format] = {
 _BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".org": "org", ".ics": "ics", ".ical": "ics", ".vcs": "ics"}
 _MAX_FILES = 10_000
 _KNOWN_FILES = (".beads/issues.jsonl", "issues.jsonl", ".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
-"""Files that are looked for in a folder, relative to it."""
+"""Paths of the files that are searched for in a folder, relative to it."""
 
 _ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("content", "status")), "todowrite"),
@@ -51,14 +51,14 @@ _ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("id", "title", "status")), "beads"),
     (frozenset(("content",)), "todowrite"),
 )
-"""Members of an object in a list or line → its format. The first match wins."""
+"""Members of the objects in a JSON list or in JSON lines → the format. The first match wins."""
 
 _EVENT = frozenset(("seq", "version"))
 # No possessive group: before 3.11.5, Python mishandles backtracking inside one (python/cpython#106052).
 _LIST = re.compile(
     r"(?:[^\S\n]*+(?!(?:[-*+]|\d{1,9}[.)])[ \t])(?:#.*|[^\n]*:[ \t]*)?\n)*[^\S\n]*+(?:[-*+]|\d{1,9}[.)])[ \t]"
 )
-"""Matches a text that starts with a list, possibly after headings or lines that end in a colon."""
+"""Matches text that starts with a list, possibly after headings or lines that end in a colon."""
 
 
 def read_documents(path: str) -> list[Document]:
@@ -98,10 +98,10 @@ def _list_names(folder: str, suffix: str) -> list[str]:
 
 
 def build_draft(documents: Sequence[Document], name: str = "") -> Draft:
-    """Parse the files in the format `name`, or in the detected one.
+    """Parse the files in the format `name`, or in the detected format if it is empty.
 
     Raises:
-        FormatError: The message names the file, the line and the error.
+        FormatError: A file is invalid. The message names the file, the line and the error.
     """
     chosen = name or (
         detect_format(documents[0]) if len(documents) == 1 else "claude" if documents[0].suffix == ".json" else "beads"
@@ -122,10 +122,10 @@ def build_draft(documents: Sequence[Document], name: str = "") -> Draft:
 
 
 def detect_format(document: Document) -> str:  # noqa: PLR0911 - an ordered list of tests
-    """Return the format of a file by its content, or else by its name.
+    """Return the format of a file, detected by its content, or else by its name.
 
     Raises:
-        FormatError: It starts like JSON and is invalid, or has an unknown format.
+        FormatError: The file starts like JSON but is invalid, or its format is unknown.
     """
     text = document.text.lstrip()
     if not text:

@@ -1,4 +1,4 @@
-"""GitHub: `gh issue list --json number,title,…`, or responses of the REST API."""
+"""GitHub: the output of `gh issue list --json number,title,…`, or responses from the REST API."""
 
 from collections.abc import Sequence
 from typing import Any, cast

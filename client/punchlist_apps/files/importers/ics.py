@@ -1,4 +1,4 @@
-"""iCalendar: the VTODOs of a calendar (RFC 5545). Few properties are needed, so this is a small parser."""
+"""iCalendar: the VTODOs in a calendar (RFC 5545). The parser is small because few properties are needed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class _Property(NamedTuple):
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """Read the to-dos of a calendar. Events are skipped."""
+    """Read the to-dos in a calendar. Events are skipped."""
     document = documents[0]
     draft = Draft("ics", document.name)
     components: list[tuple[str, int]] = []
@@ -64,7 +64,7 @@ def read(documents: Sequence[Document]) -> Draft:
 
 
 def _parse_properties(draft: Draft, document: Document) -> Iterator[_Property]:
-    """Yield the content lines, unfolded: a line that starts with a space continues the line before it."""
+    """Yield the unfolded content lines. A line that starts with a space continues the previous line."""
     start, whole = 0, ""
     for number, line in enumerate((*document.text.split("\n"), ""), 1):
         if line[:1] in (" ", "\t") and whole:
@@ -123,7 +123,7 @@ def _add(draft: Draft, todo: list[_Property]) -> None:  # noqa: C901 - one prope
             item.parent = prop.text.strip()
         elif prop.name == "RELATED-TO" and kind in ("DEPENDS-ON", "FINISHTOSTART"):
             item.blocked_by.append(prop.text.strip())
-        elif prop.name == "RELATED-TO" and kind != "CHILD":  # the child has the same relation
+        elif prop.name == "RELATED-TO" and kind != "CHILD":  # The child has the same relation.
             item.relations.append(("relates-to", prop.text.strip()))
 
 
@@ -132,7 +132,7 @@ def _unescape(raw: str) -> str:
 
 
 def _parse_priority(text: str) -> str:
-    """Convert a priority: 1 is the highest, 5 medium, 9 the lowest, 0 none."""
+    """Convert a priority, where 1 is the highest, 5 medium, 9 the lowest, and 0 none."""
     number = int(text) if text.strip().isdecimal() else 0
     if not 0 < number < 10:  # noqa: PLR2004 - the range of the RFC
         return "normal"

@@ -1,8 +1,9 @@
-"""Markdown: reads check lists, and writes lists so that they read back unchanged.
+"""Markdown: reads checklists, and writes lists in a form that reads back unchanged.
 
-Items with boxes are tasks; in a text without boxes, all list items are. Headings above tasks become their parents, and
-so do items above nested ones. The other text of an item is its description. Members that a check list can't express are
-written into an HTML comment at the end of the item. Headings and items that only group others are written as such.
+List items with checkboxes are tasks. In text without checkboxes, all list items are. Headings above tasks become their
+parents, and so do items with nested items. The rest of an item's text is its description. Members that a checklist
+can't express are written into an HTML comment at the end of the title. Headings and items that only group others are
+written as headings and plain items.
 """
 
 import json
@@ -31,17 +32,17 @@ BOXES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("✗", "✘"), {"status": "failed"}),
     "?": {"labels": ["question"]},
 }
-"""Character in a box -> members of the task."""
+"""Character in a checkbox -> members of the task."""
 
 _OBVIOUS = frozenset(" xX/=✗")
-"""Boxes that need no remark."""
+"""Characters in checkboxes whose conversion needs no remark."""
 _KIRO = re.compile(r"^[^\S\n]*+- _Requirements: ", re.MULTILINE)
-"""Matches Kiro's task lists, in which `[-]` is in progress. Elsewhere it is cancelled."""
+"""Matches Kiro's task lists, in which `[-]` means in progress. Elsewhere it means cancelled."""
 
 BOX_OF = {"pending": " ", "completed": "x", "in_progress": "/", "paused": "=", "failed": "✗"}
 _LEVELS = 6
 _STATUS = "\0status"
-"""Internal member with the status that a heading's comment must name."""
+"""Internal member for a status that the comment after a heading must contain."""
 EXTRAS = re.compile(r"<!-- punchlist: (?P<json>\{[^<]*\}) -->[ \t]*$")
 """The comment that `write` adds after a title and a space."""
 
@@ -63,9 +64,9 @@ _ALLOWED = frozenset((*_MEMBERS, "title", "description", "ref", "status", "notes
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """Read the tasks of a text, in order."""
+    """Read the tasks in a document, in order."""
     document = documents[0]
-    # Boxes are counted first, since parsing so many tasks would take a minute.
+    # Checkboxes are counted first, since parsing too many tasks would take a minute.
     if beyond := next(islice(ANY_BOX.finditer(document.text), MAX_TASKS, None), None):
         raise build_too_many_error(document.name, document.text.count("\n", 0, beyond.start()) + 1)
     draft = Draft("markdown", document.name)
@@ -90,7 +91,7 @@ def read(documents: Sequence[Document]) -> Draft:
 
 
 def _add(draft: Draft, entry: Entry, ref: str, parent: str, open_refs: set[str], *, is_kiro: bool) -> Item | None:  # noqa: PLR0913
-    """Add an entry's task. Add it to `open_refs` if its status depends on its subtasks."""
+    """Add an entry's task, and add its `ref` to `open_refs` if its status depends on its subtasks."""
     line = entry.line + 1
     title, extras = entry.title, {}
     if match := EXTRAS.search(title):
@@ -98,7 +99,7 @@ def _add(draft: Draft, entry: Entry, ref: str, parent: str, open_refs: set[str],
     box = entry.box or ""
     members = dict(BOXES.get(box, {}))
     if "status" in extras:
-        members = {}  # Older versions wrote failed tasks with the box of important ones.
+        members = {}  # Older versions wrote failed tasks with the checkbox of important ones.
     elif box == "-" and is_kiro:
         members = {"status": "in_progress"}
     if box not in BOXES:
@@ -121,7 +122,7 @@ def _add(draft: Draft, entry: Entry, ref: str, parent: str, open_refs: set[str],
 
 
 def get_heading_metadata(entry: Entry) -> dict[str, int]:
-    """Return the metadata of a heading or a group: the heading's level, 0 for a list item."""
+    """Return the metadata of a heading or a group, which contains the heading's level, or 0 for a list item."""
     return {"heading": entry.indent if entry.kind == "heading" else 0}
 
 
@@ -163,20 +164,20 @@ def _parse_note(value: Any, name: str, line: int) -> Note:
 
 
 def remove_extras(title: str) -> str:
-    """Return a title without the comment of `write`."""
+    """Return a title without the comment that `write` adds."""
     match = EXTRAS.search(title)
     return title[: match.start()].rstrip(" \t") if match else title
 
 
 def write(tasks: Iterable[dict[str, Any]], depths: Sequence[int]) -> str:
-    """Format tasks as a check list for `read`. `depths` are their levels of nesting.
+    """Format tasks as a checklist that `read` can parse. `depths` are their levels of nesting.
 
-    The tasks of a section are written before its subheadings, since they would belong to a heading above them.
+    A section's own tasks are written before its subheadings. After a subheading, they would belong to it.
     """
     rows = list(zip(depths, tasks, strict=True))
     lines: list[str] = []
     levels = [_get_level(tree[0][1]) for tree in _split_subtrees(rows)]
-    # A single heading of level 1 would be read as the document's title.
+    # If there were only one heading of level 1, it would be read as the document's title.
     is_title = levels.count(1) == 1 and all(levels)
     _write_section(lines, rows, 1 if is_title else 0)
     return "".join(f"{line}\n" for line in lines)
@@ -196,7 +197,7 @@ def _split_subtrees(rows: _Rows) -> list[_Rows]:
 
 
 def _write_section(lines: list[str], rows: _Rows, above: int) -> None:
-    """Write the tasks below a heading of level `above`, then the headings of deeper levels."""
+    """Write the tasks directly below a heading of level `above`, then its subheadings."""
     trees = _split_subtrees(rows) if rows else []
     sections = [tree for tree in trees if _get_level(tree[0][1]) and len(tree) > 1 and above < _LEVELS]
     items = [tree for tree in trees if tree not in sections]
@@ -206,7 +207,7 @@ def _write_section(lines: list[str], rows: _Rows, above: int) -> None:
     max_level = _LEVELS
     for tree in sections:
         task = tree[0][1]
-        # A deeper level than the previous section's would put this section below it.
+        # A deeper level than that of the previous section would make this one its subsection.
         max_level = level = min(max(_get_level(task), above + 1), max_level)
         title = str(task["title"])
         lines += [""] if lines else []
@@ -233,7 +234,7 @@ def _write_items(lines: list[str], tree: _Rows) -> None:
 
 
 def _prepare_heading(tree: _Rows, level: int) -> dict[str, Any]:
-    """Return a heading without members that follow from its line and from the statuses of its subtasks."""
+    """Return a heading's members, except those that follow from its line or its subtasks' statuses."""
     task = tree[0][1]
     metadata: dict[str, Any] = dict(task["metadata"])
     if metadata["heading"] == level:
@@ -244,7 +245,7 @@ def _prepare_heading(tree: _Rows, level: int) -> dict[str, Any]:
 
 
 def _format_time(at: int) -> str | int:
-    """Return milliseconds since 1970 in ISO 8601, or unchanged beyond the calendar."""
+    """Format milliseconds since 1970 as ISO 8601. Times beyond the calendar are returned unchanged."""
     try:
         return datetime.fromtimestamp(at / 1000, UTC).isoformat().replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):
@@ -252,7 +253,7 @@ def _format_time(at: int) -> str | int:
 
 
 def _can_quote(description: str) -> bool:
-    """Return whether the lines read back unchanged from a quotation."""
+    """Return whether the lines, written as a block quote, read back unchanged."""
     return "\r" not in description and description == description.strip("\n").rstrip() and "\t" not in description
 
 

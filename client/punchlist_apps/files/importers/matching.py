@@ -1,8 +1,8 @@
-"""Compares a draft with a list: matches its tasks with existing ones, and finds updates and new tasks.
+"""Compares a draft with a list: matches its tasks to existing ones, and finds updates and new tasks.
 
-A task is matched by its id in the file (`source` in its metadata). Without an id it is matched by its title in the file
-(`imported`), else by its current title, first below the same parent. Status, owner and result stay, since changes of
-the list take precedence over the file.
+A task is matched by its id in the file (`source` in its metadata). A task without an id is matched by the title that it
+had in the file (`imported`), else by its current title; matches below the same parent are tried first. Status, owner
+and result stay, since changes to the list take precedence over the file.
 """
 
 import hashlib
@@ -19,19 +19,19 @@ from punchlist_apps.files.importers.draft import Draft, Item, Note
 from punchlist_schemas.things import FINISHED, TASK_LINKS
 
 CALL_BYTES = 900_000
-"""Upper limit for the tasks of a call, in bytes. Must be below the daemon's limit of 1 MiB."""
+"""Maximum size of the tasks in one call, in bytes. Must be below the daemon's limit of 1 MiB."""
 
 Task = dict[str, Any]
 _SET = ("title", "description", "priority", "active_form", "due", "not_before", "estimate_ms", "gate")
 _MEMBERS = ("due_day", "not_before_day", *_SET)
-"""Compared members. A day comes before its time, which follows from it."""
+"""Members that are compared. A day comes before the time that follows from it."""
 
 _FILE = "file"
-"""Key in a task's marks: the mark of its file, if the task has no id there."""
+"""Key in a task's hashes for the hash of its file, if the task has no id there."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The change of one member."""
+    """The change to one member."""
 
     member: str
     old: Any
@@ -39,7 +39,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Update(msgspec.Struct, frozen=True):
-    """The changes of one task of the list."""
+    """The changes to one task of the list."""
 
     task: str
     title: str
@@ -51,12 +51,12 @@ class Comparison(msgspec.Struct):
 
     Attributes:
         added: New tasks.
-        updates: Existing tasks that change.
+        updates: The changes to existing tasks.
         unchanged: Number of tasks without changes.
-        kept: Number of tasks with a member that the list has changed since the import and that differs in the file.
-        removed: Tasks to remove; only when the list is replaced.
-        call: The tasks of the call to make.
-        is_whole: Whether the call makes all changes. If not, compare again after it.
+        kept: Number of tasks with a member that was changed in the list since the import and differs in the file.
+        removed: Tasks to remove; empty unless the list is replaced.
+        call: The tasks for the next call.
+        is_whole: Whether this call makes all changes. If not, compare again after the call.
     """
 
     added: list[Item] = []
@@ -71,12 +71,12 @@ class Comparison(msgspec.Struct):
 def compare(
     draft: Draft, present: Sequence[Task], *, now: int, take_status: bool = False, max_tasks: int = 10_000
 ) -> Comparison:
-    """Find the changes that import a draft into a list by `task.add_many`.
+    """Find the changes that import a draft into a list with `task.add_many`.
 
     Args:
-        now: Milliseconds since 1970 UTC. Deferral dates before it are dropped.
+        now: The time in milliseconds since 1970 UTC. Earlier deferral dates are dropped.
         take_status: Whether to import statuses other than pending into existing tasks.
-        max_tasks: Upper limit for the tasks of a call.
+        max_tasks: Maximum number of tasks in one call.
     """
     comparer = _Comparer(draft, present, now, take_status=take_status)
     tasks = list(filter(None, map(comparer.build_params, draft.items)))
@@ -89,7 +89,7 @@ def compare(
 
 
 def _build_first_call(tasks: list[dict[str, Any]], max_tasks: int) -> list[dict[str, Any]]:
-    """Return the tasks of the first call. Notes that make a single task too large are left for later calls."""
+    """Return the tasks for the first call. If a single task is too large, some of its notes are left to later calls."""
     call: list[dict[str, Any]] = []
     room = CALL_BYTES
     for task in tasks:
@@ -106,9 +106,9 @@ def _build_first_call(tasks: list[dict[str, Any]], max_tasks: int) -> list[dict[
 
 
 def plan_replacement(draft: Draft, present: Sequence[Task], *, now: int, take_status: bool = False) -> Comparison:
-    """Find the changes that replace a list by a draft with `list.replace`. Other finished tasks are removed.
+    """Find the changes that replace a list with a draft through `list.replace`. Other finished tasks are removed.
 
-    Members that the list has changed since the import are overwritten.
+    Members that were changed in the list since the import are overwritten.
     """
     comparer = _Comparer(draft, present, now, take_status=take_status, file_wins=True)
     result = comparer.result
@@ -125,7 +125,7 @@ def plan_replacement(draft: Draft, present: Sequence[Task], *, now: int, take_st
 
 
 def _remove_later_references(tasks: list[dict[str, Any]]) -> None:
-    """Remove references to tasks of later calls. The next comparison adds them."""
+    """Remove references to tasks that later calls add. The next comparison restores the references."""
     refs = {task["ref"] for task in tasks}
 
     def is_later(name: str) -> bool:
@@ -181,7 +181,7 @@ class _Comparer:
         return target
 
     def build_params(self, item: Item) -> dict[str, Any] | None:
-        """Return an item's members for a call; None if its task needs no change."""
+        """Return the members that a call sets for an item; None if its task needs no change."""
         target = self._build_target(item)
         task = self.find_match(item)
         if task is None:
@@ -206,14 +206,14 @@ class _Comparer:
         return {**changed, "ref": self.ref[item.ref], "task": task["id"]}
 
     def _update_marks(self, item: Item, target: dict[str, Any], old: Any) -> dict[str, str]:
-        """Return the marks of a task after the import, with the file's mark if the item has no id."""
+        """Return the hashes that a task has after the import, including the file's hash if the item has no id."""
         marks = _build_marks(item, target, cast("dict[str, str]", old) if isinstance(old, dict) else {})
         return marks if item.key else marks | {_FILE: _compute_file_mark(self._draft)}
 
     def _find_kept(self, task: Task, target: dict[str, Any], item: Item) -> dict[str, bool]:
-        """Return the members that stay although the file differs, and whether the list has changed them.
+        """Return the members that stay although the file differs, each with whether it was changed in the list.
 
-        A member also stays if only the reader's time zone makes the unchanged file differ.
+        A member also stays if the file is unchanged and differs only because of the local time zone.
         """
         marks = task.get("metadata", {}).get(IMPORTED)
         if not isinstance(marks, dict) or self._file_wins:
@@ -259,28 +259,28 @@ class _Comparer:
 
 
 def _is_same(task: Task, target: dict[str, Any], member: str) -> bool:
-    """Return whether a member needs no change. A time with a day in the target follows from the day."""
+    """Return whether a member needs no change. If the target has a day, the time follows from it and isn't compared."""
     return target[member] == task.get(member) or f"{member}_day" in target
 
 
 def _get_value(task: Task, member: str) -> Any:
-    """Return a member's value, or its day if it has one."""
+    """Return a member's value, or the day instead of the time if the task has one."""
     return task.get(f"{member}_day") or task.get(member)
 
 
 def _get_file_value(item: Item, target: dict[str, Any], member: str) -> Any:
-    """Return a member's value in the file, independent of the reader's time zone."""
+    """Return a member's value in the file, independent of the local time zone."""
     return item.read_as.get(member) or _get_value(target, member)
 
 
 def _compute_mark(value: Any) -> str:
-    """Return a short hash of a value, to detect changes. Defaults have the hash of None."""
+    """Return a short hash of a value, for detecting changes. Default values have the hash of None."""
     text = msgspec.json.encode(None if value in ("", "normal", [], {}) else value)
     return hashlib.blake2b(text, digest_size=4).hexdigest()
 
 
 def _build_marks(item: Item, target: dict[str, Any], old: dict[str, str]) -> dict[str, str]:
-    """Return the marks of the file's values and, if they differ, of the list's values. Other marks stay."""
+    """Return the hashes of the file's values and, where they differ, of the list's values. Other hashes stay."""
     marks = dict(old)
     for member in _SET:
         if member in target or f"{member}_day" in target:
@@ -293,7 +293,7 @@ def _build_marks(item: Item, target: dict[str, Any], old: dict[str, str]) -> dic
 
 
 def _get_days(at: int) -> set[str]:
-    """Return the days of a time in UTC and in the local zone; an empty string for 0 or beyond the calendar."""
+    """Return a time's days in UTC and in the local zone; an empty string for 0 or times beyond the calendar."""
     try:
         return {datetime.fromtimestamp(at / 1000, zone).date().isoformat() for zone in (UTC, None)} if at else {""}
     except (OverflowError, ValueError, OSError):
@@ -301,7 +301,7 @@ def _get_days(at: int) -> set[str]:
 
 
 def _has_note(note: Note, notes: Sequence[Any]) -> bool:
-    """Return whether a task has the note. Earlier versions wrote day and author before the text."""
+    """Return whether a task has the note. Earlier versions wrote the day and the author before the text."""
     heads = {" ".join(filter(None, (day, note.author))) for day in _get_days(note.at)}
     old_texts = {note.text} | {f"{head}: {note.text}" for head in heads if head}
     for value in notes:
@@ -316,7 +316,7 @@ def _has_note(note: Note, notes: Sequence[Any]) -> bool:
 
 
 def _match(draft: Draft, present: Sequence[Task]) -> dict[str, str]:
-    """Match items with tasks of the list. Return the task's id by the item's `ref`."""
+    """Match items to tasks of the list. Return the ids of the tasks by the items' `ref`."""
     by_source: dict[str, str] = {}
     for task in present:
         source = task.get("metadata", {}).get(SOURCE)
@@ -343,7 +343,7 @@ def _match_titles(
     titles: Mapping[str, str],
     item_titles: Mapping[str, str],
 ) -> None:
-    """Match the remaining items by title, first below the same parent. Each task is matched once."""
+    """Match the remaining items by title, trying tasks below the same parent first. Each task is matched once."""
     used = set(matched.values())
     by_title: defaultdict[str, list[Task]] = defaultdict(list)
     for task in present:
@@ -365,12 +365,12 @@ def _match_titles(
 
 
 def _compute_file_mark(draft: Draft) -> str:
-    """Return the mark of a draft's file, which doesn't depend on its folder."""
+    """Return the hash of a draft's file name, which doesn't depend on its folder."""
     return _compute_mark([draft.source, os.path.basename(draft.name)])
 
 
 def _get_title_mark(file: str, task: Task) -> str:
-    """Return the mark of a task's title in a file without ids; empty if the task isn't from this file."""
+    """Return the hash of the title that a task had in a file without ids; empty if the task isn't from this file."""
     marks = task.get("metadata", {}).get(IMPORTED)
     if not isinstance(marks, dict):
         return ""
@@ -379,5 +379,5 @@ def _get_title_mark(file: str, task: Task) -> str:
 
 
 def _is_foreign(task: Task, source: str) -> bool:
-    """Return whether a task has another id of the same format, so that it is another task with the same title."""
+    """Return whether a task has a different id of the same format, and so is a different task with the same title."""
     return str(task.get("metadata", {}).get(SOURCE, "")).startswith(f"{source}:")

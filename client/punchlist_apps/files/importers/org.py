@@ -1,4 +1,4 @@
-"""Org mode: headings with keywords and check boxes are tasks. Other headings above tasks become their parents."""
+"""Org mode: headings with keywords, and checkboxes, are tasks. Other headings above tasks become their parents."""
 
 import re
 from collections.abc import Sequence
@@ -44,11 +44,11 @@ class _Heading(msgspec.Struct):
     ident: str = ""
     body: list[str] = []
     boxes: list[tuple[int, int, str, str]] = []
-    """Indent, line, box and text."""
+    """Indentation, line, checkbox and text."""
 
 
 def is_org(text: str) -> bool:
-    """Return whether a text has a heading with a keyword, or a settings line."""
+    """Return whether the text has a heading with a keyword, or a settings line."""
     keywords = "|".join(_STATUSES)
     return bool(
         re.search(rf"^(?:\*+ (?:{keywords})\s|#\+(?:TITLE|TODO|STARTUP|FILETAGS):)", text, re.MULTILINE | re.IGNORECASE)
@@ -82,7 +82,7 @@ def read(documents: Sequence[Document]) -> Draft:
 
 
 def _make_all_tasks(draft: Draft, headings: list[_Heading]) -> None:
-    """Make each heading a task, for an outline without keywords and boxes."""
+    """Make each heading a task, for an outline without keywords or checkboxes."""
     for heading in headings[1:]:
         heading.members = {"status": "pending"}
         draft.note_change("headings without a keyword, imported as pending", heading.line)
@@ -119,7 +119,7 @@ def _parse_headings(draft: Draft, document: Document) -> list[_Heading]:
 
 
 def _parse_keywords(text: str, statuses: dict[str, str]) -> dict[str, str]:
-    """Parse `TODO NEXT | DONE DROPPED`. The words after the bar, or the last word, mean completed."""
+    """Parse `TODO NEXT | DONE DROPPED`. The words after the bar mean completed; without a bar, the last word does."""
     names = [name.partition("(")[0] for name in text.split()]
     bar = names.index("|") if "|" in names else len(names) - 1
     states = {name: "pending" for name in names[:bar]} | {name: "completed" for name in names[bar:]}

@@ -1,7 +1,7 @@
-"""Parses the structure of a Markdown text: tasks, and headings and groups above them, with their lines.
+"""Parses the structure of Markdown text: tasks, and the headings and groups above them, with their lines.
 
-markdown-it-py determines lists, code, quotations and comments by CommonMark. Nesting follows the indentation, even if
-CommonMark requires one more space.
+markdown-it-py finds lists, code, block quotes and comments as CommonMark defines them. Nesting follows the indentation,
+even where CommonMark requires one more space.
 """
 
 import re
@@ -16,10 +16,10 @@ BOX = re.compile(r"^\[(?P<box>[^\]\n]?)\](?:[ \t\u00a0]+(?P<title>.*)|$)")
 BOX_LINE = re.compile(
     r"^(?P<head>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]*)?\[)(?P<box>[^\]\n]?)(?P<rest>\](?:[ \t\u00a0].*|$))"
 )
-"""A line with a box, split into the text before the character in it, this character, and the rest."""
+"""A line with a checkbox, split into the text before its character, the character, and the rest."""
 
 ANY_BOX = re.compile(r"^[ \t>|]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t|]*+)?\[[^\]\n]\](?:[ \t\u00a0]|$)", re.MULTILINE)
-"""Matches boxes anywhere, including code and quotations."""
+"""Matches checkboxes anywhere, including in code and block quotes."""
 
 _TIGHT = re.compile(r"^([ \t]*(?:[-*+]|\d{1,9}[.)]))(?=\[[^\]\n]\][ \t])", re.MULTILINE)
 _MARKER = re.compile(r"^([ \t]*)(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$)")
@@ -27,22 +27,22 @@ _FRONT = re.compile(r"\A---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _TAB = 4
 _MAX_NESTING = 90
 _MIN_WRAPPED = 60
-"""Minimum length of a line after which a title continues in the next line, unless it ends a sentence."""
+"""Minimum length of a line for a title to continue on the next line, unless the line ends a sentence."""
 
 
 class Entry(msgspec.Struct):
     """A task, or a heading or group above tasks.
 
     Attributes:
-        kind: `task`, `heading`, or `group` for an item without a box above items with boxes.
-        line: Its first line, from 0.
-        end: The line after its last one, nested entries included.
-        titled: Number of lines of its title.
+        kind: `task`, `heading`, or `group` for an item without a checkbox above items with checkboxes.
+        line: Its first line, counted from 0.
+        end: The line after its last one, including nested entries.
+        titled: Number of lines in its title.
         title: Its title.
-        box: The character in the box; None without a box.
+        box: The character in its checkbox; None if it has no checkbox.
         above: The index of its parent entry, or -1.
         indent: Its column; for a heading, its level.
-        description: The text below it that belongs to no other entry.
+        description: The text below it that doesn't belong to another entry.
     """
 
     kind: str
@@ -57,14 +57,14 @@ class Entry(msgspec.Struct):
 
 
 class Outline(msgspec.Struct):
-    """The structure of a text.
+    """The structure of a document.
 
     Attributes:
-        entries: The entries, in the order of the text.
-        has_boxes: Whether only items with boxes are tasks. In a text without boxes, all list items are.
+        entries: The entries in document order.
+        has_boxes: Whether only items with checkboxes are tasks. In text without checkboxes, all list items are.
         title: The line of the document's title, or -1.
-        prose: Number of lines of text that belong to no entry.
-        hidden: Number of boxes in code, tables, quotations or comments.
+        prose: Number of lines of text that don't belong to an entry.
+        hidden: Number of checkboxes in code, tables, block quotes or comments.
         front: Number of lines of front matter.
     """
 
@@ -77,7 +77,7 @@ class Outline(msgspec.Struct):
 
 
 def parse_outline(text: str, *, boxes_only: bool = False) -> Outline:
-    """Parse a text. With `boxes_only`, items without boxes are never tasks."""
+    """Parse Markdown text. With `boxes_only`, items without checkboxes are never tasks."""
     front = _FRONT.match(text)
     front_lines = front[0].count("\n") if front else 0
     blanked = "\n" * front_lines + text[front.end() :] if front else text
@@ -99,13 +99,13 @@ def _tokenize(text: str) -> "list[Token]":
 
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table")
     parser.core.ruler.disable(["inline"])
-    # Definitions of references are kept as text, since references aren't resolved.
+    # Link reference definitions are kept as text, since references aren't resolved.
     parser.block.ruler.disable(["reference"])
     return parser.parse(text)
 
 
 def _find_entries(text: str) -> tuple[list[Entry], bool, int]:
-    """Return the items and headings of a text, whether any has a box, and the line of the title."""
+    """Return the items and headings, whether any item has a checkbox, and the line of the title."""
     entries: list[Entry] = []
     tokens = _tokenize(text)
     lines = text.split("\n")
@@ -131,7 +131,7 @@ def _find_entries(text: str) -> tuple[list[Entry], bool, int]:
 
 
 def _parse_item(tokens: "list[Token]", index: int, lines: list[str]) -> Entry | None:
-    """Return a list item with text in its first line; None if that line starts a nested list."""
+    """Return a list item that has text on its first line; None if that line starts a nested list."""
     opened, head = tokens[index].map, tokens[index + 1] if index + 1 < len(tokens) else None
     if opened is None or head is None:
         return None
@@ -158,7 +158,7 @@ def _parse_item(tokens: "list[Token]", index: int, lines: list[str]) -> Entry | 
 
 
 def _parse_loose_boxes(token: "Token", lines: list[str]) -> list[Entry]:
-    """Return entries for lines that start with a box without a bullet."""
+    """Return entries for lines that start with a checkbox but no bullet."""
     start = token.map[0] if token.map else 0
     entries: list[Entry] = []
     for offset, row in enumerate(token.content.split("\n")):
@@ -172,7 +172,7 @@ def _parse_loose_boxes(token: "Token", lines: list[str]) -> list[Entry]:
 
 
 def _nest(candidates: list[Entry], *, has_boxes: bool) -> list[Entry]:
-    """Return the tasks, and the headings and items above tasks, with their parents set."""
+    """Return the tasks and the headings and items above them, with their parents set."""
     headings: list[int] = []
     items: list[int] = []
     above: list[int] = []
@@ -205,7 +205,7 @@ def _nest(candidates: list[Entry], *, has_boxes: bool) -> list[Entry]:
 
 
 def _describe(entries: list[Entry], lines: list[str]) -> None:
-    """Set the description of each item to its lines that belong to no other entry."""
+    """Set the description of each item to those of its lines that don't belong to another entry."""
     for index, entry in enumerate(entries):
         if entry.kind == "heading":
             continue

@@ -12,7 +12,7 @@ from punchlist_apps.files.importers.draft import Draft, Item, Note
 from punchlist_apps.files.importers.wrong import FormatError
 
 Row = dict[str, Any]
-"""Column name in lower case -> cell, or a list of cells if the name occurs several times."""
+"""Lowercase column name -> cell, or a list of cells if the name occurs more than once."""
 
 _MAX_CELL = 1 << 24
 _JIRA = frozenset(
@@ -31,16 +31,16 @@ _DERIVED = frozenset(
 
 
 def read_header(document: Document) -> list[str]:
-    """Return the column names of a table in lower case."""
+    """Return the column names of a table in lowercase."""
     first = document.text.lstrip("\n").split("\n", 1)[0]
     return [name.strip().lower() for name in next(csv.reader([first], delimiter=_detect_delimiter(first)), list[str]())]
 
 
 def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a table with their lines.
+    """Yield the rows of a table with their line numbers.
 
     Args:
-        spread: A column that may have several cells although the header has it once. It gets a row's surplus cells.
+        spread: A column that may have several cells although it is in the header once. It gets a row's extra cells.
 
     Raises:
         FormatError: A quote isn't closed, or a cell is too large.
@@ -63,7 +63,7 @@ def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]
 
 
 def read_jira(documents: Sequence[Document]) -> Draft:
-    """Read the issues of Jira's CSV export, all fields or some."""
+    """Read the issues in a CSV export from Jira, with all fields or only some."""
     document = documents[0]
     draft = Draft("jira", document.name)
     added: list[tuple[Item, Row]] = []
@@ -182,7 +182,7 @@ def _get_all(row: Row, name: str) -> list[str]:
 
 
 def _convert_linear_day(text: str) -> str:
-    """Convert a due date to a day. Linear writes the user's local midnight as a time in another zone."""
+    """Convert a due date to a day. Linear writes midnight in the user's zone as a time in another zone."""
     at = words.parse_moment(text)
     return text if at is None or at.tzinfo is None else (at.astimezone(UTC) + timedelta(hours=12)).date().isoformat()
 
@@ -192,7 +192,7 @@ def _split_cells(row: Row, name: str) -> list[str]:
 
 
 def _get_status(row: Row) -> str:
-    """Return a word for the status: the category if the project defines its own statuses."""
+    """Return a word for the status. If the project defines its own statuses, this is the status category."""
     word, category = _get_first(row, "status"), _get_first(row, "status category")
     is_abandoned = _get_first(row, "resolution").lower() in (
         "won't do",
@@ -206,7 +206,7 @@ def _get_status(row: Row) -> str:
 
 
 def _parse_comment(text: str) -> Note:
-    """Parse Jira's `date;author;text`."""
+    """Parse a comment in Jira's form `date;author;text`."""
     at, _, rest = text.partition(";")
     author, mark, body = rest.partition(";")
     return words.build_note(body, author, at) if mark and words.parse_moment(at) else Note(text)

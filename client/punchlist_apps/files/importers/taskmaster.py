@@ -1,4 +1,4 @@
-"""task-master: `.taskmaster/tasks/tasks.json`, in the old format with one list or the tagged format."""
+"""task-master: `.taskmaster/tasks/tasks.json`, either in the old format with one list or in the tagged format."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -16,7 +16,7 @@ _DERIVED = frozenset(("parentId", "parentTaskId", "updatedAt", "previousStatus")
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """Read the tasks of all tags. Tags other than `master` become labels, subtasks children."""
+    """Read the tasks of all tags. Tags other than `master` become labels, and subtasks become children."""
     document = documents[0]
     draft = Draft("taskmaster", document.name)
     value = expect_object(parse_json(document), "the file", document.name)
@@ -51,7 +51,7 @@ class _Tag:
                 self._add(subtask, ident if ident.startswith(f"{above}.") else f"{above}.{ident}", above, parent)
         for item, dependencies, above in self._dependencies:
             for other in cast("list[Any]", dependencies) if isinstance(dependencies, list) else []:
-                # A plain number in a subtask refers to a sibling if one has it, else to a task.
+                # A plain number in a subtask refers to the sibling with this number, or else to a task.
                 sibling = f"{self._prefix}{above}.{to_text(other)}"
                 is_sibling = bool(above) and sibling != item.ref and self._draft.find(sibling) is not None
                 item.blocked_by.append(sibling if is_sibling else f"{self._prefix}{to_text(other)}")

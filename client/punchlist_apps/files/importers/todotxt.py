@@ -13,7 +13,7 @@ _PAIR = re.compile(r"(?<!\S)([A-Za-z][\w-]*):(?!//)(\S+)")
 _WORD = re.compile(r"(?<!\S)[+@]\S*\w\S*")
 _BULLET = re.compile(r"^[-*+] ")
 _BOX = re.compile(r"(?<!\s)\s++\[([ xX]?)\]$")
-"""A box at the end of a line, which some programs use for completed tasks."""
+"""A checkbox at the end of a line, which some programs use for completed tasks."""
 
 _ALPHANUMERIC = re.compile(r"\w")
 _PRIORITIES = {"A": "urgent", "B": "high", "C": "normal"}
@@ -34,12 +34,12 @@ def _remove_trailing_labels(title: str) -> str:
 
 
 def is_todotxt(text: str) -> bool:
-    """Return whether a text has marks of this format in at least a quarter of its lines."""
+    """Return whether at least a quarter of the lines have syntax specific to this format."""
     return len(_LIKE.findall(text)) * 4 > text.count("\n")
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """Read the tasks of a file. `+project` and `@context` become labels with their signs."""
+    """Read the tasks in a file. `+project` and `@context` become labels that keep the `+` or `@`."""
     document = documents[0]
     draft = Draft("todotxt", document.name)
     for line, raw in enumerate(document.text.split("\n"), 1):

@@ -11,7 +11,7 @@ from punchlist.base.text import clip, one_line
 from punchlist_apps.files.importers.draft import Draft, Note, replace_surrogates
 
 CANCELLED = "cancelled"
-"""Label of a cancelled task. It is imported as completed, so that it blocks nothing."""
+"""Label of a cancelled task, which is imported as completed so that it doesn't block other tasks."""
 
 _STATUSES = {
     "pending": "open todo to_do pending new backlog ready triage unstarted not_started reopened needs_action"
@@ -55,16 +55,16 @@ _FORMATS = (
     *("%m/%d/%Y", "%m/%d/%y", "%Y/%m/%d", "%d/%m/%Y", "%d/%m/%y", "%Y-%m-%d %a", "%Y-%m-%d %a %H:%M", "%a, %d %b %Y"),
     *("%a %b %d %Y %H:%M:%S GMT%z",),
 )
-"""Date formats besides ISO 8601. If a date is ambiguous, the month comes first."""
+"""Accepted date formats in addition to ISO 8601. In ambiguous dates, the month comes first."""
 
 _ZONE_NAME = re.compile(r"(?<!\s)\s++\([^()]*\)$")
-"""The name of the zone that JavaScript writes after a time."""
+"""The zone name that JavaScript writes after a time."""
 
 Members = dict[str, Any]
 
 
 def parse_status(draft: Draft, word: str, line: int = 0) -> Members:
-    """Return status and labels for a word. Unknown words become pending, with a remark."""
+    """Return the status and labels for a word. Unknown words become pending, with a remark."""
     normalized = _SEPARATORS.sub("_", word.strip().lower().replace("'", "").replace("’", ""))
     status = _STATUS.get(normalized)
     if status is None and normalized:
@@ -100,10 +100,10 @@ def parse_when(  # noqa: PLR0913 - differences between programs
 
     Args:
         text: The date in the file. A number is in seconds or milliseconds since 1970.
-        name: The member's name for the remark.
+        name: The member's name, for the remark.
         zone: The zone of a time without an offset; by default the local zone.
-        is_day: Whether the program has only dates, so that the time of day is ignored.
-        midnight_is_day: Whether the program writes a date as its midnight.
+        is_day: Whether the program has only dates, in which case the time of day is ignored.
+        midnight_is_day: Whether the program writes a date as midnight of that day.
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
         seconds = float(text)
@@ -175,7 +175,7 @@ def build_note(text: Any, author: Any = "", at: Any = "") -> Note:
 
 
 def parse_duration_ms(text: Any) -> int | None:
-    """Parse `PT2H30M`, `2h 30m`, `1:30` or `90` (seconds) to milliseconds; None if invalid."""
+    """Parse `PT2H30M`, `2h 30m`, `1:30` or `90` (seconds) and return milliseconds; None if invalid."""
     normalized = str(text or "").strip()
     if match := _CLOCK.fullmatch(normalized):
         return int(match[1]) * 3_600_000 + int(match[2]) * 60_000

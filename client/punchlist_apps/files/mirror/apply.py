@@ -1,4 +1,4 @@
-"""Turns the proposed changes of a file into calls, each of which fails if the list has changed since."""
+"""Turns a file's proposed changes into calls, each of which fails if the list has changed in the meantime."""
 
 import hashlib
 from typing import Any
@@ -23,21 +23,21 @@ from punchlist_apps.files.mirror.proposal import (
 from punchlist_schemas.things import Task
 
 _MAX_ATTEMPTS = 1_000
-"""Upper limit for reading a proposal again because the list changed."""
+"""Maximum number of times a proposal is read again because the list has changed."""
 
 _MAX_RECENT = 16
-"""Upper limit for remembered versions and for remembered proposals of a source."""
+"""Maximum number of versions to remember, and of proposals to remember per source."""
 _MAX_SOURCES = 256
-"""Upper limit for remembered sources: file names with base versions."""
+"""Maximum number of sources to remember. A source is a file name with a base version."""
 _MAX_FOREIGN_ID = 64
 
 
 class Foreign(Exception):
-    """A file of another conversation or log, whose ids and versions are invalid here."""
+    """A file from another conversation or log, whose ids and versions aren't valid for this one."""
 
 
 class Outcome(msgspec.Struct):
-    """The result of a proposal: the number of calls, the failed changes, and tasks that weren't deleted."""
+    """The result of a proposal: the number of calls, the failed changes, and the tasks that weren't deleted."""
 
     calls: int = 0
     conflicts: list[Conflict] = []
@@ -57,7 +57,7 @@ class ProposalApplier:
         self._recent: list[Snapshot] = []
 
     def record_write(self, snapshot: Snapshot) -> None:
-        """Remember a written list. A file without a version probably came from one of these."""
+        """Remember a list that was written. A file without a version was probably derived from one of these."""
         self._recent = [*self._recent[-_MAX_RECENT:], snapshot]
         oldest = self._recent[0].version
         self._added = {key: value for key, value in self._added.items() if key[0] < 0 or key[0] >= oldest}
@@ -115,7 +115,7 @@ class ProposalApplier:
                 except VersionConflict:
                     raise
                 except Blocked as error:
-                    blocked.append(change)  # Another change of this file may unblock it.
+                    blocked.append(change)  # Another change in this file may unblock this one.
                     run.last_error = error
                 except RequestRefused as error:
                     run.record_rejection(change, error)
@@ -146,7 +146,7 @@ class ProposalApplier:
 
 
 class _Run:
-    """The calls of one proposal. Each expects the version after the call before."""
+    """The calls of one proposal. Each call expects the version that the previous call produced."""
 
     def __init__(self, client: AsyncClient, form: Form, common: dict[str, Any], present: TaskList) -> None:
         self._client = client
@@ -210,7 +210,7 @@ class _Run:
             metadata[FOREIGN_ID] = file_id
         if metadata:
             params["metadata"] = metadata
-        # Edges to tasks that aren't added yet are proposed again after their addition.
+        # Dependencies on tasks that aren't added yet are proposed again once those tasks exist.
         edges = {name: frozenset(fields[name]) & self._tasks.keys() for name, _, _ in EDGES if fields.get(name)}
         params |= {name: sorted(ids) for name, ids in edges.items()}
         if not change.at_end:

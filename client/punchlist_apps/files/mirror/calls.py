@@ -1,4 +1,4 @@
-"""Builds the calls by which a file changes a task, and checks them against its gate."""
+"""Builds the calls that apply a file's changes to a task, and checks them against the task's gate."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,11 +14,11 @@ EDGES = (("blocked_by", "add_blocked_by", "remove_blocked_by"), ("blocks", "add_
 
 
 def build_edit_calls(before: Fields, edited: Fields) -> list[tuple[str, dict[str, Any]]]:
-    """Return the methods and params, without the task's id, that set members of a task.
+    """Return the methods that set members of a task, with their params except the task's id.
 
     Args:
         before: The task's members. For sets and objects, only the differences are sent.
-        edited: The members to set; sets and objects are complete.
+        edited: The members to set. Sets and objects are given in full.
     """
     params = {name: edited[name] for name in PLAIN_MEMBERS if name in edited}
     if "metadata" in edited:
@@ -38,14 +38,14 @@ def build_edit_calls(before: Fields, edited: Fields) -> list[tuple[str, dict[str
 
 
 def get_status(fields: Fields) -> str:
-    """Return the status from the members of any format, or an empty string."""
+    """Return the status from the members of a task in any format, or an empty string."""
     if "done" in fields:
         return "completed" if fields["done"] else "pending"
     return str(fields.get("status", ""))
 
 
 def check_gate(task: Task | None, method: str, params: Mapping[str, Any]) -> None:
-    """Reject a file's call that would withdraw a task from its approval, since agents also edit files.
+    """Reject a file's call that would let a task bypass its approval, since agents also edit files.
 
     Raises:
         Forbidden: The task waits for a person's approval.

@@ -1,7 +1,8 @@
 """Reads and replaces the files of one conversation, without following links or losing concurrent writes.
 
 A file is replaced by exchanging it with a temporary file. If the displaced content isn't the content that was read, it
-is returned as another proposal. On file systems without exchange, the file is read again before it is renamed over.
+is returned as another proposal. On file systems that can't exchange files, the file is read again before it is
+overwritten by a rename.
 """
 
 import errno
@@ -17,10 +18,10 @@ from punchlist_schemas.system.atomic import PRIVATE, write_new
 T = TypeVar("T")
 
 MAX_BYTES = 16 << 20
-"""Upper limit for the size of a file, in bytes."""
+"""Maximum size of a file, in bytes."""
 
 LATE_S = 1.0
-"""Time that a displaced file is kept open for programs that may still write to it, in seconds."""
+"""Time that a displaced file is kept open, in seconds, since programs may still write to it."""
 
 _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 _SUFFIX = ".mirror"
@@ -66,19 +67,20 @@ class Folder:
         """Return the bytes of a file, or None if it doesn't exist.
 
         Raises:
-            Trouble: It is a link, not a regular file, or too large.
+            Trouble: The file is a link, isn't a regular file, or is too large.
         """
         return self._in_folder(lambda folder: _read(folder, name), create=False)
 
     def replace(self, name: str, data: bytes, expected: bytes | None) -> bytes | None:
-        """Replace a file atomically. `expected` is its content as it was read; None if there was no file.
+        """Replace a file atomically. `expected` is the content that was read; None if the file didn't exist.
 
         Returns:
-            None if the file had this content. Otherwise its content, which is kept until `discard_displaced`.
+            None if the file had the expected content. Otherwise its actual content, which is kept until
+            `discard_displaced` is called.
 
         Raises:
             OSError: The file can't be written; the old file is unchanged.
-            Trouble: The name is used by something that isn't a file.
+            Trouble: Something other than a file has this name.
         """
 
         def replace(folder: int) -> bytes | None:
@@ -91,7 +93,7 @@ class Folder:
         return self._in_folder(replace, create=True)
 
     def read_late_writes(self) -> list[tuple[str, bytes]]:
-        """Return what other programs wrote into displaced files, each content once."""
+        """Return the contents that other programs have written to displaced files, each only once."""
         writes: list[tuple[str, bytes]] = []
         still_open: list[DisplacedFile] = []
         for file in self._displaced:
@@ -113,7 +115,7 @@ class Folder:
 
     @property
     def has_displaced(self) -> bool:
-        """Whether `read_late_writes` may still find something."""
+        """Whether `read_late_writes` may still find writes."""
         return bool(self._displaced)
 
     def _unlink_displaced(self, folder: int, name: str, data: bytes | None) -> None:
@@ -136,7 +138,7 @@ class Folder:
         """Give a file a second name.
 
         Raises:
-            FileExistsError: The name is used; that file is unchanged.
+            FileExistsError: A file already has the name. It stays unchanged.
             OSError: The file is missing, or the file system has no hard links.
         """
         self._in_folder(
@@ -165,7 +167,7 @@ class Folder:
         )
 
     def save_copy(self, name: str, data: bytes) -> None:
-        """Write a copy, unless a file of this name exists."""
+        """Write a copy, unless a file with this name exists."""
 
         def save(folder: int) -> None:
             try:
@@ -245,7 +247,7 @@ def _replace(folder: int, name: str, data: bytes) -> bytes | None:
 
 
 def _exchange(folder: int, temporary: str, name: str) -> bool:
-    """Move `temporary` to `name`. Return whether a file was displaced, which is then at `temporary`."""
+    """Move `temporary` to `name`. Return whether this displaced a file; the displaced file is then at `temporary`."""
     for _ in range(100):
         present = _read(folder, name)
         flags = NO_REPLACE if present is None else EXCHANGE
@@ -256,7 +258,7 @@ def _exchange(folder: int, temporary: str, name: str) -> bool:
             return _rename_over(folder, temporary, name)
         if code not in (errno.EEXIST, errno.ENOENT):
             raise OSError(code, os.strerror(code), name)
-        # The file appeared or vanished between the read and the rename: try again.
+        # The file appeared or vanished between the check and the rename: try again.
     raise OSError(errno.EAGAIN, "the file keeps appearing and disappearing", name)
 
 

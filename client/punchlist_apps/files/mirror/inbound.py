@@ -1,9 +1,9 @@
-"""Imports Claude Code's own task folders into lists, one way: the folders are never written.
+"""Imports Claude Code's own task folders into lists, in one direction: the folders are never written to.
 
-Each file is compared with its content at the last import, and the differences are applied to the list. So a change of
-the list stays until the file changes again. A missing file deletes nothing, since Claude Code removes the files of
-finished lists, and a resumed session starts without files. The imported contents are stored in the data directory, one
-file for each session.
+Each file is compared with its content at the last import, and the differences are applied to the list. A change to the
+list therefore stays until the file changes again. A missing file doesn't delete its task, since Claude Code removes the
+files of finished lists, and a resumed session starts without files. The imported contents are stored in the data
+directory, one file for each session.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import atomic_write
 
 ORIGIN = "claude_code"
-"""Metadata key with the file of a task: `FOLDER/ID`."""
+"""Metadata key for the file of a task, as `FOLDER/ID`."""
 
 _FORMAT = Claude()
 _MAX_TITLE = 500
@@ -41,10 +41,10 @@ _EMPTY: Fields = {}
 
 
 class ImportedFile(msgspec.Struct):
-    """A file at its last import.
+    """A file as of its last import.
 
     Attributes:
-        task: The task that it became.
+        task: The id of the task that it was imported as.
         said: Its content.
         gone: Whether the file no longer exists.
     """
@@ -67,7 +67,7 @@ class Inbound:
 
     Args:
         tasks_dir: Claude Code's directory of task folders.
-        data_dir: The data directory, which records what was imported.
+        data_dir: The data directory, in which the imported contents are stored.
     """
 
     is_stale = False
@@ -82,7 +82,7 @@ class Inbound:
         self._report = report
 
     async def sync(self) -> None:
-        """Import the changes of the files.
+        """Import the changes to the files.
 
         Raises:
             PunchlistError: The daemon is unreachable. A retry is safe.
@@ -105,7 +105,7 @@ class Inbound:
             self._report_problem("", str(error))
 
     def _read_files(self) -> dict[str, dict[str, Any]]:
-        """Return the contents of the files by number, without files that can't be parsed (yet)."""
+        """Return the contents of the files by number. Files that can't be parsed yet are left out."""
         contents: dict[str, dict[str, Any]] = {}
         for name in sorted(self._folder.list_names(), key=lambda name: (len(name), name)):
             if not _FORMAT.is_document(name, self._name):
@@ -121,7 +121,7 @@ class Inbound:
             number = name.removesuffix(".json")
             fields = dict(document.tasks[number])
             if not fields["metadata"].get(_HIDDEN):
-                del fields["blocks"]  # the other task's file has the same edge
+                del fields["blocks"]  # The other task's file has the same edge.
                 title, description = _split_title(fields, number)
                 edges = sorted(fields["blocked_by"])
                 texts = {"title": title, "description": description, "active_form": fields["active_form"][:_MAX_TITLE]}
@@ -131,8 +131,8 @@ class Inbound:
     def _load(self) -> tuple[Session, str, ImportState | None]:
         session = find_session(os.path.dirname(self._tasks_dir), self._name)
         path, state = self._load_state(session.key)
-        # A new team renames its session's folder, and the state moves with it. If the old folder still exists, these
-        # are two folders of one session.
+        # Creating a team renames the session's folder, and the state moves with the folder. If the old folder still
+        # exists, the session has two folders.
         if state and state.folder != self._name and os.path.isdir(os.path.join(self._tasks_dir, state.folder)):
             path, state = self._load_state(f"{session.key}\0{self._name}")
         return session, path, state
@@ -149,7 +149,7 @@ class Inbound:
             raise Trouble(f"{path}: {error}; remove it") from error
 
     async def _choose_list(self, session: Session) -> str:
-        """Return the project's list if the project may name it, else a list named after the folder."""
+        """Return the project's list if the project may choose it, else a list named after the folder."""
         target = await run_sync(find_project, session.cwd)
         if target is not None:
             info = await self._client.conversation(target.conversation).info()
@@ -163,7 +163,7 @@ class Inbound:
         common = {"conversation": state.conversation, "actor": actor}
         for number, content in files.items():
             imported = state.files.get(number)
-            # A file that disappeared and returns with another title is a new task with a reused number.
+            # A file that disappeared and returned with a different title is a new task with a reused number.
             if imported is None or (imported.gone and imported.said["title"] != content["title"]):
                 await self._add(common, state, number, content)
             else:
@@ -185,12 +185,12 @@ class Inbound:
             self._report_problem(number, f"not added: {error.message}")
             return
         self._clear_problem(number)
-        # Status and edges follow as changes, as at later imports.
+        # Status and dependencies follow as changes, as they do in later imports.
         imported: dict[str, Any] = {**content, "status": "pending", "blocked_by": []}
         state.files[number] = ImportedFile(result["task"]["id"], imported)
 
     async def _edit(self, common: dict[str, Any], state: ImportState, number: str, content: dict[str, Any]) -> None:
-        """Make the calls for the changes of a file. A rejected call is tried again at the next sync."""
+        """Make the calls for the changes to a file. A rejected call is tried again during the next sync."""
         imported = state.files[number]
         for method, params, after in _build_calls(state, imported.said, content, common["actor"]):
             try:
@@ -198,7 +198,7 @@ class Inbound:
                 check_gate(await tasks.get(imported.task), method, params)
                 await self._client.call(method, {**common, "task": imported.task, **params})
             except NotFound:
-                imported.said = content  # The task was deleted in the list and isn't added again.
+                imported.said = content  # The task was deleted from the list and isn't added again.
                 break
             except RequestRefused as error:
                 self._report_problem(number, f"{method.removeprefix('task.')} refused: {error.message}")
@@ -220,14 +220,14 @@ class Inbound:
 def _build_calls(
     state: ImportState, before: dict[str, Any], content: dict[str, Any], actor: str
 ) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Return the calls for a file's changes: method, params, and the content that is imported after the call."""
+    """Return the calls for a file's changes: method, params, and the content to record as imported after the call."""
     tasks = {number: imported.task for number, imported in state.files.items()}
     edges = [number for number in content["blocked_by"] if number in tasks]
     base = {**before, "blocked_by": frozenset(tasks[number] for number in before["blocked_by"])}
     target = {**content, "blocked_by": frozenset(tasks[number] for number in edges)}
     if content["status"] == "in_progress" != before["status"] and not content["owner"]:
         target["owner"] = actor
-    # The base stands in for the present list: a change of the file wins over changes of the list.
+    # The base is also passed as the present list, so that the file's changes win over the list's.
     result = reconcile({"": base}, {"": target}, {"": base})
     (edited,) = [change.fields for change in result.changes if isinstance(change, Edit)] or [_EMPTY]
     after = {**content, "blocked_by": edges}
@@ -243,7 +243,7 @@ def _save_state(path: str, state: ImportState) -> None:
 
 
 def _split_title(content: Fields, number: str) -> tuple[str, str]:
-    """Return title and description. A title that is too long is also put before the description."""
+    """Return the title and the description. A title that is too long is also put before the description."""
     title, description = (
         str(content["title"] or content["active_form"] or f"task {number}"),
         str(content["description"]),

@@ -2,11 +2,11 @@
 
 Rules:
 1. A member that differs from the base is a proposed change; other members stay as they are in the list.
-2. A proposed change of a member that the list has changed differently is a conflict: the list's value stays, and the
+2. A proposed change to a member that was changed differently in the list is a conflict: the list's value stays, and the
    proposal is reported.
-3. Sets merge by elements, objects by keys.
+3. Sets are merged by element, objects by key.
 4. A task that isn't in the base is new. A missing task is deleted only if the file came from the present list, and only
-   if the list hasn't changed the task.
+   if the task hasn't changed in the list.
 5. A changed order is applied if the list's order hasn't changed.
 """
 
@@ -25,7 +25,7 @@ _MISSING: Any = object()
 
 
 class Add(NamedTuple):
-    """A new task; `ref` is its id in the file. It is added after `after`, or first, or with `at_end` last."""
+    """A new task with the id `ref` in the file. It is added after the task `after`, or first; with `at_end`, last."""
 
     ref: str
     fields: Fields
@@ -34,7 +34,7 @@ class Add(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Members to set; sets and objects are complete."""
+    """Members to set. Sets and objects are given in full."""
 
     task: str
     fields: Fields
@@ -47,7 +47,7 @@ class Delete(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A task to move after another one, or to the first place."""
+    """A task to move after another one, or to the start of the list."""
 
     task: str
     after: str | None
@@ -57,7 +57,7 @@ Change = Add | Edit | Delete | Move
 
 
 class Conflict(NamedTuple):
-    """A change that can't be applied. `member` is a member's name, `task` for the whole task, or `order`."""
+    """A change that can't be applied. `member` is the name of a member, or `task` for the whole task, or `order`."""
 
     task: str
     member: str
@@ -67,7 +67,7 @@ class Conflict(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """The changes of a file. `kept` are missing tasks that aren't deleted, since the file may be older than they."""
+    """The changes in a file. `kept` are missing tasks that aren't deleted, since they may be newer than the file."""
 
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...] = ()
@@ -75,13 +75,13 @@ class Changes(NamedTuple):
 
 
 def reconcile(base: FieldsById | None, theirs: FieldsById, present: FieldsById, *, may_delete: bool = False) -> Changes:
-    """Return the changes that apply to `present` what `theirs` changed since `base`.
+    """Return the changes that apply to `present` the differences between `base` and `theirs`.
 
     Args:
         base: The list that the file came from; None if unknown.
         theirs: The list in the file.
         present: The current list.
-        may_delete: Whether to delete tasks that are missing in the file.
+        may_delete: Whether to delete tasks that are missing from the file.
     """
     changes: list[Change] = []
     conflicts: list[Conflict] = []
@@ -117,7 +117,7 @@ def reconcile(base: FieldsById | None, theirs: FieldsById, present: FieldsById, 
 
 
 def merge_values(base: Any, theirs: Any, ours: Any) -> tuple[Any, bool]:
-    """Return the merged value, and whether it is a conflict; then the value is `ours`."""
+    """Return the merged value, and whether there is a conflict. In a conflict, the value is `ours`."""
     if theirs in (ours, base):
         return ours, False
     if ours == base:

@@ -1,4 +1,4 @@
-"""Chooses the name of a conversation's file once, at the first sync."""
+"""Chooses the name of a conversation's file once, during the first sync."""
 
 from collections.abc import Callable, Collection
 
@@ -20,11 +20,11 @@ class FileName:
         self._list_used = list_used
 
     async def choose(self) -> str:
-        """Choose the best name that no other list uses, and rename a file with the old name.
+        """Choose the best name that no other list uses, and rename the file if it has an older name.
 
         Returns:
-            The name of the copy that was kept of the old file, if the new name already has a file with other content,
-            else "".
+            The name under which the old file was kept as a copy, if a file with the new name and other content already
+            exists; else "".
 
         Raises:
             Trouble: As for `Folder.read`. No name is chosen.
@@ -44,7 +44,7 @@ class FileName:
         return ""
 
     def _is_foreign(self, stem: str) -> bool:
-        """Return whether a file names another list. A file without a list's name may belong to this list."""
+        """Return whether a file names another list. A file that doesn't name a list may belong to this one."""
         name = f"{stem}.json"
         data = self._folder.read(name)
         try:
@@ -54,7 +54,7 @@ class FileName:
         return origin is not None and origin.conversation != self._conversation
 
     def _move(self, own: str, stem: str) -> str:
-        """Rename through a hard link, so that the file always has a name. Without hard links it keeps its old name."""
+        """Rename through a hard link, so that the file always has a name. Without hard links, it keeps its old name."""
         old, new, copy = f"{own}.json", f"{stem}.json", ""
         data = self._folder.read(old)
         if data is None or self._is_foreign(own):
@@ -73,5 +73,5 @@ class FileName:
 
 
 def build_copy_name(name: str, data: bytes) -> str:
-    """Return the name of a copy of a file in the same folder."""
+    """Return the name for a copy of a file in the same folder."""
     return f"{name}.{digest_of(data.decode('utf-8', 'replace'))[:8]}.conflict"

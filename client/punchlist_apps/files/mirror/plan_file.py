@@ -1,8 +1,8 @@
 """Syncs a Markdown file with a list, both ways: `punch mirror add PLAN.md`.
 
-The contents of file and list at the last sync are stored in the data directory, so that only boxes, titles and lines
-of new tasks are written into the file. Changes of the file since then become ordinary calls. If both sides changed a
-member, the list's value stays, and the conflict is reported.
+The contents of the file and the list at the last sync are stored in the data directory. Only checkboxes, titles and
+lines for new tasks are written to the file. Changes to the file since the last sync become ordinary calls. If both
+sides have changed a member, the list's value stays, and the conflict is reported.
 """
 
 import hashlib
@@ -42,15 +42,15 @@ SETTLED_S = 0.3
 """Time without writes before a file is read, in seconds."""
 
 MAX_BYTES = 1 << 20
-"""Upper limit for a plan, in bytes. Parsing that many takes about 2 s, which delays the end of the mirror."""
+"""Maximum size of a plan, in bytes. Parsing a plan of this size takes about 2 s and delays the mirror's shutdown."""
 
 _MAX_ATTEMPTS = 20
 _MAX_DELETED = 3
-"""Upper limit for deleting tasks that are missing in a file, if they are more than half of its tasks."""
+"""Maximum number of missing tasks to delete at a time if more than half of a file's tasks are missing."""
 
 
 class _State(msgspec.Struct):
-    """File and list at the last sync."""
+    """The file and the list as of the last sync."""
 
     conversation: str
     epoch: str
@@ -74,7 +74,7 @@ class PlanFile:
         self._state_path = os.path.join(data_dir, "mirror", "plans", f"{digest}.json")
 
     async def sync(self) -> None:
-        """Apply the file's changes, then write the list's changes into the file. Retry if either changes meanwhile.
+        """Apply the file's changes, then write the list's changes to the file. Retry if either changes in the meantime.
 
         Raises:
             PunchlistError: The daemon is unreachable. A retry is safe.
@@ -93,7 +93,7 @@ class PlanFile:
         self._report_problem("trouble", "file and list change faster than they can be synced")
 
     async def _sync_once(self) -> bool:
-        """Return whether file and list are equal now."""
+        """Sync once. Return whether the file and the list are now equal."""
         # Long texts are parsed and written in threads, so that the event loop stays responsive.
         data, document, entries = await run_sync(_read_plan, self._path)
         epoch = (await self._client.open()).epoch
@@ -127,7 +127,7 @@ class PlanFile:
         return True
 
     async def _import(self, document: Document, entries: Sequence[Entry]) -> None:
-        """Import the file's tasks at the first sync. Tasks that the list already has keep their status."""
+        """Import the file's tasks during the first sync. Tasks that are already in the list keep their status."""
         if not entries:
             return
         draft = await run_sync(markdown.read, [document])
@@ -150,7 +150,7 @@ class PlanFile:
             try:
                 for method, params in build_edit_calls(present[task], {member: value}):
                     check_gate(waiting.get(task), method, params)
-                    # A ticked box completes the task even with open subtasks, since no one can be asked to confirm.
+                    # A checked box completes the task even if it has open subtasks, since no user is there to confirm.
                     force = {"force": True} if value == "completed" and member == "status" else {}
                     await self._call(method, task=task, **params, **force)
             except RequestRefused as error:
@@ -226,7 +226,7 @@ class PlanFile:
 
 
 def _format_error(error: FormatError | OSError) -> str:
-    """Return the error without the file's name, which the report shows, and what to do about a missing file."""
+    """Format the error without the file's name, which the report already shows, and add advice for a missing file."""
     if isinstance(error, FileNotFoundError):
         return f"file not found; restore it, or end its mirror: punch mirror remove {shlex.quote(str(error.filename))}"
     return str(error) if isinstance(error, FormatError) else error.strerror or str(error)
@@ -239,10 +239,10 @@ def _read_plan(path: str) -> tuple[bytes, Document, list[Entry]]:
 
 
 def _read_when_settled(path: str) -> bytes:
-    """Read the file after `SETTLED_S` without writes.
+    """Read the file once it hasn't been written to for `SETTLED_S`.
 
     Raises:
-        FormatError: It is longer than `MAX_BYTES`.
+        FormatError: The file is larger than `MAX_BYTES`.
     """
     deadline = time.monotonic() + 5
     while True:
@@ -274,7 +274,7 @@ def _build_synced(entry: Entry, task: str, present: dict[str, dict[str, Any]]) -
 def _build_first_state(
     conversation: str, epoch: str, text: str, entries: Sequence[Entry], tasks: Sequence[Task]
 ) -> _State:
-    """Match each entry with a task by titles, after the import. The file's statuses count as already synced."""
+    """Match each entry to a task by title, after the import. The statuses in the file count as already synced."""
     titles: dict[tuple[str, str], list[str]] = {}
     by_id = {task.id: task for task in tasks}
     for task in tasks:
@@ -296,7 +296,7 @@ def _build_first_state(
 def _map_by_task(
     synced: Sequence[SyncedEntry], names: Sequence[str], entries: Sequence[Entry], added: dict[int, str]
 ) -> dict[str, SyncedEntry]:
-    """Return the synced entries by task, with the file's content for new tasks."""
+    """Return the synced entries by task. New tasks get entries with the file's content."""
     by_task = {entry.task: entry for entry in synced if entry.task}
     for index, task in added.items():
         entry = entries[index]
@@ -308,5 +308,5 @@ def _map_by_task(
 
 
 def _parse_synced(text: str, task_by_line: dict[int, str], present: dict[str, dict[str, Any]]) -> list[SyncedEntry]:
-    """Return the synced entries of the written text."""
+    """Return the synced entries of the text that was written."""
     return [_build_synced(entry, task_by_line.get(entry.line, ""), present) for entry in parse_entries(text).entries]

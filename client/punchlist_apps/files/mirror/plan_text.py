@@ -1,6 +1,6 @@
 """Compares a Markdown plan with a list and rewrites its lines. Pure functions.
 
-The file determines prose, headings and order. A line changes only if the list changed the task's title or status.
+The file determines prose, headings and order. A line changes only if the task's title or status changed in the list.
 """
 
 from collections import defaultdict, deque
@@ -19,15 +19,15 @@ _MAX_TITLE = 500
 
 
 class SyncedEntry(msgspec.Struct):
-    """An entry of the file at the last sync.
+    """An entry of the file as of the last sync.
 
     Attributes:
         task: The list's task; empty for a line without a task.
         title: The title in the file.
-        box: The character in the box; None without a box.
+        box: The character in the checkbox; None if it has no checkbox.
         description: The text below the entry.
-        list_title: The task's title.
-        list_status: The task's status.
+        list_title: The task's title in the list.
+        list_status: The task's status in the list.
     """
 
     task: str
@@ -39,14 +39,14 @@ class SyncedEntry(msgspec.Struct):
 
 
 class Proposal(msgspec.Struct):
-    """The proposed changes of a file.
+    """The changes that a file proposes.
 
     Attributes:
-        tasks: The task of each entry, which may be deleted; empty for a new task or none.
+        tasks: The task of each entry, which may be a deleted one; empty if the entry is new or has no task.
         new: The indexes of entries that are new tasks.
-        edits: Members to set: task, member, value.
+        edits: Members to set, as task, member and value.
         deleted: Tasks whose lines were removed.
-        conflicts: Sentences about members that both sides changed; the list's values stay.
+        conflicts: A sentence for each member that both sides changed. The list's values stay.
     """
 
     tasks: list[str] = []
@@ -57,7 +57,7 @@ class Proposal(msgspec.Struct):
 
 
 def parse_entries(text: str) -> Outline:
-    """Return the entries of a plan, which all have boxes."""
+    """Return the entries of a plan, all of which have checkboxes."""
     return parse_outline(text, boxes_only=True)
 
 
@@ -100,7 +100,7 @@ def build_proposal(synced: Sequence[SyncedEntry], entries: Sequence[Entry], pres
 
 
 def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Fields, Fields]:
-    """Return a task's members at the last sync, and with the file's changes since then."""
+    """Return a task's members as of the last sync, and the same members with the file's changes since then."""
     # If the list's description never came from the file, the two have no common base.
     description = current["description"] if current["description"] in ("", old.description) else "\0"
     base = {**current, "title": old.list_title, "status": old.list_status, "description": description}
@@ -115,7 +115,7 @@ def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Field
 
 
 def _align(synced: Sequence[SyncedEntry], entries: Sequence[Entry]) -> list[int]:
-    """Match each entry with a synced entry, by title in order, or else by the entry above. Return indexes or -1."""
+    """Match each entry to a synced entry, by title in order, or else by the entry above. Return indexes or -1."""
     waiting: defaultdict[str, deque[int]] = defaultdict(deque)
     for index, old in enumerate(synced):
         waiting[old.title].append(index)
@@ -138,8 +138,8 @@ def rewrite_text(
     """Return the text with the list's changes, and the task of each line.
 
     Args:
-        tasks: The task of each entry; empty for none.
-        synced: File and list at the last sync, by task.
+        tasks: The task of each entry; empty if it has none.
+        synced: The entries as of the last sync, by task.
     """
     plan = parse_entries(text)
     lines = text.split("\n")
@@ -149,7 +149,7 @@ def rewrite_text(
         if current is not None and old is not None:
             _rewrite(lines, entry, old, current, dropped)
         elif task and current is None and entry.kind == "task" and get_status(entry.box) != "completed":
-            # Deleted tasks lose their lines. Completed ones stay as history.
+            # Lines of deleted tasks are removed. Those of completed tasks stay as history.
             dropped |= set(range(entry.line, entry.line + entry.titled))
     inserted = _insert(lines, plan, tasks, present)
     owners = {entry.line: task for entry, task in zip(plan.entries, tasks, strict=True)}
@@ -167,7 +167,7 @@ def _rewrite(lines: list[str], entry: Entry, old: SyncedEntry, current: Fields, 
     line = lines[entry.line]
     if current["title"] != old.list_title and get_title(entry) != current["title"]:
         first = remove_extras(entry.title).split("\n", 1)[0]
-        if entry.titled > 1:  # the title is wrapped
+        if entry.titled > 1:  # The title is wrapped.
             dropped |= set(range(entry.line + 1, entry.line + entry.titled))
             first = line[line.find(first[:20]) :]
         at = line.find(first)
@@ -181,7 +181,7 @@ def _rewrite(lines: list[str], entry: Entry, old: SyncedEntry, current: Fields, 
 def _insert(
     lines: list[str], plan: Outline, tasks: Sequence[str], present: FieldsById
 ) -> defaultdict[int, list[tuple[str, str]]]:
-    """Return lines for tasks that aren't in the file, by the line before them: their parent's or the last task's."""
+    """Return lines for tasks that aren't in the file, by the line to insert them after: the parent's or last task's."""
     positions = {task: index for index, task in enumerate(tasks) if task}
     depth: dict[str, tuple[int, int]] = {}
     inserted: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
@@ -202,7 +202,7 @@ def _insert(
 
 
 def _find_line_below(lines: list[str], entries: Sequence[Entry], index: int) -> tuple[int, int]:
-    """Return the line after which to insert a subtask of an entry, and its indentation."""
+    """Return the line after which to insert a subtask of an entry, and the subtask's indentation."""
     entry = entries[index]
     if entry.kind != "heading":
         return _skip_blank_lines(lines, max(entry.line, entry.end - 1)), entry.indent + 2

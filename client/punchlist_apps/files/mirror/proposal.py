@@ -1,4 +1,4 @@
-"""Reads a changed file: maps its tasks to the list's, finds its base version, merges. Pure functions."""
+"""Reads a changed file: maps its tasks to those of the list, finds its base version and merges. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from punchlist_apps.files.mirror.merge import Changes, Conflict, Delete, FieldsB
 from punchlist_schemas.things import Task
 
 NEW = "+"
-"""Prefix of the id of a task that only the file has."""
+"""Prefix of the id of a task that exists only in the file."""
 
 Tasks = Sequence[Task]
 
@@ -37,8 +37,8 @@ class Reading(NamedTuple):
 
     Attributes:
         changes: The changes and conflicts.
-        base_version: The version that the file came from; -1 if unknown.
-        theirs: The file's tasks by the list's ids; new tasks by `NEW` and their ids in the file.
+        base_version: The version that the file is based on; -1 if unknown.
+        theirs: The file's tasks by their ids in the list. New tasks have `NEW` and their id in the file as the key.
     """
 
     changes: Changes
@@ -51,8 +51,8 @@ class History(NamedTuple):
 
     Attributes:
         added: The tasks that files have added.
-        applied: Applied contents of files with the same base; the next file may be an edit of one of them.
-        is_newest: Whether the file names the newest written version as its base.
+        applied: Applied contents of files with the same base. The next file may be an edited version of one of them.
+        is_newest: Whether the file's base is the newest version that was written.
     """
 
     added: AddedTasks
@@ -61,7 +61,7 @@ class History(NamedTuple):
 
 
 def read_proposal(form: Form, document: Document, base: Snapshot | None, present: Tasks, history: History) -> Reading:
-    """Return the proposal of a file. `base` is the list that it came from; None if unknown."""
+    """Return the proposal of a file. `base` is the list that the file is based on; None if unknown."""
     base_version = base.version if base else -1
     ours = {task.id: form.fields(task) for task in present}
     base_fields: FieldsById = {task.id: form.fields(task) for task in base.tasks} if base else {}
@@ -86,12 +86,12 @@ def read_proposal(form: Form, document: Document, base: Snapshot | None, present
 
 
 def find_likeliest(form: Form, document: Document, recent: Sequence[Snapshot]) -> Snapshot | None:
-    """Return the recently written list with the fewest differences, for a file that doesn't name its version."""
+    """Return the recently written list with the fewest differences from a file that doesn't name its version."""
     return min(reversed(recent), key=lambda snapshot: _compute_distance(form, document, snapshot), default=None)
 
 
 def _count_differences(sheet: FieldsById, theirs: FieldsById) -> int:
-    """Count the differing members of two lists. A missing task counts with all its members."""
+    """Count the members that differ between two lists. All members of a missing task count."""
     distance = sum(len(fields) for task, fields in sheet.items() if task not in theirs)
     for task, fields in theirs.items():
         other = sheet.get(task)
@@ -112,7 +112,7 @@ def _compute_distance(form: Form, document: Document, snapshot: Snapshot) -> int
 def _translate(
     document: Document, base: Snapshot | None, present: Tasks, added_tasks: AddedTasks
 ) -> tuple[dict[str, Fields], dict[str, Fields], list[Conflict]]:
-    """Return the file's tasks by the list's ids, those that were added before, and conflicts for deleted ones."""
+    """Return the file's tasks by their ids in the list, those already added, and conflicts for deleted ones."""
     base_ids = _map_ids(document, base.tasks if base else ())
     present_ids = _map_ids(document, present)
     newest = max((int(task.id) for task in present), default=0)
@@ -141,7 +141,7 @@ def _translate(
 
 
 def _translate_edges(fields: Fields, names: Mapping[str, str]) -> Fields:
-    """Return the members, with the list's ids in dependencies on tasks that files added."""
+    """Return the members. Dependencies on tasks that files added are translated to the list's ids."""
     if not names:
         return fields
     return {

@@ -1,4 +1,4 @@
-"""Runs all mirrors: syncs them on events of the daemon and the file system, and checks everything regularly.
+"""Runs all mirrors: syncs them on events from the daemon and the file system, and checks everything regularly.
 
 Events are only hints that something may have changed; a sync compares the contents. Hints may be lost (the kernel's
 queue overflows silently, a connection breaks), so everything is checked every `RECONCILE_S` seconds and after each
@@ -26,16 +26,16 @@ from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system.atomic import PRIVATE
 
 RECONCILE_S = 30.0
-"""Seconds between two checks of everything."""
+"""Seconds between checks of everything."""
 
 _FOLDERS_S = 1.0
-"""Seconds between two checks whether a watched folder was created, deleted or replaced."""
+"""Seconds between checks for created, deleted or replaced watched folders."""
 
 _MAX_EVENTS = 200
-"""More file system events together than this count as a burst, in which some may be lost."""
+"""More simultaneous file system events than this count as a burst, during which some may be lost."""
 
 _AFTER_BURST_S = 0.3
-"""Seconds until files are checked again after a burst or the start of a watch, for changes without events."""
+"""Seconds from a burst, or the start of a watch, to another check of the files for changes without events."""
 
 _RETRY_S = 1.0
 _DEBOUNCE_MS = 60
@@ -44,7 +44,7 @@ _POLL_MS = 300
 
 
 class AlreadyRunning(Exception):
-    """Another process runs the mirrors of this data directory."""
+    """Another process is already running the mirrors of this data directory."""
 
 
 class Runner:
@@ -66,12 +66,12 @@ class Runner:
         self._skips_unreadable = False
         self._inodes: dict[str, int] = {}
         self.active_at = time.monotonic()
-        """Monotonic time of the last change of a mirrored list or file."""
+        """Monotonic time of the last change to a mirrored list or file."""
         self.ready = anyio.Event()
         """Set after the first check of everything."""
 
     def acquire(self) -> IO[bytes]:
-        """Return the lock for running the mirrors, to be held while `run` runs.
+        """Acquire and return the lock for running the mirrors. The caller must hold it while `run` runs.
 
         Raises:
             AlreadyRunning: Another process has the lock.
@@ -101,7 +101,7 @@ class Runner:
             group.start_soon(self._end_watch)
 
     async def _end_watch(self) -> None:
-        """Stop the thread of the watch, which can't be cancelled."""
+        """Stop the watch's thread, which can't be cancelled."""
         try:
             await anyio.sleep_forever()
         finally:
@@ -138,7 +138,7 @@ class Runner:
                         await member.sync()
                 except PunchlistError:
                     member.is_stale = True
-                    member.retry_s = _RETRY_S  # The daemon is unreachable, or rejects reads.
+                    member.retry_s = _RETRY_S  # The daemon is unreachable or rejects reads.
                 if member.retry_s is not None and key not in self._dirty:
                     group.start_soon(self._schedule_later, group, key, member.retry_s)
         finally:
@@ -198,11 +198,11 @@ class Runner:
         member = self._members.get(source.key(name))
         if isinstance(member, ListSync):
             if is_deletion:
-                # The member stays, without a file: a late file event must not bring the list back.
+                # The member stays without a file, so that a late file event doesn't create the list again.
                 await member.erase()
                 return
             if member.is_erased:
-                del self._members[source.key(name)]  # the list was created again
+                del self._members[source.key(name)]  # The list was created again.
         self._schedule(group, source, name, is_stale=True)
 
     async def _follow_disk(self, group: TaskGroup) -> None:
@@ -215,7 +215,7 @@ class Runner:
             self._inodes = {path: _get_inode(path) for path in folders}
             group.start_soon(self._check_again, group)
             async with anyio.create_task_group() as watches:
-                watches.start_soon(self._watch_stop.wait)  # waits even if no folder exists yet
+                watches.start_soon(self._watch_stop.wait)  # Keeps waiting even if no folder exists yet.
                 for is_deep in (True, False):
                     present = [path for path, deep in folders.items() if deep == is_deep and self._inodes[path]]
                     if present:
@@ -238,11 +238,11 @@ class Runner:
             async for events in watch:
                 await self._on_file_events(group, events)
         except PermissionError:
-            # With this option watchfiles ignores all errors of a watch, so it is set only after a PermissionError.
+            # With this option, watchfiles ignores all errors of a watch, so it is set only after a PermissionError.
             self._skips_unreadable = True
             stop.set()
         except (OSError, RuntimeError) as error:
-            # watchfiles' own error is a RuntimeError: no instances, no watches, or a directory that vanished.
+            # watchfiles raises RuntimeError if it runs out of inotify instances or watches, or a directory vanished.
             if self._is_polling:
                 self._report_problem(f"watching: {error}")
                 await anyio.sleep(_RETRY_S)

@@ -1,4 +1,4 @@
-"""Finds the list for a folder of Claude Code's tasks: the list of the project that its session works in.
+"""Finds the list for a folder of Claude Code's tasks, which is that of the project that its session works in.
 
 Claude Code's configuration directory has `tasks/LIST/N.json`, one file for each task. LIST is the value of
 CLAUDE_CODE_TASK_LIST_ID, or the name of the session's team, or the session's id, with all characters but letters,
@@ -17,7 +17,7 @@ from punchlist_schemas.directory import OUTSIDE, DirectoryList
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 
 _HEAD_BYTES = 1 << 18
-"""Number of bytes of a transcript that are searched for a `cwd`."""
+"""Number of bytes at the start of a transcript that are searched for a `cwd`."""
 
 _TEAM_OF_SESSION = re.compile(r"session-([0-9a-f]{8})\Z")
 
@@ -26,7 +26,7 @@ class Session(NamedTuple):
     """The session that a task folder belongs to.
 
     Attributes:
-        key: The session's id, or the name of the folder if unknown.
+        key: The session's id, or the name of the folder if the id is unknown.
         cwd: The directory that the session works in, if known.
     """
 
@@ -54,7 +54,7 @@ def find_session(config_dir: str, folder: str) -> Session:
 
 
 def find_project(cwd: str | None) -> DirectoryList | None:
-    """Return the list that a directory, or its nearest existing ancestor, maps to; None without one."""
+    """Return the list that a directory, or its nearest existing ancestor, maps to; None if there isn't one."""
     while cwd and os.path.isabs(cwd) and not os.path.isdir(cwd):
         cwd = os.path.dirname(cwd)
     try:
@@ -64,12 +64,12 @@ def find_project(cwd: str | None) -> DirectoryList | None:
 
 
 def build_list_name(folder: str) -> str:
-    """Return the list's name for a folder without a project."""
+    """Return the name of the list for a folder without a project."""
     return folder if is_conversation_id(folder) and folder != OUTSIDE else f"claude-{folder}"[:128]
 
 
 def _find_transcript(config_dir: str, session: str, *, is_prefix: bool = False) -> str | None:
-    """Return the path of a session's transcript. With `is_prefix`, its id must be the only one with this prefix."""
+    """Return the path of a session's transcript. With `is_prefix`, `session` must be the prefix of exactly one id."""
     projects = os.path.join(config_dir, "projects")
     try:
         folders = [os.path.join(projects, name) for name in os.listdir(projects)]

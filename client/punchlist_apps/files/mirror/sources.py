@@ -1,4 +1,4 @@
-"""The three kinds of entries in the configuration of mirrors, and their members."""
+"""The three kinds of entries in the mirror configuration, and their members."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -19,11 +19,11 @@ from punchlist_schemas.rendezvous import make_directories
 _PAGE = 1_000
 
 Key = tuple[str, str, str]
-"""Kind and path of a source, and the name of a member."""
+"""Kind of a source, its path, and the name of a member."""
 
 
 class Member(Protocol):
-    """A synced part of a source: a list, a folder of Claude Code, or a Markdown plan.
+    """A synced part of a source: a list, one of Claude Code's folders, or a Markdown plan.
 
     Attributes:
         is_stale: Whether the list may have changed since the last sync.
@@ -54,13 +54,13 @@ class Source:
     is_deep: ClassVar[bool] = True
     """Whether subfolders are watched too."""
     max_parallel: ClassVar[int] = 16
-    """Upper limit for members that are synced at the same time."""
+    """Maximum number of members that are synced at the same time."""
 
     def key(self, name: str) -> Key:
         return (self.kind, self.place, name)
 
     def covers(self, name: str) -> bool:
-        """Return whether the source has, or may have, a member of this name."""
+        """Return whether the source has, or may have, a member with this name."""
         return True
 
     def open(self, name: str, context: Context) -> Member:
@@ -75,7 +75,7 @@ class Source:
         return [key[2] for key in members if key == self.key(key[2]) and self.covers(key[2])]
 
     async def list_all(self, client: AsyncClient) -> list[str]:
-        """Return the names of all members, including those that only the daemon has."""
+        """Return the names of all members, including those that only the daemon knows about."""
         return self.list_present(())
 
     def find_changed(self, path: str, members: Mapping[Key, Member]) -> str | None:
@@ -155,9 +155,9 @@ class Lists(Source):
 
 
 class Inbox(Source):
-    """A directory of Claude Code's task folders, which are imported."""
+    """A directory with Claude Code's task folders, which are imported."""
 
-    # Two folders of a session share its import state: the session's own, and that of the team that it creates.
+    # A session's own folder and the folder of a team that it creates share the session's import state.
     max_parallel: ClassVar[int] = 1
 
     def open(self, name: str, context: Context) -> Inbound:

@@ -1,6 +1,6 @@
 """Syncs one conversation with its files: applies external edits, then writes the list.
 
-Compares contents only, so that missed or repeated events do no harm.
+Only contents are compared, so that missed or repeated events are harmless.
 """
 
 import time
@@ -24,23 +24,23 @@ from punchlist_apps.files.mirror.naming import FileName, build_copy_name
 from punchlist_apps.files.mirror.proposal import Snapshot
 
 WRITE_PAUSE_S = 0.1
-"""Minimum time between two writes of a conversation's files, in seconds."""
+"""Minimum time between writes of a conversation's files, in seconds."""
 
 UNREADABLE_S = 2.0
-"""Time that a file may be unreadable before it is reported, in seconds: it may be partly written."""
+"""Time that a file may be unreadable before it is reported, in seconds. It may be only partly written."""
 
 RECHECK_S = 0.05
 """Time until a partly written file is checked again, in seconds."""
 
 MISSING_S = 0.5
-"""Time that a file may be missing before it is written again, in seconds: an editor may be replacing it."""
+"""Time that a file may be missing before it is written again, in seconds. An editor may be replacing it."""
 
 _MAX_VALUE = 200
-"""Upper limit for a value in a conflict's message, in characters."""
+"""Maximum length of a value in a conflict's message, in characters."""
 
 
 class WrittenFile(NamedTuple):
-    """A file that was in sync: its bytes, and a digest of its content."""
+    """A file that was in sync, as its bytes and a digest of its content."""
 
     data: bytes
     digest: str
@@ -89,7 +89,7 @@ class ListSync:
         return self._name.stem
 
     async def sync(self) -> None:
-        """Apply the files' changes, then write the list. Repeat if a file changes meanwhile."""
+        """Apply the files' changes, then write the list. Repeat if a file changes in the meantime."""
         async with self._lock:
             if self._is_erased:
                 await self._report_reappeared()
@@ -107,16 +107,16 @@ class ListSync:
             self.retry_s = 5.0
 
     async def erase(self) -> None:
-        """Delete the files of an erased conversation that are unchanged, and stop writing.
+        """Delete the unchanged files of an erased conversation, and stop writing.
 
-        Waits for a write in progress: its file would stay, and look like an attempt to create the list again.
+        Waits for a write in progress. Otherwise its file would stay and look like an attempt to create the list again.
         """
         async with self._lock:
             self._is_erased = True
             await self._remove_written()
 
     async def _report_reappeared(self) -> None:
-        """Report files of an erased list. Often they are an editor's late save, so they don't create the list again."""
+        """Report files of an erased list. They are often late saves by an editor, so the list isn't created again."""
         text = (
             f"not read: the list {self.conversation} was deleted; rename the file, or create the list again: punch add"
         )
@@ -138,7 +138,7 @@ class ListSync:
         self._late += await run_sync(self._folder.read_late_writes)
         while self._late:
             name, data = self._late[0]
-            # A partly written content is returned again when the program writes more.
+            # Partly written content is returned again when the program writes more.
             await self._apply_all({name: data} if self._is_readable(name, data) else {})
             del self._late[0]
         closed = await self._apply_all(disk)
@@ -171,7 +171,7 @@ class ListSync:
         return disk
 
     async def _apply_displaced(self) -> bool:
-        """Apply displaced contents as proposals. Return False while one is still being written."""
+        """Apply displaced contents as proposals. Return False while any of them is still being written."""
         names = [
             name for name in await run_sync(self._folder.list_displaced) if self._form.is_document(name, self.stem)
         ]
@@ -190,7 +190,7 @@ class ListSync:
         if data is not None and self._is_readable(name, data):
             if await self._apply_all({name: data}):
                 await self._save_copy(name, data, "doesn't belong to this list")
-        elif data is not None and name in self._written:  # otherwise an unfinished write of this process
+        elif data is not None and name in self._written:  # Otherwise, this process's unfinished write left it.
             if self._is_too_recent(f"displaced {name}", UNREADABLE_S):
                 return False
             if data:
@@ -215,7 +215,7 @@ class ListSync:
         return True
 
     def _reopen(self, closed: set[str]) -> None:
-        """Allow writing files that couldn't be read before and now can, or that are gone."""
+        """Allow writing again to files that couldn't be read, once they are readable or gone."""
         for name in self._closed - closed:
             self._report.clear(self._path(name), "corrupt", "foreign")
             self.is_stale = True
@@ -237,7 +237,7 @@ class ListSync:
                 proposals[name] = (data, document)
         outcomes = await self._apply_once(proposals, closed)
         if len(proposals) > 1 and any(outcome.calls for outcome in outcomes.values()):
-            # Edges to tasks of later files can be applied now, since these tasks have been added.
+            # Dependencies on tasks of later files can be applied now, since those tasks have been added.
             outcomes = await self._apply_once(proposals, closed)
         for name, outcome in outcomes.items():
             await self._report_outcome(name, proposals[name][0], outcome)
@@ -258,7 +258,7 @@ class ListSync:
         return document.is_untouched and origin is not None and origin.conversation == self.conversation
 
     def _parse(self, name: str, data: bytes) -> Document | None:
-        """Return a file's content, or None if it can't be parsed and must not be written. Empty files are valid."""
+        """Return a file's content, or None if it can't be parsed and must not be overwritten. Empty files are valid."""
         try:
             document = self._form.parse(name, data)
         except Unreadable as error:
@@ -273,7 +273,7 @@ class ListSync:
         return document
 
     def _is_too_recent(self, condition: str, patience_s: float) -> bool:
-        """Return whether a condition is more recent than `patience_s`; if so, schedule another check."""
+        """Return whether a condition arose less than `patience_s` ago. If so, schedule another check."""
         now = time.monotonic()
         remaining_s = self._since.setdefault(condition, now) + patience_s - now
         if remaining_s > 0:
@@ -292,7 +292,7 @@ class ListSync:
         return tasks
 
     async def _write(self, disk: dict[str, bytes], closed: set[str]) -> dict[str, bytes]:
-        """Write the list. Return displaced contents that differ from those that were read."""
+        """Write the list. Return displaced contents that differ from the contents that were read."""
         self.is_stale = False
         try:
             tasks = await self._load_list()
@@ -329,7 +329,7 @@ class ListSync:
 
     async def _replace(self, name: str, data: bytes, present: bytes | None) -> bytes | None:
         self._last_write = time.monotonic()
-        # A displaced content must not be overwritten before it is applied, possibly by a later sync.
+        # Displaced content must not be overwritten until it has been applied, possibly by a later sync.
         settled, self._is_settled = self._is_settled, False
         displaced = await run_sync(self._folder.replace, name, data, present)
         self._is_settled = settled and displaced is None
@@ -338,7 +338,7 @@ class ListSync:
         return displaced
 
     def _is_current(self, name: str, present: bytes | None, data: bytes) -> bool:
-        """Return whether the file on disk is unchanged by others and has the same content as `data`."""
+        """Return whether no other program has changed the file on disk, and it has the same content as `data`."""
         if present is None:
             return False
         digest = self._form.parse(name, data).digest
@@ -354,7 +354,7 @@ class ListSync:
         return True
 
     def _get_version(self, disk: dict[str, bytes]) -> int:
-        """Return the version that a list's only file names; 0 if the list has several files."""
+        """Return the version named in a list's only file; 0 if the list has several files."""
         origins = [self._form.parse(name, data).origin for name, data in disk.items() if name in self._written]
         return origins[0].version if len(origins) == 1 and origins[0] else 0
 

@@ -24,7 +24,7 @@ function Status() {
     <i aria-hidden="true"></i>${STATE_WORDS[current]}</span>`;
 }
 
-/** Other clients at the list: "with nvim, claude-code ×2". */
+/** Other clients that follow the list, as in "with nvim, claude-code ×2". */
 function Followers() {
   const present = followers.value.map(
     ({ actor, connections }) => safe(actor) + (connections > 1 ? ` ×${connections}` : ""));

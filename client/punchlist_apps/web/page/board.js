@@ -1,4 +1,4 @@
-// The board: all lists, in sections by what they need.
+// The board: all lists, in sections by the attention they need.
 
 import { html, signal } from "./vendor.js";
 import { board, boardFilter, cards, go, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
@@ -10,9 +10,9 @@ import { state } from "./link.js";
 const INITIAL_CARDS = { needs: 48, working: 48, waiting: 24, done: 12, quiet: 0 };
 const PAGE_SIZE = 96;
 const extraCards = signal({}); // by section key
-export const selectedCard = signal(null); // conversation of the card that keys act on
+export const selectedCard = signal(null); // conversation of the card that the keys act on
 
-/** Return the cards in the order of the screen. */
+/** Return the cards in screen order. */
 export const listVisibleCards = () => board.value.flatMap((section) => section.cards.slice(0, getLimit(section)));
 const getLimit = (section) =>
   (boardFilter.value ? PAGE_SIZE : INITIAL_CARDS[section.key]) + (extraCards.value[section.key] ?? 0);

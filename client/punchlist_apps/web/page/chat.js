@@ -1,4 +1,4 @@
-// The chat page. Text from the server becomes text nodes, never HTML.
+// The chat page. Text from the server is inserted as text nodes, never as HTML.
 
 import { call, readEvents, readProblem, session, signIn, signedOut, sleep } from "./link.js";
 
@@ -25,7 +25,7 @@ function showTrouble(text = "") {
   byId("trouble").hidden = !text;
 }
 
-/** Show an error. Without a session, disable the page, since nothing can be sent any more. */
+/** Show an error. Without a session, disable the page, since nothing can be sent anymore. */
 function reportError(error) {
   if (session.value) return showTrouble(error.message);
   removeAnswers();
@@ -82,8 +82,8 @@ function showWorking(isWorking) {
 }
 
 /**
- * Retry until an attempt returns true; false if the thread changes or `stop` is aborted. `attempt(onReached)` calls
- * `onReached` when the server responds, which resets the backoff.
+ * Retry until an attempt returns true. Return false if the thread changes or `stop` is aborted. `attempt(onReached)`
+ * calls `onReached` when the server responds, which resets the backoff.
  */
 async function retry(attempt, stop) {
   const current = thread;
@@ -102,7 +102,7 @@ async function retry(attempt, stop) {
   return false;
 }
 
-/** Follow a turn to its end. Each try reads all events again, since another process may have continued the turn. */
+/** Follow a turn to its end. Each attempt reads all events again, since another process may have continued the turn. */
 function followTurn(turn) {
   const current = thread;
   return retry(async (onReached) => {
@@ -125,7 +125,7 @@ function track(work) {
   });
 }
 
-/** Show an event of a turn; return whether it is the last one. */
+/** Show an event of a turn. Return whether it is the last one. */
 function applyEvent(turn, name, data) {
   const text = () => getBubble("assistant", `${turn}.a`).querySelector(".text");
   if (name === "turn.started") document.getElementById(`m-${turn}.a`)?.querySelector(".text").replaceChildren();
@@ -148,7 +148,7 @@ async function deliver(text) {
   sending = new AbortController();
   const { signal } = sending;
   if (!thread && !(await retry(() => openThread(text), signal))) return giveUp(text, signal);
-  // A repeated message keeps its turn id, so the server runs it once.
+  // A message that is sent again keeps its turn id, so the server runs it only once.
   if (unsent?.text !== text || unsent.thread !== thread) {
     unsent = { text, thread, turn: `u${crypto.randomUUID?.() ?? String(Math.random()).slice(2)}` };
   }
@@ -164,7 +164,7 @@ async function deliver(text) {
 
 function giveUp(text, signal) {
   if (!signal.aborted) return;
-  byId("text").value ||= text; // empty if the message came from a yes or no button
+  byId("text").value ||= text; // The field is empty if the message came from a yes or no button.
   showTrouble("Stopped. Send it again when the server is back; it is done once.");
 }
 
@@ -175,7 +175,7 @@ async function openThread(title) {
   return true;
 }
 
-/** Put the list and thread into the address, for a reload. */
+/** Put the list and the thread in the address, so that a reload restores them. */
 function updateAddress() {
   const query = new URLSearchParams({ list: byId("list").value, ...(thread && { thread }) });
   history.replaceState(null, "", `${location.pathname}?${query}`);
@@ -194,7 +194,7 @@ async function showThread(id) {
   if (last?.role === "user") track(followTurn(last.id));
 }
 
-/** Reload the thread, for messages sent from another tab or terminal. */
+/** Reload the thread, to show messages sent from another tab or a terminal. */
 async function refresh() {
   const isIdle = document.visibilityState === "visible" && session.value && thread && !turnWork;
   if (isIdle) await showThread(thread).catch(reportError);
@@ -222,7 +222,7 @@ async function start() {
   }
 }
 
-/** Stop the turn, or the retries of a message. */
+/** Stop the turn, or stop retrying a message. */
 function stop() {
   if (sending) sending.abort();
   else call("POST", `${API}/${thread}/stop`, {}).catch(reportError);

@@ -1,4 +1,4 @@
-// The commands behind keys, buttons and the palette, in one table.
+// The commands for keys, buttons and the palette, in one table.
 
 import { listVisibleCards, selectedCard } from "./board.js";
 import { call, session, signOut } from "./link.js";
@@ -47,7 +47,7 @@ async function postStatus(task, status, more = {}) {
   }
 }
 
-/** Return whether a task waits for approval; if so, show how to answer, since a status change would withdraw it. */
+/** Return whether a task waits for approval. If so, show how to answer, as a status change would withdraw the task. */
 function isHeldForApproval(tasks) {
   const held = tasks.find((task) => task.waits_for === "yes");
   if (held) showToast(`#${held.id} waits for ${safe(gateOf(held))}: Y approves it, N rejects it with a reason.`, "bad");
@@ -106,7 +106,7 @@ const LINKS = {
 };
 const DOING = { name: "active_form", label: "Shown while in progress", hint: "such as “Writing the parser”" };
 
-/** Return a task's members as the texts of a form. */
+/** Return a task's members as the texts of form fields. */
 function formatForm(task) {
   const texts = { title: task.title, priority: task.priority, blocked_by: (task.blocked_by ?? []).join(" ") };
   for (const name of ["description", "active_form", "owner", "parent"]) texts[name] = task[name] ?? "";
@@ -115,7 +115,7 @@ function formatForm(task) {
   return texts;
 }
 
-/** Return the members whose texts changed, as the API takes them. */
+/** Return the members whose text was changed, in the API's format. */
 function diffForm(before, after) {
   const body = {};
   for (const [name, value] of Object.entries(after)) {
@@ -208,7 +208,7 @@ async function remove() {
   showToast(`Deleted ${plural(result.deleted.length, "task")}. Press u to undo.`);
 }
 
-/** Preview an undo or redo, then do it for the previewed call, so that newer changes don't alter the result. */
+/** Preview an undo or redo, then apply it to the previewed call, so that newer changes don't alter the result. */
 async function confirmUndo(selection, { title, confirm, none, text = [] }) {
   const options = { whole: true, claims: true };
   const preview = await attempt(() => call("POST", listPath("/undo"), { ...options, ...selection, preview: true }));
@@ -227,7 +227,7 @@ const undoOwn = (verb, title, more) => () =>
     text: ["Nothing else changes."],
   });
 
-/** Undo a change from the history, by any actor. */
+/** Undo a change from the history, made by any actor. */
 export const undoCall = ({ version, actor, at }) =>
   confirmUndo({ call: version }, {
     title: `Undo this change by ${safe(actor)}?`,
@@ -289,7 +289,7 @@ async function explain() {
 
 // Navigation.
 
-/** Return the ids of the cards or tasks of the screen, in order. */
+/** Return the ids of the cards or tasks on the screen, in order. */
 function listIds() {
   if (place.value.view === "who") return [];
   if (!place.value.name) return listVisibleCards().map((card) => card.conversation);
@@ -329,7 +329,7 @@ function back() {
   else goHome();
 }
 
-/** Go to the board, or to the only list of a link limited to one. */
+/** Go to the board, or if the link is limited to one list, to that list. */
 function goHome() {
   go({ name: session.value.scope.list });
 }
@@ -378,7 +378,7 @@ const focusFilter = () => document.querySelector("#filter")?.focus();
 const RESULT = { name: "result_summary", label: "Result", hint: "optional", kind: "line" };
 const REASON = { name: "fail_reason", label: "Reason", hint: "optional", kind: "line" };
 
-/** Commands by name: `title` in the palette, and whether they need a list, a task, the right to change. */
+/** Commands by name. Each has its `title` in the palette, and whether it needs a list, a task, or write access. */
 export const COMMANDS = {
   down: { run: buildStepCommand(1) },
   up: { run: buildStepCommand(-1) },
@@ -434,7 +434,7 @@ export const COMMANDS = {
   sign_out: { run: () => signOut(), title: "Sign this browser out" },
 };
 
-/** Return whether a command applies now. */
+/** Return whether a command can be used now. */
 export function canRun(name) {
   const { list: onList, task: onTask, change } = COMMANDS[name];
   if ((onList || onTask) && !(place.value.name && visibleRows.value)) return false;
@@ -448,7 +448,7 @@ export function run(name, ...args) {
   else if (COMMANDS[name].change && !canChange.value) showToast("This link is read-only.", "bad");
 }
 
-/** Return the entries of the palette: commands that apply now, and all lists. */
+/** Return the entries of the palette: commands that can be used now, and all lists. */
 export function listPaletteEntries() {
   const entries = Object.entries(COMMANDS)
     .filter(([name, { title }]) => title && canRun(name))

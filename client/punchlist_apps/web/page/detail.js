@@ -1,4 +1,4 @@
-// The detail of one task: its members, dependencies, actions and activity.
+// The details of one task: its members, dependencies, actions and activity.
 
 import { html, signal } from "./vendor.js";
 import { run } from "./commands.js";
@@ -84,7 +84,7 @@ export function Detail() {
   </aside>`;
 }
 
-/** Return the metadata without the marks of importers. */
+/** Return the metadata without importers' hashes. */
 const listMetadata = (task) => Object.entries(task.metadata ?? {}).filter(([key]) => key !== "imported");
 
 const Actions = ({ of: task }) => html`<div class="actions">
@@ -101,7 +101,7 @@ const Comment = ({ note }) => html`<div class="note">
     ${note.imported_by && ` (imported by ${safe(note.imported_by)})`} · ${clock(note.at)}</p>
   <p class="prose">${safeBlock(note.text)}</p></div>`;
 
-/** A link of a task: to a task of this list, to a web page, or text to copy. */
+/** A task's link, shown as a link to a task of this list or to a web page, or else as text to copy. */
 function Link({ link: { kind, to } }) {
   const other = ["discovered-from", "relates-to"].includes(kind) && visibleRows.value.tasks.get(to);
   const label = html`<${Text} of=${to} />`;

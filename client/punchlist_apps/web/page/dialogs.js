@@ -37,7 +37,7 @@ function Form({ title, text = [], lines = [], code, fields = [], values = {}, co
     event.preventDefault();
     const given = {};
     for (const [name, value] of new FormData(event.currentTarget)) {
-      // A day and its time are two fields of the same name.
+      // A day and its time are two fields with the same name.
       given[name] = given[name] && value ? `${given[name]}T${value}` : given[name] || value.trim();
     }
     if (!send) return closeDialog(given);
@@ -103,7 +103,7 @@ function Help() {
 const HelpLine = ({ keys, does }) => html`<div>
   <dt>${keys.map((key) => html`<${Key} key=${key} of=${key} />`)}</dt><dd>${does}</dd></div>`;
 
-/** Return how far a text is from the typed letters in their order, 0 for a prefix; null if it lacks one of them. */
+/** Return the distance of a text from the typed letters, in order: 0 for a prefix, null if a letter is missing. */
 function scoreMatch(text, typed) {
   let end = 0, score = 0;
   for (const letter of typed) {

@@ -1,4 +1,4 @@
-// The graph of dependencies, from left to right.
+// The dependency graph, from left to right.
 
 import { html, signal, useEffect, useMemo, useRef } from "./vendor.js";
 import { findConnected, findNear, layOut } from "./layout.js";

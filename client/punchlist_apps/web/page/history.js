@@ -1,4 +1,4 @@
-// The history: the events of a list, and the list at any of its versions.
+// The history: a list's events, and the list at any of its versions.
 
 import { effect, html, signal, untracked } from "./vendor.js";
 import { call } from "./link.js";
@@ -11,10 +11,10 @@ import { GLYPHS } from "./words.js";
 
 const PAGE_SIZE = 1000;
 
-/** The loaded events of the list, in order, from position `from` up to `to`; `name` is the list. */
+/** The loaded events of the list `name`, in order, from position `from` up to `to`. */
 const story = signal(null);
 
-/** Read the list's events after one position, up to another. */
+/** Read the list's events after one position and up to another. */
 async function readEvents(name, after, upto) {
   const events = [];
   for (;;) {
@@ -27,7 +27,7 @@ async function readEvents(name, after, upto) {
 
 let reading = null;
 
-/** Load about `count` older events. Steps grow, because positions count the events of all lists. */
+/** Load about `count` older events. The range grows with each step, because positions count the events of all lists. */
 async function readOlder(count = 200) {
   const name = place.value.name;
   let { from, events } = story.value;
@@ -64,7 +64,7 @@ function refresh() {
   });
 }
 
-/** Return whether the story is of another list or lacks the newest events. */
+/** Return whether the story belongs to another list or lacks the newest events. */
 const isBehind = () => story.value?.name !== list.value.name || getNewestVersion() < list.value.rows.version;
 const getNewestVersion = () => story.value.events.at(-1)?.version ?? 0;
 
@@ -74,7 +74,7 @@ effect(() => {
   if (list.value && needsStory) untracked(refresh);
 });
 
-/** Return the loaded events of a task, newest first; start loading if the story is behind. */
+/** Return the loaded events of a task, newest first. Start loading if the story is behind. */
 export function findTaskEvents(id) {
   const isStale = story.value?.name !== place.value.name || getNewestVersion() < (list.value?.rows.version ?? 0);
   if (isStale) queueMicrotask(refresh);
@@ -86,7 +86,7 @@ const shorten = (value) => {
   const text = typeof value === "string" ? value : value === null ? "none" : JSON.stringify(value);
   return text.length > 60 ? `${text.slice(0, 59)}…` : text;
 };
-/** Return whether to show a member. Of a day and the time that goes with it, only one is shown. */
+/** Return whether to show a member. If both a day and its time are set, only one of them is shown. */
 const isShown = (event, key) => {
   const at = key.replace(/_day$/, "");
   return at === key ? !event[`${key}_day`] : event[key] || !(at in event);
@@ -144,7 +144,7 @@ const formatEvent = ({ event }) =>
   safe((SENTENCES[event.type] ?? (() => `${event.type} (unknown to this page)`))(event));
 const taskOf = ({ event }) => event.task?.id ?? event.task ?? null;
 
-/** Events as lines; a click shows the list at that version. */
+/** Events as lines. A click shows the list at that version. */
 export const Story = ({ entries, limit = 400 }) => html`<ol class="story">
   ${entries.slice(0, limit).map((entry) => html`<${Entry} key=${entry.seq} entry=${entry} />`)}</ol>`;
 
@@ -168,13 +168,13 @@ export function History() {
 }
 
 let frame = 0;
-/** Show a version at the next frame; dragging the slider requests at most one per frame. */
+/** Show a version at the next frame. Dragging the slider requests at most one version per frame. */
 function showVersionSoon(version) {
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(() => attempt(() => showVersion(version)));
 }
 
-/** The slider through all versions. It is also shown at the newest version, so that the layout doesn't jump. */
+/** The slider over all versions. It is also shown at the newest version, so that the layout doesn't jump. */
 export function TimeBar() {
   const present = list.value?.rows.version;
   if (!present) return null;
@@ -186,7 +186,7 @@ export function TimeBar() {
     <output>${isPast.value ? `${at} of ${present}` : "now"}</output></label>`;
 }
 
-/** A banner with the version shown and the event that made it. */
+/** A banner with the version shown and the event that created it. */
 export function PastBanner() {
   if (!past.value || !place.value.name) return null;
   const { version } = past.value;

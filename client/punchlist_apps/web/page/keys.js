@@ -1,4 +1,4 @@
-// Keyboard shortcuts, by the key map shared with `punch ui` (punchlist_apps/keys.toml).
+// Keyboard shortcuts, from the key map shared with `punch ui` (punchlist_apps/keys.toml).
 
 import { COMMANDS, run } from "./commands.js";
 import { boardFilter, dialog, filter, place } from "./model.js";

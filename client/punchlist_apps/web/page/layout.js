@@ -25,7 +25,8 @@ export function layOut(ids, edges) {
       if (!left.get(to)) free.push(to);
     }
   }
-  for (const id of ids) if (!layer.has(id)) layer.set(id, 0); // a cycle should not exist, but must not hide a task
+  // Cycles shouldn't exist, but if one does, it must not hide tasks.
+  for (const id of ids) if (!layer.has(id)) layer.set(id, 0);
 
   const layers = [];
   const put = (id, at) => ((layers[at] ??= []), layers[at].push(id));
@@ -64,7 +65,7 @@ export function layOut(ids, edges) {
   return { layers, place, routes };
 }
 
-/** Return the tasks within `steps` edges of one, in either direction. */
+/** Return the tasks within `steps` edges of a task, in either direction. */
 export function findNear(start, edges, steps = 2) {
   const near = new Set([start]);
   for (let step = 0; step < steps; step++) {
@@ -73,7 +74,7 @@ export function findNear(start, edges, steps = 2) {
   return near;
 }
 
-/** Return all tasks upstream or downstream of one. */
+/** Return all tasks upstream or downstream of a task. */
 export function findConnected(start, edges) {
   const reach = (from, to) => {
     const next = Map.groupBy(edges, (edge) => edge[from]);

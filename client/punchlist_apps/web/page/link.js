@@ -3,10 +3,10 @@
 import { signal } from "./vendor.js";
 
 const SESSION_KEY = "punchlist.session";
-// Streams per browser, since browsers open at most six connections to an origin. Further tabs poll.
+// Maximum number of streams per browser, since browsers open at most six connections to an origin. Other tabs poll.
 const MAX_STREAMS = 4;
 const POLL_MS = 2000;
-const SILENCE_MS = 40_000; // the server sends a comment every 15 s
+const SILENCE_MS = 40_000; // The server sends a comment every 15 s.
 
 export class Problem extends Error {
   constructor(kind, detail, facts = {}) {
@@ -17,10 +17,10 @@ export class Problem extends Error {
 }
 
 export const session = signal(loadSession());
-/** "opening", "live", "away" or "asleep" (a hidden tab). */
+/** "opening", "live", "away" or "asleep" (in a hidden tab). */
 export const state = signal("opening");
 export const awaySince = signal(0);
-/** Why this browser was signed out; empty if it was not. */
+/** Why this browser was signed out; empty if it wasn't. */
 export const signedOut = signal("");
 const ENDED = "This browser was signed out: its session expired, or its link was revoked.";
 
@@ -50,16 +50,16 @@ export async function signIn() {
   signedOut.value = "";
 }
 
-/** Return the Problem of an error response; sign out if the session has ended. */
+/** Return the Problem of an error response. Sign out if the session has ended. */
 export async function readProblem(response) {
   const problem = await response.json().catch(() => ({}));
-  const isSignIn = response.url.endsWith("/api/session"); // a used ticket doesn't end the current session
+  const isSignIn = response.url.endsWith("/api/session"); // A used ticket doesn't end the current session.
   if (response.status === 401 && session.value && !isSignIn) signOut(ENDED);
   const { kind = "internal_error", detail = `The server returned ${response.status}.` } = problem;
   return new Problem(kind, detail, problem);
 }
 
-/** Make a call. Without a response it is repeated with the same idempotency key, so a change happens once. */
+/** Make a call. Without a response, it is repeated with the same idempotency key, so a change is made only once. */
 export async function call(verb, path, body, { match, token = session.value?.token } = {}) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -82,14 +82,14 @@ export async function call(verb, path, body, { match, token = session.value?.tok
   }
 }
 
-/** Wait, at most until the signal is aborted. */
+/** Wait for a time, or until the signal is aborted. */
 export const sleep = (ms, stop) =>
   new Promise((wake) => {
     const timer = setTimeout(wake, ms);
     stop?.addEventListener("abort", () => (clearTimeout(timer), wake()), { once: true });
   });
 
-/** Yield the server-sent events of a response. A silent connection is closed, which ends them. */
+/** Yield the server-sent events of a response. A silent connection is closed, which ends the events. */
 export async function* readEvents(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -111,7 +111,7 @@ export async function* readEvents(response) {
   }
 }
 
-/** Run `work` in one of the browser's stream slots and return true; false if all slots are taken. */
+/** Run `work` in one of the browser's stream slots and return true. Return false if all slots are taken. */
 async function withSlot(work) {
   if (!navigator.locks) {
     await work();
@@ -132,8 +132,8 @@ export class Link {
 
   /**
    * @param {object} handlers
-   *   `onEvent(event)` receives each event; `onConnect()` is called for each connection, `onNotFound(problem, name)` if
-   *   the list does not exist; `isAwake()` returns whether to stream.
+   *   `onEvent(event)` is called for each event, `onConnect()` for each connection, and `onNotFound(problem, name)` if
+   *   the list doesn't exist. `isAwake()` returns whether to stream.
    */
   constructor({ onEvent, onConnect, onNotFound, isAwake }) {
     Object.assign(this, { onEvent, onConnect, onNotFound, isAwake });
@@ -142,7 +142,7 @@ export class Link {
     this.#run();
   }
 
-  /** Also stream this list's rows; null for the board alone. */
+  /** Also stream this list's rows; null for only the board. */
   follow(name) {
     if (name === this.#rows) return;
     this.#rows = name;

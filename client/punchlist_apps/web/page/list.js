@@ -1,4 +1,4 @@
-// The screen of one list: its header, one of its views, and the detail of a task.
+// The screen of one list: its header, one of its views, and the details of a task.
 
 import { html } from "./vendor.js";
 import { Detail } from "./detail.js";
@@ -119,7 +119,7 @@ function Rows() {
 
 const MAX_SHOWN = 3; // labels and blockers
 
-/** The first labels of a row. They aren't buttons, since options of a list box can't contain any. */
+/** The first labels of a row. They aren't buttons, since the options of a list box can't contain buttons. */
 const Labels = ({ of }) => html`<span class="labels" aria-hidden="true">
   ${of.slice(0, MAX_SHOWN).map((label) => html`<span key=${label} class="label"
     onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(label)))}><${Text} of=${label} /></span>`)}

@@ -1,17 +1,17 @@
-// Converts members of a task between the API and the texts of a form: times, durations, labels, links.
+// Converts members of a task between the API's format and form text: times, durations, labels, links.
 
 import { Problem } from "./link.js";
 
 const UNITS = [["d", 86_400_000], ["h", 3_600_000], ["m", 60_000], ["s", 1000], ["ms", 1]];
 
-/** Return a duration in the largest unit that divides it. */
+/** Return a duration in the largest unit that divides it evenly. */
 export function formatDuration(ms) {
   if (!ms) return "";
   const [unit, size] = UNITS.find(([, size]) => ms % size === 0);
   return `${ms / size}${unit}`;
 }
 
-/** Parse `90m`, `1.5h` or `3d` into milliseconds; a number without a unit is seconds, as on the command line. */
+/** Parse `90m`, `1.5h` or `3d` into milliseconds. A number without a unit is in seconds, as on the command line. */
 function parseDuration(text) {
   if (!text) return null;
   const [, number, unit = "s"] = /^(\d+(?:\.\d+)?)\s*(ms|[smhd])?$/.exec(text) ?? [];
@@ -22,15 +22,15 @@ function parseDuration(text) {
 /** Members with a day or a time. */
 export const TIMES = ["due", "not_before"];
 
-/** Return a local time as date and time fields need it; empty if it is missing or out of range. */
+/** Return a local time in the format of date and time fields; empty if it is missing or out of range. */
 function formatTime(ms) {
   const at = new Date((ms ?? NaN) - new Date(ms ?? 0).getTimezoneOffset() * 60_000);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString().slice(0, 16);
 }
-/** Return a task's due or not-before time: a day such as `2026-12-24`, or a local time `2026-12-24T18:00`. */
+/** Return a task's due or not-before time, as a day such as `2026-12-24` or a local time such as `2026-12-24T18:00`. */
 export const formatWhen = (task, name) => task[`${name}_day`] ?? formatTime(task[name]);
 
-/** Return the members for such a text. A day is sent with the time at which it begins here. */
+/** Return the members for such a text. A day is sent with the time at which it begins in the local zone. */
 export function parseWhen(text, name) {
   if (!text) return { [name]: null };
   if (!text.includes("-")) throw new Problem("form", `“${text}” needs a day: choose one, or clear the time of day.`);

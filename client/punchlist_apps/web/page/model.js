@@ -1,4 +1,4 @@
-// State of the page: the place in the address, all lists, the open list, and what of it is visible.
+// State of the page: the place in the address, all lists, the open list, and its visible tasks.
 
 import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
@@ -7,7 +7,7 @@ import { GLYPHS } from "./words.js";
 
 export const API = "/api/v1/conversations/";
 
-// The place: #/ is the board, #/who agents and people, #/list/NAME[/flow|graph|history][/TASK] a list.
+// The place: #/ is the board, #/who the agents and people, and #/list/NAME[/flow|graph|history][/TASK] a list.
 
 export const VIEWS = ["list", "flow", "graph", "history"];
 export const place = signal(parsePlace(location.hash));
@@ -26,7 +26,7 @@ export function hashOf({ name, view = "list", task = null }) {
   return ["#/list", encodeURIComponent(name), view === "list" ? null : view, task].filter(Boolean).join("/");
 }
 
-/** Go to a place. Without `trail`, as between the tasks of a list, it replaces the entry in the browser's history. */
+/** Go to a place. Without `trail`, the place replaces the entry in the browser's history, as between a list's tasks. */
 export function go(target, { trail = true } = {}) {
   const hash = hashOf(target);
   if (hash === (location.hash || "#/")) return;
@@ -40,7 +40,7 @@ addEventListener("hashchange", () => (place.value = parsePlace(location.hash)));
 
 export const cards = signal(new Map());
 export const isBoardLoaded = signal(false);
-let incomingCards = null; // pages of the board until the last has arrived
+let incomingCards = null; // pages of the board, until the last one has arrived
 
 export const needsAttention = (card) => card.counts.failed > 0 || card.counts.paused > 0 || !!card.damaged;
 export const total = (counts) => counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed;
@@ -57,7 +57,7 @@ const SECTIONS = [
 
 export const boardFilter = signal("");
 
-/** The number of repository lists with the same name before the hash, by that name. */
+/** The number of repository lists that have the same name before the hash, by that name. */
 const stemCounts = computed(() => {
   const counts = new Map();
   for (const id of cards.value.keys()) counts.set(stemOf(id), (counts.get(stemOf(id)) ?? 0) + 1);
@@ -74,7 +74,7 @@ function shortenName(id) {
 
 export const nameOf = (card) => card.title || shortenName(card.conversation);
 
-/** The board: sections of cards, last changed first. */
+/** The board, as sections of cards with the most recently changed first. */
 export const board = computed(() => {
   const words = boardFilter.value.toLowerCase().split(/\s+/).filter(Boolean);
   const sections = SECTIONS.map((section) => ({ ...section, cards: [] }));
@@ -93,8 +93,8 @@ export const card = computed(() => cards.value.get(place.value.name) ?? null);
 // The open list.
 
 let rows = new Rows();
-export const list = signal(null); // { name, rows }: a new object at each change
-export const absent = signal(null); // the problem if the open list does not exist
+export const list = signal(null); // { name, rows }, a new object after each change
+export const absent = signal(null); // the problem if the open list doesn't exist
 export const past = signal(null); // { version, rows } while an old version is shown
 export const isPast = computed(() => past.value !== null);
 export const canChange = computed(() => session.value?.scope.mode !== "ro" && !isPast.value);
@@ -124,10 +124,10 @@ export function toggleWord(word) {
   filter.value = (words.includes(word) ? words.filter((other) => other !== word) : [...words, word]).join(" ");
 }
 
-/** Return the filter word of a label, with dots for spaces, since a space would end the word. */
+/** Return the filter word for a label, with dots for spaces, since a space would end the word. */
 export const labelWord = (label) => `+${label.replaceAll(/\s/g, ".")}`;
 
-/** Return a predicate for a filter such as `is:blocked @ann p:high +web words`: all words must match. */
+/** Return a predicate for a filter such as `is:blocked @ann p:high +web words`, all of whose words must match. */
 export function compileFilter(text) {
   const tests = text.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
     if (word.startsWith("is:")) return FILTER_TESTS[word.slice(3)] ?? (() => false);
@@ -143,7 +143,7 @@ export function compileFilter(text) {
   return (task) => tests.every((test) => test(task));
 }
 
-/** The ids of the visible tasks, in order; without a filter the same array until a task is added, removed or moved. */
+/** The visible tasks' ids, in order. Without a filter, the same array until a task is added, removed or moved. */
 export const visibleIds = computed(() => {
   const rows = visibleRows.value;
   list.value; // rows change in place
@@ -160,7 +160,7 @@ export const visibleTasks = computed(() => (list.value, visibleIds.value.map((id
 export const currentTask = computed(() => (list.value, visibleRows.value?.tasks.get(cursor.value) ?? null));
 export const explanation = signal(null); // result of `task.explain` for a task, once requested
 
-/** The columns of the flow, with the status that `to` sets for a task dropped there. */
+/** The columns of the flow. `to` sets the status of a task that is dropped there. */
 export const COLUMNS = [
   { title: "Ready", states: ["pending"], to: "pending" },
   { title: "Blocked", states: ["blocked", "paused"], to: "paused" },
@@ -173,7 +173,7 @@ export const COLUMNS = [
 export const columns = computed(() =>
   COLUMNS.map(({ states }) => visibleTasks.value.filter((task) => states.includes(stateOf(task)))));
 
-// Time: ticks each second only while a visible task is in progress.
+// Time: ticks every second, but only while a visible task is in progress.
 
 export const now = signal(Date.now());
 const isRunning = computed(() => {
@@ -188,7 +188,7 @@ effect(() => {
 
 // The stream.
 
-const SELF = "punch web"; // actor of this server's connections, of which this tab's stream is one
+const SELF = "punch web"; // actor of this server's connections, including this tab's stream
 let frame = 0;
 const dirty = { cards: false, list: false };
 /** Publish changed cards or rows at the next frame. */
@@ -204,7 +204,7 @@ function publishSoon(kind) {
   });
 }
 
-export const watchers = new Set(); // called with (card, previous card) for each change of a list
+export const watchers = new Set(); // called with (card, previous card) for each change to a list
 
 export const link = new Link({
   isAwake: () => !document.hidden || watchers.size > 0,
@@ -246,7 +246,7 @@ function reopen() {
   link.restart();
 }
 
-// A link limited to one list gets no board, so the list's title is requested once.
+// A link limited to one list doesn't get the board, so the list's title is requested once.
 effect(() => {
   const only = session.value?.scope.list;
   const setCard = ({ conversation }) => (cards.value = new Map([[only, conversation]]));
@@ -270,7 +270,7 @@ effect(() => {
   link.restart();
 });
 
-// Changes of the open list.
+// Changes to the open list.
 
 export const listPath = (rest = "") => API + encodeURIComponent(place.value.name) + rest;
 export const taskPath = (id, rest = "") => listPath(`/tasks/${encodeURIComponent(id)}${rest}`);
@@ -299,7 +299,7 @@ export function showToast(text, kind = "info") {
   toastTimer = setTimeout(() => (toast.value = null), kind === "bad" ? 12_000 : 5000);
 }
 
-/** Run a change and return its result; show an error of the server and return null. */
+/** Run a change and return its result. If the server returns an error, show it and return null. */
 export async function attempt(work) {
   try {
     return await work();
@@ -310,7 +310,7 @@ export async function attempt(work) {
   }
 }
 
-// The open dialog; at most one.
+// The open dialog. At most one is open.
 
 export const dialog = signal(null);
 
@@ -321,7 +321,7 @@ export function closeDialog(answer = null) {
 }
 
 /**
- * Open a form. Resolves to its values, to the result of `send(values)` if there is a `send`, or to null if cancelled.
+ * Open a form. Resolves to its values, to the result of `send(values)` if `send` is given, or to null if cancelled.
  * If `send` fails, the form stays open and shows the error.
  */
 export const ask = (question) => new Promise((answer) => (dialog.value = { kind: "form", answer, ...question }));

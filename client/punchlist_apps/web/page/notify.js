@@ -1,4 +1,4 @@
-// Browser notifications, if switched on: a list needs attention.
+// Browser notifications about lists that need attention, if turned on.
 
 import { go, nameOf, needsAttention, showToast, watchers } from "./model.js";
 import { safe } from "./text.js";

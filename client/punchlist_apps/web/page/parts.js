@@ -22,7 +22,7 @@ export const Mark = ({ state }) => html`<svg class=${`mark s-${state}`} aria-hid
 
 export const Since = ({ at }) => html`<time>${since(now.value - at)}</time>`;
 
-/** Untrusted text: escaped, and isolated in its direction. */
+/** Untrusted text, escaped and with its text direction isolated. */
 export const Text = ({ of, class: name }) => html`<bdi class=${name}>${safe(of)}</bdi>`;
 
 export const Key = ({ of }) => html`<kbd>${KEY_NAMES[of] ?? of}</kbd>`;
@@ -31,11 +31,11 @@ const KEY_NAMES = {
   end: "End", pageup: "PgUp", pagedown: "PgDn", "ctrl+k": "Ctrl K",
 };
 
-/** A label; a click filters by it. */
+/** A label. A click filters by it. */
 export const Label = ({ of }) => html`<button class="label" aria-label=${`Filter by label ${safe(of)}`}
   onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(of)))}><${Text} of=${of} /></button>`;
 
-/** The due time of a task, or the time until which it is deferred. */
+/** The due time of a task, or the time that it is deferred until. */
 export function Times({ of: task }) {
   if (isFinished(task)) return null;
   if (isDeferred(task, now.value)) return html`<span class="day">from ${dayText(task, "not_before")}</span>`;
@@ -43,7 +43,7 @@ export function Times({ of: task }) {
   return task.due && html`<span class=${`day${late}`}>due ${dayText(task, "due")}</span>`;
 }
 
-/** The marks and colors of a task in words, for screen readers. */
+/** The meaning of a task's icons and colors in words, for screen readers. */
 export const Spoken = ({ of: task, waits }) => {
   const parts = [wordsOf(task)];
   if (task.priority !== "normal") parts.push(`${task.priority} priority`);
@@ -63,7 +63,7 @@ export function Bar({ counts }) {
     html`<i key=${name} class=${`b-${name}`} style=${{ flexGrow: counts[name] }}></i>`)}</div>`;
 }
 
-/** A virtual list: renders only the visible items, all of the same size. `active` is the index to keep in view. */
+/** A virtual list of items of equal size. It renders only the visible ones. `active` is the index to keep in view. */
 export function Windowed({ items, size, active, children, ...props }) {
   const box = useRef(null);
   const [[top, height], setView] = useState([0, 800]);
@@ -95,7 +95,7 @@ export function Windowed({ items, size, active, children, ...props }) {
   </div>`;
 }
 
-/** A task on one line, as a link to its detail. */
+/** A task on one line, as a link to its details. */
 export const TaskLink = ({ task, onOpen }) =>
   html`<button class="task-link" onClick=${() => onOpen(task.id)}>
     <${Mark} state=${stateOf(task)} /><span class="id">#${task.id}</span> <${Text} of=${task.title} />

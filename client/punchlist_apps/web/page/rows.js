@@ -2,14 +2,14 @@
 
 import { clock } from "./text.js";
 
-/** Return when the owner left and the task becomes free, like `punchlist.departures`; empty if the owner is present. */
+/** Return when the owner left and when the task becomes free, like `punchlist.departures`; empty if still present. */
 export function departureOf(task) {
   const silent = task.silent_at ? `not heard of since ${clock(task.silent_at)}` : "";
   const gone = task.left_at ? `left at ${clock(task.left_at)}` : silent;
   return gone && task.lease_expires_at ? `${gone}, ${freeAt(task.lease_expires_at)}` : gone;
 }
 
-/** Return when the task of an absent owner becomes free, in words. */
+/** Return, in words, when the task of an absent owner becomes free. */
 export const freeAt = (ms) => `free at ${clock(ms)}`;
 
 /** Return the owner of a task, with its machine in a shared list and its departure. */
@@ -18,7 +18,7 @@ export function ownerOf(task) {
   return `@${task.owner}${task.machine ? ` on ${task.machine}` : ""}${gone ? `, ${gone}` : ""}`;
 }
 
-/** Return the state to show: the status, or `blocked` for a pending task with open blockers. */
+/** Return the state to show, which is the status, or `blocked` for a pending task with open blockers. */
 export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
 
 /** Return what a completed task waits for at its gate; undefined for any other task. */
@@ -31,13 +31,13 @@ export function gateOf(task) {
 export const isDeferred = (task, at = Date.now()) => task.not_before > at;
 
 const pad = (number, width = 2) => String(number).padStart(width, "0");
-/** Return the local day of a time in the form of `due_day`. */
+/** Return the local day of a time, in the format of `due_day`. */
 function dayOf(ms) {
   const at = new Date(ms);
   return `${pad(at.getFullYear(), 4)}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
 }
 
-/** Return whether a task is overdue; a due day ends at local midnight. */
+/** Return whether a task is overdue. A due day ends at local midnight. */
 export const isLate = (task, at = Date.now()) =>
   !isFinished(task) && (task.due_day ? task.due_day < dayOf(at) : task.due < at);
 
@@ -48,7 +48,7 @@ const isHeading = (task) => Number.isInteger(task.metadata?.heading);
 
 const byPlace = (a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
-/** Return depth by id, in order: children follow their parent, and members of a parent cycle are at the top level. */
+/** Return depth by id, in order. Children follow their parent, and members of a parent cycle are at the top level. */
 export function buildTree(tasks) {
   const ids = new Set(tasks.map((task) => task.id));
   const children = new Map();
@@ -76,7 +76,7 @@ export function buildTree(tasks) {
   return depth;
 }
 
-/** Return tasks in the order in which they can be completed: children before their parent. */
+/** Return tasks in an order in which they can be completed, with children before their parent. */
 export function belowFirst(tasks) {
   const byId = new Map(tasks.map((task) => [task.id, task]));
   const sorted = [];
@@ -100,12 +100,12 @@ export class Rows {
   #ids = null;
   #children = null;
 
-  /** Start a connection: drop a reset whose last pushes never arrived. */
+  /** Start a connection. Drop a reset whose last pushes never arrived. */
   begin() {
     this.#incoming = this.tasks;
   }
 
-  /** Apply a push; return whether the list is complete, which needs all pushes of a reset. */
+  /** Apply a push. Return whether the list is complete, which it isn't until all pushes of a reset have arrived. */
   take(push) {
     if (push.reset) this.#incoming = new Map();
     const rows = this.#incoming;
@@ -127,13 +127,13 @@ export class Rows {
     return [...this.tasks.values()].sort(byPlace);
   }
 
-  /** Return depth by id, in order; recomputed only after a task was added, removed or moved. */
+  /** Return depth by id, in order. It is recomputed only after a task is added, removed or moved. */
   tree() {
     if (!this.#depth) [this.#depth, this.#ids, this.#children] = [buildTree(this.sorted()), null, null];
     return this.#depth;
   }
 
-  /** Return the ids in order: the same array until a task is added, removed or moved. */
+  /** Return the ids in order. The array stays the same until a task is added, removed or moved. */
   ids() {
     const depth = this.tree();
     return (this.#ids ??= [...depth.keys()]);
@@ -145,7 +145,7 @@ export class Rows {
     return (this.#children.get(id) ?? []).map((child) => this.tasks.get(child));
   }
 
-  /** Return whether a task is a heading or has open parts that don't wait for it; then it isn't ready itself. */
+  /** Return whether a task is a heading or has open parts that don't wait for it. Such a task isn't ready itself. */
   hasOpenParts(task) {
     const isOpen = (child) => !isFinished(child) && !child.open_blockers?.includes(task.id);
     return isHeading(task) || this.childrenOf(task.id).some(isOpen);

@@ -1,4 +1,4 @@
-// Escapes untrusted text and formats numbers and times, by the rules of punchlist/base/text.py and
+// Escapes untrusted text and formats numbers and times, by the same rules as punchlist/base/text.py and
 // common/terminal/render.py.
 
 import { IGNORABLE, JOINERS, MARKS, MAX_MARKS, SELECTORS } from "./characters.js";
@@ -17,11 +17,11 @@ function escapeChar(char) {
   return `\\${sign}${code.toString(16).padStart(width, "0")}`;
 }
 
-/** Return whether a joiner is allowed next to this character: a letter, digit, mark or picture. */
+/** Return whether a joiner is allowed next to this character, which is true for letters, digits, marks and emoji. */
 const isWriting = (char) =>
   /^[\p{L}\p{N}]$/u.test(char) || (char > "\u00ff" && !IS_HARMFUL.test(char) && !/^\p{Zs}$/u.test(char));
 
-/** Return the character, escaped unless the text around it needs it. */
+/** Return the character, escaped unless the surrounding text needs it. */
 function escapeUnlessNeeded(char, index, text) {
   const before = [...text.slice(Math.max(index - 2, 0), index)].at(-1) ?? "";
   const after = [...text.slice(index + char.length, index + char.length + 2)][0] ?? "";
@@ -37,11 +37,11 @@ export function safe(text) {
   return shortened.replace(ALL_HARMFUL, escapeUnlessNeeded);
 }
 
-/** Return multi-line text escaped like `safe`, but with its newlines and tabs. */
+/** Return multiline text escaped as by `safe`, but with its newlines and tabs kept. */
 export const safeBlock = (text) =>
   String(text ?? "").split(/([\n\t])/).map((part) => (part === "\n" || part === "\t" ? part : safe(part))).join("");
 
-/** Return a duration in its largest unit: 40s, 12m, 3h, 2d. */
+/** Return a duration in its largest unit, such as 40s, 12m, 3h or 2d. */
 export function since(ms) {
   const seconds = Math.floor(Math.max(ms, 0) / 1000);
   const [size, unit] = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]].find(([size]) => seconds >= size || size === 1);
@@ -56,7 +56,7 @@ export function clock(ms) {
   return new Date(ms).toLocaleString(undefined, isRecent ? TIME : { ...DAY, ...TIME });
 }
 
-/** Return a day, with the time unless it is midnight, and the year unless it is this one. */
+/** Return a day, with the time unless that is midnight, and with the year unless that is the current one. */
 function formatMoment(ms) {
   const at = new Date(ms);
   const year = at.getFullYear() !== new Date().getFullYear() && { year: "numeric" };
@@ -64,7 +64,7 @@ function formatMoment(ms) {
   return at.toLocaleString(undefined, { ...DAY, ...year, ...time });
 }
 
-/** Return a task's due or not-before time: its day if it has one, the same in every time zone, else the local time. */
+/** Return a task's due or not-before time: its day, which is the same in every time zone, or else the local time. */
 export const dayText = (task, member) => {
   const day = task[`${member}_day`];
   return formatMoment(day ? new Date(`${day}T00:00`).getTime() : task[member]);
@@ -73,7 +73,7 @@ export const dayText = (task, member) => {
 export const plural = (count, singular, many = `${singular}s`) =>
   `${count.toLocaleString()} ${count === 1 ? singular : many}`;
 
-/** Return the note on a shared list whose newest changes may be missing here. */
+/** Return the note for a shared list whose newest changes may be missing on this machine. */
 export function sharedNote({ space, state, since: at }) {
   const when = at && state === "offline" ? ` since ${clock(at)}` : "";
   return `${safe(space)}: ${safe(state)}${when}${state === "behind" ? "" : ", changes are refused"}`;

@@ -1,4 +1,4 @@
-// The screen of agents and people, with the tasks they have claimed, in the words of `punch who`.
+// The screen of agents and people, with the tasks they have claimed, in the wording of `punch who`.
 
 import { effect, html, signal } from "./vendor.js";
 import { Problem, call, session } from "./link.js";
@@ -8,8 +8,8 @@ import { freeAt } from "./rows.js";
 import { safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
-const SOON_MS = 500; // after a change of a list, since an agent made it
-const POLL_MS = 2000; // agents without tasks come and go without changing a list
+const SOON_MS = 500; // after a change to a list, since an agent may have made it
+const POLL_MS = 2000; // Agents without tasks come and go without changing a list.
 const EMPTY = "No agent or person has been here since the daemon started.";
 const EMPTY_LIST = "No agent or person works in this list.";
 const roster = signal(null);
@@ -27,7 +27,7 @@ async function read() {
   try {
     if (session.value && !document.hidden) roster.value = await call("GET", "/api/v1/agents");
   } catch (error) {
-    // While the server is away, the last roster stays, as on the other screens.
+    // While the server is unreachable, the last roster stays visible, as on the other screens.
     if (!(error instanceof Problem)) throw error;
   }
   dueAt = Infinity;

@@ -16,7 +16,7 @@ local function notify_error(err)
   notify(err.message or err.kind or "it failed", vim.log.levels.ERROR)
 end
 
---- Change the list, and notify of an error.
+--- Change the list, and notify the user of an error.
 local function change(model, method, params, done)
   if not transport.connected then return notify("no connection to the daemon; nothing was changed", vim.log.levels.ERROR) end
   params.conversation = model.name
@@ -31,7 +31,7 @@ local function owner()
   return require("punchlist").config.owner
 end
 
---- Ask for a text, unless a command has it as `argument`.
+--- Ask for text, unless a command passes it as `argument`.
 local function ask(prompt, argument, default, done)
   if argument and argument ~= "" then return done(argument) end
   vim.ui.input({ prompt = prompt, default = default }, function(answer)
@@ -45,7 +45,7 @@ local function set_status(status, member, prompt)
       return notify(("#%s waits for %s: :Punch approve %s, or :Punch reject %s WHY"):format(row.id, text.describe_gate(row), row.id, row.id))
     end
     local function send(reason)
-      -- A fence of another owner would finish that owner's task.
+      -- With another owner's fence, the call would finish that owner's task.
       local fence = row.owner == owner() and row.fence or nil
       change(model, "task.set_status", { task = row.id, status = status, fence = fence, [member or "result_summary"] = reason })
     end
@@ -54,7 +54,7 @@ local function set_status(status, member, prompt)
   end
 end
 
---- Approve or reject a task that waits for a yes. The daemon rejects the answer if the task has changed since.
+--- Approve or reject a task that waits for a yes. The daemon rejects the call if the task has changed since then.
 local function answer(accept)
   return function(model, row, argument)
     if row.waits_for ~= "yes" then return notify(("#%s does not wait for a yes"):format(row.id)) end
@@ -109,13 +109,13 @@ local function edit(model, row, argument)
   end)
 end
 
---- Return the actor of a chat's changes, by the id of its thread, as in `punchlist/actors.py`.
+--- Return the actor of a chat's changes from the id of its thread, as in `punchlist/base/actors.py`.
 local function chat_actor(thread)
   local name = thread:match("^.-chat%-(.+)$") or thread
   return "chat/" .. name:sub(1, #name == 36 and name:sub(9, 9) == "-" and 8 or 123)
 end
 
---- Call `done` with parameters of `list.undo` for this person's changes, also those of chats about the list.
+--- Call `done` with `list.undo` parameters for this person's changes, including those of chats about the list.
 local function find_own_changes(model, done)
   transport.request("conversation.list", { kind = "chat", limit = 200 }, function(err, result)
     if err then return notify_error(err) end
@@ -128,7 +128,7 @@ local function find_own_changes(model, done)
   end)
 end
 
---- Ask with a preview, then undo exactly the call that the preview named.
+--- Ask with a preview, then undo exactly the call shown in the preview.
 local function confirm_undo(model, which, question, nothing)
   local options = { conversation = model.name, whole = true, claims = true }
   local function confirm(call, lines, refusal)
@@ -148,7 +148,7 @@ local function confirm_undo(model, which, question, nothing)
   end)
 end
 
---- Undo our own last change, or any actor's change by its version.
+--- Undo the user's own last change, or any actor's change by its version.
 local function undo(model, _, argument)
   if argument and argument ~= "" then
     if not argument:find("^%d+$") then return notify("a version is a number; see :Punch log", vim.log.levels.ERROR) end
@@ -166,7 +166,7 @@ local function redo(model)
   end)
 end
 
---- Load the unfinished tasks into the quickfix list, at their places in code, or else at their lines of the list.
+--- Load the unfinished tasks into the quickfix list, at their places in code, or else at their lines in the list.
 local function quickfix(model)
   local view, items = nil, {}
   for _, page in pairs(model.views) do view = page.place and page or view end
@@ -236,7 +236,7 @@ local function why(model, row)
   end)
 end
 
---- Name → key after <LocalLeader>, description, whether it needs a task, function of (model, row, argument, place).
+--- Name → key after <LocalLeader>, description, whether it needs a task, and a function of (model, row, argument, place).
 M.actions = {
   start = { "s", "start", true, set_status("in_progress") },
   done = { "d", "done, with a result", true, set_status("completed", "result_summary") },
@@ -278,7 +278,7 @@ M.actions = {
   go = { "g", "go to the file that the task names", true, go },
 }
 
---- Run an action on the task of this id (nil: the one under the cursor) of a list.
+--- Run an action on a list's task with this id (nil: the one under the cursor).
 function M.run(name, model, id, argument, place)
   local action, view = M.actions[name], View.of(0)
   if view then

@@ -1,4 +1,4 @@
---- The description of a task as a Markdown buffer, `punchlist://NAME/3`.
+--- The description of a task as a Markdown buffer (`punchlist://NAME/3`).
 local links = require("punchlist.links")
 local transport = require("punchlist.transport")
 
@@ -62,7 +62,8 @@ function M:update()
   end
 end
 
---- Show a warning, also on the first line until the buffer is saved, because a message is easily missed while typing.
+--- Show a warning. It also stays on the first line until the buffer is saved, because messages are easily missed while
+--- typing.
 function M:warn(message)
   notify(message)
   vim.api.nvim_buf_clear_namespace(self.buffer, banners, 0, -1)
@@ -70,8 +71,8 @@ function M:warn(message)
   vim.api.nvim_buf_set_extmark(self.buffer, banners, 0, 0, { virt_text = notice, virt_text_pos = "right_align" })
 end
 
---- `:w`: save, unless someone else has changed the description since it was shown, or with `force`.
---- @param tries number attempts left if the list changes in between
+--- Save, for `:w`. Without `force`, don't save if someone else has changed the description since it was shown.
+--- @param tries number attempts left if the list changes in the meantime
 function M:save(force, tries)
   if not transport.connected then return notify("no connection to the daemon; nothing was saved, and your text stays until :w") end
   if self.saving and tries == TRIES then return notify("the previous save is still in progress") end
@@ -83,7 +84,7 @@ function M:save(force, tries)
     self.saving = false
     notify((err.message or err.kind) .. " (nothing was saved, and your text stays)", vim.log.levels.ERROR)
   end
-  -- Get the version before the description: any change in between then rejects the edit.
+  -- Get the version before the description, so that the edit is rejected after any change in between.
   transport.request("conversation.get", { conversation = list }, function(err, list_result)
     if err then return refuse(err) end
     transport.request("task.get", { conversation = list, task = task }, function(gone, task_result)
@@ -107,7 +108,7 @@ function M:save(force, tries)
   end)
 end
 
---- Show both descriptions as a diff. The person has now seen the other one, so the next `:w` saves.
+--- Show both descriptions as a diff. The user has then seen the other one, so the next `:w` saves.
 function M:compare(theirs)
   self.base, self.warned_about = theirs, theirs
   vim.api.nvim_buf_clear_namespace(self.buffer, banners, 0, -1)

@@ -23,7 +23,7 @@ function M.check()
     ok("the socket is " .. path)
   end
   transport.open()
-  -- The only blocking wait of the plugin: a report can't be completed by a callback.
+  -- This is the plugin's only blocking wait, since a health report can't be completed from a callback.
   vim.wait(500, function() return transport.connected end, 5)
   if transport.connected then
     local hello = transport.hello

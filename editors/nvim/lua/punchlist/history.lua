@@ -1,10 +1,10 @@
---- The history of a list, `punchlist://NAME/log`, and the list at a version, `punchlist://NAME/@12`; both read-only.
+--- The history of a list (`punchlist://NAME/log`) and the list at a version (`punchlist://NAME/@12`). Both are read-only.
 local Model = require("punchlist.model")
 local text = require("punchlist.text")
 local transport = require("punchlist.transport")
 
 local M = {}
-local MAX_LINES = 1000 -- events shown at first
+local MAX_LINES = 1000 -- number of events shown at first
 
 local function notify(err)
   vim.notify("punchlist: " .. text.safe(err.message or err.kind), vim.log.levels.ERROR)
@@ -27,7 +27,7 @@ local function format_member(name, value)
   return ("%s %s"):format(name, #shown > 60 and vim.fn.strcharpart(shown, 0, 60) .. "…" or shown)
 end
 
---- Return an event as a line: version, time, actor, change.
+--- Return an event as a line with version, time, actor and change.
 local function format_event(recorded)
   local event, words = recorded.event, {}
   local task = type(event.task) == "table" and event.task or nil
@@ -45,7 +45,7 @@ local function format_event(recorded)
   return ("%5d  %s  %-16s  %s"):format(recorded.version, when, text.safe(recorded.actor), text.safe(table.concat(words, "  ")))
 end
 
---- Fill a buffer with the log of a list, newest first, and keep it up to date.
+--- Fill a buffer with the log of a list, newest event first, and keep it up to date.
 function M.log(buffer, model)
   prepare(buffer, "punchlistlog")
   local log = { next = 0, lines = {} }

@@ -1,17 +1,17 @@
---- punchlist in Neovim: lists as buffers, updated by the daemon's pushes.
+--- punchlist in Neovim: lists as buffers that are updated by the daemon's pushes.
 local M = {}
 
---- The same actor as on the command line, so that undo includes changes made there.
+--- Return the same actor as on the command line, so that undo includes changes made there.
 local function default_actor()
   local env = vim.env
   return env.PUNCHLIST_ACTOR or env.USER or env.LOGNAME or (vim.uv or vim.loop).os_get_passwd().username
 end
 
---- Defaults of the options of `setup`.
+--- Default options of `setup`.
 M.config = {
   actor = default_actor(), -- name of your changes in the history
   owner = "nvim/" .. (vim.env.USER or "me"), -- owner of your claims
-  autostart = true, -- whether to start a daemon if none runs
+  autostart = true, -- whether to start a daemon if none is running
   notify = "mine", -- tasks to notify about when they fail or become ready: "mine", "all" or "off"
 }
 
@@ -34,7 +34,7 @@ function M.open(name, root)
   return model
 end
 
---- Fill a buffer `punchlist://NAME`, or one of a list's other pages, for `:edit`.
+--- Fill the buffer `punchlist://NAME`, or that of one of the list's other pages, for `:edit`.
 function M.read(buffer, file)
   local name, page = file:match("^punchlist://([%w][%w%._:%-]*)/?(.*)$")
   local id, version = (page or ""):match("^%d+$"), (page or ""):match("^@(%d+)$")
@@ -48,7 +48,7 @@ function M.read(buffer, file)
   require("punchlist.view").open(buffer, last)
 end
 
---- Call `done` once connected, with a warning after 5 seconds without a connection.
+--- Call `done` once connected. Warn after 5 seconds without a connection.
 local function when_connected(done)
   local transport = require("punchlist.transport")
   require("punchlist.model")
@@ -66,7 +66,7 @@ local function when_connected(done)
   end, 5000)
 end
 
---- Choose one of all lists.
+--- Let the user choose one of all lists.
 function M.pick()
   when_connected(function()
     require("punchlist.transport").request("conversation.list", { limit = 1000 }, function(err, result)
@@ -84,7 +84,7 @@ function M.pick()
   end)
 end
 
---- Call `done` with the name and the root of the list of the current file's directory, or with nil.
+--- Call `done` with the name and the root of the list that the current file's directory maps to, or with nil.
 local function resolve_project(done)
   local here = vim.bo.buftype == "" and vim.fn.expand("%:p:h") or ""
   local path = here:sub(1, 1) == "/" and here or vim.fn.getcwd()
@@ -100,14 +100,14 @@ local function resolve_project(done)
   end)
 end
 
---- Open the list of the current file's directory. If it has none, choose one.
+--- Open the list that the current file's directory maps to. If there is none, let the user choose one.
 function M.project()
   resolve_project(function(name, root)
     if name then M.open(name, root) else M.pick() end
   end)
 end
 
---- Add a task with a link to a line of the current file. The default title is the text of its TODO, or the line.
+--- Add a task with a link to a line of the current file. The default title is the text of the line's TODO, or the line.
 local function add_from_code(first, argument)
   local file, line = vim.fn.expand("%:p"), vim.fn.getline(first)
   if file == "" then return notify("this buffer has no file", vim.log.levels.ERROR) end
@@ -121,21 +121,23 @@ local function add_from_code(first, argument)
   end)
 end
 
---- Return open and all tasks of the most recently opened list, "website 2/5", with "(away)" while disconnected.
+--- Return the counts of open and all tasks of the most recently opened list, as in "website 2/5", with "(away)" while
+--- disconnected.
 function M.statusline()
   if not last then return "" end
   local open, all = last:open_count()
   local away = require("punchlist.transport").connected and "" or " (away)"
-  return ("%s %d/%d%s"):format(last.name, open, all, away) -- names of lists can't contain %, which is special in a statusline
+  -- List names can't contain %, which is special in a statusline.
+  return ("%s %d/%d%s"):format(last.name, open, all, away)
 end
 
---- Return who else has the most recently opened list open, "claude-code, emacs", for a winbar or a statusline.
+--- Return who else has the most recently opened list open, as in "claude-code, emacs", for a winbar or a statusline.
 function M.presence()
   if not last then return "" end
   return (require("punchlist.text").safe(table.concat(last:other_actors(), ", ")):gsub("%%", "%%%%"))
 end
 
---- Run `:Punch`: open the project's list or another one, or run an action.
+--- Run `:Punch`, which opens the project's list or another one, or runs an action.
 function M.command(options)
   local words = options.fargs
   local name = words[1]
@@ -151,7 +153,7 @@ function M.command(options)
   actions.run(name, view and view.model or last, id, table.concat(vim.list_slice(words, id and 3 or 2), " "))
 end
 
---- Complete `:Punch`: subcommands, then numbers of tasks or names of lists.
+--- Complete `:Punch` with subcommands, then with task numbers or list names.
 function M.complete(lead, line)
   local names = vim.tbl_keys(require("punchlist.actions").actions)
   local second = line:match("^%S+%s+(%S+)%s")

@@ -1,4 +1,4 @@
---- Places in code, `path:line`, in titles, descriptions and links of tasks.
+--- Places in code (`path:line`) in titles, descriptions and links of tasks.
 local M = {}
 
 -- The frontier prevents matches inside a word. Without it, matching a long word takes quadratic time.
@@ -11,7 +11,7 @@ local function find_file(path, root)
   return stat and stat.type == "file" and full or nil
 end
 
---- Return the places in a text whose file exists: `{ path, line }`.
+--- Return the places in a text whose files exist, as `{ path, line }`.
 function M.places(text, root)
   local places = {}
   for path, line in text:gmatch(PLACE) do
@@ -21,7 +21,7 @@ function M.places(text, root)
   return places
 end
 
---- Return the places of a task, those of its links first.
+--- Return the places of a task, with those from its links first.
 function M.places_of_task(row, root)
   local texts = {}
   for _, link in ipairs(row.links or {}) do

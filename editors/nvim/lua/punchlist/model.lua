@@ -1,4 +1,5 @@
---- The current state of a list: the fold of the pushes of view "rows", each at the cost of the changed rows.
+--- The current state of a list, folded from the pushes of the view "rows". The cost of a push depends only on the
+--- number of changed rows.
 local news = require("punchlist.news")
 local transport = require("punchlist.transport")
 
@@ -7,7 +8,7 @@ M.__index = M
 local models = {} -- by the list's name
 local AGAIN_MS = 1000
 
--- The order of a list is by bytes. LuaJIT compares bytes, but plain Lua uses the locale.
+-- Lists are ordered by bytes. LuaJIT compares bytes, but plain Lua uses the locale.
 local function is_less(a, b)
   if a == b or jit then return a < b end
   for at = 1, math.min(#a, #b) do
@@ -21,7 +22,7 @@ local function precedes(a, b)
   return is_less(a.id, b.id)
 end
 
---- Return the list of this name, and follow it from now on.
+--- Return the list with this name, and start following it.
 function M.of(name)
   local model = models[name]
   if not model then
@@ -53,14 +54,14 @@ function M:subscribe()
     end
     self.subscription, self.epoch, self.problem = result.subscription, result.epoch, nil
     if self.presence_subscription then return end
-    -- An older daemon rejects this view; then no presence is shown.
+    -- An older daemon rejects this view. Then no presence is shown.
     transport.request("event.subscribe", { conversation = self.name, view = "presence" }, function(refused, presence_subscription)
       self.presence_subscription = not refused and presence_subscription.subscription or nil
     end)
   end)
 end
 
---- Return who else has the list open: sorted actors, and our own if another connection has it.
+--- Return who else has the list open, as sorted actors. Our own actor is included if it has another connection.
 function M:other_actors()
   local names, own = {}, require("punchlist").config.actor
   for _, peer in ipairs(self.present) do
@@ -70,7 +71,7 @@ function M:other_actors()
   return names
 end
 
---- Fold a push, and update the views with the ids of changed rows and whether the order changed.
+--- Fold a push, and pass the ids of changed rows, and whether the order changed, to the views.
 function M:fold(push)
   if push.reset then self.incoming = {} end
   local rows = self.incoming or self.by_id
@@ -107,7 +108,7 @@ function M:fold(push)
   if not is_whole then news.notify_of_changes(self, previous, was_open) end
 end
 
---- Record the result of our own change, which needs no notification.
+--- Record the result of our own change, which doesn't need a notification.
 function M:record_own_change(result)
   for _, task in ipairs(result.tasks or { result.task }) do self.own[task.id] = task.version end
 end
@@ -117,7 +118,7 @@ function M:update_views(ids, moved)
   vim.cmd("redrawstatus!")
 end
 
---- Return the ids of the list with `depth` and `parent` ("" for none), children below their parents.
+--- Return the ids in the list with their `depth` and `parent` ("" for none), children below their parents.
 function M:tree()
   local children, lines = {}, {}
   for _, id in ipairs(self.order) do
@@ -136,7 +137,7 @@ function M:tree()
   return lines
 end
 
---- Return the number of tasks that are neither completed nor failed, and of all tasks.
+--- Return the number of tasks that are neither completed nor failed, and the number of all tasks.
 function M:open_count()
   local open = (self.counts.pending or 0) + (self.counts.in_progress or 0) + (self.counts.paused or 0)
   return open, open + (self.counts.completed or 0) + (self.counts.failed or 0)

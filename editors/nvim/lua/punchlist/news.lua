@@ -1,9 +1,9 @@
---- Notifications about others' changes.
+--- Notifications about changes by others.
 local text = require("punchlist.text")
 
 local M = {}
 
---- Notify of tasks that failed or became ready, and of a finished list, by the option `notify`.
+--- Notify the user of tasks that failed or became ready, and of a finished list, depending on the option `notify`.
 --- @param before table the previous rows of the changed tasks, by id
 --- @param was_open number the previous number of open tasks
 function M.notify_of_changes(model, before, was_open)

@@ -1,4 +1,4 @@
---- `:w` of a list: sends the difference between the drawn lines and the buffer's as one call.
+--- Saves a list on `:w`: sends the difference between the lines drawn and the lines in the buffer as one call.
 local text = require("punchlist.text")
 local transport = require("punchlist.transport")
 
@@ -29,7 +29,7 @@ local function reject(line, why)
   return nil, ("line %d: %s; nothing was changed"):format(line, why)
 end
 
---- Parse the lines to items: `at` (line), `id`, `task` (the parsed line), `above` (the parent's item).
+--- Parse the lines into items with `at` (line), `id`, `task` (the parsed line) and `above` (the parent's item).
 local function parse_lines(view, lines)
   local items, seen, above = {}, {}, {}
   for at, line in ipairs(lines) do
@@ -62,7 +62,7 @@ local function subtract(list, other)
   return vim.tbl_filter(function(item) return not vim.tbl_contains(other, item) end, list)
 end
 
---- Reject a line whose end became part of its title: its priority, owner or blockers would be lost.
+--- Reject a line whose end has become part of its title. Otherwise its priority, owner or blockers would be lost.
 local function reject_stray_end(view, item)
   local was = item.id and text.parse_line(view.text[item.id])
   local stray, is_own = text.find_stray_end(item.task, was)
@@ -105,7 +105,7 @@ local function find_edits(view, item, force)
   return edits
 end
 
---- Return the moves that bring siblings into the order of the lines.
+--- Return the moves that put siblings in the order of the lines.
 local function plan_moves(view, items, parents)
   local groups, place, moves = {}, {}, {}
   for at, id in ipairs(view.model.order) do place[id] = at end
@@ -127,7 +127,7 @@ local function plan_moves(view, items, parents)
       is_new, highest = is_new or not before, before or highest
     end
     local kept = is_moved and longest_increasing(sequence)
-    local first -- the first item that stays in place, the anchor for items moved before it
+    local first -- the first item that stays in place, which is the anchor for items moved before it
     for at, item in ipairs(group) do first = first or (kept and kept[at] and item) end
     for at, item in ipairs(group) do
       if kept and not kept[at] then moves[#moves + 1] = { item = item, after = group[at - 1], before = first } end
@@ -136,13 +136,13 @@ local function plan_moves(view, items, parents)
   return moves
 end
 
---- Return the transitions to a status. A finished task must become pending before it can be paused or fail.
+--- Return the transitions to a status. A finished task must become pending before it can be paused or marked as failed.
 local function status_steps(was, to)
   local via_pending = (was == "completed" or was == "failed") and (to == "paused" or (to == "failed" and was ~= "failed"))
   return via_pending and { "pending", to } or { to }
 end
 
---- Return the ids of changed statuses in an order in which children and blockers come first.
+--- Return the ids of tasks with changed statuses, children and blockers first.
 local function sort_statuses(view, statuses)
   local sorted, seen, children = {}, {}, {}
   for _, item in ipairs(view.tree) do
@@ -161,9 +161,9 @@ local function sort_statuses(view, statuses)
   return sorted
 end
 
---- Plan a save: `changes` of `list.apply`, the line `at` of each change, and the ids of the `deleted` tasks.
+--- Plan a save. Return the `changes` for `list.apply`, the line `at` of each change, and the ids of the `deleted` tasks.
 --- Parents and blockers are removed first and added last, so that no intermediate step forms a cycle. Deletions come
---- before statuses, because open children prevent the completion of a parent.
+--- before status changes, because open children prevent the completion of a parent.
 --- @return table|nil, string|nil
 function M.plan(view, lines, force)
   local items, why, seen = parse_lines(view, lines)
@@ -247,7 +247,7 @@ function M.plan(view, lines, force)
   for _, move in ipairs(moves) do
     local after = move.after and (move.after.id or move.after.ref)
     local place = { after = after, before = not after and (move.before.id or move.before.ref) or nil }
-    if #moves == 1 and count == 1 and move.item.ref then -- a single new task is added in place
+    if #moves == 1 and count == 1 and move.item.ref then -- A single new task is added in place.
       added.after, added.before = place.after, place.before
     else
       place.task = move.item.id or move.item.ref
@@ -261,7 +261,7 @@ local function notify(message, level)
   vim.notify("punchlist: " .. message, level or vim.log.levels.ERROR)
 end
 
---- Format the daemon's error for a save, with the line of the rejected change.
+--- Format the daemon's error for a save, with the line number of the rejected change.
 local function format_error(plan, err)
   if err.kind == "version_conflict" then return "the list has just changed; :w again (nothing was changed)" end
   local why = text.safe((err.message or err.kind):gsub("^changes%[%d+%] %(%S+%): ", ""):gsub(" Nothing was changed%.$", ""))
@@ -291,7 +291,7 @@ local function send(view, plan)
   end)
 end
 
---- Save a list's buffer. With `force`, overwrite others' changes and delete without a question.
+--- Save a list's buffer. With `force`, overwrite changes by others and delete tasks without asking.
 function M.save(view, force)
   if view.saving then return notify("the previous save is still in progress; nothing more was sent") end
   if not transport.connected or not view.model.ready then

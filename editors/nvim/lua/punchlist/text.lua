@@ -3,9 +3,9 @@ local characters = require("punchlist.characters")
 
 local M = {}
 
---- Status → its box, as in Markdown files that punch writes.
+--- Status → its checkbox, as in the Markdown files that punch writes.
 M.BOX_OF = { pending = " ", in_progress = "/", paused = "=", completed = "x", failed = "✗" }
--- Alternatives that people type. A save replaces them by the boxes above.
+-- Alternatives that people type. A save replaces them with the checkboxes above.
 local STATUS_OF = { ["~"] = "in_progress", ["-"] = "paused", [">"] = "paused", ["!"] = "failed", ["✘"] = "failed", X = "completed" }
 for status, box in pairs(M.BOX_OF) do STATUS_OF[box] = status end
 M.PRIORITIES = { "low", "normal", "high", "urgent" }
@@ -18,7 +18,7 @@ local function is_within(code, ranges)
   return false
 end
 
---- Decode the character at `at`: return its code point (nil if it is not UTF-8) and its length in bytes.
+--- Decode the character at `at`. Return its code point (nil if it isn't UTF-8) and its length in bytes.
 local function decode_at(text, at)
   local first = text:byte(at)
   if first < 0x80 then return first, 1 end
@@ -37,14 +37,14 @@ local function escape(code)
   return (code < 0x100 and "\\x%02x" or code < 0x10000 and "\\u%04x" or "\\U%08x"):format(code)
 end
 
---- Return whether a joiner is allowed next to this character: a letter, a digit, a mark or an emoji.
+--- Return whether a joiner is allowed next to this character, which is true for letters, digits, marks and emoji.
 local function is_writing(code)
   if not code then return false end
   if code < 0x100 then return is_within(code, characters.LATIN) end
   return not is_within(code, characters.UNSAFE) and not is_within(code, characters.SPACES)
 end
 
---- Escape control, bidirectional and invisible characters, by the rule of punchlist/base/text.py.
+--- Escape control, bidirectional and invisible characters, by the same rule as punchlist/base/text.py.
 function M.safe(text)
   if not text:find("[%c\127-\255]") then return text end
   local parts, at, marks, before = {}, 1, 0, nil
@@ -79,7 +79,7 @@ function M.describe_gate(row)
   return (gate.by or "") == "" and "your yes" or M.safe(gate.by) .. "'s yes"
 end
 
---- Return an owner as one word of a line.
+--- Return an owner as one word in a line.
 function M.owner(owner)
   return (M.safe(owner):gsub(" ", "\\x20"))
 end
@@ -121,7 +121,7 @@ local function split_title(text)
   return text, { priority = "normal", owner = "", blocked_by = {} }, true
 end
 
---- Format a task as a line. "!normal" follows a title that would otherwise be parsed as if it had an end.
+--- Format a task as a line. "!normal" is added after a title whose last words would otherwise be parsed as members.
 function M.format_line(task, depth)
   local title = M.safe(task.title)
   local ending = format_end(task.priority or "normal", task.owner or "", task.blocked_by or {})
@@ -134,7 +134,7 @@ local function has_word(title, word)
   return (" " .. title .. " "):find(" " .. word .. " ", 1, true) ~= nil
 end
 
---- Return the member that moved from the end of the line into the title, or nil.
+--- Return the member that has moved from the end of the line into the title, or nil.
 local function find_taken_member(task, was)
   local lost = {
     was.priority ~= task.priority and "!" .. was.priority,
@@ -147,8 +147,8 @@ local function find_taken_member(task, was)
   end
 end
 
---- Find a part of a title that looks like a line's end and was not in the previous title (`was`; nil for a new task).
---- @return string|nil, boolean the part, and whether it is a member of the task itself
+--- Find a part of a title that looks like the end of a line and wasn't in the previous title (`was`, nil for a new task).
+--- @return string|nil, boolean the part, and whether it is a member of the same task
 function M.find_stray_end(task, was)
   local stray = task.title:match("  ([!@]%S.*)$") or task.title:match("  (<%-.*)$")
   local own = was and find_taken_member(task, was)
@@ -162,7 +162,7 @@ function M.parse_id(line)
   return line:match("^ *%[[^%]]*%] #(%d+) ")
 end
 
---- Parse a line to a task: `depth`, `status`, `id` (nil for a new one), `title` and the members at the end.
+--- Parse a line into a task with `depth`, `status`, `id` (nil for a new task), `title` and the members at the end.
 --- @return table|nil, string|nil the task, or nil and the error
 function M.parse_line(line)
   if not M.is_utf8(line) then return nil, "the line is not UTF-8" end

@@ -1,16 +1,17 @@
---- The connection to the daemon: one Unix socket, one JSON text a line, requests with callbacks, and reconnects.
---- Never blocks: callbacks get the responses on Neovim's main loop.
+--- The connection to the daemon: one Unix socket, one JSON text per line, requests with callbacks, and reconnects.
+--- It never blocks. Callbacks receive the responses on Neovim's main loop.
 local M = { connected = false, reason = "not connected yet", listeners = {}, hello = nil }
 
 local uv = vim.uv or vim.loop
 local FIRST_PAUSE_MS, LONGEST_PAUSE_MS, START_EVERY_MS = 50, 2000, 10000
-local MAX_ADDRESS_BYTES = 107 -- limit of a Unix address without its final zero; libuv truncates longer ones silently
+--- Maximum length of a Unix socket address, without the final null byte. libuv truncates longer ones silently.
+local MAX_ADDRESS_BYTES = 107
 local pipe, is_open, timer, started_at
 local next_id, pause_ms = 0, FIRST_PAUSE_MS
 local pending, order = {}, {}
 local connect
 
---- Return the path of the daemon's socket by the rules of docs/protocol.md.
+--- Return the path of the daemon's socket, by the rules in docs/protocol.md.
 function M.socket_path()
   local env = vim.env
   if (env.PUNCHLIST_SOCKET or "") ~= "" then return env.PUNCHLIST_SOCKET end
@@ -24,7 +25,7 @@ function M.socket_path()
   return (own ~= "" and own or data .. "/punchlist") .. "/run/daemon.sock"
 end
 
---- Return whether this plugin may start a daemon if none runs.
+--- Return whether this plugin may start a daemon if none is running.
 function M.may_start_daemon()
   return vim.env.PUNCHLIST_AUTOSTART ~= "0" and require("punchlist").config.autostart and vim.fn.executable("punch") == 1
 end
@@ -43,7 +44,7 @@ local function connection_error(reason)
   return { kind = "connection", message = reason }
 end
 
---- Handle the loss of the connection: reads fail, and changes with a key are sent again over the next one.
+--- Handle the loss of the connection. Reads fail, and changes with a key are sent again over the next connection.
 local function on_disconnect(reason)
   local is_news = M.connected or M.reason ~= reason
   if pipe and not pipe:is_closing() then pipe:close() end
@@ -118,7 +119,8 @@ local function make_reader(own)
   end
 end
 
---- Return a path that fits into a Unix address, for a long one through its directory's descriptor, and the descriptor.
+--- Return a path that fits into a Unix address. A long path goes through its directory's file descriptor, which is
+--- returned too.
 local function short_path(path)
   if #path <= MAX_ADDRESS_BYTES then return path end
   local folder = uv.fs_open(vim.fn.fnamemodify(path, ":h"), "r", 0)
@@ -178,7 +180,7 @@ function M.close()
   on_disconnect("closed")
 end
 
---- Call a method. `done(err, result)` is called once, asynchronously; `err` has `kind` and `message`.
+--- Call a method. `done(err, result)` is called exactly once, asynchronously. `err` has `kind` and `message`.
 --- If the connection breaks before the response, a change with a `key` is sent again.
 function M.request(method, params, done, first)
   if not pipe or not (M.connected or first) then return vim.schedule(function() done(connection_error(M.reason)) end) end

@@ -1,4 +1,4 @@
---- The buffer of a list: drawn from the model, edited by a person.
+--- The buffer of a list, which is drawn from the model and edited by a person.
 local text = require("punchlist.text")
 local transport = require("punchlist.transport")
 
@@ -39,13 +39,13 @@ function M.open(buffer, model)
   return view
 end
 
---- Reset the state of the lines, so that the next drawing writes all of them.
+--- Reset the state of the lines, so that the next draw writes all of them.
 function M:reset()
   self.tree, self.lines, self.text, self.drawn, self.place, self.waiting = {}, {}, {}, {}, {}, 0
   self.blank = true
 end
 
---- Draw the rows `ids`, which have changed, and all rows if the order has `moved`. Never overwrite unsaved edits.
+--- Draw the changed rows `ids`, or all rows if the order has changed (`moved`). Never overwrites unsaved edits.
 function M:update(ids, moved)
   if not vim.api.nvim_buf_is_loaded(self.buffer) then return end
   if self.saving and self.saving.version and self.model.version >= self.saving.version then return self:finish_save() end
@@ -67,12 +67,12 @@ function M:finish_save()
   self.lines = vim.api.nvim_buf_get_lines(self.buffer, 0, -1, false)
   self.waiting = 0
   self:draw({}, true)
-  -- Edits have moved the marks.
+  -- Edits may have moved the marks.
   vim.api.nvim_buf_clear_namespace(self.buffer, signs, 0, -1)
   for at = 1, #self.tree do self:mark(at) end
 end
 
---- Return the id of the task in a line, from 1, or nil.
+--- Return the id of the task in a line, counted from 1, or nil.
 function M:id_at(line)
   return text.parse_id(vim.api.nvim_buf_get_lines(self.buffer, line - 1, line, false)[1] or "")
 end
@@ -91,7 +91,7 @@ function M:write(first, last, lines)
   local options = vim.bo[self.buffer]
   local modifiable = options.modifiable
   options.modifiable, options.undolevels = true, -1
-  vim.api.nvim_buf_clear_namespace(self.buffer, signs, first, last) -- otherwise they would move to the next line
+  vim.api.nvim_buf_clear_namespace(self.buffer, signs, first, last) -- Otherwise the signs would move to the next line.
   vim.api.nvim_buf_set_lines(self.buffer, first, last, false, lines)
   options.undolevels, options.modified, options.modifiable = DEFAULT_UNDO, false, modifiable
   self.redrawn = self.redrawn + #lines
@@ -149,7 +149,7 @@ function M:draw_all()
   end
 end
 
---- Draw the sign of a line, and its claim, reason and gate as virtual text.
+--- Draw the sign of a line, and the task's claim, reason and gate as virtual text.
 function M:mark(at)
   vim.api.nvim_buf_clear_namespace(self.buffer, signs, at - 1, at)
   local row = self.model.by_id[self.tree[at].id]
