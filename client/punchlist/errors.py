@@ -153,7 +153,7 @@ class InvalidParams(RequestRefused, kind="invalid_params"):
 
     Attributes:
         field: The parameter.
-        expected: What is valid for it.
+        expected: Description of the valid values.
         nearest: The most similar parameter name, if `field` is unknown.
     """
 

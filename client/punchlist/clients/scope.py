@@ -9,8 +9,8 @@ thread each time, and may run other generators in between. A scope opened by a g
 calls would go to another list, so opening one is an error. Use `punchlist.scoped` around the generator instead.
 
 Some generators run around a block and may open a scope, which covers that block: context managers made by `contextlib`
-(which include FastAPI dependencies with `yield`), pytest fixtures and pluggy hook wrappers. For a generator that runs
-in a `yield from`, the outermost generator determines whether this is allowed.
+(which include FastAPI dependencies with `yield`), pytest fixtures and pluggy hook wrappers. For a generator that
+another one delegates to with `yield from`, the outermost generator determines whether this is allowed.
 """
 
 import os

@@ -6,7 +6,7 @@ from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import FINISHED, Status, Task
 
 _MAX_SHOWN = 12
-"""Maximum number of ids in a message. The data contains more."""
+"""Maximum number of ids in a message. The error's data may contain more."""
 
 
 def task_not_found(task: str, next_id: int = 0) -> Rejection:

@@ -45,7 +45,7 @@ def atomic_write(
         if fsync:
             _flush_directory(directory or ".")
     except OSError as error:
-        error.filename, error.filename2 = path, None  # without a name if the disk is full
+        error.filename, error.filename2 = path, None  # a full disk's error has no filename
         raise
     return written
 

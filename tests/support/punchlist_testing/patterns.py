@@ -255,7 +255,7 @@ def find_slow_text(pattern: Pattern, longest: int = 0) -> str:
 
     Args:
         pattern: The pattern.
-        longest: Maximum length of the pattern's texts; then only that length is measured. 0: unbounded.
+        longest: Maximum length of the pattern's texts, which is then the only length measured; 0 if unbounded.
     """
     for use in sorted(pattern.uses):
         function = _call(pattern.compiled, use)

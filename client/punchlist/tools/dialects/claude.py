@@ -215,7 +215,7 @@ _FIELDS = ("subject", "description", "activeForm", "owner", "metadata", *_EDGES.
 
 
 class _Progress(Struct):
-    """Progress of an update.
+    """Partial result of a `TaskUpdate`, reported even if a later change is rejected.
 
     Attributes:
         updated: The updated fields.

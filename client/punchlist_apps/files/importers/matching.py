@@ -53,7 +53,8 @@ class Comparison(msgspec.Struct):
         added: New tasks.
         updates: The changes to existing tasks.
         unchanged: Number of tasks without changes.
-        kept: Number of tasks with a member that was changed in the list since the import and differs in the file.
+        kept: Number of tasks that keep a value instead of the file's, because it was changed in the list after the
+            last import.
         removed: Tasks to remove; empty unless the list is replaced.
         call: The tasks for the next call.
         is_whole: Whether this call makes all changes. If not, compare again after the call.

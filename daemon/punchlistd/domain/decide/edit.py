@@ -158,8 +158,8 @@ def _check_relations(state: State, task: Task, params: p.TaskEdit) -> Rejection 
 def _build_blockers(state: State, task: Task, params: p.TaskEdit, *, is_whole: bool) -> dict[str, list[str]]:
     """Return the blockers of the tasks whose edges the edit changes.
 
-    If the edit adds no dependents, a new cycle of blockers must go through one of the task's new edges. So its old
-    edges are included only if `is_whole`.
+    The task's old edges are included only if `is_whole`. The check for blocker cycles can omit them if the edit adds no
+    dependents, because a new cycle must then go through one of the new edges.
     """
     removed = set(params.remove_blocked_by)
     old = [other for other in task.blocked_by if other not in removed] if is_whole else []

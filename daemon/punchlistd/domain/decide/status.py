@@ -49,7 +49,7 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
 
 
 def check_status(state: State, task: Task, to: Status, *, force: bool = False) -> Rejection | None:
-    """Reject a status that a task can't get. With `force`, it can be completed with unfinished children."""
+    """Reject a status that a task can't change to. With `force`, it can be completed with unfinished children."""
     if to not in TRANSITIONS[task.status]:
         return _reject_transition(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:

@@ -138,7 +138,7 @@ class Claims:
             self.leases.set_graces(state)
 
     def observe_repeat(self, write: Write, state: State, reply: bytes) -> None:
-        """Attach the tasks that a repeated claim already holds to its new connection."""
+        """Attach the leases of a repeated claim to the connection that repeated it."""
         self.leases.rejoin(state, reply, write.caller.holder)
 
     # after the commit

@@ -160,7 +160,7 @@ class Agents:
 
         Args:
             user: The user that the caller is bound to.
-            peers: The connections to list by client name if they have not entered an agent.
+            peers: The connections to list by client name if they have not called `agent.enter`.
         """
         agents = {key: agent for key, agent in self._present.items() if user in (None, key[0])}
         entered = {peer.pid for peer in self._of_peer}
@@ -169,7 +169,7 @@ class Agents:
         for peer in peers:
             key = (peer.user or "", peer.client)
             connected.add(key)
-            # A process that has entered an agent may also have connections that only make calls or watch.
+            # A process that called `agent.enter` may have other connections that only make calls or watch.
             if peer.client and peer.pid not in entered and key not in agents and user in (None, key[0]):
                 others.setdefault(key, []).append(peer)
         agents |= {key: self._describe_client(key, group) for key, group in others.items()}

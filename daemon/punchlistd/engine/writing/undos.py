@@ -20,7 +20,7 @@ If the list keeps changing, the writer waits for the last attempt.
 
 
 class Undos:
-    """Computes what undos reverse."""
+    """Computes undos from a list's history."""
 
     def __init__(self, conversations: Conversations, access: Access, history: History) -> None:
         self._conversations = conversations

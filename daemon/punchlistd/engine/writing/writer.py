@@ -189,7 +189,7 @@ class Writer:
     def _admit(self, item: Item, forming: Transaction, exclusive: bool) -> bool:
         """Return True if a call fits into the transaction, and count its parts.
 
-        Mark a call that doesn't fit into any as long.
+        Set `is_long` on a call with too many parts for any shared transaction.
         """
         if forming.parts >= MAX_PARTS:
             return False

@@ -26,7 +26,7 @@ class DelegatingCaller:
 
 
 class LongCaller(DelegatingCaller):
-    """Caller of a long call. Each connection has a limit for the bytes of its long calls in flight.
+    """Caller that reports when a long call is answered. A connection limits the bytes of its long calls in flight.
 
     Args:
         caller: The connection.

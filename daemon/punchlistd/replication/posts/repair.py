@@ -22,10 +22,10 @@ SLICE_POSTS = 64
 
 
 class Bad(NamedTuple):
-    """A post that can't be followed.
+    """A post that can't be applied.
 
     Attributes:
-        certain: Whether no daemon can have followed it, so that removing it loses no changes.
+        certain: Whether no daemon can have applied it, so that removing it loses no changes.
     """
 
     post: Posted
@@ -68,7 +68,7 @@ async def find_bad(posts: Iterable[Posted]) -> list[Bad]:
 
 
 def _was_never_followed(posted: Posted, judged: set[int], checks: set[str]) -> bool:
-    """Return True if a post that can't be followed here can't be followed by any daemon.
+    """Return True if a post that can't be applied here can't be applied by any daemon.
 
     Either it is a copy, or no post before it is missing. This is never certain for a tombstone, which needs no earlier
     posts: in PostgreSQL, a member can insert posts before a tombstone whose earlier posts were erased.

@@ -1,4 +1,4 @@
-"""Files around the database: related file names, atomic publishing, detection of replaced files, disk reserve."""
+"""File handling for the database: related file names, atomic publishing, detection of replaced files, disk reserve."""
 
 import contextlib
 import errno

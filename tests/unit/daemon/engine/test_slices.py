@@ -21,7 +21,10 @@ from punchlistd.store.port import StorageFull
 C = "c"
 MANY = MAX_PARTS + 4 * SLICE_EVENTS
 WORK = (evolve, apply, add_many, replace)
-"""Number of steps for each part of a call. The rules yield after each step."""
+"""Functions that run for each part of a call. `turns` counts their calls and resumptions as steps.
+
+The rules yield after each step.
+"""
 
 SLICE = 3 * SLICE_EVENTS
 """A slice runs at most two steps for each of its parts; a part may end where the next one begins."""
