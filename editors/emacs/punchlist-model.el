@@ -14,7 +14,7 @@
 (require 'punchlist-connection)
 
 (defun punchlist--is-writing (sign)
-  "Return whether SIGN, such as a letter, digit, mark or emoji, allows a joiner."
+  "Return whether a joiner may follow SIGN: a letter, digit, mark or emoji."
   (let ((case-fold-search nil))
     (and sign
          (if (< (aref sign 0) 256) (string-match-p punchlist--latin sign)

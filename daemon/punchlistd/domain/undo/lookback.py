@@ -169,7 +169,8 @@ class Lookback:
 
     def _record_touch(self, version: int, event: AnyEvent) -> None:
         aim, touch = self._aim, Touch(version, self._first, self._actor)
-        if isinstance(event, Claimed):
+        # An undo restores the claim of an earlier call, so that call is still the last one that claimed the task.
+        if isinstance(event, Claimed) and not self._is_undo:
             self._claims[event.task] = self._first
         if self._is_cancelled:
             return

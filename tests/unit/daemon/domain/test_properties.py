@@ -156,7 +156,7 @@ def _whole(state: State) -> tuple[object, ...]:
     return state.title, state.settings, notes, [{**task, "notes": ()} for task in strip_stamps(state)]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [*SEEDS, 92, 103, 277])
 def test_undo_and_redo_pass_the_same_states(seed: int) -> None:
     random = Random(seed)
     recorder = Recorder()
@@ -168,7 +168,7 @@ def test_undo_and_redo_pass_the_same_states(seed: int) -> None:
         if not recorder.state.exists:
             return
         told = _whole(recorder.state)
-        if told != states[-1] and any(is_undoable(fact.event, claims=True) for fact in recorder.history[before].facts):
+        if any(is_undoable(fact.event, claims=True) for group in recorder.history[before:] for fact in group.facts):
             states.append(told)
         else:
             states[-1] = told
@@ -180,7 +180,7 @@ def test_undo_and_redo_pass_the_same_states(seed: int) -> None:
         assert _whole(recorder.state) == states[at], (at, redo)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [*SEEDS, 251])
 def test_redo_reverts_a_complete_undo_exactly(seed: int) -> None:
     random, actors = Random(seed), ("ann", "bob", "cy")
     recorder = Recorder()
