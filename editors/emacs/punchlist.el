@@ -321,7 +321,7 @@ Call DONE with the result, or show the error."
                           (t (substring name 0 (min 123 (length name))))))))
 
 (defun punchlist--find-own-changes (done)
-  "Call DONE with `list.undo' parameters that select this person's changes."
+  "Call DONE with `list.undo' parameters that select this person's edits."
   (let ((name (punchlist--list-name punchlist--list)) (list punchlist--list))
     (punchlist--request
      "conversation.list" '(:kind "chat" :limit 200)
