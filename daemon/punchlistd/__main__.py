@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from punchlistd import __version__
+from punchlistd.settings import DEFAULT_GRACE_S
 
 EXAMPLES = """\
 examples:
@@ -21,44 +22,47 @@ exit codes: 0 stopped on request, 1 --verify or --restore found damage, or --rep
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = argparse.ArgumentParser(
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         "punchlistd",
         description="Keep the task lists of AI agents and push every change to subscribers.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--socket", metavar="PATH", help="where to listen (default: see `punch daemon status`)")
-    made.add_argument(
+    parser.add_argument("--socket", metavar="PATH", help="where to listen (default: see `punch daemon status`)")
+    parser.add_argument(
         "--data-dir",
         metavar="DIR",
         help="where the log lives (default: PUNCHLIST_DATA_DIR, else punchlist in XDG_DATA_HOME or ~/.local/share)",
     )
-    made.add_argument("--ready-fd", metavar="N", type=int, help="write a line to this descriptor once serving")
-    made.add_argument("--idle-exit", metavar="S", type=float, help="stop after S seconds without any connection")
-    made.add_argument(
-        "--grace", metavar="S", type=float, default=10.0, help="how long a claim outlives its connection (default: 10)"
+    parser.add_argument("--ready-fd", metavar="N", type=int, help="write a line to this descriptor once serving")
+    parser.add_argument("--idle-exit", metavar="S", type=float, help="stop after S seconds without any connection")
+    parser.add_argument(
+        "--grace",
+        metavar="S",
+        type=float,
+        default=DEFAULT_GRACE_S,
+        help=f"how long a claim outlives its connection (default: {DEFAULT_GRACE_S:g})",
     )
-    made.add_argument(
+    parser.add_argument(
         "--read-only", action="store_true", help="serve a copy of the log, refuse changes, and write nothing there"
     )
-    made.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
-    made.add_argument("--log-format", choices=("human", "json"), default="human")
-    offline = made.add_mutually_exclusive_group()
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument("--log-format", choices=("human", "json"), default="human")
+    offline = parser.add_mutually_exclusive_group()
     offline.add_argument("--verify", metavar="FILE", help="don't serve: check a log and print a report")
     offline.add_argument("--repair", action="store_true", help="don't serve: repair the log of the data directory")
     offline.add_argument(
         "--restore", metavar="FILE", help="don't serve: replace the log of the data directory with this backup"
     )
-    made.add_argument("--aside", metavar="DIR", help="with --restore: directory to create for the current log")
-    made.add_argument("--version", action="version", version=f"punchlistd {__version__}")
-    return made
+    parser.add_argument("--aside", metavar="DIR", help="with --restore: directory to create for the current log")
+    parser.add_argument("--version", action="version", version=f"punchlistd {__version__}")
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon and return its exit code."""
-    options = parser().parse_args(argv)
+    options = build_parser().parse_args(argv)
     # Import these after parsing the arguments: `--help` and a wrong option don't need them.
     if options.verify is not None or options.restore is not None or options.repair:
         from punchlistd.offline import audit  # noqa: PLC0415

@@ -7,6 +7,8 @@ import msgspec
 from punchlist_schemas.rendezvous import data_dir, socket_path
 from punchlist_schemas.results import Limits
 
+DEFAULT_GRACE_S = 10.0
+
 
 class Misconfigured(Exception):
     """A setting is invalid. The message names the setting and a valid value."""
@@ -49,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     later_s: float = 5.0
     """How long a process must wait before using a token that was issued to a model. A person takes longer to answer."""
 
-    grace_s: float = 10.0
+    grace_s: float = DEFAULT_GRACE_S
     """How long a claim outlives its connection or a restart of the daemon."""
 
     idle_clear_s: float = 10.0

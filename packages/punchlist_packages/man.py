@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from punchlist_apps.cli.parsing.index import COMMANDS, GROUPS
 from punchlist_apps.cli.parsing.parser import build_command_parser, build_group_parser, build_main_parser
-from punchlistd.__main__ import parser as of_daemon
+from punchlistd.__main__ import build_parser as build_daemon_parser
 
 
 def pages(version: str) -> dict[str, str]:
     """Return the source of each page by name."""
-    parsers = {"punch": build_main_parser(), "punchlistd": of_daemon()}
+    parsers = {"punch": build_main_parser(), "punchlistd": build_daemon_parser()}
     parsers |= {f"punch-{group}": build_group_parser(group) for group in GROUPS}
     parsers |= {f"punch-{name.replace(' ', '-')}": build_command_parser(entry) for name, entry in COMMANDS.items()}
     return {name: "\n".join(_page(name, one, version)) + "\n" for name, one in parsers.items()}

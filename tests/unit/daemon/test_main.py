@@ -5,7 +5,7 @@ import pytest
 
 from punchlist_testing.unmeasured import unmeasured
 from punchlistd import __version__
-from punchlistd.__main__ import main, parser
+from punchlistd.__main__ import build_parser, main
 
 
 def test_help_names_the_exit_codes_and_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,7 +32,9 @@ def test_usage_error_exits_2(arguments: list[str], capsys: pytest.CaptureFixture
 
 
 def test_help_needs_no_event_loop_and_no_database() -> None:
-    code = "from punchlistd.__main__ import parser; parser(); print({'asyncio', 'sqlite3'} & set(sys.modules))"
+    code = (
+        "from punchlistd.__main__ import build_parser; build_parser(); print({'asyncio', 'sqlite3'} & set(sys.modules))"
+    )
     path = [each for each in sys.path if each]
     ended = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}; {code}"],
@@ -46,6 +48,6 @@ def test_help_needs_no_event_loop_and_no_database() -> None:
 
 
 def test_options_are_as_documented() -> None:
-    options = vars(parser().parse_args([]))
+    options = vars(build_parser().parse_args([]))
     serving = {"socket", "data_dir", "ready_fd", "idle_exit", "grace", "read_only", "log_level", "log_format"}
     assert set(options) == serving | {"verify", "restore", "repair", "aside"}
