@@ -86,14 +86,12 @@ class UndoRun:
         self._first = 0
         self._resumed_in_call: set[str] = set()
         self._deferred_releases: dict[str, tuple[Claim, int]] = {}
-        self._restored_claims: set[str] = set()
 
     def begin_call(self, first: int) -> None:
         """Start undoing the call whose first event has version `first`."""
         self.complete = True
         self._first = first
         self._begin, self._resumed_in_call, self._deferred_releases = len(self.events), set(), {}
-        self._restored_claims = set()
 
     def end_call(self) -> None:
         """Make the deferred releases of claims, and update the recorded blockers of each resumed task."""
@@ -122,8 +120,6 @@ class UndoRun:
 
     def apply(self, event: KnownEvent) -> None:
         self.events.append(event)
-        if isinstance(event, Claimed):
-            self._restored_claims.add(event.task)
         evolve(self.state, event, 0, self.state.version + 1, self.at)
 
     def take_part(self) -> Decision:
@@ -155,14 +151,6 @@ class UndoRun:
     def defer_release(self, before: Task, held: Claim) -> None:
         """Release a claim at the end of the call, unless the undo of an older change in the call ends it first."""
         self._deferred_releases[before.id] = held, before.attempts
-
-    def claim_changes(self, task: str) -> bool:
-        """Return whether the undo of the current call restores or ends the claim of a task.
-
-        The owner before that call is then valid even if it isn't the owner of the claim: editing the owner of a claimed
-        task leaves the claim as it is.
-        """
-        return task in self._restored_claims or task in self._deferred_releases
 
     def restore_claim(self, task: str, claim: Claim | None) -> None:
         """Claim a task in progress again for its former owner, with the lease of the former claim.
@@ -248,10 +236,10 @@ def _restore_members(run: UndoRun, now: Task, changes: dict[str, Any], claim: Cl
 
 
 def _can_restore(run: UndoRun, task: Task, member: str, old: Any) -> bool:
-    """Return whether a member can get its old value back without breaking a claim or closing a cycle of parents."""
+    """Return whether a member can get its old value back without breaking a newer claim or making a cycle."""
     if member == "owner":
         held = run.state.claims.get(task.id)
-        return held is None or held.owner == old or run.claim_changes(task.id)
+        return held is None or held.owner == old or not run.is_claimed_later(task.id)
     return member != "parent" or _can_be_parent(run.state, task, old)
 
 

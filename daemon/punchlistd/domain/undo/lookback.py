@@ -172,7 +172,8 @@ class Lookback:
         # An undo restores the claim of an earlier call, so that call is still the last one that claimed the task.
         if isinstance(event, Claimed) and not self._is_undo:
             self._claims[event.task] = self._first
-        if self._is_cancelled:
+        # The events of a selected call that can't be undone, such as the claim that an undo restored, don't block it.
+        if self._is_cancelled or self._is_selected():
             return
         is_others = not self._is_by_selected_actor() and not self._is_undo
         if is_others or aim.call is not None or (aim.redo and not (self._is_redo and self._is_by_selected_actor())):

@@ -180,7 +180,7 @@ def test_undo_and_redo_pass_the_same_states(seed: int) -> None:
         assert _whole(recorder.state) == states[at], (at, redo)
 
 
-@pytest.mark.parametrize("seed", [*SEEDS, 251])
+@pytest.mark.parametrize("seed", [*SEEDS, 251, 637])
 def test_redo_reverts_a_complete_undo_exactly(seed: int) -> None:
     random, actors = Random(seed), ("ann", "bob", "cy")
     recorder = Recorder()
