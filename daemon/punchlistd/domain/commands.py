@@ -69,7 +69,7 @@ class Command(msgspec.Struct, frozen=True, gc=False):
 NOTHING = Decision()
 
 Parts = Iterable[Decision | Rejection]
-"""The decisions on the parts of a call, made lazily while the state is unchanged.
+"""The decisions on the parts of a call, made lazily. The state doesn't change until all of them are made.
 
 One rejection rejects the whole call.
 """
@@ -88,8 +88,8 @@ class EndReservations(Mutation, frozen=True, kw_only=True):
 class EndClaims(Mutation, frozen=True, kw_only=True):
     """Internal call: ends claims, each identified by task and fence.
 
-    `reason` is expired, disconnected, restarted or left. If a claim's caller was gone before the response, it is
-    released.
+    `reason` is "expired", "disconnected", "restarted" or "left", or "released" if the claim's caller was gone before
+    the response.
     """
 
     claims: tuple[tuple[str, int], ...]

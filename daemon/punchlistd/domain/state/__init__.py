@@ -620,7 +620,7 @@ class State:
     # children
 
     def _counter_of(self, task: Task) -> dict[str, int] | None:
-        """Return the counter of its parent in which a task counts: unfinished children, failed children, or None."""
+        """Return the counter that includes a task: its parent's unfinished or failed children, or None."""
         # A child that is blocked by its own parent doesn't count. Otherwise the two would wait for each other.
         if task.status == "completed" or task.parent in task.open_blockers:
             return None
@@ -695,7 +695,7 @@ class State:
 
 
 def is_sent_back(task: Task) -> bool:
-    """Return whether a gate rejected the task's result. Such a task is pending and has the reason."""
+    """Return whether a gate rejected the task's result. Such a task is pending and contains the gate's reason."""
     return task.status == "pending" and task.gate is not None and bool(task.fail_reason)
 
 

@@ -1,6 +1,6 @@
 """Table of a task's members, used by add, edit, replace, `evolve`, undo and snapshots.
 
-The table is derived from the schema structs that have the member. To add a member, add a line with a falsy default to
+Each row is derived from the schema structs that contain the member. To add a member, add a line with a falsy default to
 each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`. This needs no code in the domain. In
 `Task`, the member must come last, because a snapshot stores the members in that order.
 """

@@ -92,7 +92,7 @@ class Queries:
         return await self._access.durable(caller.user, name)
 
     def list_claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
-        """Return the tasks of claims, with their parents."""
+        """Return the claimed task of each lease, with the path of its parents."""
         return tuple(
             AgentTask(
                 conversation=lease.conversation,
@@ -158,7 +158,7 @@ class Queries:
         return b'{"tasks":[],%b%b' % (encode_row_members(loaded, rows, gone, reset=reset), end)
 
     async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
-        """task.list of an older version, or of the changes since a position."""
+        """Answer `task.list` for an older version, or for the changes since a position."""
         if params.since is not None:
             return await self._list_since(caller, params, params.since)
         loaded = await self._access.durable(caller.user, params.conversation)
@@ -287,7 +287,7 @@ class Queries:
                 near = {state.messages[other] for other in page[at : at + READ_MESSAGES]}
                 cache = await self._read_messages(state.conversation, near)
                 if seq not in cache:
-                    # In descending order, older messages may have filled the page read from the log.
+                    # If the messages are requested in descending order, older ones may have filled the page.
                     cache |= await self._read_messages(state.conversation, {seq})
             by = state.hidden.get(id)
             message = cache[seq][0]
@@ -367,7 +367,7 @@ class Queries:
                 if after < self._subscriptions.head:  # the caller may not see any event of this page; try the next one
                     continue
                 await self._subscriptions.change(name, caller.user, after)
-                # Check again: the list may have been deleted and then opened by another user.
+                # Check access again: the list may have been deleted and then opened by another user.
                 name = await self.position(caller, params.conversation, after, params.epoch)
         return name if isinstance(name, Rejection) else self._events_result(events, after)
 

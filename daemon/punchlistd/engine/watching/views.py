@@ -40,7 +40,7 @@ class Rows:
     """The tasks that have changed since a position, in pieces.
 
     Args:
-        after: The position; None for a subscriber without the list.
+        after: The position up to which the subscriber has the list; None if it doesn't have the list.
         piece: Approximate size of the rows in one push, in bytes.
     """
 
@@ -58,7 +58,8 @@ class Rows:
     def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply, bool]:
         """Return the notification, and whether more has to follow.
 
-        Its position doesn't advance until the last piece, so that a subscriber that resumes from it misses nothing.
+        The notification's position doesn't advance until the last piece, so a subscriber that resumes from it misses
+        nothing.
         """
         if self._resumes:
             # Departures and returns of owners are not in the log, so push all claimed tasks again.
