@@ -13,7 +13,7 @@ from punchlist_schemas.params import Mutation
 class Fact(msgspec.Struct, frozen=True, gc=False):
     """A stored event.
 
-    `seq` is its log position, `version` the conversation's version after it, and `at` its time in milliseconds.
+    `seq` is its log position, `version` is the conversation's version after it, and `at` is its time in milliseconds.
     """
 
     seq: int
@@ -69,14 +69,14 @@ class Command(msgspec.Struct, frozen=True, gc=False):
 NOTHING = Decision()
 
 Parts = Iterable[Decision | Rejection]
-"""The decisions on the parts of a call, made lazily. The state doesn't change until all of them are made.
+"""The decisions on the parts of a call, made lazily. The state doesn't change until all decisions are made.
 
 One rejection rejects the whole call.
 """
 
 
 class Wake(Mutation, frozen=True, kw_only=True):
-    """Internal call: makes those deferred tasks ready whose time has come by the command's `at`."""
+    """Internal call: makes ready the deferred tasks whose time has come by the command's `at`."""
 
 
 class EndReservations(Mutation, frozen=True, kw_only=True):

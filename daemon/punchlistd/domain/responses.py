@@ -69,7 +69,7 @@ def respond(  # noqa: PLR0913 - the parts of an outcome
         params: The call.
         state: The conversation right after the call's events.
         events: The call's events.
-        seq: Log position of the last event or, if there are no events, of the log's head.
+        seq: Log position of the last event or, if there are no events, the position of the log's head.
         decision: The decision of an undo.
         actor: The recorded caller, for the response to a message.
     """

@@ -85,7 +85,7 @@ class Caller(Protocol):
         ...
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Buffer the response to a request. A notification (`id` None) gets none."""
+        """Buffer the response to a request. A notification, whose `id` is None, gets no response."""
         ...
 
     def flush(self) -> None: ...
@@ -169,7 +169,7 @@ class Write(msgspec.Struct, eq=False):
         outcome: Its response once decided, sent after the commit.
         key_is_new: Whether the log has been searched and does not contain the key.
         is_long: Whether it has so many parts that it needs a transaction of its own.
-        times_yielded: How many times it has yielded to calls of other connections.
+        times_yielded: How many times the call has yielded to calls of other connections.
         lookback: The history that an undo read before its turn.
         depth: How many calls back an undo reads. With 0, it starts at a cached or stored state. None means all calls.
         attempts: How many times the undo has been computed.

@@ -22,9 +22,9 @@ class Member(msgspec.Struct, frozen=True):
 
     Attributes:
         default: Value in a new task, or NODEFAULT.
-        editable: Whether calls can set it. Undo restores it, and `list.replace` updates it.
-        restorable: Whether a new task can have it. If so, a deleted task is restored with it.
-        stored: Whether states and snapshots contain it. If not, only responses do.
+        editable: Whether calls can set the member. If so, undo restores it, and `list.replace` updates it.
+        restorable: Whether a new task can have the member. If so, a deleted task is restored with it.
+        stored: Whether states and snapshots contain the member. If not, only responses contain it.
     """
 
     name: str

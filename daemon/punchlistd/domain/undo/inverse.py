@@ -187,7 +187,7 @@ def is_undoable(event: AnyEvent, *, claims: bool = False) -> bool:
 
 
 def undo_change(run: UndoRun, change: Change) -> Iterable[Decision]:
-    """Undo one change as far as possible. A clear is undone in parts, made lazily."""
+    """Undo one change as far as possible. A clear is undone in parts, which are made lazily."""
     return (_RULES[type(change.event)](run, change) or ()) if is_undoable(change.event, claims=True) else ()
 
 

@@ -47,7 +47,7 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def build_aim(params: p.ListUndo) -> Aim:
-    """Return the aim of an undo. A named call or version can be any actor's."""
+    """Return the aim of an undo. If the params name a call or a version, any actor may have made it."""
     if params.call is not None or params.to_version is not None:
         return Aim(None, params.call, to_version=params.to_version, claims=params.claims)
     # Calls recorded before `of` existed select by `actor`.

@@ -210,7 +210,7 @@ class Claims:
         return self.agents.names(state.user)
 
     def add_details(self, state: State, tasks: list[Task]) -> list[Task]:
-        """Add fences, machines, expiry times and departures to tasks; the state doesn't contain them."""
+        """Add fences, machines, expiry times and departures, which the state doesn't contain, to tasks."""
         leases = self.leases.of(state.conversation)
         return [self._add_details(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
 

@@ -60,21 +60,21 @@ class Lease:
         self.deadline = min(self.deadline, since + self.leave_s)
 
     def restart(self) -> None:
-        """Restart the lease with its full time."""
+        """Restart the lease with its full duration."""
         self.left_at = None
         self.reason = "expired"
         self.is_ending = False
         self.deadline = time.monotonic() + self.lease_s
 
     def departure(self) -> dict[str, int]:
-        """Return when the owner's session left and when its machine fell silent. Empty while both are present."""
+        """Return when the owner's session left and when its machine fell silent, or nothing while both are present."""
         times = {"left_at": self.left_at, "silent_at": self.silent_at()}
         return {name: at for name, at in times.items() if at is not None}
 
     def silent_at(self) -> int | None:
         """Return when the claim's machine fell silent, in milliseconds since 1970.
 
-        Return None until it has been silent for `SILENT_S`.
+        Return None until the machine has been silent for `SILENT_S`.
         """
         silent_s = time.monotonic() - self.holder.last_seen_at if self.is_remote and self.holder is not None else 0.0
         return now_ms() - int(silent_s * 1000) if silent_s > SILENT_S else None

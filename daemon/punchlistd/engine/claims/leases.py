@@ -261,7 +261,7 @@ class Leases:
     # permissions
 
     def check(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
-        """Return the rejection of a call without a fence if another agent holds the task, else None.
+        """Return the rejection for a call without a fence if another agent holds the task, else None.
 
         A claim that is bound to a connection can be renewed, released or finished only by that connection. A kept claim
         can be finished only by its owner: by a call with the owner as actor, or by a call without an actor on the

@@ -253,7 +253,7 @@ class Access:
     def holders(self, user: str | None, session: str, target: LoadedConversation) -> list[LoadedConversation]:
         """Return the conversations that a session leaves when it is attached to `target`.
 
-        All of them must be loaded.
+        These conversations must be loaded.
         """
         owner = target.state.user if target.state.exists else user or ""
         owners = tuple(candidate for candidate in (owner, "") if user in (None, candidate))

@@ -40,7 +40,7 @@ def no_agents(_state: State) -> Set[str]:
 
 
 AddClaimDetails = Callable[[State, list[Task]], list[Task]]
-"""Adds fences, expiry times and departures to tasks; the state doesn't contain them."""
+"""Adds fences, expiry times and departures, which the state doesn't contain, to tasks."""
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -96,7 +96,7 @@ class LoadedConversation:
     """A conversation in memory.
 
     Attributes:
-        check: Head of its hash chain.
+        check: Head of the conversation's hash chain.
         seq: Log position of its last event.
         dirty: Number of unpublished transactions that changed it. Unless this is 0, the state may be ahead of the log,
             and reads wait.
@@ -171,7 +171,7 @@ class LoadedConversation:
         return True
 
     def remember(self, key: str, call: str, reply: bytes) -> None:
-        """Cache the reply to a keyed call, and drop the oldest above the limit."""
+        """Cache the reply to a keyed call, and drop the oldest reply if there are too many."""
         self.replies[key] = (call, reply)
         if len(self.replies) > REPLIES_KEPT:
             del self.replies[next(iter(self.replies))]

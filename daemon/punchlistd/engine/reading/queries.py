@@ -324,7 +324,7 @@ class Queries:
     async def position(
         self, caller: Caller, name: str | None, after: int | None, epoch: str | None
     ) -> str | None | Rejection:
-        """Check a reader's position, and return the id of its conversation (None: all) or the rejection."""
+        """Check a reader's position. Return the id of its conversation (None if it reads all) or the rejection."""
         if epoch is not None and epoch != self.epoch:
             text = "The position belongs to another log; read the list again and continue from its seq."
             return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
@@ -364,7 +364,8 @@ class Queries:
                             events, after = await self._events(caller, name, after, params.limit)
                 if events:
                     break
-                if after < self._subscriptions.head:  # the caller may not see any event of this page; try the next one
+                if after < self._subscriptions.head:
+                    # The caller isn't allowed to see any event in this page. Try the next one.
                     continue
                 await self._subscriptions.change(name, caller.user, after)
                 # Check access again: the list may have been deleted and then opened by another user.

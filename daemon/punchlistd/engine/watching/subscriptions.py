@@ -40,7 +40,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         remaining: Number of later events of the same call.
-        user: The owner of the conversation, "" if it has none.
+        user: The owner of the conversation; "" if it has none.
     """
 
     conversation: str
@@ -94,7 +94,7 @@ class Phase(IntEnum):
     FETCHING = auto()
     """Waiting for a piece of the log."""
     LIVE = auto()
-    """At the log's head. It gets each commit when that is published."""
+    """At the log's head. It gets each commit when the commit is published."""
     OVER = auto()
     """Ended."""
 

@@ -80,7 +80,7 @@ class Rows:
         rows, size = list[bytes](), 0
         while self._rest and size < self._piece:
             name = self._rest.popitem()[0]
-            if name in state.tasks:  # a task from `show` may be deleted
+            if name in state.tasks:  # a task from `show` may have been deleted
                 rows += encode_rows(loaded, [name])
                 size += len(rows[-1])
         more = bool(self._rest)

@@ -169,7 +169,7 @@ class Confirmer:
         Args:
             state: The list that the call would change.
             now_ms: Wall-clock time in milliseconds, used only to report when the token expires.
-            audience: The other machines with the list, if it is shared.
+            audience: The other machines that have the list, if it is shared.
         """
         if not isinstance(params, p.Confirmable) or not _is_two_step(params, caller.confirm):
             return None

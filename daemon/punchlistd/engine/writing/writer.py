@@ -101,8 +101,8 @@ class Writer:
         """Run until the inbox is closed and all its calls are answered.
 
         Raises:
-            StorageFailed: In an exception group. The outcome of a write is unknown, and all waiting calls have got an
-                error that reports this. The daemon must stop.
+            StorageFailed: In an exception group. The outcome of a write is unknown, and all waiting calls were answered
+                with an error that reports this. The daemon must stop.
         """
         try:
             async with anyio.create_task_group() as steps:
