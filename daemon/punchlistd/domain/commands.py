@@ -13,7 +13,7 @@ from punchlist_schemas.params import Mutation
 class Fact(msgspec.Struct, frozen=True, gc=False):
     """A stored event.
 
-    `seq` is its log position, `version` the conversation's version after it, and `at` its time in milliseconds.
+    `seq` is its log position, `version` is the conversation's version after it, and `at` is its time in milliseconds.
     """
 
     seq: int
@@ -69,14 +69,14 @@ class Command(msgspec.Struct, frozen=True, gc=False):
 NOTHING = Decision()
 
 Parts = Iterable[Decision | Rejection]
-"""The decisions on the parts of a call, made lazily while the state is unchanged.
+"""The decisions on the parts of a call, made lazily. The state doesn't change until all decisions are made.
 
 One rejection rejects the whole call.
 """
 
 
 class Wake(Mutation, frozen=True, kw_only=True):
-    """Internal call: makes those deferred tasks ready whose time has come by the command's `at`."""
+    """Internal call: makes ready the deferred tasks whose time has come by the command's `at`."""
 
 
 class EndReservations(Mutation, frozen=True, kw_only=True):
@@ -88,8 +88,8 @@ class EndReservations(Mutation, frozen=True, kw_only=True):
 class EndClaims(Mutation, frozen=True, kw_only=True):
     """Internal call: ends claims, each identified by task and fence.
 
-    `reason` is expired, disconnected, restarted or left. If a claim's caller was gone before the response, it is
-    released.
+    `reason` is "expired", "disconnected", "restarted" or "left", or "released" if the claim's caller was gone before
+    the response.
     """
 
     claims: tuple[tuple[str, int], ...]

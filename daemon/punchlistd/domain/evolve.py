@@ -1,8 +1,8 @@
 """Applies events to a state. It never rejects an event and never raises. Parts that don't apply are ignored.
 
 An event sets `version` and `updated_at` of the conversation and of the task in its `task` member. Other tasks that
-change as a result (`blocks`, `open_blockers`, a deleted task's edges and children) keep theirs. `blocked_by`, `blocks`
-and `open_blockers` are sorted by id.
+change as a result (`blocks`, `open_blockers`, a deleted task's edges and children) keep their `version` and
+`updated_at`. `blocked_by`, `blocks` and `open_blockers` are sorted by id.
 """
 
 from bisect import bisect_left

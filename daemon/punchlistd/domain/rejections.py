@@ -63,7 +63,7 @@ def lease_held(task: Task, owner: str) -> Rejection:
 
 
 def task_reserved(task: Task) -> Rejection:
-    """Reject a claim of a task that is reserved for another owner, either pending or current in a serial list."""
+    """Reject a claim of a task reserved for another owner. The task is pending, or the current one of a serial list."""
     message = (
         f"Task #{task.id} is reserved for {task.owner}; claim another one. "
         "Editing `owner` to null removes the reservation."

@@ -69,7 +69,7 @@ def respond(  # noqa: PLR0913 - the parts of an outcome
         params: The call.
         state: The conversation right after the call's events.
         events: The call's events.
-        seq: Log position of the last event or, if there are no events, of the log's head.
+        seq: Log position of the last event or, if there are no events, the position of the log's head.
         decision: The decision of an undo.
         actor: The recorded caller, for the response to a message.
     """
@@ -94,7 +94,7 @@ def _build_added(params: p.TaskAdd, outcome: _Outcome) -> TaskResult:
 def _build_added_many(params: p.TaskAddMany, outcome: _Outcome) -> TasksResult:
     added = [event.task.id for event in outcome.events if isinstance(event, TaskAdded)]
     names, kept = added, tuple[str, ...]()
-    # By now, the list contains an equal of each task: one that was kept, or the next one that was added.
+    # By now, the list contains an equal task for each one in the call: one that was kept, or the next one added.
     if params.keep_equal:
         rest, new = iter(added), set(added)
         equal = equal_tasks(outcome.state, params.tasks)

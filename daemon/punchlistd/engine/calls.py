@@ -12,8 +12,8 @@ A write is in one stage at a time. `NEXT` is the table of transitions:
         └──────────────────────────────▶ ┘
 
 Decided and parked writes become visible with the commit of their transaction. Replaying, reading the past and posting
-also start after that commit, so that they see every call decided before. A change to a shared list is posted by its
-lane, and the post returns as an `Arrival` that is already decided.
+also start after that commit, so that they see every call that was decided earlier. A change to a shared list is posted
+by the list's lane. The post comes back as an `Arrival`, whose calls are already decided.
 """
 
 import os
@@ -41,7 +41,7 @@ ANONYMOUS = "anonymous"
 
 
 class Holder(Protocol):
-    """A connection as the holder of claims."""
+    """The part of a connection that claims use."""
 
     @property
     def last_seen_at(self) -> float:
@@ -59,12 +59,12 @@ class Holder(Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """Number of bytes that its peer has not read yet."""
+        """Number of buffered bytes that the peer has not read yet."""
         ...
 
 
 class Caller(Protocol):
-    """A connection as the engine sees it."""
+    """The part of a connection that the engine uses."""
 
     @property
     def actor(self) -> str:
@@ -85,7 +85,7 @@ class Caller(Protocol):
         ...
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Buffer the response to a request. A notification (`id` None) gets none."""
+        """Buffer the response to a request. A notification, whose `id` is None, gets no response."""
         ...
 
     def flush(self) -> None: ...
@@ -164,13 +164,14 @@ class Write(msgspec.Struct, eq=False):
         id: Raw JSON of the request id; None for a notification.
         loaded: The conversation it changes, assigned when its turn comes.
         fingerprint: Hash of method and params, if the call has a key. See `idempotency`.
-        legacy_fingerprint: The same hash, computed with the conversation's name as in the call, as older logs have it.
+        legacy_fingerprint: The same hash, but computed with the conversation's name as spelled in the call. Older logs
+            contain this one.
         outcome: Its response once decided, sent after the commit.
         key_is_new: Whether the log has been searched and does not contain the key.
         is_long: Whether it has so many parts that it needs a transaction of its own.
-        times_yielded: How many times it has yielded to calls of other connections.
+        times_yielded: How many times the call has yielded to calls of other connections.
         lookback: The history that an undo read before its turn.
-        depth: How many calls an undo looks back. With 0 it starts at the stored snapshot; None means all.
+        depth: How many calls back an undo reads. With 0, it starts at a cached or stored state. None means all calls.
         attempts: How many times the undo has been computed.
         claims: The tasks and fences that a claim got.
         cancellation: The response to a claim that its caller cancelled before the commit.
@@ -210,20 +211,21 @@ class Write(msgspec.Struct, eq=False):
 
 
 StateQuery = Callable[[Any, LoadedConversation, int], Outcome]
-"""Computes a read's outcome from its params, one conversation's present state and the log's head."""
+"""Computes a read's outcome from its params, one conversation's current state and the log's head."""
 
 
 @final
 class Read(msgspec.Struct, eq=False):
-    """A read of one conversation's state, which is ordered with the writes, including posted ones.
+    """A read of one conversation's state. It is ordered relative to writes, including posted ones.
 
-    It sees the earlier writes of its connection and no later ones.
+    A read sees the earlier writes of its connection and no later ones.
 
     Attributes:
         caller: The sender, which gets the response.
         id: Raw JSON of the request id; None for a notification.
         query: Computes the response.
-        later: Called instead of `query` if too many bytes of responses wait. Its response may show later changes.
+        later: Called instead of `query` if too many bytes of responses are waiting to be sent. The response may then
+            show later changes.
         loaded: The conversation it reads, assigned when its turn comes.
         lane: The lane that may hold earlier writes of its connection.
     """
@@ -249,7 +251,7 @@ class Read(msgspec.Struct, eq=False):
 
 @final
 class Barrier(msgspec.Struct, eq=False):
-    """A marker in the queue. `done` resolves once all earlier items are published, to None or to a rejection."""
+    """A marker in the queue. `done` resolves to None once all earlier items are published, or else to a rejection."""
 
     done: Future[Rejection | None]
     params: None = None
@@ -284,15 +286,15 @@ class Step(msgspec.Struct, eq=False):
 
 @final
 class Arrival(msgspec.Struct, eq=False):
-    """The decided groups of a post on a shared list, in order.
+    """The decided groups of a post to a shared list, in order.
 
-    It may have no events, if none of its calls changes the present state.
+    An arrival contains no events if none of its calls changes the current state.
 
     Attributes:
         first: Version of its first event.
         previous: Place in the shared log before the post.
         place: Place in the shared log after the post.
-        arrived: Called once: with None when the post is published, otherwise with the reason why it isn't.
+        arrived: Called once: with None when the post is published, or with the reason if it can't be published.
         is_long: As in `Write`.
     """
 
@@ -309,7 +311,7 @@ class Arrival(msgspec.Struct, eq=False):
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether it is long or changes name resolution."""
+        """Whether the post is long or changes name resolution."""
         return self.is_long or any(type(event) in _RESOLVING for step in self.steps for event in step.events)
 
     def refuse(self, rejection: Rejection) -> None:

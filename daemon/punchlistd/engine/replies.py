@@ -10,7 +10,7 @@ from punchlist_schemas.errors import Rejection
 Ts = TypeVarTuple("Ts")
 
 REPLY_BYTES = 4 << 20
-"""Limit for the replies that wait for one connection, in bytes. Above it, further reads wait."""
+"""Limit for the replies that wait to be sent on one connection, in bytes. Above it, other reads wait."""
 
 LONG_BYTES = 64 << 10
 """Replies up to this size are never rejected for lack of memory, so that small calls always work."""

@@ -60,7 +60,7 @@ follow_up = following.follow_up
 def decide(state: State, command: Command) -> Parts:
     """Return the decisions on the parts of a command, made lazily. The last decision is for the whole command.
 
-    Open a conversation that does not exist, for the connection's user.
+    If the conversation does not exist, open it for the connection's user.
     """
     params = command.params
     if params.expect_version is not None and params.expect_version != state.version:

@@ -125,8 +125,8 @@ def resolve_items(
 
     Args:
         tasks: The tasks in the call.
-        names: The id of each task.
-        known_ids: Other tasks to which they may refer.
+        names: The id of each task in the call.
+        known_ids: Ids of other tasks that the tasks in the call may refer to.
         next_task: The number of the next new task, for rejections.
     """
     refs: dict[str, str] = {}

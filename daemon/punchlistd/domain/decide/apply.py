@@ -25,7 +25,7 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
     p.TaskDelete: edit.delete,
     p.TaskNote: notes.note,
 }
-"""The rule for each kind of change, made alone or in a `list.apply`."""
+"""The rule for each kind of change, whether it is made alone or in a `list.apply`."""
 
 _ID_MEMBERS = frozenset({"task", "before", "after", "parent"})
 _ID_LIST_MEMBERS = frozenset(

@@ -26,7 +26,7 @@ from punchlistd.domain.state import HELD, State
 
 
 def claim(state: State, params: p.TaskClaim, command: Command) -> Decision | Rejection:
-    """Claim the named task or, without a name, available ones. It is not an error if no task is available."""
+    """Claim the named task or, if the call names none, available ones. It is not an error if no task is available."""
     if params.task is None:
         tasks = find_available(state, params.count, caller_names(params))
         return Decision(tuple(_grant(state, task, command, params) for task in tasks))

@@ -91,7 +91,7 @@ def _check_labels(event: TaskEdited) -> Rejection | None:
 
 
 def wake(state: State, _params: Wake, command: Command) -> Decision:
-    """Make those deferred tasks ready whose time has come."""
+    """Make ready the deferred tasks whose time has come."""
     return Decision(tuple(TaskWoken(task) for task, at in state.deferred.items() if at <= command.at))
 
 
@@ -110,7 +110,7 @@ def diff_metadata(old: Metadata, patch: Metadata | None | UnsetType) -> Metadata
 def check_metadata(task: Task, event: TaskEdited) -> Rejection | None:
     """Reject an edit that makes the metadata larger than `MAX_METADATA_BYTES`.
 
-    Edits that shrink it are always allowed.
+    Edits that shrink the metadata are always allowed.
     """
     if event.metadata is UNSET:
         return None

@@ -32,7 +32,7 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Parts:
         items.append(item)
         yield NOTHING
     path = _find_cycle(state, items)
-    # With `keep_equal`, edges of tasks that are already in the list are optional.
+    # With `keep_equal`, drop the requested edges of tasks that are already in the list if any edges close a cycle.
     if path is not None and params.keep_equal:
         items = [item if item.request.task is None else replace(item, blocked_by=()) for item in items]
         path = _find_cycle(state, items)
@@ -56,9 +56,9 @@ def add_many(state: State, params: p.TaskAddMany, command: Command) -> Parts:
 
 
 def _keep_equal(state: State, tasks: Sequence[p.NewTask]) -> list[p.NewTask]:
-    """Replace each task that equals one in the list with a reference to that task.
+    """Replace each task that equals one in the list with a reference to the task in the list.
 
-    It gets new edges only if it is pending.
+    The task in the list gets new edges only if it is pending.
     """
     equal = equal_tasks(state, tasks)
     requests: list[p.NewTask] = []

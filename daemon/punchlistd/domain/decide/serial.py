@@ -37,7 +37,7 @@ def find_current(state: State) -> list[str]:
 
 
 def start_next(state: State, events: Iterable[KnownEvent], *, after_any: bool = False) -> Iterator[KnownEvent]:
-    """Yield the event that starts the next task of a serial list. `after_any` starts it after any event."""
+    """Yield the event that starts the next task of a serial list. With `after_any`, any event starts it."""
     if find_current(state) or is_stopped(state) or not (after_any or any(map(_allows_start, events))):
         return
     task = state.next_ready()

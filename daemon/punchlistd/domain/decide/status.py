@@ -49,7 +49,7 @@ def set_status(state: State, params: p.TaskSetStatus, command: Command) -> Decis
 
 
 def check_status(state: State, task: Task, to: Status, *, force: bool = False) -> Rejection | None:
-    """Reject a status that a task can't change to. With `force`, it can be completed with unfinished children."""
+    """Reject a status that a task can't change to. With `force`, a task with unfinished children can be completed."""
     if to not in TRANSITIONS[task.status]:
         return _reject_transition(task, to)
     if task.open_blockers and to in _NEEDS_NO_BLOCKERS:
@@ -65,7 +65,7 @@ def check_status(state: State, task: Task, to: Status, *, force: bool = False) -
 def change_status(task: Task, to: Status, summary: str | None, reason: str | None, at: int) -> StatusChanged | None:
     """Return the event that changes a task's status, or None if nothing changes.
 
-    Completing a task with a gate pauses it until the gate is passed. This is repeated for each new result.
+    Completing a task with a gate pauses it until the gate is passed. Each new result has to pass the gate again.
 
     Args:
         task: The task.

@@ -132,7 +132,7 @@ def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
 def _check_resumption(state: State, task: Task, then: Task, skipped: Set[str]) -> Rejection | None:
     """Reject the resumption of a task if the list no longer allows it to be in progress.
 
-    The blockers that it had at that time don't count, except for tasks that the undo skipped.
+    The blockers that the task had before the undone change don't count, unless the undo skipped them.
     """
     is_claimed, former_blockers = task.id in state.claims, set(then.open_blockers) - skipped
     since = msgspec.structs.replace(

@@ -45,7 +45,7 @@ MAX_PATH_SHOWN = 8
 """Maximum number of parents shown with a task."""
 
 MAX_AGENTS = 256
-"""Maximum number of agents that a list remembers. A list outlives any number of sessions."""
+"""Maximum number of agents that a list remembers. A list can outlive any number of sessions."""
 
 MAX_CHANGES = 1_024
 """Maximum number of task changes that a list remembers, with their log positions."""
@@ -54,8 +54,8 @@ MAX_CHANGES = 1_024
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The exclusive right of an owner to work on a task.
 
-    `fence` is the claim's number, and `at` is the time when it was made (0 if an older version made it). See `Claimed`
-    for the other members.
+    `fence` is the claim's number. `at` is the time when the claim was made (0 if an older daemon recorded it). See
+    `Claimed` for the other members.
     """
 
     owner: str
@@ -74,15 +74,15 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class State:
     """One conversation as of `version`.
 
-    A pending task with an owner is reserved: only that owner gets it. When work on a task ends, its owner is cleared,
-    so the owner of a pending task is always one that a caller set.
+    A pending task with an owner is reserved: only that owner can get it. When work on a task ends, its owner is
+    cleared, so the owner of a pending task is always one that a caller set.
 
     Attributes:
         seq: Log position of the last event.
         exists: Whether the conversation has been opened and not deleted since.
         ranks: Sort keys of the tasks that are not in the order of their ids.
         messages: Log position of each message, by id.
-        passing: Messages that a later message may supersede; None if an older version did not record them.
+        passing: Messages that a later message may supersede; None if an older daemon did not record them.
         hidden: Messages that are not shown, each with its successor, or "" if it was retracted.
         cleared: Number of tasks that the last clear removed.
         last_finished: The task whose completion left no task open. The list may have been cleared in the same step.
@@ -620,7 +620,7 @@ class State:
     # children
 
     def _counter_of(self, task: Task) -> dict[str, int] | None:
-        """Return the counter of its parent in which a task counts: unfinished children, failed children, or None."""
+        """Return the counter that includes a task: its parent's unfinished or failed children, or None."""
         # A child that is blocked by its own parent doesn't count. Otherwise the two would wait for each other.
         if task.status == "completed" or task.parent in task.open_blockers:
             return None
@@ -695,7 +695,7 @@ class State:
 
 
 def is_sent_back(task: Task) -> bool:
-    """Return whether a gate rejected the task's result. Such a task is pending and has the reason."""
+    """Return whether a gate rejected the task's result. Such a task is pending and contains the gate's reason."""
     return task.status == "pending" and task.gate is not None and bool(task.fail_reason)
 
 

@@ -8,11 +8,12 @@ from punchlist_schemas.things import Task
 def find_blocker_cycle(task: str, tasks: Mapping[str, Task], changed: Mapping[str, Iterable[str]]) -> list[str] | None:
     """Return a cycle of blockers through `task`, or None.
 
-    Each id of the path is blocked by the next one. The path begins and ends with `task`.
+    Each task in the path is blocked by the next one. The path begins and ends with `task`.
 
     The search alternates between blockers and dependents, so its cost is at most twice that of the smaller side. Once
     all dependents are known, the search is limited to them, since only they can be part of a cycle. The known
-    dependents may include some by edges that `changed` removes. These cost time but produce no false cycle.
+    dependents may include tasks that depend only through edges that `changed` removes. Such tasks cost time but
+    produce no false cycle.
 
     Args:
         task: The task.

@@ -1,6 +1,6 @@
 """Table of a task's members, used by add, edit, replace, `evolve`, undo and snapshots.
 
-The table is derived from the schema structs that have the member. To add a member, add a line with a falsy default to
+Each row is derived from the schema structs that contain the member. To add a member, add a line with a falsy default to
 each of `Task`, `AddedTask`, `TaskEdited`, `TaskAdd`, `NewTask` and `TaskEdit`. This needs no code in the domain. In
 `Task`, the member must come last, because a snapshot stores the members in that order.
 """
@@ -22,9 +22,9 @@ class Member(msgspec.Struct, frozen=True):
 
     Attributes:
         default: Value in a new task, or NODEFAULT.
-        editable: Whether calls can set it. Undo restores it, and `list.replace` updates it.
-        restorable: Whether a new task can have it. If so, a deleted task is restored with it.
-        stored: Whether states and snapshots contain it. If not, only responses do.
+        editable: Whether calls can set the member. If so, undo restores it, and `list.replace` updates it.
+        restorable: Whether a new task can have the member. If so, a deleted task is restored with it.
+        stored: Whether states and snapshots contain the member. If not, only responses contain it.
     """
 
     name: str

@@ -106,7 +106,7 @@ def load_state(conversation: str, data: bytes) -> State:
     """Return the state that `dump_state` encoded as these bytes.
 
     Raises:
-        msgspec.DecodeError: The bytes are not a snapshot of this version. The state must be rebuilt from the log.
+        msgspec.DecodeError: The bytes are not a snapshot in the current format. The state must be rebuilt from the log.
     """
     image = _decoder.decode(data)
     state = State(conversation)

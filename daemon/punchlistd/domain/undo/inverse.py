@@ -155,8 +155,8 @@ class UndoRun:
     def restore_claim(self, task: str, claim: Claim | None) -> None:
         """Claim a task in progress again for its former owner, with the lease of the former claim.
 
-        Without a claim, the owner could not continue the task, and it would never expire. The new claim depends on its
-        lease alone (`keep`), because the connection of the former claim may be closed.
+        Without a claim, the owner could not continue the task, and nothing would ever free it. The new claim depends on
+        its lease alone (`keep`), because the connection of the former claim may be closed.
         """
         now = self.state.tasks.get(task)
         if claim is None or now is None or task in self.state.claims:
@@ -165,7 +165,7 @@ class UndoRun:
             self.apply(Claimed(task, claim.owner, claim.lease_ms, keep=True, session=claim.session))
 
     def can_restore(self, change: Change, task: Task) -> bool:
-        """Return whether undoing a removal brings the task back: it is missing, and has not been restored since."""
+        """Return whether undoing a removal should restore the task: it is missing, and was not restored since."""
         return task.id not in self.state.tasks and self.last_restored(task.id, task.created_at) < change.version
 
     def find_task(self, change: Change) -> Task | None:
@@ -176,7 +176,7 @@ class UndoRun:
 
 
 def is_undoable(event: AnyEvent, *, claims: bool = False) -> bool:
-    """Return whether a rule can undo an event. `claims` includes claims and deliberate releases."""
+    """Return whether a rule can undo an event. Claims and deliberate releases count only if `claims` is set."""
     if isinstance(event, ConversationConfigured):
         return event.title is not UNSET or event.settings is not UNSET
     if isinstance(event, Released):
@@ -188,7 +188,7 @@ def is_undoable(event: AnyEvent, *, claims: bool = False) -> bool:
 
 
 def undo_change(run: UndoRun, change: Change) -> Iterable[Decision]:
-    """Undo one change as far as possible. A clear is undone in parts, made lazily."""
+    """Undo one change as far as possible. A clear is undone in parts, which are made lazily."""
     return (_RULES[type(change.event)](run, change) or ()) if is_undoable(change.event, claims=True) else ()
 
 

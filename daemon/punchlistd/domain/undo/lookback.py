@@ -47,7 +47,7 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def build_aim(params: p.ListUndo) -> Aim:
-    """Return the aim of an undo. A named call or version can be any actor's."""
+    """Return the aim of an undo. If the params name a call or a version, any actor may have made it."""
     if params.call is not None or params.to_version is not None:
         return Aim(None, params.call, to_version=params.to_version, claims=params.claims)
     # Calls recorded before `of` existed select by `actor`.
@@ -86,7 +86,7 @@ class Lookback:
         undone: The calls that have been undone.
         undos: The undos among `calls`.
         erased_at: The version of the newest erasure; 0 if there is none.
-        then: The state right after the version to revert to; None while no later event has been read.
+        then: The state right after the version to revert to; None until a later event is read.
         is_cut: Whether older calls were left out.
     """
 
@@ -209,7 +209,10 @@ class Lookback:
         return self._claims.get(task, 0)
 
     def find_newer_touch(self, task: str, after: int) -> Touch | None:
-        """Return the newest touch of a task, including references to it, by a call in force after a version."""
+        """Return the newest touch of a task by a call in force, if it is newer than version `after`.
+
+        New references to the task count as touches too.
+        """
         newest_of_each = (self._newest_touch(touches, task) for touches in (self._touches, self._references))
         newest = max(filter(None, newest_of_each), key=lambda touch: touch.version, default=None)
         return newest if newest is not None and newest.version > after else None

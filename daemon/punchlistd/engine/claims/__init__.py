@@ -46,7 +46,7 @@ class Claims:
 
     Args:
         grace_s: How long a claim outlives its connection, or a restart, in seconds.
-        submit: Queues the calls that end claims, and claims that have waited.
+        submit: Queues calls that end claims, and waiting claims that are retried.
     """
 
     def __init__(self, grace_s: float, submit: Callable[[Write], None]) -> None:
@@ -113,7 +113,7 @@ class Claims:
         return Decision() if is_empty else decision
 
     def observe(self, write: Write, state: State, events: Sequence[KnownEvent]) -> None:
-        """Start and end leases after the events of a call."""
+        """Start and end leases according to the events of a call."""
         params, holder = write.params, write.caller.holder
         tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
         if tasks or isinstance(params, TaskRenew):
@@ -125,7 +125,7 @@ class Claims:
             self.leases.clear(state.conversation)
 
     def observe_arrival(self, state: State, events: Sequence[KnownEvent]) -> None:
-        """Start and end leases after the events of another machine's call."""
+        """Start and end leases according to the events of another machine's call."""
         tasks = dict.fromkeys(event.task for event in events if isinstance(event, _TOUCH))
         if tasks:
             self.leases.follow(state, None, None, tasks)
@@ -144,9 +144,9 @@ class Claims:
     # after the commit
 
     def on_published(self, write: Write) -> None:
-        """Start the wait of a parked claim after its commit.
+        """Let a parked claim wait for a task after its commit.
 
-        If the claim was cancelled since its decision, release its tasks.
+        If a claim got tasks but was cancelled since its decision, release the tasks.
         """
         if write.stage is Stage.PARKED:
             self.waiting.start_waiting(write)
@@ -194,7 +194,7 @@ class Claims:
     # answers
 
     def by_agent(self, user: str | None) -> dict[str, list[Lease]]:
-        """Return the leases of each agent and its sub-agents, in a user's lists (None: in all lists)."""
+        """Return the leases of each agent and its sub-agents in a user's lists, or in all lists if `user` is None."""
         leases: dict[str, list[Lease]] = {}
         for lease in self.leases:
             for name in names_of(lease.owner) if user in (None, lease.user) else ():
@@ -210,7 +210,7 @@ class Claims:
         return self.agents.names(state.user)
 
     def add_details(self, state: State, tasks: list[Task]) -> list[Task]:
-        """Add fences, machines, expiry times and departures to tasks; the state doesn't contain them."""
+        """Add fences, machines, expiry times and departures, which the state doesn't contain, to tasks."""
         leases = self.leases.of(state.conversation)
         return [self._add_details(state, task, leases.get(task.id)) if task.owner else task for task in tasks]
 

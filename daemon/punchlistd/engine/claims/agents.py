@@ -1,8 +1,9 @@
 """Agents: connected sessions and people, and those that have left recently.
 
-A connection enters each agent that it works for. An agent is present while such a connection is open. It leaves when
-the last one closes or with `agent.leave`. Actors that only make calls are listed by their names. Nothing is stored:
-after a restart all agents enter again.
+A connection calls `agent.enter` for each agent that it works for. An agent is present while at least one such
+connection is open. The agent leaves when the last of them closes, or with `agent.leave`. Actors that make calls without
+`agent.enter` are listed under their own names. Nothing is stored. After a restart, all agents must call `agent.enter`
+again.
 """
 
 import time
@@ -28,7 +29,7 @@ LATELY_MS = 12 * 3_600_000
 
 
 class Peer(Protocol):
-    """The part of a connection that agents use."""
+    """The part of a connection that `Agents` uses."""
 
     last_seen_at: float
     connected_at: int
@@ -123,7 +124,7 @@ class Agents:
             self._left.popitem(last=False)
 
     def record_call(self, user: str | None, actor: str, conversation: str) -> None:
-        """Record an actor's last call, for its agent or, if it has not entered one, under the actor's own name."""
+        """Record an actor's last call for its agent or, if that agent isn't present, under the actor's own name."""
         now = now_ms()
         for name in names_of(actor):
             for key in ((user or "", name), ("", name)):
@@ -156,7 +157,7 @@ class Agents:
         return next((agent.left_at for key in keys if (agent := self._left.get(key)) is not None and agent.pid), None)
 
     def listed(self, user: str | None, peers: Iterable[Peer]) -> Iterator[Agent]:
-        """Yield the agents visible to a user: connected ones by arrival, then those that have left, latest first.
+        """Yield the agents visible to a user: connected ones in order of arrival, then those that left, latest first.
 
         Args:
             user: The user that the caller is bound to.

@@ -18,12 +18,12 @@ class Lease:
             calls extend the claim unless `keep` is set.
         keep: Whether the claim depends on time alone, and not on the connection.
         is_remote: Whether a daemon on another machine keeps the claim.
-        session: Whether it belongs to an agent's session.
+        session: Whether the claim belongs to an agent's session.
         left_at: When that session left, in milliseconds since 1970; None while it is present.
         leave_s: How long the claim lasts after the session has left, in seconds.
         deadline: Monotonic time at which the lease expires, in seconds. Calls of the holder may extend it.
         reason: The reason recorded when the lease expires.
-        is_ending: Whether its end has already been requested.
+        is_ending: Whether a call to end the claim has already been submitted.
     """
 
     def __init__(self, state: State, task: str, claim: Claim, deadline: float) -> None:
@@ -44,13 +44,13 @@ class Lease:
         self.is_ending = False
 
     def ends_at(self) -> float:
-        """Return the monotonic time at which it expires if its holder makes no further call, in seconds."""
+        """Return the monotonic time at which the lease expires unless its holder makes another call, in seconds."""
         if self.holder is None or self.keep:
             return self.deadline
         return max(self.deadline, self.holder.last_seen_at + self.lease_s)
 
     def expires_at(self) -> int:
-        """Return the wall-clock time at which it expires, in milliseconds since 1970."""
+        """Return the wall-clock time at which the lease expires, in milliseconds since 1970."""
         return now_ms() + int((self.ends_at() - time.monotonic()) * 1000)
 
     def leave(self, at: int, since: float) -> None:
@@ -60,18 +60,21 @@ class Lease:
         self.deadline = min(self.deadline, since + self.leave_s)
 
     def restart(self) -> None:
-        """Restart the lease with its full time."""
+        """Restart the lease with its full duration."""
         self.left_at = None
         self.reason = "expired"
         self.is_ending = False
         self.deadline = time.monotonic() + self.lease_s
 
     def departure(self) -> dict[str, int]:
-        """Return the times when the owner's session left and its machine fell silent; empty while both are present."""
+        """Return when the owner's session left and when its machine fell silent, or nothing while both are present."""
         times = {"left_at": self.left_at, "silent_at": self.silent_at()}
         return {name: at for name, at in times.items() if at is not None}
 
     def silent_at(self) -> int | None:
-        """Return when the claim's machine fell silent, in milliseconds since 1970; None up to `SILENT_S` ago."""
+        """Return when the claim's machine fell silent, in milliseconds since 1970.
+
+        Return None until the machine has been silent for `SILENT_S`.
+        """
         silent_s = time.monotonic() - self.holder.last_seen_at if self.is_remote and self.holder is not None else 0.0
         return now_ms() - int(silent_s * 1000) if silent_s > SILENT_S else None

@@ -1,10 +1,10 @@
 """Leases of all claims: monotonic deadlines in memory, with one timer for all.
 
 The log has events for the start and the end of a claim, but none for renewals. Any call on a connection renews its
-claims. After the connection closes, and after a restart of the daemon, they last for a short grace period. A claim with
-`keep` needs no connection. It lasts until its time is up, which is measured by the wall clock across restarts. If its
-agent had entered, the claim belongs to the agent's session. It then lasts for the list's `leave_grace` once the agent
-has left, and after a restart, unless the agent comes back.
+claims. After the connection closes, and after a restart of the daemon, the claims last for a short grace period. A
+claim with `keep` needs no connection. It lasts until its lease expires, and its age is measured with the wall clock
+after a restart. If its agent called `agent.enter`, the claim belongs to the agent's session. Such a claim lasts for the
+list's `leave_grace` after the agent has left or the daemon has restarted, unless the agent comes back.
 
 A call that completes or fails a task must come from the claim's holder. `Leases.check` enforces this for calls without
 a fence, because a late owner could otherwise finish the next owner's work.
@@ -35,13 +35,13 @@ _READ_S = 0.01
 """Time to read buffered input before a claim expires, in seconds."""
 
 _STANDSTILL_S = 0.5
-"""If the timer is later than this, in seconds, the process or the machine was suspended.
+"""If the timer is late by more than this, in seconds, the process or the machine was suspended.
 
 The holders may have been suspended too, so claims that expired in that time get the grace period.
 """
 
 MEMBER_SLACK_S = 1.5
-"""Seconds by which other machines extend a remote claim, because heartbeats are delayed and some are lost."""
+"""Time added to the lease of a remote claim, in seconds, because heartbeats are delayed and some are lost."""
 
 _RELEASE = METHODS["task.release"]
 _OF_HOLDERS = (TaskRenew, TaskRelease, TaskSetStatus)
@@ -93,7 +93,7 @@ class Leases:
         return self._held.get(conversation, _NONE)
 
     def keeps(self, conversation: str) -> bool:
-        """Return True if this daemon keeps the leases of the conversation."""
+        """Return True if this daemon keeps any leases of the conversation."""
         return any(not lease.is_remote for lease in self.of(conversation).values())
 
     # start and renewal
@@ -101,7 +101,7 @@ class Leases:
     def adopt(self, state: State) -> None:
         """Start leases for the claims of a loaded list.
 
-        Kept claims get the rest of their time, others the grace period.
+        Claims with `keep` get the rest of their time. Other claims get the grace period.
         """
         name = state.conversation
         for task in list(self.of(name)):
@@ -151,7 +151,7 @@ class Leases:
     def agent_back(self, agent: str, pid: int) -> None:
         """Restore the full leases of an agent's claims.
 
-        Claims that its process made before entering become the agent's too.
+        Kept claims that its process made before it called `agent.enter` now belong to the agent's session too.
         """
         for lease in self:
             is_its = lease.holder is not None and lease.holder.pid == pid and belongs_to(lease.owner, agent)
@@ -194,7 +194,7 @@ class Leases:
         lease.leave(began_ms, max(began, now + self._grace_s - lease.leave_s))
 
     def _show_again(self, leases: Iterable[Lease]) -> None:
-        """Push these leases' tasks again, in the next iteration of the event loop so that replies come first."""
+        """Push these leases' tasks again, in the next iteration of the event loop, so that replies are sent first."""
         tasks: dict[str, list[str]] = {}
         for lease in leases:
             tasks.setdefault(lease.conversation, []).append(lease.task)
@@ -258,10 +258,10 @@ class Leases:
             lease.reason = "disconnected"
         self._schedule(lease)
 
-    # who may do what
+    # permissions
 
     def check(self, state: State, params: Mutation, command: Command, holder: Holder | None) -> Rejection | None:
-        """Return the rejection of a call without a fence if another agent holds the task, else None.
+        """Return the rejection for a call without a fence if another agent holds the task, else None.
 
         A claim that is bound to a connection can be renewed, released or finished only by that connection. A kept claim
         can be finished only by its owner: by a call with the owner as actor, or by a call without an actor on the
@@ -313,7 +313,7 @@ class Leases:
         self._submit(Write(DaemonCaller(), None, _RELEASE, params, command))
 
     def select_due(self, params: EndClaims) -> EndClaims:
-        """Return the claims to end, without those that a call or a heartbeat has renewed since the request."""
+        """Return the claims that still have to end: those that no call or heartbeat has renewed since the request."""
         held, now = self.of(params.conversation), time.monotonic()
         due: list[tuple[str, int]] = []
         for task, fence in params.claims:
@@ -363,7 +363,7 @@ class Leases:
         self._timer = asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._on_timer)
 
     def _on_timer(self) -> None:
-        # uvloop runs timers before it reads. Let it read calls and heartbeats that are already in the sockets.
+        # uvloop runs timers before it reads from sockets. Let it first read the calls and heartbeats that have arrived.
         self._rings_at = time.monotonic() + _READ_S
         self._timer = asyncio.get_running_loop().call_later(_READ_S, self._expire, self._queue[0][0])
 

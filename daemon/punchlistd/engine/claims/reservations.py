@@ -1,7 +1,8 @@
 """Reservations of sessions: they end when the session has left and its grace period is over.
 
-Claims have leases for this, but reserved tasks don't. So this module records each list's sessions with reserved tasks,
-and runs a timer for each session that has left. Reservations for people, and for names that never entered, don't end.
+Claims end with their leases, but reserved tasks have no leases. This module therefore records which sessions have
+reserved tasks in each list, and runs a timer for each such session that has left. Reservations for people, and for
+names that never called `agent.enter`, don't end.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ class Reservations:
 
     Args:
         agents: The known agents.
-        is_elsewhere: Returns whether this keeper of a list's claims is another machine.
+        is_elsewhere: Returns whether the given keeper of a list's claims is another machine.
         submit: Queues the calls that end reservations.
     """
 
@@ -87,7 +88,7 @@ class Reservations:
     def on_agent_changed(self, agent: str) -> None:
         """Restart the timers of an agent that has entered or left, and push its tasks again."""
         for state in self.loaded():
-            # Its tasks may have been reserved before it first entered.
+            # The agent's tasks may have been reserved before it first called `agent.enter`.
             if any(belongs_to(owner, agent) for owner in state.reserved):
                 self.follow(state)
         for name, reserved in self.lists.items():

@@ -55,7 +55,7 @@ class WaitingClaims:
         return write.cancellation or (CANCELLED if holder is not None and holder.is_gone else None)
 
     def must_yield(self, state: State, write: Write, params: TaskClaim) -> bool:
-        """Return True if earlier waiting claims get all tasks that are available now."""
+        """Return True if earlier waiting claims will take all tasks that are available now."""
         waiting = self._waiting.get(state.conversation)
         if not waiting or params.task is not None:
             return False
@@ -84,9 +84,9 @@ class WaitingClaims:
             waiter.timer = loop.call_later(params.wait_ms / 1000, self._on_timeout, write)
 
     def start_waiting(self, write: Write) -> None:
-        """Start the wait of a parked claim, now that its transaction is published.
+        """Let a parked claim wait for a task, now that its transaction is published.
 
-        If its time is up, answer or retry it.
+        If it has been cancelled since, answer it. If it has timed out, retry it one last time.
         """
         write.to(Stage.WAITING)
         waiter = self._by_write[write][1]

@@ -1,8 +1,8 @@
 """Name resolution and access: the only place where names are resolved to conversations and a user's scope is checked.
 
-A connection that `daemon.hello` bound to a user sees only that user's conversations. For it, the conversations of
-others don't exist: calls that name them get the same error, after the same lookups. An unbound connection is trusted
-and sees all.
+A connection that `daemon.hello` bound to a user sees only that user's conversations. Other users' conversations seem
+not to exist: a call that names one gets the same error, after the same lookups, as a call that finds nothing under its
+name. An unbound connection is trusted and sees all conversations.
 
 Four kinds of names resolve to a conversation:
 
@@ -11,8 +11,8 @@ Four kinds of names resolve to a conversation:
   each user, and never blocks the name of another user's list.
 - Any spelling of a GUID. If several lists exist whose ids are spellings of the same GUID, each spelling names its own
   list. A new list gets the spelling defined in `punchlist_schemas.guid`.
-- On a bound connection `my:NAME`, and `default` for `my:default`: the user's own list of that name. Its id is
-  `of:USER:NAME`, which unbound connections use. No other user can open, attach or find it.
+- On a bound connection, `my:NAME`, which is the user's own list with that name. `default` is short for `my:default`.
+  The list's id is `of:USER:NAME`, which unbound connections use. No other user can open, attach or find it.
 """
 
 import re
@@ -128,7 +128,7 @@ class Access:
     def _prefer_short_name(self, name: str, loaded: LoadedConversation) -> LoadedConversation | None:
         """Return the list with this short name, or else a user's list with this id; None if the lookup has to wait.
 
-        Otherwise a user could take over a short name that commands of the person at this machine use.
+        Otherwise a user could take over a short name that the person at this machine uses in commands.
         """
         if not self.short_names.is_filled:
             return None
@@ -148,9 +148,9 @@ class Access:
         return loaded
 
     async def _resolve_spelling(self, user: str | None, name: str) -> str:
-        """Return the spelling of a GUID that names a list: the given one if it does, or else that of an older list.
+        """Return the spelling of a GUID under which a list exists, trying the given one first.
 
-        Other names are returned unchanged.
+        If no such list exists, return the spelling for a new one. Names that are not GUIDs are returned unchanged.
         """
         is_own = self._own(user, name) is not None
         prefix = OWN if is_own and name.startswith(OWN) else ""
@@ -201,7 +201,7 @@ class Access:
         return check_access(user, name, loaded.state) or loaded
 
     async def _load_own(self, user: str, name: str, own: tuple[str, str]) -> LoadedConversation | Rejection:
-        """Load a user's own list, or else the user's list with the bare name, from before own lists existed."""
+        """Load a user's own list, or else the user's list with the bare name, made before own lists existed."""
         id, bare = own
         if len(id) > _ID_LENGTH or not bare:
             room = _ID_LENGTH - len(own_id(user, ""))
@@ -253,7 +253,7 @@ class Access:
     def holders(self, user: str | None, session: str, target: LoadedConversation) -> list[LoadedConversation]:
         """Return the conversations that a session leaves when it is attached to `target`.
 
-        All of them must be loaded.
+        These conversations must be loaded.
         """
         owner = target.state.user if target.state.exists else user or ""
         owners = tuple(candidate for candidate in (owner, "") if user in (None, candidate))

@@ -44,7 +44,7 @@ class Conversations:
     Args:
         history: Replays loaded events, in slices.
         wait_until_settled: Waits until no state is ahead of the log.
-        loaded: Callbacks for each loaded state.
+        loaded: Called with the state of each conversation that is loaded.
         add_claim_details: Adds fences, expiry times and departures to tasks.
         present: Returns the names of the agents that are present.
     """
@@ -155,7 +155,7 @@ class Conversations:
                 self._add(name, await self._read(name))
 
     def follow(self, loaded: LoadedConversation) -> None:
-        """Call the `loaded` callbacks, for a new conversation or again if a change that they requested was not made."""
+        """Call the `loaded` callbacks: when a conversation is loaded, or when a change that they requested failed."""
         for follow in self._followers:
             follow(loaded.state)
 
@@ -221,7 +221,7 @@ class Conversations:
         return rejection
 
     def drop(self, name: str) -> None:
-        """Unload a conversation whose state can't be trusted. Its next use reads the log."""
+        """Unload a conversation whose state can't be trusted. Its next use reloads it from the log."""
         self._history.forget(name)
         if (loaded := self.loaded.pop(name, None)) is not None:
             loaded.is_dropped = True
@@ -257,7 +257,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def damage_of(damaged: Damaged) -> Rejection:
-    """Return the rejection for a damaged conversation or, if the damage names none, for a damaged log."""
+    """Return the rejection for a damaged conversation or, if the damage isn't in a specific one, for a damaged log."""
     name, seq = damaged.conversation, damaged.seq
     if not name:
         return Rejection(

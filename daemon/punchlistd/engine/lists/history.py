@@ -38,13 +38,13 @@ DEPTH_FACTOR = 16
 """Factor by which an undo increases its lookback if it was too short."""
 
 SNAPSHOT_BYTES = 1 << 20
-"""A snapshot up to this size is decoded in one slice. If it is larger, the events are replayed instead."""
+"""Maximum size of a snapshot to start from, in bytes. It is decoded in one slice. Above it, all events are replayed."""
 
 BASE_EVENTS = 1_024
 """An undo that reads more events than this caches the state before the last `BASE_EVENTS` of them for the next undo."""
 
 BASE_TASKS = 2_000
-"""States with more tasks are not cached."""
+"""Maximum number of tasks in a state that an undo caches."""
 
 MAX_PASTS = 4
 """Maximum number of past states computed at the same time. Each is as large as its list."""
@@ -85,9 +85,9 @@ class History:
 
     @asynccontextmanager
     async def room(self, name: str) -> AsyncGenerator[None]:
-        """Wait until another past state may be computed, and no other state of this conversation is being computed.
+        """Wait until fewer than `MAX_PASTS` past states are being computed, and none of this conversation.
 
-        A second request for the same state then finds it in the cache.
+        A second request for the same state can thus find it in the cache.
         """
         lock = self._locks.get(name)
         if lock is None:
@@ -122,11 +122,11 @@ class History:
     async def follow(
         self, name: str, take: Callable[[Stored], bool], after: int, upto: int, *, whole: bool = True
     ) -> None:
-        """Pass a conversation's events from `after` (exclusive) to `upto` to `take`, until `take` returns False.
+        """Call `take` with each of a conversation's events after `after`, up to `upto`, until it returns False.
 
         Args:
             upto: The position of one of the conversation's events.
-            whole: Whether that event must already be in the log.
+            whole: Whether the event at `upto` must already be in the log.
 
         Raises:
             Damaged: An event can't be read.
@@ -151,7 +151,7 @@ class History:
 
         Args:
             name: The conversation's own id.
-            version: The version.
+            version: The version of the requested state.
             upto: The position of the conversation's last event.
             show: Called once with the state and the position of its last event. It must not keep the state.
         """
@@ -182,7 +182,7 @@ class History:
         try:
             saved = await self._log.load(name)
         except Damaged:
-            # The version may be from before the damage.
+            # The requested version may be older than the damage.
             return Past(initial_state(name), 0)
         if saved.state is None or saved.version > version or len(saved.state) > SNAPSHOT_BYTES:
             return Past(initial_state(name), 0)

@@ -20,9 +20,9 @@ REPLIES_KEPT = 128
 """Maximum number of cached replies to keyed calls in each conversation."""
 
 LISTED_S = 5.0
-"""How long an encoded list is reused while tasks are claimed.
+"""How long an encoded list is reused while tasks are claimed, in seconds.
 
-It is limited because leases are renewed without an event.
+The time is limited because leases are renewed without an event.
 """
 
 LISTED_BYTES = 4 << 20
@@ -40,7 +40,7 @@ def no_agents(_state: State) -> Set[str]:
 
 
 AddClaimDetails = Callable[[State, list[Task]], list[Task]]
-"""Adds fences, expiry times and departures to tasks; the state doesn't contain them."""
+"""Adds fences, expiry times and departures, which the state doesn't contain, to tasks."""
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -71,7 +71,7 @@ class Lane(Protocol):
     def base(self) -> Place: ...
 
     def placed(self, place: Place) -> Place:
-        """Return the current equivalent of a stored place. It differs if lost posts have been put back since."""
+        """Return the current equivalent of a stored place. The two differ if lost posts have been put back since."""
         ...
 
     @property
@@ -85,7 +85,7 @@ class Lane(Protocol):
         ...
 
     async def barrier(self) -> Rejection | None:
-        """Wait until every earlier call is answered or is a claim that waits.
+        """Wait until every earlier call is answered, except claims that wait for a task.
 
         Return the reason if that fails, else None.
         """
@@ -96,7 +96,7 @@ class LoadedConversation:
     """A conversation in memory.
 
     Attributes:
-        check: Head of its hash chain.
+        check: Head of the conversation's hash chain.
         seq: Log position of its last event.
         dirty: Number of unpublished transactions that changed it. Unless this is 0, the state may be ahead of the log,
             and reads wait.
@@ -108,7 +108,7 @@ class LoadedConversation:
         replies: Fingerprints of recent keyed calls and the replies to them, by key.
         saved_version: Version of the stored snapshot.
         summarized_version: Version of the stored summary.
-        counted: Numbers of unfinished tasks and of tasks in progress that the totals include.
+        counted: This conversation's part of the totals: its numbers of unfinished tasks and of tasks in progress.
         lane: Its write path, if it is shared.
         place: Its place in the shared log.
     """
@@ -171,7 +171,7 @@ class LoadedConversation:
         return True
 
     def remember(self, key: str, call: str, reply: bytes) -> None:
-        """Cache the reply to a keyed call, and drop the oldest above the limit."""
+        """Cache the reply to a keyed call, and drop the oldest reply if there are too many."""
         self.replies[key] = (call, reply)
         if len(self.replies) > REPLIES_KEPT:
             del self.replies[next(iter(self.replies))]
@@ -180,7 +180,7 @@ class LoadedConversation:
     def has_all_keys(self) -> bool:
         """Whether `keys` is complete.
 
-        It isn't if a session came from another list, where it may have used the same key.
+        `keys` is incomplete if a session came from another list, because it may have used the same key there.
         """
         return self.keys is not None and not self.state.origins
 
@@ -216,7 +216,7 @@ class LoadedConversation:
 
     @property
     def short_name(self) -> str:
-        """The short name; "" if it has none."""
+        """The list's short name; "" if it has none."""
         return self.short_names.of(self.state.conversation) if self.short_names is not None else ""
 
     @property

@@ -10,7 +10,8 @@ class Sessions:
     def target(self, user: str | None, session: str) -> str | None:
         """Return the conversation of a user that a session is attached to.
 
-        If `user` is None, this is the conversation that belongs to no user, or else the newest of any user.
+        If `user` is None, return the conversation that belongs to no user, or else the one of any user that the session
+        was attached to last.
         """
         by_owner = self._targets.get(session)
         if not by_owner:

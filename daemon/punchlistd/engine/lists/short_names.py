@@ -9,7 +9,7 @@ from punchlist_schemas.repository import stem_of
 
 
 class ShortNames:
-    """The short names of all repositories' lists. It is empty until `fill` is called with the names of all lists."""
+    """The short names of all repositories' lists. Empty until `fill` is called with the names of all lists."""
 
     def __init__(self) -> None:
         self.is_filled = False

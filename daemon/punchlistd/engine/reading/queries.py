@@ -92,7 +92,7 @@ class Queries:
         return await self._access.durable(caller.user, name)
 
     def list_claimed(self, leases: Iterable[Lease]) -> tuple[AgentTask, ...]:
-        """Return the tasks of claims, with their parents."""
+        """Return the claimed task of each lease, with the path of its parents."""
         return tuple(
             AgentTask(
                 conversation=lease.conversation,
@@ -158,7 +158,7 @@ class Queries:
         return b'{"tasks":[],%b%b' % (encode_row_members(loaded, rows, gone, reset=reset), end)
 
     async def list_tasks(self, caller: Caller, params: p.TaskList) -> Outcome:
-        """task.list of an older version, or of the changes since a position."""
+        """Answer `task.list` for an older version, or for the changes since a position."""
         if params.since is not None:
             return await self._list_since(caller, params, params.since)
         loaded = await self._access.durable(caller.user, params.conversation)
@@ -287,7 +287,7 @@ class Queries:
                 near = {state.messages[other] for other in page[at : at + READ_MESSAGES]}
                 cache = await self._read_messages(state.conversation, near)
                 if seq not in cache:
-                    # In descending order, older messages may have filled the page read from the log.
+                    # If the messages are requested in descending order, older ones may have filled the page.
                     cache |= await self._read_messages(state.conversation, {seq})
             by = state.hidden.get(id)
             message = cache[seq][0]
@@ -324,7 +324,7 @@ class Queries:
     async def position(
         self, caller: Caller, name: str | None, after: int | None, epoch: str | None
     ) -> str | None | Rejection:
-        """Check a reader's position, and return the id of its conversation (None: all) or the rejection."""
+        """Check a reader's position. Return the id of its conversation (None if it reads all) or the rejection."""
         if epoch is not None and epoch != self.epoch:
             text = "The position belongs to another log; read the list again and continue from its seq."
             return Rejection("wrong_epoch", text, {"epoch": epoch, "expected": self.epoch})
@@ -364,10 +364,11 @@ class Queries:
                             events, after = await self._events(caller, name, after, params.limit)
                 if events:
                     break
-                if after < self._subscriptions.head:  # the caller may not see any event of this page; try the next one
+                if after < self._subscriptions.head:
+                    # The caller isn't allowed to see any event in this page. Try the next one.
                     continue
                 await self._subscriptions.change(name, caller.user, after)
-                # Check again: the list may have been deleted and then opened by another user.
+                # Check access again: the list may have been deleted and then opened by another user.
                 name = await self.position(caller, params.conversation, after, params.epoch)
         return name if isinstance(name, Rejection) else self._events_result(events, after)
 

@@ -68,7 +68,7 @@ def needs_log(params: p.TaskList) -> bool:
 
 
 def list_tasks(params: p.TaskList, loaded: LoadedConversation, head: int) -> Outcome:
-    """Answer `task.list` from the present state."""
+    """Answer `task.list` from the current state."""
     if params == p.TaskList(conversation=params.conversation):
         state = loaded.state
         return loaded.build_list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
@@ -76,7 +76,7 @@ def list_tasks(params: p.TaskList, loaded: LoadedConversation, head: int) -> Out
 
 
 def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConversation | None = None) -> Outcome:
-    """Return the selected tasks of a state. `loaded` is set if it is the present state."""
+    """Return the selected tasks of a state. `loaded` is set if the state is the current one."""
     filters = [(matches, value) for name, matches in _FILTERS.items() if (value := getattr(params, name)) is not None]
     if params.due_before is not None or params.due_by is not None:
         filters.append((_is_due, (params.due_before, params.due_by)))
@@ -86,7 +86,8 @@ def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConv
         if params.sort is not None:
             tasks.sort(key=_SORTS[params.sort])
         total, page = len(tasks), tasks[params.offset : end]
-    else:  # so that the cost depends on the page, not on the length of the list
+    else:
+        # Slice the ids first, so that the cost depends on the page, not on the length of the list.
         total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
     page = page if loaded is None else loaded.add_claim_details(page)
     damaged = b"" if loaded is None else loaded.damaged_member + loaded.shared_member + loaded.name_member
@@ -118,9 +119,9 @@ _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
 
 
 def _is_due(task: Task, limits: tuple[int | None, str | None], _state: State) -> bool:
-    """Return whether a task is due before a moment.
+    """Return whether a task is due before the moment in `limits`.
 
-    If a day is given, a task that is due on a day is compared with it.
+    If `limits` contains a day, a task with a due day is compared with that day instead.
     """
     before, by = limits
     if task.due_day is not None and by is not None:

@@ -2,8 +2,9 @@
 
 Each such list has a timer on the monotonic clock, which starts at the last change or when the daemon starts. An agent
 that finished the list and is still connected may be in the middle of its turn. So the list is cleared only when the
-turn or the connection ends, or after `AGENTS_S`. The call that clears a list expects the list's version, so a change
-made in the meantime wins. An undo doesn't start the timer, because a user who undoes a clearing wants to see the list.
+turn or the connection ends, or after `AGENTS_S`. The call that clears a list expects the list's version, so it fails if
+the list has changed in the meantime. An undo doesn't start the timer, because a user who undoes a clearing wants to see
+the list.
 """
 
 import asyncio

@@ -16,7 +16,7 @@ from punchlistd.domain.state import State
 from punchlistd.engine.lists.access import may_meet
 
 GATHER_S = 0.05
-"""Debounce delay for presence pushes, in seconds. After a restart, all clients reconnect together."""
+"""Debounce delay for presence pushes, in seconds. After a restart, all clients reconnect at about the same time."""
 
 
 class Peer(Protocol):
@@ -86,13 +86,13 @@ class Presence:
             del self._rosters[name]
 
     def rename(self, followers: Iterable[Follower]) -> None:
-        """Update the conversations of these subscriptions after their connection got a new name."""
+        """Update the presence in the conversations of these subscriptions, whose connection has a new name."""
         for name in {follower.conversation for follower in followers}:
             if name is not None and (roster := self._rosters.get(name)) is not None:
                 self._note(name, roster)
 
     def present(self, user: str | None, state: State) -> bytes:
-        """Encode the actors present in a conversation that a caller of this user may see, in order of arrival."""
+        """Encode the actors in a conversation that a caller bound to `user` may see, in order of arrival."""
         roster = self._rosters.get(state.conversation)
         if roster is None:
             return b"[]"

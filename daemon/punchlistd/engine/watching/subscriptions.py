@@ -2,8 +2,9 @@
 
 A live subscriber gets the events of each commit when it is published, encoded once for all subscribers. If its
 connection applies backpressure, the subscriber falls behind and costs nothing until the connection accepts bytes again.
-Then it catches up in pieces of whole calls, from recent commits in memory or from the log, until it is live again. No
-code in this module waits for a subscriber, and no subscriber waits for another. `NEXT` is the table of transitions:
+It then catches up from recent commits in memory or from the log, in pieces that contain whole calls, until it is live
+again. No code in this module waits for a subscriber, and no subscriber waits for another. `NEXT` is the table of
+transitions:
 
     ─▶ BEHIND ◀──▶ LIVE ──────▶ OVER
          │ ▲                     ▲
@@ -39,7 +40,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         remaining: Number of later events of the same call.
-        user: The owner of the conversation, "" if it has none.
+        user: The owner of the conversation; "" if it has none.
     """
 
     conversation: str
@@ -93,7 +94,7 @@ class Phase(IntEnum):
     FETCHING = auto()
     """Waiting for a piece of the log."""
     LIVE = auto()
-    """At the log's head. It gets each commit when that is published."""
+    """At the log's head. It gets each commit when the commit is published."""
     OVER = auto()
     """Ended."""
 
@@ -112,7 +113,7 @@ class Subscription:
 
     Attributes:
         conversation: The conversation it follows; None for all.
-        position: Log position up to which everything has been pushed. Not maintained while the subscription is live.
+        position: Log position up to which everything has been pushed. Not updated while the subscription is live.
         individual: Whether it catches up separately after each commit, because its pushes differ from those of other
             subscriptions.
         shown: Its view; None for events.
@@ -168,8 +169,8 @@ class _Group:
     """The subscriptions to one conversation, or to all.
 
     Attributes:
-        live: Live subscriptions that get the events of each commit, grouped by id and framing. A group shares the same
-            bytes.
+        live: Live subscriptions that get the events of each commit, grouped by id and framing. All subscriptions with
+            the same id and framing get the same bytes.
     """
 
     def __init__(self) -> None:
@@ -292,7 +293,10 @@ class Subscriptions:
             )
 
     def _show(self, conversation: str, followed: str | None, is_target: Callable[[Subscription], bool]) -> None:
-        """Push a conversation to those subscriptions to `followed` (None: to all conversations) that are targets."""
+        """Push a conversation to the subscriptions to `followed` for which `is_target` is true.
+
+        If `followed` is None, these are the subscriptions to all conversations.
+        """
         group = self._groups.get(followed)
         for subscription in [] if group is None else list(group.individual):
             if is_target(subscription):
@@ -311,7 +315,7 @@ class Subscriptions:
     def pause(self, subscription: Subscription) -> None:
         """Stop pushing to a subscription whose connection applies backpressure, until it catches up."""
         if self._delivering:
-            # It still gets the push for the current commit.
+            # The subscription still gets the push for the current commit.
             self._pausing.append(subscription)
         else:
             self._fall_behind(subscription, self.head)
@@ -359,7 +363,7 @@ class Subscriptions:
     def publish(self, lines: Sequence[PublishedEvent], head: int, erased: Collection[str] = ()) -> None:
         """Push one commit to its subscribers; `head` is the position of its last event.
 
-        Earlier events of the conversations that it `erased` are no longer pushed.
+        Earlier events of the `erased` conversations are no longer pushed.
         """
         before, self.head = self.head, head
         if erased:

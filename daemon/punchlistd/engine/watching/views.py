@@ -40,7 +40,7 @@ class Rows:
     """The tasks that have changed since a position, in pieces.
 
     Args:
-        after: The position; None for a subscriber without the list.
+        after: The position up to which the subscriber has the list; None if it doesn't have the list.
         piece: Approximate size of the rows in one push, in bytes.
     """
 
@@ -58,7 +58,8 @@ class Rows:
     def push(self, id: str, loaded: LoadedConversation, position: int, cache: Cache) -> tuple[Reply, bool]:
         """Return the notification, and whether more has to follow.
 
-        Its position doesn't advance until the last piece, so that a subscriber that resumes from it misses nothing.
+        The notification's position doesn't advance until the last piece, so a subscriber that resumes from it misses
+        nothing.
         """
         if self._resumes:
             # Departures and returns of owners are not in the log, so push all claimed tasks again.
@@ -79,7 +80,7 @@ class Rows:
         rows, size = list[bytes](), 0
         while self._rest and size < self._piece:
             name = self._rest.popitem()[0]
-            if name in state.tasks:  # a task from `show` may be deleted
+            if name in state.tasks:  # a task from `show` may have been deleted
                 rows += encode_rows(loaded, [name])
                 size += len(rows[-1])
         more = bool(self._rest)

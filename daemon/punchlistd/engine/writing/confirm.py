@@ -5,8 +5,8 @@ is valid for one call on one target: the named tasks at their versions, or the w
 is measured on the monotonic clock.
 
 A call with `ask` comes from a model, and its token can be used only in a later turn. The daemon can't detect the end of
-a turn, so the process that got the token must wait for a moment. It need not wait if its program sets `answered` after
-the person has answered.
+a turn, so the process that got the token must wait for a moment. It doesn't have to wait if its program sets `answered`
+after the person has answered.
 """
 
 import secrets
@@ -26,7 +26,7 @@ from punchlistd.engine.calls import Caller
 from punchlistd.engine.lists.loaded import Audience
 
 MAX_QUESTIONS = 64
-"""Maximum number of open questions of a user. Above it, the oldest is dropped."""
+"""Maximum number of open questions per user. Above it, the user's oldest question is dropped."""
 
 _HERE = ", on this machine only: the space and other machines keep the list"
 
@@ -169,7 +169,7 @@ class Confirmer:
         Args:
             state: The list that the call would change.
             now_ms: Wall-clock time in milliseconds, used only to report when the token expires.
-            audience: The other machines with the list, if it is shared.
+            audience: The other machines that have the list, if it is shared.
         """
         if not isinstance(params, p.Confirmable) or not _is_two_step(params, caller.confirm):
             return None

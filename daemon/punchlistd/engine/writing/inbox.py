@@ -93,7 +93,7 @@ class Inbox:
     def yield_to_others(self) -> None:
         """Move exclusive calls, and later calls of their connections, after the calls of other connections.
 
-        An exclusive call may take long. The calls of one connection keep their order. When a call yields for the second
+        An exclusive call may be slow. The calls of one connection keep their order. When a call yields for the second
         time, only reads go first. It doesn't yield a third time, because other calls could keep arriving forever.
         """
         head = self.queue[0]
@@ -106,7 +106,7 @@ class Inbox:
             if type(item) is Barrier:  # must stay after every call that preceded it
                 is_later = bool(later)
             else:
-                # A list's posts keep their order too.
+                # The posts to a list keep their order too.
                 holder = item.conversation if type(item) is Arrival else item.caller.holder
                 is_later = (
                     is_exclusive(item)

@@ -16,12 +16,12 @@ from punchlistd.settings import Settings
 from punchlistd.store.port import Damaged, EventLog, StorageFull
 
 BUSY_EVENTS = 256
-"""A planned run is postponed if more events than this have arrived since, because each run delays commits."""
+"""A run is postponed if more events than this have arrived since it was planned, because each run delays commits."""
 
 EVENTS_EACH = 4
-"""Average number of events per unindexed conversation to wait for.
+"""Average number of events per unindexed conversation that a run waits for.
 
-The wait ends anyway at this many times `index_events`.
+It waits for at most `EVENTS_EACH` times `index_events` events.
 """
 
 
@@ -42,7 +42,7 @@ class Totals:
         self._in_progress = 0
 
     def start(self, stored: tuple[int, int], conversations: Iterable[LoadedConversation]) -> None:
-        """Set the totals from the store's (open, in progress), which must cover the present state of all lists."""
+        """Set the totals from the store's (open, in progress), which must cover the current state of all lists."""
         self.is_started = True
         self._unfinished, self._in_progress = sum(stored), stored[1]
         for loaded in conversations:
@@ -106,10 +106,12 @@ class Maintenance:
 
     @property
     def is_due(self) -> bool:
-        """Whether `run` should be called now. It waits for `recover`, which would block the writer if `run` did it.
+        """Whether `run` should be called now.
+
+        This is False until `recover` has finished. If `run` called `recover`, that would block the writer.
 
         For each conversation, a run costs half as much as a change. If changes are spread over thousands of
-        conversations, the run waits, within a limit, until each conversation has several.
+        conversations, the run waits, within a limit, until each conversation has several changes.
         """
         if self._is_requested or not self._recovered:
             return self._is_requested and self._recovered
@@ -143,7 +145,7 @@ class Maintenance:
         self._wake()
 
     async def recover(self) -> None:
-        """Load the conversations that a killed daemon left unindexed, and survey the rest.
+        """Load the conversations that a killed daemon left unindexed, and survey the stored ones.
 
         From then on, `run` maintains the index and starts the totals.
         """

@@ -15,7 +15,7 @@ from punchlistd.domain.commands import EndClaims, EndReservations, Wake
 from punchlistd.domain.state import State
 
 FREE = (p.TaskRenew, p.TaskRelease, p.TurnEnd, p.ConversationConfigure)
-"""Calls that don't count, because they keep or release an actor's own claims or change the limit."""
+"""Calls that don't count toward the limit, because they keep or release an actor's own claims or change the limit."""
 
 INTERNAL = (EndClaims, EndReservations, Wake)
 

@@ -56,7 +56,7 @@ from punchlistd.store.record import key_hash, seal
 logger = logging.getLogger(__name__)
 
 MAX_PARTS = 512
-"""Maximum number of parts in a transaction. A call with more is decided in slices, in a transaction of its own."""
+"""Maximum number of parts in a transaction. A call with more parts is decided in slices, in its own transaction."""
 
 Steps = Generator[None, None, None]
 """A generator that does its work in parts and yields after each one."""
@@ -64,7 +64,7 @@ Steps = Generator[None, None, None]
 MAX_OWED_BYTES = 4 * REPLY_BYTES
 """Upper limit for replies to reads held back until the same commit, in bytes.
 
-Further reads are answered after the commit.
+Other reads are answered after the commit.
 """
 
 
@@ -98,7 +98,7 @@ class Transaction:
         deleted: Conversations to erase after the commit.
         parts: Total number of parts of its multi-part calls.
         owed: Bytes of replies to reads that wait for the commit, by connection.
-        owed_bytes: Their sum.
+        owed_bytes: Sum of `owed`.
         place: Place in the shared log after a post while that post's last group is being appended, otherwise None.
     """
 
@@ -211,7 +211,7 @@ class Transactor:
         self._undos = undos
         self._rates = Rates()
 
-    # Before a call's turn: load all that the decision needs, because deciding doesn't wait.
+    # Before a call's turn: load everything that the decision needs, because deciding doesn't wait.
 
     def prepare(self, items: Sequence[Item]) -> list[Item]:
         """Assign loaded conversations to calls, and return the calls that need `load`."""
@@ -405,9 +405,9 @@ class Transactor:
         return not loaded.dirty
 
     def _mask_not_found(self, item: Write | Read, loaded: LoadedConversation, outcome: Outcome) -> Outcome:
-        """Return the outcome, with the same error for every item not found in a list that doesn't exist.
+        """Return the outcome. In a list that doesn't exist, every missing item gets the same error.
 
-        Otherwise a user could tell an unused name from the name of another user's list.
+        Otherwise a user could distinguish an unused name from the name of another user's list.
         """
         user, name = item.caller.user, item.params.conversation
         is_missing = type(outcome) is Rejection and outcome.kind == "not_found" and not loaded.state.exists
@@ -562,7 +562,7 @@ OVERTAKEN = Rejection("version_conflict", "Another post came first.")
 """The post was decided at a position other than the local replica's. Internal: no client sees this rejection."""
 
 _NEEDS_MORE = frozenset({ListUndo, ConversationAttach})
-"""Calls that need more than one conversation's state: also its history, or the session's current list."""
+"""Calls that also need the conversation's history or the session's current list, not only the conversation's state."""
 
 _LIST_MEMBERS = (
     "blocks",

@@ -1,4 +1,4 @@
-"""Computes undos outside the writer. The result is valid only if the list has not changed before the undo's turn."""
+"""Computes undos outside the writer. The result is valid only if the list has not changed by the undo's turn."""
 
 import msgspec
 
@@ -28,7 +28,7 @@ class Undos:
         self._history = history
 
     async def read_past(self, item: Write) -> None:
-        """Compute an undo for the list's present state, while the writer continues."""
+        """Compute an undo for the list's current state, while the writer continues."""
         params = item.params
         assert type(params) is ListUndo, "nothing else looks back"
         item.attempts += 1

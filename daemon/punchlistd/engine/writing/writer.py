@@ -101,8 +101,8 @@ class Writer:
         """Run until the inbox is closed and all its calls are answered.
 
         Raises:
-            StorageFailed: In an exception group. The outcome of a write is unknown, which is the response to all
-                waiting calls. The daemon must stop.
+            StorageFailed: In an exception group. The outcome of a write is unknown, and all waiting calls were answered
+                with an error that reports this. The daemon must stop.
         """
         try:
             async with anyio.create_task_group() as steps:
@@ -329,7 +329,7 @@ class Writer:
         return claimed
 
     def _dispatch(self, item: Write | Read) -> None:
-        """Pass on a call that the writer doesn't answer, by its stage."""
+        """Pass on a call that the writer doesn't answer itself. The call's stage determines where."""
         if type(item) is Read:
             if item.lane is None:
                 item.later()
