@@ -22,7 +22,7 @@ exit codes: 0 stopped on request, 1 --verify or --restore found damage, or --rep
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser for the command line."""
     made = argparse.ArgumentParser(
         "punchlistd",
         description="Keep the task lists of AI agents and push every change to subscribers.",

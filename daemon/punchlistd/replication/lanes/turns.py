@@ -84,7 +84,7 @@ class Turns:
         return self._requested_last
 
     def wait_s(self) -> float:
-        """Return the seconds to wait for members ahead in the queue; 0 if it is this member's turn or it needs none."""
+        """Return the seconds to wait before posting or checking again; 0 if this member may post now."""
         self._expire_turns()
         now = time.monotonic()
         waits = self._own in self._queue and next(iter(self._queue)) != self._own and now - self._queued_at < QUEUE_S

@@ -21,7 +21,7 @@ _SLOT = 64
 _FIELDS = struct.Struct("<8sQQI16s")
 _MAGIC = b"plmark1\n"
 ANY_SUM = 0
-"""Stands for any checksum, while the row is being rewritten."""
+"""Placeholder that matches any checksum, used while the row is being rewritten."""
 
 
 class Position(msgspec.Struct, frozen=True):

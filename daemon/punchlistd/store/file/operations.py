@@ -217,7 +217,7 @@ class Operations:
             raise StorageFailed(self.failed)
         try:
             return operation(*args)
-        except sqlite3.Error as error:  # from a read: `translate_write_errors` handles those of writes
+        except sqlite3.Error as error:  # a read failed: `translate_write_errors` handles failed writes
             raise Damaged("", 0, f"its pages can't be read: {error}") from error
 
     def _is_full(self) -> bool:
