@@ -69,7 +69,7 @@ class Turns:
         """Return True if this member should request a turn now. If so, start waiting for the request to arrive.
 
         Args:
-            round_trip_s: Time that one of its posts takes.
+            round_trip_s: Time that one of this member's posts takes, in seconds.
             posts: Whether this member is likely to post. If not, the others would wait for nothing.
         """
         self._expire_turns()

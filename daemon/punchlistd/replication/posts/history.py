@@ -186,8 +186,8 @@ async def put_back(log: EventLog, space: SharedLog, name: str, base: Place, shar
     Raises:
         NameTaken: The space contains other posts.
         HistoryAltered: The original posts can't be rebuilt from the local history.
-        TooNew: A later version of punchlist wrote some of them.
-        SharedLogError: The space can't accept them now. A repeated call resumes where this one stopped.
+        TooNew: A later version of punchlist wrote some of the posts.
+        SharedLogError: The space can't accept the posts now. A repeated call resumes where this one stopped.
     """
     remaining = await space.read(name, 0)
     place, posts = Place(), 0

@@ -187,7 +187,7 @@ def unseal(posted: Posted, previous: Place, version: int) -> Post:
     Raises:
         TooNew: A later version of punchlist created the post.
         Invalid: The post is not valid.
-        Diverged: The post does not follow.
+        Diverged: The post does not follow the one at `previous`.
     """
     where = f"The post at position {posted.position} of {posted.list}"
     if posted.fault:
@@ -263,7 +263,7 @@ def steps_of(history: Sequence[Stored], member: str) -> list[Step]:
     """Convert stored events to steps for posts. An incomplete last group is omitted.
 
     Claims without a fence get their position in the local log as their fence, because their events have different
-    positions in other logs. This member becomes their keeper.
+    positions in other logs. This member becomes the keeper of these claims.
 
     Raises:
         TooNew: A later version of punchlist wrote some of the events.

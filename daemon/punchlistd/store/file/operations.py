@@ -1,6 +1,6 @@
 """Operations on an open log: appending, indexing, checkpoints and guards, run in the database thread.
 
-Reads are in `reading`, erasure is in `erase`. After a write with an unknown outcome, every operation fails: the process
+Reads are in `reading`; erasure is in `erase`. After a write with an unknown outcome, every operation fails: the process
 can't determine what a failed flush left on disk, and the data may reappear after a restart.
 """
 

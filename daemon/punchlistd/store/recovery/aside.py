@@ -33,7 +33,7 @@ def reject_unfinished_restore(data_dir: str) -> None:
 def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
     """Move the log aside while the `with` body puts another one in place. If the body fails, move everything back.
 
-    Until then, a note marks the data directory as incomplete, for `reject_unfinished_restore`.
+    Until the block ends, a note marks the data directory as incomplete, for `reject_unfinished_restore`.
 
     Args:
         data_dir: The data directory.
