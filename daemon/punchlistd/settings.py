@@ -28,7 +28,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     index_events: int = 16_384
     """Index the log once it has this many unindexed events, which limits the work on startup. If the events are spread
-    over very many conversations, indexing waits for up to four times as many."""
+    over very many conversations, indexing waits for up to four times as many events."""
 
     index_delay_s: float = 0.25
     """Index this long after the first unindexed commit. Under load, indexing waits for `index_events` instead."""

@@ -77,7 +77,8 @@ class Engine:
         log: The event log.
         settings: The daemon's settings.
         spawn: Runs a coroutine in the background.
-        show: Called with the numbers of unfinished and in-progress tasks in lists without a user, when they change.
+        show: Called with the numbers of unfinished and in-progress tasks in lists without a user, whenever one of these
+            numbers changes.
     """
 
     def __init__(self, log: EventLog, settings: Settings, *, spawn: Spawn, show: Callable[[int, int], None]) -> None:
@@ -241,7 +242,7 @@ class App:
             LogUnusable: The log can't be used; it was not changed.
             StorageFailed: The outcome of a write is unknown.
             Replaced: The lock or the socket was removed or replaced.
-            Exception: Any other exception of a background task.
+            Exception: Any other exception from a background task.
         """
         settings = self.settings
         async with AsyncExitStack() as stack:
@@ -281,7 +282,8 @@ class App:
 
     def _listen(self) -> ListeningSocket:
         listening = self._inherited or OwnSocket(self.settings.socket)
-        # The file records that the previous daemon was stopped on purpose. It is missing if it ended in any other way.
+        # The file records that the previous daemon was stopped on purpose. Delete the file so that it is missing if
+        # this daemon ends in any other way.
         with contextlib.suppress(OSError):
             os.unlink(stopped_path(self.settings.socket))
         return listening
@@ -419,7 +421,7 @@ async def _finish_erasures(log: SqliteLog) -> None:
     with contextlib.suppress(StorageFull):
         try:
             for name in log.just_deleted:
-                discard(sibling(log.path, ".search"))  # may contain erased text, and is rebuilt on demand
+                discard(sibling(log.path, ".search"))  # It may contain erased text, and is rebuilt on demand.
                 await log.erase(name)
         except Damaged as error:
             logger.error("%s: deleted data is not erased yet: %s", log.path, error)

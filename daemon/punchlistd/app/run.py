@@ -32,7 +32,7 @@ EXITS: dict[type[Exception], int] = {
     TooFewDescriptors: 78,
     OSError: 74,
 }
-"""Exit codes by exception. A service manager should not restart the daemon after 75 or 78."""
+"""Exit codes by exception. A service manager should not restart the daemon after exit code 75 or 78."""
 
 FAULT = 70
 """EX_SOFTWARE: exit code after a bug, which is logged with its traceback."""

@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 _PLAIN = frozenset({str, bool})
-"""Types whose values all JSON parsers read in the same way. Numbers are checked one by one."""
+"""Types whose values all JSON parsers read in the same way. Numbers are checked individually."""
 _MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
 _CALL_MEMBERS = len(_MEMBERS)
 _ABSENT: dict[str, Any] = {}
@@ -56,7 +56,7 @@ def decode(frame: bytes, limits: Limits) -> Call | Malformed | list[Call | Malfo
 
 
 def decode_plain(frame: bytes) -> Call | None:
-    """Decode a frame that all JSON parsers read in the same way, like nearly all frames. Else return None.
+    """Decode a frame that all JSON parsers read in the same way, which is true of nearly all frames; else return None.
 
     The caller must then use `decode_strictly`. If the frame has exactly as many colons as members, no name occurs twice
     and `params` contains no object.
@@ -177,7 +177,8 @@ def _invalid(message: str, id: bytes = NULL) -> Malformed:
 
 
 def _diagnose(value: dict[str, Any]) -> Call | Malformed:
-    """Return why an object is not a valid request. An object with null `params` may still be a call."""
+    """Return a Malformed with the reason why an object is not a valid request. An object with null `params` may still
+    be a call."""
     if value.get("params", _ABSENT) is None:
         return _parse_call({name: member for name, member in value.items() if name != "params"})
     identity = value.get("id")

@@ -1,8 +1,8 @@
 """The listening Unix socket: inherited or bound by the daemon, private, and never taken from a running daemon.
 
-It is bound through a descriptor of its directory. Paths of any length therefore work (an AF_UNIX address holds 107
-bytes), and replacing the directory with a link while the socket is being bound has no effect. A socket file counts as
-stale only if connections to it are refused. If the result is unclear, the file is kept.
+The socket is bound through a descriptor of its directory. Paths of any length therefore work (an AF_UNIX address holds
+107 bytes), and replacing the directory with a link while the socket is being bound has no effect. A socket file counts
+as stale only if connections to it are refused. If the result is unclear, the file is kept.
 """
 
 import contextlib
@@ -198,7 +198,7 @@ class OwnSocket(ListeningSocket):
         raise SocketTaken(_taken_message(path))
 
     def close(self) -> None:
-        """Stop listening, and remove the socket file if it is still this one. The lock file stays."""
+        """Stop listening, and remove the socket file if it hasn't been replaced. The lock file stays."""
         with self._held:
             if not self._closed and self.is_in_place():
                 os.unlink(self._name, dir_fd=self._directory)

@@ -52,7 +52,7 @@ class ConnectionMethods:
         queries: Answers reads.
         confirmer: Pending confirmations.
         stop: Stops the daemon.
-        lock: The lock file that makes this the only daemon of its data directory; None if it serves a copy.
+        lock: The lock file that makes this the only daemon for its data directory; None if it serves a copy.
     """
 
     def __init__(
@@ -98,8 +98,8 @@ class ConnectionMethods:
         return _encode(r.InitializeResult(capabilities={}, server_info=server))
 
     def shutdown(self, connection: Connection, params: p.Shutdown) -> Outcome:
-        """Stop the daemon after answering. With `if_idle`, only stop if no other client is connected and no task is
-        claimed.
+        """Stop the daemon after sending the response. With `if_idle`, only stop if no other client is connected and no
+        task is claimed.
         """
         shared = connection.connections
         if params.if_idle and (len(shared.live) > 1 or len(shared.claims.leases)):

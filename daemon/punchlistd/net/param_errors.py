@@ -32,7 +32,7 @@ _PLAIN = (
 
 _LONGEST_NAME = 64
 """Maximum length of names in errors. Longer names are truncated, and not compared with known ones, because the cost of
-a comparison is the product of both lengths."""
+a comparison is proportional to the product of both lengths."""
 
 _WORDS: dict[type[inspect.Type], str] = {
     inspect.AnyType: "any JSON value",

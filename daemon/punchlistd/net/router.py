@@ -46,9 +46,10 @@ class Row(NamedTuple):
         method: Name, kind, params and result of the method.
         immediate: Answers from the connection itself.
         state: Answers from the current state of one conversation.
-        log: Answers from the log, which may take long.
+        log: Answers from the log, which may be slow.
         needs_log: Whether a call needs `log`, for methods that also have `state`.
-        long: Whether replies from `log` may be long. A connection builds one at a time, as fast as its peer reads.
+        long: Whether replies from `log` may be long. A connection builds one long reply at a time, as fast as its peer
+            reads.
         takes_min_version: Whether the params may contain a future version to wait for.
         waits: Whether the call may wait for an event, without delaying other calls of its connection.
         trusted: Action named in the error if connections bound to a user can't call the method, else empty.
@@ -135,7 +136,7 @@ class Router:
         table: Handlers by method name.
         connections: All connections.
         queries: Answers reads.
-        inbox: Queue of the writer.
+        inbox: The writer's queue.
         submit: Accepts undos.
         claims: Claims of tasks, and the calls that wait for a claim.
         spawn: Runs a coroutine in the background.

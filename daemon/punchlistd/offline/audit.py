@@ -36,7 +36,7 @@ _PROGRESS_INTERVAL_S = 0.2
 
 
 class _Failure(msgspec.Struct):
-    """Printed instead of a report."""
+    """Output printed instead of a report if the command fails."""
 
     error: str
     message: str
@@ -117,7 +117,7 @@ def _verify(path: str, progress: _Progress) -> Report:
 
 
 def repair_file(path: str, progress: _Progress) -> Repaired:
-    """Repair the log of a data directory without a running daemon. See `punchlistd.offline.repair`.
+    """Repair the log of a data directory that no daemon uses. See `punchlistd.offline.repair`.
 
     Raises:
         AlreadyRunning: A daemon has the log open; nothing was changed.
@@ -136,12 +136,12 @@ def repair_file(path: str, progress: _Progress) -> Repaired:
 
 
 def restore_backup(backup: str, data_dir: str, aside: str | None = None) -> Report:
-    """Make a backup the log of a data directory without a running daemon.
+    """Install a backup as the log of a data directory that no daemon uses.
 
     Args:
         backup: The backup.
         data_dir: The data directory.
-        aside: Directory to create for the existing log. If None, a log must not exist.
+        aside: Directory to create for the existing log. If None, no log may exist.
 
     Raises:
         AlreadyRunning: A daemon uses the data directory.

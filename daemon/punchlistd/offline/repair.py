@@ -278,7 +278,7 @@ class _DamagedList:
             evolve(self.snapshot, fact.event, fact.seq, fact.version, fact.at)
 
     def build_restoring_lines(self, head: int) -> list[bytes]:
-        """Build lines that turn the remaining state into that of the snapshot. Append them after position `head`."""
+        """Build lines that turn the remaining state into that of the snapshot, to be appended after position `head`."""
         snapshot, remaining = self.snapshot, self.remaining
         if snapshot is None or not snapshot.exists or _visible_state(snapshot) == _visible_state(remaining):
             return []

@@ -1,4 +1,4 @@
-"""The lock that allows one daemon per data directory.
+"""The lock that allows only one daemon per data directory.
 
 The lock is a `flock` on a file that is never unlinked. The kernel releases it when the process ends. The file contains
 the holder's process id, for people. Its second line is the path of the holder's socket, for clients that expect another
@@ -25,7 +25,7 @@ class DataLock:
     Args:
         path: The lock file, created if missing.
         patience_s: Maximum time to wait for the current holder to end, in seconds.
-        socket: This daemon's socket. A process that finds the lock taken uses it to find the daemon.
+        socket: Path of this daemon's socket. A process that finds the lock taken uses the path to find the daemon.
 
     Raises:
         AlreadyRunning: Another process holds the lock.

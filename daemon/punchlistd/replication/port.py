@@ -22,11 +22,11 @@ class Posted(msgspec.Struct, frozen=True, gc=False):
     """A post in the log.
 
     Attributes:
-        before: Position of the list's previous post; 0 for the first. A reader without that post has missed some.
+        before: Position of the list's previous post; 0 for the first. A reader that lacks that post has missed posts.
         nonce: ID chosen by the member that posted it.
-        at: When the engine stored it, in milliseconds since 1970; 0 if unknown.
-        fault: Why no punchlist daemon can have posted it, else empty. If set, `body` is empty and only the position is
-            reliable.
+        at: Time when the engine stored the post, in milliseconds since 1970; 0 if unknown.
+        fault: Why no punchlist daemon can have created the post, else empty. If set, `body` is empty and only the
+            position is reliable.
     """
 
     list: str
@@ -44,8 +44,8 @@ class Link(msgspec.Struct, frozen=True):
     Attributes:
         kind: Machine-readable reason (`unreachable`, `no_quorum`, `server_too_old`, `no_tls`, …); empty while up.
         reason: Human-readable reason, with advice on what to do; empty while up.
-        since: When this state began, in milliseconds since 1970.
-        may_post: False for a member that may only read.
+        since: Time when this state began, in milliseconds since 1970.
+        may_post: Whether the member may post; otherwise it may only read.
     """
 
     state: LinkState = "connecting"
@@ -68,7 +68,7 @@ def is_member_id(text: str) -> bool:
 
 
 RoundTrip = Annotated[float, msgspec.Meta(ge=0, le=60)]
-"""Duration of a post, in seconds. Higher values must be forged."""
+"""Duration of a post, in seconds. Values above 60 are rejected, because only a forged message can contain them."""
 
 
 class Beat(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ class TooLarge(SharedLogError):
 
 
 class Listener(Protocol):
-    """Callbacks for events of a space. They return immediately, and may be called in any order."""
+    """Callbacks for events in a space. They return immediately, and may be called in any order."""
 
     def on_post(self, post: Posted) -> None:
         """Handle a post from any member. It may be delivered twice, late, or never."""
@@ -194,11 +194,12 @@ class SharedLog(Protocol):
         ...
 
     async def read(self, list: str, after: int, limit: int | None = None) -> list[Posted]:
-        """Return the posts after a position in order, at most `limit`. Return none if the list doesn't exist."""
+        """Return the posts after a position in order, at most `limit`. Return no posts if the list doesn't exist."""
         ...
 
     async def last(self, list: str) -> int:
-        """Return the position of the last post; 0 if the list has none. A deposed leader may return an older one."""
+        """Return the position of the last post; 0 if the list has none. A deposed leader may return an older
+        position."""
         ...
 
     async def is_current(self, list: str, position: int) -> bool:
@@ -206,13 +207,13 @@ class SharedLog(Protocol):
         ...
 
     async def beat(self, beat: Beat) -> None:
-        """Send a heartbeat. It may get lost."""
+        """Send a heartbeat. The heartbeat may be lost."""
         ...
 
     async def request_turn(self, list: str) -> None:
         """Request a turn to post.
 
-        All members, including this one, receive requests in the same order. A request may get lost.
+        All members, including this one, receive requests in the same order. A request may be lost.
         """
         ...
 

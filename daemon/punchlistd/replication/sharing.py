@@ -69,10 +69,10 @@ logger = logging.getLogger(__name__)
 
 ASKED_S = 6.0
 """Time to wait for other machines to report their versions of a list before it is restored, in seconds. A machine that
-was cut off reconnects within five seconds, and reports every second."""
+was cut off reconnects within five seconds, and then reports its versions every second."""
 
 RETRY_S = 5.0
-"""Delay before sharing a list is resumed after a failure, in seconds."""
+"""Delay after a failure before the sharing of a list is resumed, in seconds."""
 
 
 class Adapter(NamedTuple):
@@ -121,7 +121,7 @@ class Sharing:
         self._leases = leases
 
     async def load(self) -> None:
-        """Read the configuration and create all lanes. No change to a shared list may bypass its lane.
+        """Read the configuration and create all lanes. No change to a shared list may bypass the list's lane.
 
         Raises:
             Misconfigured: The configuration is invalid.
@@ -218,7 +218,7 @@ class Sharing:
         self._parts.conversations.drop(entry.conversation)
 
     async def _forget_deleted_history(self, name: str) -> Rejection | None:
-        """Drop the local history of a deleted list, so that it can start with the history from its space.
+        """Drop the local history of a deleted list, so that the list can start with the history from its space.
 
         Return a rejection if the list exists on this machine. No call writes to it in the meantime, because its lane
         holds all calls.
@@ -287,7 +287,8 @@ class Sharing:
         return SpaceListResult(spaces=tuple(self._view(space, deletions) for space in self._spaces.spaces))
 
     async def _deletion(self, name: str) -> Deletion | None:
-        """Return the deletion of a list. A deleted list's log begins with it, because earlier events are erased."""
+        """Return the time and actor of a list's deletion. A deleted list's log begins with its tombstone, because
+        earlier events are erased."""
         with suppress(Damaged):
             for first in await self._parts.log.read(0, 1, conversation=name):
                 if is_tombstone(first.wire):
@@ -527,7 +528,7 @@ class Sharing:
             await self._open_spaces[space].lanes.link_known.wait()
 
     def _check_space(self, name: str, space: str) -> None:
-        """Reject an unknown space, or a list that is in another one."""
+        """Reject an unknown space, or a list that is in another space."""
         if self._spaces.find_space(space) is None:
             raise Rejected(refusals.no_space(space))
         entry = self._find_entry(name)

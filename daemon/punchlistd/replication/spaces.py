@@ -45,7 +45,7 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True):
         creds, ca: Paths of files, or "" if none is needed.
         replicas: Number of servers that store each post.
         monitor: Comma-separated addresses of the servers' monitoring endpoints.
-        source: Where it is configured.
+        source: Where the space is configured.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Checked(NamedTuple):
-    """Result of checking a usable space. `made` is whether the check created it."""
+    """Result of checking a usable space. `made` is True if the check created the space."""
 
     space: Space
     made: bool
@@ -90,7 +90,7 @@ class SharedList(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Spaces(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The whole configuration."""
+    """The configuration of all spaces and shared lists."""
 
     spaces: tuple[Space, ...] = ()
     lists: tuple[SharedList, ...] = ()
@@ -100,7 +100,8 @@ class Spaces(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def load(data_dir: str, env: Mapping[str, str]) -> Spaces:
-    """Load spaces and lists from the file and the environment. A space in the environment replaces one with its name.
+    """Load spaces and lists from the file and the environment. A space in the environment replaces the space of the
+    same name in the file.
 
     Raises:
         Misconfigured: The file or a variable is invalid. The file is not changed.

@@ -19,7 +19,8 @@ class Side(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename={"r
         key: Idempotency key of the call. Set on the first event of its group.
         call: Fingerprint of the call that used the key. Set on the first event of its group.
         remaining: Number of later events of the group; stored as `left`.
-        undoes: Version of the first event of each group that this group undoes. Negative for an undo that it redoes.
+        undoes: Version of the first event of each group that this group undoes. Negative if that group is an undo,
+            which this group redoes.
         owner: User of the conversation that a tombstone erased.
         position: Position of a shared list's post in the shared log. Set on the last event of the post.
         chain: Head of the hash chain of posts after that post.
@@ -106,8 +107,8 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         version: Version of the last event in the state.
         seq: Position of that event.
-        check: Head of the conversation's hash chain after it.
-        state: The dumped state; None updates the summary only.
+        check: Head of the conversation's hash chain after that event.
+        state: The serialized state; None to update only the summary.
         summary: JSON of a `Conversation`.
         open: Number of tasks that are pending or paused.
         in_progress: Number of tasks in progress.
@@ -144,7 +145,8 @@ class Survey(NamedTuple):
     """Lists that need work after the daemon starts.
 
     Attributes:
-        timed: Lists that need a timer: they have deferred tasks, or only finished ones and clear themselves when idle.
+        timed: Lists that need a timer: lists with deferred tasks, and lists that have only finished tasks and clear
+            themselves when idle.
         unerased: Deleted lists whose events have not been erased yet.
     """
 
@@ -217,7 +219,7 @@ class EventLog(Protocol):
 
     @property
     def regressed(self) -> tuple[int, int] | None:
-        """Positions `(before, now)` if the log lost events or has a different history of its epoch; else None."""
+        """Positions `(before, now)` if the log lost events or its history in this epoch has changed; else None."""
         ...
 
     @property
@@ -362,12 +364,13 @@ class EventLog(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> tuple[list[bytes], str | None]:
-        """Return a page of summaries, newest change first, and the cursor of the next page, as of the last `maintain`.
+        """Return a page of summaries, most recently changed first, and the cursor of the next page, as of the last
+        `maintain`.
 
         Args:
             query: Part of the id or title, ignoring case.
             user: Only this user's conversations.
-            active: True for only conversations with unfinished tasks, False for only those without.
+            active: True to return only conversations with unfinished tasks, False to return only those without.
             kind: "chat" for chats, another value for everything else.
             limit: Maximum number of summaries.
             cursor: Start after this cursor.

@@ -98,7 +98,7 @@ def verify_chain(conversation: str, version: int, check: str, newer: Iterable[St
     """Check that events continue a conversation's versions and hash chain. A tombstone may skip versions.
 
     Raises:
-        Damaged: An event does not. The exception describes the first one.
+        Damaged: An event does not continue them. The exception describes the first such event.
     """
     for stored in newer:
         try:

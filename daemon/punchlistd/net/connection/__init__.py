@@ -40,12 +40,12 @@ from punchlistd.slices import in_slices
 logger = logging.getLogger(__name__)
 
 LONG_IN_FLIGHT_BYTES = 512 << 10
-"""Upper limit for the bytes of a connection's long calls in flight. Its next call waits until they are below the limit.
-Calls above `LONG_BYTES` are long: all other connections wait until they are decided and written."""
+"""Upper limit for the bytes of a connection's long calls in flight. The connection's next call waits until they are
+below the limit. Calls above `LONG_BYTES` are long: all other connections wait until they are decided and written."""
 
 TURN_BYTES = 256 << 10
-"""Bytes read from one connection before it yields to the others. Their calls can take tens of milliseconds, and an
-event loop may read from one socket 32 times before it polls the next one."""
+"""Bytes read from one connection before it yields to the others. The calls in these bytes can take tens of
+milliseconds, and an event loop may read from one socket 32 times before it polls the next one."""
 
 Begin = Callable[["Connection", Caller, jsonrpc.Call], None]
 """Starts a call. The caller is answered once, immediately or later."""
@@ -90,7 +90,7 @@ class Connection(asyncio.Protocol):
         last_seen_at: Monotonic time of the last received bytes, in seconds.
         waiting: Calls that wait for an event.
         subscriptions: Subscriptions by ID.
-        last_write: Latest write until it is answered. Later reads wait for it. After an undo, all later calls wait,
+        last_write: Latest write that is not answered yet. Later reads wait for it. After an undo, all later calls wait,
             because the undo reads history outside the writer.
         frame_timer: Runs while a frame is incomplete, so that a slow sender can't hold memory forever.
         push_framed: The transport's own `write`, because no replies are queued when a commit is published.
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
                 await in_slices(self.protocol.decode_in_slices())
                 await asyncio.sleep(0)  # yield once more before the calls are built
             if self.output.is_blocked:
-                # The peer might never read its output, so don't keep the decoded values until then.
+                # The peer might never read its output, so don't keep the decoded values while waiting for that.
                 self.protocol.forget_decoded()
             self._is_decoding_long = False
             self._resume()
@@ -301,7 +301,7 @@ class Connection(asyncio.Protocol):
             self.finish()
 
     def _account_received(self) -> int:
-        """Count the received bytes of calls that haven't started in `connections.held`, and return their number."""
+        """Update `connections.held` with the received bytes of calls that haven't started, and return their number."""
         size = 0 if self.is_gone else self.protocol.received_bytes
         self.connections.held.add(size - self._received)
         self._received = size
@@ -312,7 +312,8 @@ class Connection(asyncio.Protocol):
         protocol, write = self.protocol, self.last_write
         if self.stage >= Stage.CLOSING or (write is not None and type(write.params) is ListUndo):
             return False
-        # A started batch always runs to its end. Waiting for the peer would keep all its decoded values in memory.
+        # A started batch always runs to its end. Waiting for the peer would keep all decoded values of the batch in
+        # memory.
         if protocol.members:
             return True
         if self.output.is_blocked:
@@ -345,7 +346,7 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self.resume_pushes)
 
     def flush(self) -> None:
-        """Send queued replies, then start calls that were waiting for room."""
+        """Send queued replies, then start calls that were waiting for buffer space."""
         protocol, write = self.protocol, self.last_write
         if write is not None and write.stage is calls.Stage.ANSWERED:
             self.last_write = None  # release its memory even if the connection stays idle
@@ -453,7 +454,8 @@ class Connection(asyncio.Protocol):
             self.frame_timer = None
 
     def end_frame(self) -> None:
-        """Reject a frame that took too long. If the daemon itself had paused reading, restart the timer instead."""
+        """Reject a frame that took too long to arrive. If the daemon itself had paused reading, restart the timer
+        instead."""
         self._stop_frame_timer()
         transport, seconds = self.output.transport, self.connections.settings.limits.frame_seconds
         if transport is None or not transport.is_reading():

@@ -49,7 +49,7 @@ class BatchConnection(Caller, Protocol):
 
 
 class BatchCaller(DelegatingCaller):
-    """Caller of one call of a batch."""
+    """Passes the outcome of one call to the batch that contains it."""
 
     def __init__(self, connection: BatchConnection, batch: Batch) -> None:
         super().__init__(connection)
@@ -61,7 +61,7 @@ class BatchCaller(DelegatingCaller):
 
     @property
     def size_rejection(self) -> Rejection | None:
-        """Rejection of further reads once the replies have reached `BATCH_BYTES`, else None."""
+        """Rejection of the batch's remaining reads once the replies have reached `BATCH_BYTES`, else None."""
         if self._batch.size < BATCH_BYTES:
             return None
         message = (

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 class HangUps:
-    """Watches connections after EOF, and calls back once both directions of one are closed.
+    """Watches connections after EOF, and calls back once both directions of a connection are closed.
 
     A socket at EOF always looks readable to the event loop, so the loop watches an epoll descriptor instead. All
-    connections share one descriptor. One for each would halve the maximum number of connections.
+    connections share one descriptor. One descriptor for each connection would halve the maximum number of connections.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class HangUps:
         self._watched[fd] = on_gone
 
         def end() -> None:
-            # A later connection may have got the same descriptor.
+            # A later connection may have been given the same descriptor.
             if self._watched.get(fd) is on_gone:
                 self._forget(fd)
 

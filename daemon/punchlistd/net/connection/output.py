@@ -1,7 +1,7 @@
 """Outgoing buffer of one connection, with backpressure.
 
-Bytes that the peer has not read yet are buffered without copying. A long list that waits for a hundred subscribers is
-kept in memory once. The output is blocked while the buffer is not empty.
+Bytes that the peer has not read yet are buffered without copying. A long list queued for a hundred subscribers is kept
+in memory only once. The output is blocked while the buffer is not empty.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ JOINED_BYTES = 64 << 10
 """Output up to this size, in bytes, is joined and written in one call."""
 
 PIECE_BYTES = 32 << 10
-"""Size of the pieces in which longer output is written, in bytes. Each is written once the transport has room."""
+"""Size of the pieces in which longer output is written, in bytes. A piece is written once the transport's buffer has
+space for it."""
 
 TURN_BYTES = 1 << 20
 """Bytes written to a fast peer before other work may run."""
@@ -35,7 +36,7 @@ class Output:
 
     Attributes:
         is_blocked: Whether bytes are buffered, or the output is closed.
-        unsent: Buffered parts. The flag of each is whether `held` counts it.
+        unsent: Buffered parts, each with a flag that is True if `held` counts the part.
         taken_at: Monotonic time at which the peer last read buffered bytes, in seconds.
     """
 

@@ -150,7 +150,7 @@ class ServerProtocol:
         return call
 
     def receive_eof(self) -> bool:
-        """Process EOF. Return True if it completed a frame, since the last line may lack a newline."""
+        """Process EOF. Return True if this completed a frame: the last line may lack a newline."""
         return self._framer.kind == "lines" and self._framer.has_unfinished_frame and self.receive_data(b"\n")
 
     @property
@@ -168,7 +168,8 @@ class ServerProtocol:
             return self.members.popleft()
         frame, decoded, self._decoded = self.frames.popleft(), self._decoded, None
         if decoded is None:
-            # A long frame may contain so many values that it is checked before decoding. Don't decode it twice.
+            # Check a long frame before decoding it, because it may contain very many values. `decode` could also decode
+            # it twice.
             decoded = (jsonrpc.decode_strictly if self.has_long_frames else jsonrpc.decode)(frame, self._limits)
         if isinstance(decoded, list):
             batch = Batch(decoded, len(frame))

@@ -99,7 +99,7 @@ class LinkKeeper(ABC, Generic[C]):
 
     @abstractmethod
     async def _serve(self, url: str) -> Refusal:
-        """Use one server until it fails. Return the reason."""
+        """Use one server until it fails. Return the reason for the failure."""
 
     def _set_link(
         self, state: LinkState, why: Refusal | None, connection: Served | None = None, may_post: bool = True

@@ -1,6 +1,6 @@
 """Space errors that all engines share. Each kind has a message that says what to do.
 
-Users never see messages from client libraries. Each exception of a library is mapped to a row of a table.
+Users never see messages from client libraries. Each exception of a library is mapped to a row in a table.
 """
 
 import os
@@ -16,7 +16,7 @@ SKEW_S = 30.0
 
 
 class Row(NamedTuple):
-    """A kind of error.
+    """Properties of a kind of error.
 
     Attributes:
         final: Whether retrying is useless until a user intervenes.

@@ -45,7 +45,7 @@ class Draft:
     def __init__(self, loaded: LoadedConversation, transactor: Transactor, member: str) -> None:
         state = loaded.state
         self.loaded = LoadedConversation(load_state(state.conversation, dump_state(state)), "", loaded.seq, 0)
-        self.loaded.lane = loaded.lane  # confirmation questions name the other machines
+        self.loaded.lane = loaded.lane  # needed because confirmation questions name the other machines
         self.loaded.present = loaded.present
         self.place = loaded.place
         self.begin()

@@ -1,7 +1,7 @@
 """Write path of one shared list: decide calls on a draft, post with compare-and-set, then pass the post to the writer.
 
 Posts from other members arrive in the list's `replica`. A lane has at most one post in flight, and calls that arrive in
-the meantime share the next one. The writer answers calls once their post is in both the shared and the local log.
+the meantime share the next post. The writer answers calls once their post is in both the shared and the local log.
 Before a lane answers calls that were rejected or change nothing, a quorum confirms that the draft's state was current.
 
 The lanes of a space only poll to detect lost pushes, by comparing positions every few seconds.
@@ -98,7 +98,7 @@ NEXT: dict[Stage, frozenset[Stage]] = {
 
 
 class Counts:
-    """Statistics of a lane: number of posts, of calls in them, and of posts that lost a conflict."""
+    """Statistics of a lane: number of posts, number of calls in them, and number of posts that lost a conflict."""
 
     def __init__(self) -> None:
         self.posts = self.calls = self.conflicts = 0
@@ -148,11 +148,11 @@ class Lane:
         self._on_erased: Callable[[], None] = lambda: None
         self._draft: Draft | None = None
         self._lost_own_call = False  # whether one of the daemon's own calls was rejected and has to be repeated
-        # Position of a tombstone whose earlier posts still have to be erased from the space. 0 if there is none, None
-        # if unknown, because the daemon may have been killed during an erasure.
+        # Position of a tombstone, if the posts before it still have to be erased from the space; otherwise 0. None if
+        # unknown, because the daemon may have been killed during an erasure.
         self._erase_before: int | None = None
         self._expected_calls = 0  # calls in the last post or queued after it, whose clients may call again
-        self._solo_calls = 0  # number of next calls that get one post each, because together they were too large
+        self._solo_calls = 0  # number of queued calls that get one post each, because together they were too large
         self._turns = Turns(log.member)
         self._expects_post = True  # whether the last decided calls led to a post; if so, the next ones probably will
         self._work = asyncio.Event()
@@ -204,7 +204,7 @@ class Lane:
         return self._log.link
 
     def suspend(self, why: Rejection) -> None:
-        """Reject changes and follow no posts until `resume`."""
+        """Reject changes and stop applying posts until `resume` is called."""
         self.replica.refused = why
         self.replica.check_state()
         self._work.set()
@@ -237,7 +237,7 @@ class Lane:
         self._work.set()
 
     def on_post(self, posted: Posted) -> None:
-        # Record this now, not when the post is followed: its member may have requested the next turn by then.
+        # Record this now, not when the post is applied: the post's member may have requested the next turn by then.
         self._turns.record_post(poster_of(posted.nonce))
         self.replica.receive(posted)
         self._work.set()
@@ -293,7 +293,7 @@ class Lane:
                 await self._work.wait()
 
     async def _step(self) -> float | None:  # noqa: C901, PLR0911 - one branch for each state
-        """Run one iteration. Return the seconds to wait before the next one, or None to wait for work."""
+        """Run one iteration. Return the seconds to wait before the next iteration, or None to wait for work."""
         if self.replica.stuck and self.replica.stale and self._log.link.state == "up":
             await self._catch_up()
         if self.replica.refused is not None:
@@ -402,7 +402,8 @@ class Lane:
             self._erase_before = 0
 
     async def _find_tombstone(self) -> int:
-        """Return the position of the tombstone with which the local history begins, or 0 if it begins differently.
+        """Return the position of the tombstone that starts the local history, or 0 if the history starts with another
+        event.
 
         The daemon that posted the tombstone may have been killed before it erased the earlier posts.
         """
@@ -410,7 +411,8 @@ class Lane:
         return side_of(first[0]).position if first and is_tombstone(first[0].wire) else 0
 
     def _on_follow(self, received: Post) -> None:
-        # Every member tries to erase, because the member that deleted the list may not be allowed to, or may be gone.
+        # Every member tries to erase the posts, because the member that deleted the list may not be allowed to, or may
+        # be gone.
         if received.begins_anew:
             self._erase_before = received.place.position
         # If one of this member's posts has an unknown outcome, it expected this position. It is in the log by now, or
@@ -438,7 +440,8 @@ class Lane:
     # deciding and posting
 
     async def _decide_next(self) -> float:  # noqa: C901 - one branch for each reason to wait
-        """Decide and post as many of the next calls as fit. Return the seconds to wait before the next iteration."""
+        """Decide and post as many queued calls as fit in one post. Return the seconds to wait before the next
+        iteration."""
         while self._queue and type(self._queue[0]) is not Write:
             self._give_back(self._queue.popleft())
         if not self._queue:
@@ -543,7 +546,7 @@ class Lane:
         self.replica.follow_held()
 
     async def _confirm(self, draft: Draft) -> None:
-        """Answer calls that led to no events, once a quorum confirms that the draft's state was current."""
+        """Answer calls that produced no events, once a quorum confirms that the draft's state was current."""
         self._expects_post = False
         self._turns.record_post(self._log.member)
         steps, place = draft.steps, draft.place

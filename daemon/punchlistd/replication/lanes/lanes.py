@@ -32,7 +32,7 @@ class Lanes:
 
     Args:
         space: Name of the space.
-        log: Its shared log.
+        log: The space's shared log.
         parts: Parts of the engine.
         leases: Claims held through this daemon.
     """

@@ -16,7 +16,7 @@ from punchlistd.store.port import Side
 async def delete_local_copy(write: Write, conversation: str, parts: Parts) -> Rejection | None:
     """Write a confirmed deletion to the local log as a tombstone, which also answers the call.
 
-    Return a rejection if that is impossible or the deletion is not confirmed yet.
+    Return a rejection if the deletion is impossible or is not confirmed yet.
     """
     while True:
         loaded = await parts.conversations.durable(conversation)

@@ -1,9 +1,9 @@
 """The other daemons of a space, as holders of claims.
 
-Each daemon times its own claims. A heartbeat from another daemon renews all of that daemon's claims in the lists named
-in the heartbeat. If a daemon receives no heartbeat from a claim's holder for the length of a lease, it may post the end
-of the claim. The shared log accepts only one such post. A daemon that is cut off can't receive other daemons'
-heartbeats, so it doesn't end their claims.
+Each daemon tracks when its own claims expire. A heartbeat from another daemon renews all of that daemon's claims in the
+lists named in the heartbeat. If a daemon receives no heartbeat from a claim's holder for the length of a lease, it may
+post the end of the claim. The shared log accepts only one such post. A daemon that is cut off can't receive other
+daemons' heartbeats, so it doesn't end their claims.
 """
 
 import time
@@ -64,7 +64,7 @@ class Members:
         """Other daemons seen since this one started, the most recently seen last."""
 
     def get(self, keeper: str, conversation: str) -> Member | None:
-        """Return the daemon that holds a claim, or None if it is this one."""
+        """Return the daemon that holds a claim, or None if it is this daemon."""
         if keeper == self._own:
             return None
         return self._members.setdefault((keeper, conversation), Member())

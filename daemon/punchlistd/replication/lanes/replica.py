@@ -68,8 +68,8 @@ class Replica:
         log: The shared log.
         parts: Parts of the engine.
         on_follow: Called with each post that is passed to the writer.
-        on_settle: Called when the writer has finished some steps. Gets the steps, the rejection if they were rejected,
-            and whether they are in the shared log.
+        on_settle: Called when the writer has finished some steps. Receives the steps, the rejection if they were
+            rejected, and whether they are in the shared log.
         on_reconnect: Called when the shared log is reachable again.
     """
 
@@ -121,7 +121,8 @@ class Replica:
 
     @property
     def position(self) -> int | None:
-        """Position of the last post passed to the writer; None if unknown or if a post of this daemon is in flight."""
+        """Position of the last post passed to the writer; None if unknown or if one of this member's posts is in
+        flight."""
         return None if self.place is None or self.posting else self.place.position
 
     @property
@@ -233,7 +234,7 @@ class Replica:
                 self._unseal_and_follow(posted)
         self.follow_held()
         self._held.clear()
-        self.stale = self.stale or (limit is not None and not self.stuck)  # more posts may follow those read
+        self.stale = self.stale or (limit is not None and not self.stuck)  # there may be more posts after these
 
     async def _relocate(self, place: Place) -> list[Posted]:
         """Read all posts to find the last known one, which is no longer at its position.
@@ -318,7 +319,7 @@ class Replica:
         self.follow(received, received.steps)
 
     def _get_stuck(self, why: Rejection) -> None:
-        """Stop following posts until the shared log changes."""
+        """Stop applying posts until the shared log changes."""
         self.refused, self.stuck, self._stuck_at = why, True, NOWHERE
         if self._reported != why.message:
             self._reported = why.message

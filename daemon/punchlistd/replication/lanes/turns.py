@@ -69,7 +69,7 @@ class Turns:
         """Return True if this member should request a turn now. If so, start waiting for the request to arrive.
 
         Args:
-            round_trip_s: Time that one of its posts takes.
+            round_trip_s: Time that one of this member's posts takes, in seconds.
             posts: Whether this member is likely to post. If not, the others would wait for nothing.
         """
         self._expire_turns()
@@ -84,7 +84,7 @@ class Turns:
         return self._requested_last
 
     def wait_s(self) -> float:
-        """Return the seconds to wait for members ahead in the queue; 0 if it is this member's turn or it needs none."""
+        """Return the seconds to wait before posting or checking again; 0 if this member may post now."""
         self._expire_turns()
         now = time.monotonic()
         waits = self._own in self._queue and next(iter(self._queue)) != self._own and now - self._queued_at < QUEUE_S

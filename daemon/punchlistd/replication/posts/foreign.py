@@ -21,7 +21,7 @@ MAX_DEPTH = 2 * Limits().depth
 
 MAX_POSITION = 2**63 - 1
 MAX_NONCE = 128
-"""Maximum number of characters in a nonce. The nonces of daemons have less than half as many."""
+"""Maximum number of characters in a nonce. Nonces created by daemons have fewer than half as many."""
 
 
 @cache
@@ -47,7 +47,7 @@ def convert(row: Mapping[str, Any], type: type[T]) -> T:
     """Check the types of a database row.
 
     Raises:
-        Garbled: A column has another type.
+        Garbled: A column has a different type.
     """
     try:
         return msgspec.convert(dict(row), type)

@@ -117,7 +117,7 @@ def _without_keeper(step: Step) -> bytes:
 
 
 async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]:
-    """Post the part of a list's history that a space lacks. Return the place of its end and the number of posts.
+    """Post the part of a list's history that a space lacks. Return the place at its end and the number of posts.
 
     Raises:
         NameTaken: The space contains another history under this name.
@@ -145,7 +145,8 @@ async def share(log: EventLog, space: SharedLog, name: str) -> tuple[Place, int]
 
 
 async def _read_original_posts(log: EventLog, name: str, member: str, shared: int) -> AsyncGenerator[Piece]:
-    """Yield the posts that a local history came from. `share` cut the events up to version `shared` into pieces."""
+    """Yield the posts from which a local history was built. `share` cut the events up to version `shared` into
+    pieces."""
     after = 0
     rest: list[Stored] = []
     while events := await _read(log, name, after):
@@ -173,20 +174,20 @@ async def _with_more(pieces: AsyncIterator[Piece]) -> AsyncGenerator[tuple[Piece
 
 
 async def put_back(log: EventLog, space: SharedLog, name: str, base: Place, shared: int) -> int:
-    """Restore the posts that a space has lost of a list. Return the number of posts.
+    """Restore the posts that a space has lost from a list. Return the number of posts.
 
     Args:
         log: The local log.
         space: The shared log.
         name: The list.
-        base: The list's place after this machine shared it, if it did.
+        base: The list's place after this machine shared it; empty if this machine joined the list.
         shared: The list's version at that time; 0 if this machine joined the list.
 
     Raises:
         NameTaken: The space contains other posts.
         HistoryAltered: The original posts can't be rebuilt from the local history.
-        TooNew: A later version of punchlist wrote some of them.
-        SharedLogError: The space can't accept them now. A repeated call resumes where this one stopped.
+        TooNew: A later version of punchlist wrote some of the posts.
+        SharedLogError: The space can't accept the posts now. A repeated call resumes where this one stopped.
     """
     remaining = await space.read(name, 0)
     place, posts = Place(), 0

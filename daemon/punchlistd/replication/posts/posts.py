@@ -4,9 +4,10 @@ A post contains one group of events for each call, and the version of the first 
 groups and the check of the previous post, so that a missing post is detected. A tombstone starts a new chain, because
 earlier posts will be erased.
 
-`level` is the highest level of the post's events. A daemon that does not know a level would decide calls on a wrong
-state, so it makes the list read-only. All current event types and members have level 1. A new one that changes the
-result of `decide` must get a higher level, and may only be posted after the list was raised to that level.
+`level` is the highest level of the post's events. A daemon that does not know a level would decide calls based on a
+wrong state, so it makes the list read-only. All current event types and members have level 1. A new type or member that
+changes the result of `decide` must get a higher level, and may only be posted after the list has been raised to that
+level.
 """
 
 import contextlib
@@ -92,7 +93,7 @@ class Post(msgspec.Struct, frozen=True):
 
 
 class Unreadable(Exception):
-    """This daemon can't follow a post. The message is human-readable."""
+    """This daemon can't apply a post. The message is human-readable."""
 
 
 class Diverged(Unreadable):
@@ -100,7 +101,7 @@ class Diverged(Unreadable):
 
 
 class Invalid(Diverged):
-    """The post was not created by punchlist, so no daemon follows it."""
+    """The post was not created by punchlist, so no daemon applies it."""
 
 
 class TooNew(Unreadable):
@@ -131,7 +132,7 @@ def new_nonce(member: str) -> str:
 
 
 def poster_of(nonce: str) -> str:
-    """Return the member named in a nonce. Members can forge it."""
+    """Return the member named in a nonce. Members can forge nonces."""
     return nonce.rpartition("-")[0]
 
 
@@ -186,7 +187,7 @@ def unseal(posted: Posted, previous: Place, version: int) -> Post:
     Raises:
         TooNew: A later version of punchlist created the post.
         Invalid: The post is not valid.
-        Diverged: The post does not follow.
+        Diverged: The post does not follow the one at `previous`.
     """
     where = f"The post at position {posted.position} of {posted.list}"
     if posted.fault:
@@ -220,7 +221,8 @@ def unseal(posted: Posted, previous: Place, version: int) -> Post:
 
 
 def _author_clause(author: str) -> str:
-    """Return a clause that names the author, or "" if that is not a member ID, since members may post any text."""
+    """Return a clause that names the author, or "" if the author is not a member ID, since members may post any
+    text."""
     return f", which names {author} as its author," if is_member_id(author) else ""
 
 
@@ -260,8 +262,8 @@ _recorded = msgspec.json.Decoder(Recorded)
 def steps_of(history: Sequence[Stored], member: str) -> list[Step]:
     """Convert stored events to steps for posts. An incomplete last group is omitted.
 
-    Claims without a fence get their position in the local log, because their events have other positions in other logs.
-    This member becomes their keeper.
+    Claims without a fence get their position in the local log as their fence, because their events have different
+    positions in other logs. This member becomes the keeper of these claims.
 
     Raises:
         TooNew: A later version of punchlist wrote some of the events.

@@ -1,7 +1,7 @@
-"""Finds the posts of a list that no daemon can follow, so that a keeper of the space can remove them.
+"""Finds the posts of a list that no daemon can apply, so that a keeper of the space can remove them.
 
 Daemons stop at such a post instead of skipping it. Skipping would need no keeper, but if one daemon skips a post that
-another follows, the list forks. For example, a post from a later version of punchlist, or a post after one that the
+another applies, the list forks. For example, a post from a later version of punchlist, or a post after one that the
 space has lost, looks invalid to a daemon that lacks that version or post. A person therefore has to decide.
 
 The list is checked starting with its first post in the space. The local copy is not used, so all daemons find the same

@@ -102,8 +102,8 @@ class LastCommit:
 
     The header of a commit's last frame contains the page number, the commit marker, the file's salts and a checksum of
     all frames so far (https://sqlite.org/fileformat2.html#the_write_ahead_log). An older version of the file, or zeros,
-    can't contain that header at that offset. Frames are only followed after an observed restart of the file. If a
-    killed process or a failed commit left frames in it, there is no way to tell from outside which ones are valid.
+    can't contain that header at that offset. Frames are only tracked once SQLite has been seen to restart the file. If
+    a killed process or a failed commit left frames in it, there is no way to tell from outside which ones are valid.
     """
 
     def __init__(self, file: int) -> None:
@@ -166,7 +166,7 @@ class OpenName:
         self._link = str(self._file)
         self._name = os.readlink(self._link, dir_fd=self._files)
         self.length = 0
-        """Lower bound of the file's length in bytes; 0 after a checkpoint, which may truncate it."""
+        """Lower bound for the file's length in bytes; 0 after a checkpoint, which may truncate it."""
         self.last_commit = LastCommit(self._file)
 
     def check(self) -> None:
@@ -219,7 +219,8 @@ class Inodes:
         self.settle()
 
     def watch(self, others: Sequence[str]) -> None:
-        """Watch `others`, in their current state, instead of the previous ones. The log's own files stay watched."""
+        """Watch `others`, in their current state, instead of the files from the previous call. The log's own files stay
+        watched."""
         inodes = {path: self._inodes[path] for path in self._own if path in self._inodes}
         for path in (*self._own, *others):
             if path not in inodes:

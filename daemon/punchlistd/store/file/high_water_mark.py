@@ -6,7 +6,7 @@ a torn write damages only one of them. It is never flushed, so it may lag behind
 has lost events.
 
 A twin of the mark is kept next to the socket, outside the data directory, because restoring that whole directory would
-also restore its mark. The twin is written with each update of the index and on close. A reboot removes it.
+also restore its mark. The twin is written with each update of the index and on close. A reboot removes the twin.
 """
 
 import os
@@ -21,7 +21,7 @@ _SLOT = 64
 _FIELDS = struct.Struct("<8sQQI16s")
 _MAGIC = b"plmark1\n"
 ANY_SUM = 0
-"""Stands for any checksum, while the row is being rewritten."""
+"""Placeholder that matches any checksum, used while the row is being rewritten."""
 
 
 class Position(msgspec.Struct, frozen=True):

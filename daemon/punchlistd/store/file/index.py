@@ -4,8 +4,9 @@ It is derived from the log and written when the daemon is idle, so it may lag be
 because SQLite has no atomic transactions across two files in WAL mode. Each transaction records the log's epoch, the
 indexed position, and the checksum of the row that ends there. On startup, a file is accepted if it matches the log at
 that position and passes an integrity check of its names; later events are indexed from the log. Any other file is
-deleted and rebuilt. So is a file in which a statement fails, or which points to a row without the conversation. A crash
-loses at most the last transactions (`synchronous = NORMAL`). If the disk is full, the index is kept in memory.
+deleted and rebuilt. A file is also rebuilt if a statement on it fails, or if it maps a conversation to a row that
+contains none of its lines. A crash loses at most the last transactions (`synchronous = NORMAL`). If the disk is full,
+the index is kept in memory.
 """
 
 import contextlib
@@ -62,7 +63,7 @@ _SETTINGS = (
     "locking_mode = EXCLUSIVE",
     "journal_mode = WAL",
     "synchronous = NORMAL",
-    "secure_delete = ON",  # erased means overwritten
+    "secure_delete = ON",  # erased text must be overwritten
     "temp_store = MEMORY",
     "trusted_schema = OFF",
     "cell_size_check = ON",
@@ -73,8 +74,8 @@ ROWS_AT_ONCE = 500
 """Maximum number of positions read by one query."""
 
 _SEPARATOR, _AFTER_SEPARATOR = "\n", "\v"
-"""Separator between a session and its list's user, which a session can't contain; and the next character, for range
-queries."""
+"""Separator between a session and its list's user, and the character after the separator, for range queries. A session
+can't contain the separator."""
 
 _IN_LIST = "IN (SELECT value FROM json_each(?))"
 
@@ -363,7 +364,7 @@ class Index:
     def page(  # noqa: PLR0913, PLR0917 - the filters of the protocol
         self, query: str, user: str | None, active: bool | None, kind: str | None, limit: int, cursor: str | None
     ) -> tuple[list[bytes], str | None]:
-        """Return summaries, newest changed first, and the cursor of the next page."""
+        """Return summaries, most recently changed first, and the cursor of the next page."""
         conditions: list[tuple[str, Sequence[object]]] = [("deleted = 0 AND summary <> x''", ())]
         if cursor is not None:
             seq, name = parse_cursor(cursor)
@@ -373,7 +374,8 @@ class Index:
         if active is not None:
             conditions.append(("(open + in_progress > 0) = ?", (int(active),)))
         if kind is not None:
-            # The text search excludes most rows cheaply. A list's metadata may contain it, too, so parse the summary.
+            # The text search excludes most rows cheaply. A list's metadata may contain the same text, so the summary is
+            # also parsed.
             chat = """(instr(summary, CAST('"kind":"chat"' AS BLOB)) > 0
                 AND json_extract(CAST(summary AS TEXT), '$.kind') IS 'chat')"""
             conditions.append((f"{chat} = ?", (int(kind == "chat"),)))

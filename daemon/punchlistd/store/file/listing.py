@@ -38,7 +38,7 @@ def search_text(conversation: str, summary: bytes) -> str:
 
 
 def is_timed(summary: bytes, unfinished: int) -> bool:
-    """Whether a conversation has deferred tasks, or only finished ones and clears itself when idle."""
+    """Whether a conversation has deferred tasks, or has only finished tasks and clears itself when idle."""
     try:
         decoded = _decode_summary(summary)
     except msgspec.MsgspecError:

@@ -1,6 +1,6 @@
 """Operations on an open log: appending, indexing, checkpoints and guards, run in the database thread.
 
-Reads are in `reading`, erasure is in `erase`. After a write with an unknown outcome, every operation fails: the process
+Reads are in `reading`; erasure is in `erase`. After a write with an unknown outcome, every operation fails: the process
 can't determine what a failed flush left on disk, and the data may reappear after a restart.
 """
 
@@ -217,7 +217,7 @@ class Operations:
             raise StorageFailed(self.failed)
         try:
             return operation(*args)
-        except sqlite3.Error as error:  # from a read: `translate_write_errors` handles those of writes
+        except sqlite3.Error as error:  # a read failed: `translate_write_errors` handles failed writes
             raise Damaged("", 0, f"its pages can't be read: {error}") from error
 
     def _is_full(self) -> bool:

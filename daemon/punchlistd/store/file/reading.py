@@ -38,7 +38,8 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 ANY_CONVERSATION = ""
-"""Member of a set of conversations that may have lost an event; stands for all those without a later event."""
+"""Placeholder in a set of conversations that may have lost an event: represents all conversations without a later
+event."""
 
 
 class Readable(Protocol):

@@ -47,7 +47,7 @@ SETTINGS: tuple[tuple[str, str, str | int], ...] = (
     ("mmap_size", "0", 0),
     ("cell_size_check", "ON", 1),
     ("trusted_schema", "OFF", 0),
-    ("secure_delete", "ON", 1),  # erased means overwritten
+    ("secure_delete", "ON", 1),  # erased text must be overwritten
     ("temp_store", "MEMORY", 2),
 )
 """Name, value to set, and value expected when read back."""

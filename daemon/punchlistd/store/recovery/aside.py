@@ -1,4 +1,5 @@
-"""Replacement of a log with a backup. A kill halfway loses nothing, and the result isn't mistaken for an empty log."""
+"""Replacement of a log with a backup. If the process is killed halfway, nothing is lost, and the directory isn't
+mistaken for one without a log."""
 
 import contextlib
 import os
@@ -18,7 +19,7 @@ def reject_unfinished_restore(data_dir: str) -> None:
     """Reject a data directory whose log is being replaced.
 
     Raises:
-        LogUnusable: A restore was killed. The message contains the command to repeat it.
+        LogUnusable: A restore was interrupted. The message contains the command to repeat it.
     """
     with contextlib.suppress(FileNotFoundError), open(os.path.join(data_dir, _NOTE), "rb") as note:
         backup = os.fsdecode(note.read())
@@ -32,7 +33,7 @@ def reject_unfinished_restore(data_dir: str) -> None:
 def replacing(data_dir: str, aside: str | None, backup: str) -> Generator[None]:
     """Move the log aside while the `with` body puts another one in place. If the body fails, move everything back.
 
-    Until then, a note marks the data directory as incomplete, for `reject_unfinished_restore`.
+    Until the block ends, a note marks the data directory as incomplete, for `reject_unfinished_restore`.
 
     Args:
         data_dir: The data directory.

@@ -164,7 +164,7 @@ def restore(backup: str, data_dir: str, aside: str | None = None) -> Report:
     Args:
         backup: The backup.
         data_dir: The data directory.
-        aside: Directory to create for the existing log and its related files. If None, a log must not exist.
+        aside: Directory to create for the existing log and its related files. If None, no log may exist.
 
     Raises:
         BackupFailed: The backup is damaged, is the log itself, or a log exists and `aside` is None.

@@ -56,7 +56,7 @@ class RepairPlan(msgspec.Struct):
         lost: The lost events.
         versions: Last version of each conversation.
         bridged: Version of the last replaced event, by conversation.
-        fillers: Replacements of lost events, by position.
+        fillers: Replacements for lost events, by position.
         dropped: Positions of readable lines that can't be kept.
         salvaged: Damaged rows with their intact lines, by last position.
     """

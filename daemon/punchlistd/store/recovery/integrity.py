@@ -1,4 +1,4 @@
-"""Checks that SQLite doesn't make: whether a database file has all its pages and exactly the expected tables.
+"""Checks that SQLite omits: whether a database file has all its pages and exactly the expected tables.
 
 SQLite reads the missing end of a truncated file as zeros, so conversations would disappear without an error.
 """

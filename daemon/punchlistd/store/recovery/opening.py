@@ -65,8 +65,8 @@ def open_log(
         except IndexDoubted as error:
             reading.rebuild_index(operations, str(error))
         if operations.index.seq == 0:
-            # Without an index, a tombstone without earlier events counts as erased. If the erasure was killed, it may
-            # have left the bytes in the write-ahead log.
+            # Without an index, a tombstone without earlier events counts as erased. If the process was killed during
+            # the erasure, the bytes may still be in the write-ahead log.
             operations.checkpoint_if(size_of(wal_path(path)) > 0, "TRUNCATE")
         return operations
     except BaseException as error:

@@ -44,7 +44,7 @@ class Report(msgspec.Struct):
 
 
 def verify_file(path: str, progress: Callable[[int], None] = lambda _: None) -> Report:
-    """Verify a log that no daemon has open: run the checks of a start, and check every row, line, hash chain and group.
+    """Verify a log that no daemon has open: run the startup checks, and check every row, line, hash chain and group.
 
     Args:
         path: The log.

@@ -17,7 +17,7 @@ async def prepare(space: Space, member: str) -> Checked:
     """Test all requirements of a space, and create its stream if it doesn't exist.
 
     Args:
-        space: The space. If `replicas` is 0, the stream gets three in a cluster, else one.
+        space: The space. If `replicas` is 0, the stream gets three replicas in a cluster, otherwise one.
         member: ID of this member.
 
     Raises:

@@ -31,7 +31,7 @@ RESEND_S = 0.25
 """Delay before an unanswered request is sent again, in seconds. Servers without a leader never reply to requests."""
 
 ANYONE = "anyone"
-"""Stands for the member in subjects if the server does not authenticate members."""
+"""Placeholder for the member in subjects if the server does not authenticate members."""
 
 _NO_RESPONDERS = "503"
 
@@ -93,7 +93,7 @@ class Connection:
     Attributes:
         version: The server's version.
         max_payload: Maximum size of a message, in bytes.
-        user: Stands for this member in subjects.
+        user: Name that identifies this member in subjects.
         ended: Set when the connection has ended; `why` contains the reason.
         denied: The server's messages about missing permissions, in lower case.
     """
@@ -237,7 +237,7 @@ class Connection:
             await self._client.close()
 
     def record_denial(self, text: str) -> None:
-        """Record a message of the server about a missing permission, and fail the requests that it names."""
+        """Record a server message about a missing permission, and fail the requests that it names."""
         self.denied.append(text.lower())
         for subject, waiting in self._waiting.values():
             if f'"{subject.lower()}"' not in text.lower():
@@ -268,7 +268,8 @@ def _describe_denial(subject: str) -> str:
 
 @contextlib.contextmanager
 def _as_unreachable() -> Any:
-    """Convert any exception of the library to Unreachable. The library raises many kinds when a connection ends."""
+    """Convert any exception of the library to Unreachable. The library raises exceptions of many types when a
+    connection ends."""
     try:
         yield
     except Exception as error:
@@ -280,7 +281,7 @@ async def connect(space: Space, url: str, creds: Creds | None, name: str) -> Con
 
     Args:
         space: Configuration of the space; its `ca` replaces the system's certificate authorities.
-        url: One of its addresses.
+        url: One of the space's addresses.
         creds: Creds of this member.
         name: Name of this connection in the server's monitoring.
 

@@ -52,7 +52,7 @@ STREAM_EVERY = 5
 """The stream is checked with every Nth check of the connection."""
 
 UNAVAILABLE_S = 3.0
-"""Duration of failures, in seconds, after which another server is tried."""
+"""Time for which requests must keep failing before another server is tried, in seconds."""
 
 _WRONG_LAST = frozenset({10071, 10164})
 _IN_PROCESS = 10158
@@ -194,7 +194,7 @@ class NatsLog(LinkKeeper[Connection]):
             self._fail()
             if writes:
                 raise
-            # For a read, it doesn't matter whether it reached the server.
+            # For a read, it doesn't matter whether the request reached the server.
             raise Unreachable(str(error)) from error
         except Unreachable:
             self._fail()
@@ -305,11 +305,11 @@ class NatsLog(LinkKeeper[Connection]):
                 return sorted(names)
 
     async def erase(self, list: str, before: int) -> None:
-        """Overwrite the posts before a position on the disks of all servers, one by one."""
+        """Overwrite all posts before a position, one by one, on the disks of all servers."""
         await self.remove(list, [post for post in await self.read(list, 0) if post.position < before])
 
     async def remove(self, list: str, posts: Sequence[Posted]) -> None:
-        """Overwrite posts on the disks of all servers, one by one. Positions are never used again."""
+        """Overwrite posts, one by one, on the disks of all servers. Positions are never reused."""
         for post in posts:
             params = {"seq": post.position}
             answer = await self._request(

@@ -1,6 +1,6 @@
 """The JetStream stream of a space: its subjects, required settings, and creation.
 
-Members post to `pl.SPACE.log.LIST`. The server republishes each stored post as `pl.SPACE.new.LIST`, with its own
+Members post to `pl.SPACE.log.LIST`. The server republishes each stored post as `pl.SPACE.new.LIST`, with the post's
 position and that of the list's previous post. Barriers are stored under `bar` and expire after a second. Heartbeats
 (`alive`) and requests for turns (`want`) are not stored.
 """
@@ -96,7 +96,7 @@ class Stored(Reply, frozen=True):
 
 
 class Removed(Reply, frozen=True):
-    """Reply to the removal of a message."""
+    """Reply to a request to remove a message."""
 
     success: bool = False
 
@@ -116,7 +116,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class Info(Reply, frozen=True):
-    """Reply to a request for the stream's state. `total` is the number of its subjects."""
+    """Reply to a request for the stream's state. `total` is the number of the stream's subjects."""
 
     config: dict[str, Any] = {}
     state: _State = _State()

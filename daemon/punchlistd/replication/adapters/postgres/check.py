@@ -97,7 +97,7 @@ async def prepare(space: Space, member: str) -> Checked:
     Raises:
         Refused: The first requirement that failed.
     """
-    # A space that was added earlier has 1 replica.
+    # A space that has already been added has 1 replica.
     for option, is_set in (("--monitor", space.monitor), ("--replicas", space.replicas > 1)):
         if is_set:
             raise Refused("nats_only", option=option)

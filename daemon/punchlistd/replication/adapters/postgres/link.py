@@ -1,4 +1,5 @@
-"""The connections to one server of a space, for statements and notifications. All close at the first inconsistency.
+"""The connections to one server of a space, for statements and notifications. All of them close at the first
+inconsistency.
 
 A statement that times out is never cancelled, because a server that waits for its standby would then report success.
 Instead, the connections are dropped, and new ones are checked again.
@@ -29,7 +30,7 @@ REQUEST_S = 2.0
 """Timeout for a statement, in seconds."""
 
 LINES = 2
-"""Number of connections for statements. One more receives notifications."""
+"""Number of connections for statements. Another connection receives notifications."""
 
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false)
@@ -40,7 +41,8 @@ SET statement_timeout = 0;
 SET lock_timeout = 0;
 SET client_min_messages = 'warning'
 """
-"""Settings of each session. They ensure that a response means the change is on the disks of server and standby."""
+"""Settings of each session. They ensure that the server responds only once the change is on its disk and on that of its
+standby."""
 
 _NOT_ALLOWED = "42501"
 _postgres = cast(Any, asyncpg)
@@ -210,7 +212,7 @@ async def connect(space: Space, url: str, name: str) -> Connection:
 
     Args:
         space: Configuration of the space; its `ca` replaces the system's certificate authorities.
-        url: One of its addresses.
+        url: One of the space's addresses.
         name: Name of this connection in the server's views.
 
     Raises:

@@ -70,7 +70,7 @@ _REMOVE = """
 DELETE FROM {table} AS post USING unnest($2::bigint[], $3::text[]) AS gone (n, nonce)
 WHERE post.list = $1 AND post.n = gone.n AND coalesce(left(post.nonce, {max_nonce}), '') = gone.nonce
 """
-"""Also compares the nonce, because the position of a removed post is used again."""
+"""Also compares the nonce, because the position of a removed post is reused."""
 
 _BARRIER = "pg_logical_emit_message(true, 'punchlist', '')"
 """Writes a record to the server's write-ahead log only. The record is flushed and replicated like a post. If a server
@@ -88,7 +88,7 @@ _ListName = Annotated[str, msgspec.Meta(max_length=128, pattern=f"{ID_PATTERN}|^
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A notification: member `by` has posted post `n` of a list, requests a turn, or sends a heartbeat or an echo."""
+    """A notification: member `by` has stored post `n` of a list, requests a turn, or sends a heartbeat or an echo."""
 
     what: Literal["post", "want", "beat", "echo"]
     by: MemberId
@@ -146,7 +146,7 @@ class PostgresLog(LinkKeeper[Connection]):
         self._announced: dict[str, tuple[int, int]] = {}  # list -> first and last position of posts to read
         self._has_announced = asyncio.Event()
         self._posting: set[str] = set()
-        self._not_stored = ("", 0)  # why the server could not store a post, and its size in bytes
+        self._not_stored = ("", 0)  # why the server could not store a post, and the post's size in bytes
 
     async def _serve(self, url: str) -> Refused:
         connection = await connect(self._space, url, f"punchlistd {self._member}")
@@ -296,7 +296,7 @@ class PostgresLog(LinkKeeper[Connection]):
         return expected + 1
 
     async def is_current(self, list: str, position: int) -> bool:
-        """Return whether this is the position of the last post. A barrier confirms it."""
+        """Return whether this is the position of the last post, as confirmed by a barrier."""
         return await self._last(_CURRENT, list) == position
 
     async def last(self, list: str) -> int:
