@@ -30,24 +30,24 @@ punch agent tools claude --format anthropic       # their definitions, for an AP
 
 `make fmt` generates this page from the definitions.
 All dialects work on the same list, and several can be used at the same time.
-Common to all:
+They have these rules in common:
 
 - Similar argument names are accepted (`id`, `task_id`, `taskID` for `taskId`).
-  Lists may be an array, JSON text or one bare id, and integers may be text.
+  A list may be an array, JSON text or a single id, and an integer may be text.
   Missing arguments count as `{}`, and an empty string counts as omitted (but `TaskUpdate` with nothing except an empty `owner` or `activeForm` clears them).
 - Adding a task with the title and parent of an open task keeps the open one, and the reply mentions it.
-- A task is handed out with its notes, and a new note on the agent's task is in the next reply of any tool.
-- A rejection is a result with the reason and an alternative that works.
+- A task is handed out with its notes, and a new note on the agent's task is included in the next reply of any tool.
+- A rejection is a result that contains the reason and an alternative that works.
 - No reply exceeds 10,000 tokens.
   A truncated list ends with the number of tasks left out; the tool then takes `offset`.
   A truncated description names the call that continues it: `list_tasks task_id=3 offset=20000`.
-- A task that waits for a person's yes is shown as waiting, and no tool changes its status, owner, title, description or place in the list: a person answers ([gates](queue.md#gates)).
+- A task that waits for a person's yes is shown as waiting, and no tool changes its status, owner, title, description or place in the list. Only a person can answer ([gates](queue.md#gates)).
 - Replacing a list with an empty one (`TodoWrite` with no todos) continues the numbers: the next task gets a new one.
   After `ClearTasks`, `punch clear` or an `auto_clear` the numbers start at 1 again.
 - On a connection that requires confirmation, deleting requires `confirm` with the token from the first reply.
 - If two offered dialects share a tool name, each of these tools is prefixed with its dialect's name: `queue_add_task`.
 
-MCP has its own tasks (the extension `io.modelcontextprotocol/tasks`): a handle on one deferred request, which ends with it.
+MCP has its own tasks (the extension `io.modelcontextprotocol/tasks`): a handle for one deferred request, which ends with that request.
 punchlist's tasks are items on a list, independent of requests and without expiry.
 `punch agent mcp` never announces that extension.
 """
@@ -65,7 +65,7 @@ SETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 _ONLY = """## Subsets of tools
 
 `--tools NAME,NAME` of `punch agent mcp` and `punch agent tools` offers exactly these tools, and `tools=` does the same for `tools.definitions`, `tools.prompt`, `functions` and the adapters.
-All text for the model then mentions only these tools.
+All text for the model then mentions only the offered tools.
 """
 
 

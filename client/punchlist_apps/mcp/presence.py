@@ -21,8 +21,8 @@ from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.results import Acknowledged
 
 RETRY_S = 1.0
-"""Time between attempts to connect, in seconds. Also the longest that a first call waits for a connection to the
-daemon."""
+"""Time between attempts to connect, in seconds. Also the maximum time that an agent's first call waits for a
+connection to the daemon."""
 
 REPORT_S = 10.0
 """Minimum time between two reports of the same agent's calls, in seconds."""

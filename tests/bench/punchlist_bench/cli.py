@@ -114,10 +114,10 @@ def _page(measured: dict[str, list[Row]], measured_on: str, bench: Bench, closin
     parts = [
         f"""# Performance
 
-Compare punchlist's speed with Redis and with C programs that do the least possible work.
+Compare punchlist's speed with that of Redis and of C programs that do the least possible work.
 Measured by `make bench` on {today}: {measured_on}.
 
-Each figure has an anchor, and both are sampled in turn in the same run.
+Each figure has an anchor, a reference value; both are sampled alternately in the same run.
 Figures are medians of {bench.rounds} rounds or more, and ratios are the medians of the rounds' ratios.
 Load comes from C programs in `tests/bench/punchlist_bench/`, and all durable files are on the named file system.
 {closing}

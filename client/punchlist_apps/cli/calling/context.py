@@ -326,10 +326,10 @@ def _to_builtins(value: Any) -> Any:
 
 
 def parse_task_ids(texts: Iterable[str] | None) -> list[str] | None:
-    """Return the task ids in the texts that people write (`3`, `#3`, `1,2`, `3-7`); None without texts.
+    """Return the task ids in arguments such as `3`, `#3`, `1,2` or `3-7`; None without arguments.
 
     Raises:
-        UsageError: A text doesn't name a task. Empty text is an error too, because it may come from an unset shell
+        UsageError: An argument doesn't name a task. Empty text is an error too, because it may come from an unset shell
             variable.
     """
     return [
@@ -356,7 +356,7 @@ if TYPE_CHECKING:
 
 
 def parse_task_id(text: str | None) -> str | None:
-    """Return the task id in a text that people write (`3` or `#3`); None without a text."""
+    """Return the task id in an argument such as `3` or `#3`; None without an argument."""
     if text is None:
         return None
     if not (task := task_id(text.strip())):

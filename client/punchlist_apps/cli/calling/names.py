@@ -21,7 +21,7 @@ RECENT = 5_000
 
 
 def resolve_names(context: Context, text: str) -> list[str]:
-    """Return the exact names that a text stands for in this command's list."""
+    """Return the exact names that `text` stands for in this command's list."""
     if text.startswith("#"):
         return [find_task_owner(text, context.read("task.list", fields=["owner"])["tasks"])]
     names = [default_actor(os.environ), *find_names(context.send, context.existing_conversation)]
@@ -36,7 +36,7 @@ def resolve_names(context: Context, text: str) -> list[str]:
 
 
 def resolve_new_name(context: Context, text: str) -> str:
-    """Return the exact name that a text stands for, or the text itself if the list has no such name yet."""
+    """Return the exact name that `text` stands for, or `text` itself if the list has no such name yet."""
     if "#" not in text[:1] and "/" not in text:
         return text
     try:
@@ -70,7 +70,7 @@ def find_names(call: Call, conversation: str) -> list[str]:
 
 
 def match_names(text: str, names: Iterable[str]) -> list[str]:
-    """Return the names that a text stands for. More than one is returned only if all are sessions of one host.
+    """Return the names that `text` stands for. More than one name is returned only if all are sessions of one host.
 
     Raises:
         UnknownName: No name matches, or the names of several agents match.
@@ -92,7 +92,7 @@ def match_names(text: str, names: Iterable[str]) -> list[str]:
 
 
 def find_task_owner(text: str, tasks: Iterable[dict[str, Any]]) -> str:
-    """Return the owner of the task that a text such as `#3` names."""
+    """Return the owner of the task that `text`, such as `#3`, names."""
     owners = {task["id"]: task.get("owner", "") for task in tasks}
     if owner := owners.get(task_id(text), ""):
         return owner

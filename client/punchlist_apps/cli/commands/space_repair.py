@@ -60,7 +60,7 @@ def run_repair(context: Context) -> int:
 
 
 def _select_posts(result: dict[str, Any], start: int | None) -> list[str]:
-    """Return the ids of posts that no machine has applied, and the ids of those from `start` on."""
+    """Return the ids of posts that no machine has applied, and of all listed posts at or after position `start`."""
     posts = result.get("posts", ())
     return [post["id"] for post in posts if post["certain"] or (start is not None and post["position"] >= start)]
 

@@ -59,7 +59,7 @@ class _Step(NamedTuple):
 
     Attributes:
         status: The tasks' new status.
-        option: Option that provides a text to store.
+        option: Option that provides text to store.
         member: Parameter of the call that receives this text.
         only_from: Statuses in which the task must be; empty for any.
     """
@@ -99,7 +99,7 @@ def _run(context: Context) -> int:
 
 
 def _build_changes(context: Context, tasks: list[str], step: _Step, status: dict[str, Any]) -> tuple[Changes, int]:
-    """Return the changes that set the status, leaving out tasks that can't have it, and the exit code."""
+    """Return the changes that set the status, except for tasks that can't change to it, and the exit code."""
     changes: Changes = {}
     code = 0
     for task in tasks:

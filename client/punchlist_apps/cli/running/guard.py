@@ -24,7 +24,7 @@ POLL_S = 0.05
 processes."""
 
 _REAP_TIMEOUT_S = 1.0
-"""Longest wait for killed processes, in seconds: a zombie whose parent does not reap it never ends."""
+"""Longest wait for killed processes, in seconds. A zombie whose parent does not reap it never ends."""
 
 _input: int | None = None
 """Descriptor of the guard's standard input; None without a guard."""

@@ -220,7 +220,7 @@ class Lanes:
         except (LeaseLost, LeaseHeld) as error:
             self._display.note(f"#{task.id}: the claim was lost: {error}")
         finally:
-            # Count down only now: an idle lane must not exit before this task's outcome has made others ready.
+            # Count down only now: an idle lane must not exit before this task's outcome has made other tasks ready.
             self._busy -= 1
             self._wake_lanes()
 

@@ -1,9 +1,9 @@
 """Limits on the connections of the HTTP server: their number, and timeouts for peers that don't send or read.
 
 Every process on this machine can connect to a loopback port, from any loopback address. Only a valid token
-distinguishes a client from an attacker. So a connection whose newest request had no valid token counts as a stranger's:
-it gets one response, and newer connections can evict it at any time. Connections with valid tokens share the other
-slots.
+distinguishes a client from an attacker. Therefore a connection whose newest request had no valid token counts as a
+stranger's: it gets one response, and newer connections can evict it at any time. Connections with valid tokens share
+the other slots.
 """
 
 import asyncio

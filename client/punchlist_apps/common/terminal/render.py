@@ -28,7 +28,7 @@ _JOINER, _EMOJI_FORM, _TONES = "\u200d", "\ufe0f", ("\U0001f3fb", "\U0001f3ff")
 
 
 def count_columns(text: str) -> int:
-    """Return the number of terminal columns that a text occupies."""
+    """Return the number of terminal columns that `text` occupies."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width  # noqa: PLC0415 - costs 2 ms and is needed for few titles
@@ -46,7 +46,7 @@ def count_columns(text: str) -> int:
 
 
 def truncate(text: str, width: int, mark: str = "…") -> str:
-    """Return a text in at most `width` columns (0: no limit), ending in `mark` if it was truncated."""
+    """Return `text` in at most `width` columns (0: no limit), ending in `mark` if it was truncated."""
     if width <= 0 or count_columns(text) <= width:
         return text
     room = width - count_columns(mark)
@@ -63,7 +63,7 @@ def truncate(text: str, width: int, mark: str = "…") -> str:
 
 
 def truncate_painted(text: str, width: int, mark: str = "…") -> str:
-    """Truncate a text with color codes, which take no columns, and reset the color at the end."""
+    """Truncate text with color codes, which take no columns, and reset the color at the end."""
     first, *painted = text.split("\x1b[")
     runs = [("", first), *(run.split("m", 1) for run in painted)]
     if not painted or width <= 0 or sum(count_columns(words) for _, words in runs) <= width:
@@ -238,7 +238,7 @@ def format_details(task: Task, style: Style, path: Sequence[dict[str, str]] = ()
 
 
 def _format_row(task: Task, state: str, style: Style, used: int | None, path: Sequence[dict[str, str]] = ()) -> str:
-    """Return a task's line, which starts after `used` columns; with None, its width isn't limited."""
+    """Return a task's line, which starts after `used` columns; if `used` is None, the width isn't limited."""
     glyph = style.glyphs[state]
     number = f"#{safe(str(task['id']))}"
     priority = str(task.get("priority", "normal"))

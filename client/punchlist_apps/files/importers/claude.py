@@ -70,7 +70,7 @@ def _add_todos(draft: Draft, document: Document, todos: list[Any], labels: list[
 def _add_task(
     draft: Draft, document: Document, task: dict[str, Any], session: str, labels: list[str]
 ) -> list[tuple[str, str]]:
-    """Add a task. For each task that it blocks, return a pair of that task and this one."""
+    """Add a task. Return a pair for each task that it blocks: the blocked task and this task."""
     ident = to_text(task.get("id"))
     if not ident:
         raise FormatError("id: expected the task's number", document.name)

@@ -40,7 +40,7 @@ def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]
     """Yield the rows of a table with their line numbers.
 
     Args:
-        spread: A column that may have several cells although it is in the header once. It gets a row's extra cells.
+        spread: A column that is in the header once but may have several cells. Extra cells of a row belong to it.
 
     Raises:
         FormatError: A quote isn't closed, or a cell is too large.

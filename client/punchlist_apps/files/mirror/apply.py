@@ -57,7 +57,7 @@ class ProposalApplier:
         self._recent: list[Snapshot] = []
 
     def record_write(self, snapshot: Snapshot) -> None:
-        """Remember a list that was written. A file without a version was probably derived from one of these."""
+        """Remember a list that was written. A file without a version was probably derived from a remembered list."""
         self._recent = [*self._recent[-_MAX_RECENT:], snapshot]
         oldest = self._recent[0].version
         self._added = {key: value for key, value in self._added.items() if key[0] < 0 or key[0] >= oldest}

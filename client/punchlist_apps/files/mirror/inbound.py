@@ -121,7 +121,7 @@ class Inbound:
             number = name.removesuffix(".json")
             fields = dict(document.tasks[number])
             if not fields["metadata"].get(_HIDDEN):
-                del fields["blocks"]  # The other task's file has the same edge.
+                del fields["blocks"]  # The other task's file has the same dependency.
                 title, description = _split_title(fields, number)
                 edges = sorted(fields["blocked_by"])
                 texts = {"title": title, "description": description, "active_form": fields["active_form"][:_MAX_TITLE]}

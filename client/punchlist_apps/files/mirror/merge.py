@@ -75,7 +75,7 @@ class Changes(NamedTuple):
 
 
 def reconcile(base: FieldsById | None, theirs: FieldsById, present: FieldsById, *, may_delete: bool = False) -> Changes:
-    """Return the changes that apply to `present` the differences between `base` and `theirs`.
+    """Return the changes that apply the differences between `base` and `theirs` to `present`.
 
     Args:
         base: The list that the file came from; None if unknown.
