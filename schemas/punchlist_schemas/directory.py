@@ -5,9 +5,9 @@ uses the one in the main work tree.
 2. A project file above the repository.
 3. The repository's own list.
 
-A project file can come with a cloned repository, whose author chose the list. So if it names an existing list that was
-not made for this project, the user has to allow that once. The permission is an empty file in the data directory, one
-for each project and name. All worktrees of a repository are one project.
+A project file can come with a cloned repository, whose author chose the list. If the file names an existing list that
+was not made for this project, the user therefore has to allow that once. The permission is an empty file in the data
+directory, one for each project and name. All worktrees of a repository are one project.
 """
 
 import os

@@ -568,7 +568,7 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
 
     With `whole`, the undo is rejected (`undo_conflict`) if a newer call depends on it. Without `whole`, such changes
     stay, and `undone` reports them. With `claims`, claims and releases are undone too; otherwise they are skipped.
-    `also` names further actors whose calls are undone like those of `of`, such as the same person's chats.
+    `also` names other actors whose calls are undone like those of `of`, such as the same person's chats.
     """
 
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None

@@ -209,7 +209,7 @@ class BadPost(Result, frozen=True, kw_only=True):
 class SpaceRepaired(Result, frozen=True, kw_only=True):
     """The first posts that no machine can apply.
 
-    `more` is the number of further ones, and `removed` the number of removed ones.
+    `more` is the number of posts that are not listed, and `removed` the number of removed posts.
     """
 
     space: str

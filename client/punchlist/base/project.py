@@ -30,7 +30,7 @@ def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None
 
 
 def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, DirectoryList | None] | None":
-    """Return the list for calls that name none: its id, and the directory's list if that determined it.
+    """Return the id of the list for calls that name none, and the directory's list if the directory determined it.
 
     Raises:
         DirectoryError: The project file or repository can't be used, or the directory does not exist.

@@ -61,7 +61,7 @@ class Confirming(Write, total=False):
     """
 
     answered: bool
-    """With `confirm`: the user has answered the question, so the token is accepted immediately."""
+    """Set with `confirm` if the user has answered the question. The token is then accepted immediately."""
 
     quote: str
     """The words with which the user agreed in advance. Recorded in the event; `ask` then has no effect."""
@@ -210,7 +210,7 @@ class ClientCalls:
         Args:
             query: Words that must all occur; each also matches longer words that begin with it. A phrase in double
                 quotes matches exactly. Case and accents are ignored.
-            conversation: Search this list only; by default all.
+            conversation: Search only this list; by default, search all lists.
             status: Keep tasks with one of these statuses.
             limit: Maximum number of tasks, 1 to 500.
         """

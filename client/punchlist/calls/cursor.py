@@ -130,7 +130,8 @@ class View(ABC, Generic[T]):
     resumes = True
     """Whether the subscription continues from a position after a reconnect."""
     shows_lists = False
-    """Whether items are current states, not events. With another log, states start over, and events raise `WrongEpoch`.
+    """Whether items are current states, not events. If the daemon's log is a different one, states start over, and
+    events raise `WrongEpoch`.
     """
     repeats = False
     """Whether several items may have the same position."""
@@ -244,7 +245,8 @@ class BoardStart(msgspec.Struct, frozen=True, gc=False):
 
 
 class BoardView(View[BoardPush | BoardStart]):
-    """A card for each list that changes. `BoardStart` comes first, and again after a change to another log."""
+    """A card for each list that changes. `BoardStart` comes first, and again if the daemon's log is replaced by another
+    one."""
 
     name = "board"
     shows_lists = True

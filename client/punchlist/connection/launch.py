@@ -66,8 +66,8 @@ class Target:
         env: Environment variables; by default those of this process.
 
     Attributes:
-        check_after_s: Seconds without a reply after which a call checks the daemon's process, and fails if that is
-            suspended. None for programs that wait until the daemon continues.
+        check_after_s: Seconds without a reply after which a call checks the daemon's process, and fails if the process
+            is suspended. None for programs that wait until the daemon continues.
         note: Prints that the daemon has not replied yet. If None, calls give up instead, unless the daemon is only just
             starting.
         until: Deadline for all calls (`time.monotonic`).

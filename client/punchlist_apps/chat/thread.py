@@ -177,7 +177,8 @@ class Thread:
         return f"{self.id}/{turn}"
 
     async def append(self, id: str, role: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Append a message with this id and return its content. If one exists, return that one's content instead."""
+        """Append a message with this id and return its content. If a message with this id exists, return its content
+        instead."""
         try:
             return (await self.queue.append_message(role, content, message=id, key=f"message/{id}")).content
         except RequestRefused as error:

@@ -45,10 +45,11 @@ MAX_STEPS, MAX_CALLS = 8, 32
 """Upper limits for a model: the number of steps in a turn, and of calls in a step."""
 
 MAX_CONTEXT_CHARS, MAX_MESSAGE_CHARS = 24_000, 4_000
-"""Upper limits in characters for text sent to a model: in total, and per earlier message. The oldest are dropped first.
+"""Upper limits in characters for text sent to a model: in total, and per earlier message. The oldest messages are
+dropped first.
 
-A message above the first limit isn't sent to the model at all, since a model would do only half of the work for half of
-a message.
+A message above the first limit isn't sent to the model at all, because a model would do only half of the work for half
+of a message.
 """
 
 _READ_BY_MODEL = ("new", "unclear")
@@ -373,7 +374,7 @@ class Turn:
             intent="" if intent is None else intent.name,
             left_out=left_out,
         )
-        # Another worker may have stored this step first. Then its calls are the ones to make.
+        # Another worker may have stored this step first. In that case, make the calls that it stored.
         content = await self.thread.append(f"{self.id}.s{number}", "step", msgspec.to_builtins(step))
         self._steps.append(msgspec.convert(content, Step))
         self._publish("step", {"calls": len(calls)})

@@ -36,7 +36,7 @@ MAX_NAMED = 3
 
 
 class ListView(LineScreen):
-    """Base class of the screen of a list. Shows the tasks without changing them."""
+    """Base class of a list's screen. Shows the tasks without changing them."""
 
     screen_name: ClassVar[str] = "list"
 

@@ -20,7 +20,7 @@ _ACTIONS = frozenset("down up first last page_down page_up open undo back filter
 
 
 class PastList(NamedTuple):
-    """A list at a version. It has the members of `Rows`, and `change`, which is the event that made the version."""
+    """A list at a version. It has the members of `Rows`, and `change`, which is the event that created the version."""
 
     by_id: Mapping[str, Task]
     order: list[Task]

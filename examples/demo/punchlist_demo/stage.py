@@ -86,7 +86,7 @@ class Stage:
 
     @contextmanager
     def redrawn(self) -> Generator[None]:
-        """Redraw the list in place below the lines of this block. Without a live terminal show it once, at the end."""
+        """Redraw the list in place below the lines of this block. Without a live terminal, show it once at the end."""
         self._is_redrawn = True
         try:
             with self._screen if self._is_live else nullcontext():

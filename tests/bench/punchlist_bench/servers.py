@@ -20,7 +20,8 @@ START_S = 60.0
 
 
 def installed_env() -> dict[str, str]:
-    """Return the environment of an installed program, with bytecode files: each start would compile without them."""
+    """Return the environment of an installed program, with bytecode files. Without them, each start would compile its
+    modules."""
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
 
 
@@ -38,7 +39,7 @@ class Server:
         """Start the process and wait until it accepts connections.
 
         Raises:
-            RuntimeError: It ended or took longer than `START_S`.
+            RuntimeError: The process ended, or took longer than `START_S`.
         """
         self.socket = socket
         self.log = log

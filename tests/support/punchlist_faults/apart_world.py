@@ -36,7 +36,7 @@ class World:
 
     Args:
         place: Empty directory.
-        bug: Fault of `launch` that is planted in all daemons.
+        bug: Fault of `launch` that is injected into all daemons.
     """
 
     def __init__(self, place: Path, bug: str = "") -> None:

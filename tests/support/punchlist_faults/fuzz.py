@@ -62,7 +62,7 @@ def _text(random: Random) -> bytes:
 
 
 def _body(random: Random) -> bytes:
-    """Return the body of a post, either made by a daemon or with other events."""
+    """Return the body of a post: one made by a daemon, or one with other events."""
     posted = random.choice(make_posts())
     if random.random() < 0.4:
         return posted.body

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def run_immediately(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that waits only for its next turn."""
+    """Run a coroutine whose only waits are yields to the event loop."""
     while True:
         try:
             work.send(None)

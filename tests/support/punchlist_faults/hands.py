@@ -33,7 +33,7 @@ Act = Callable[[], object]
 
 
 class Deed(NamedTuple):
-    """Text that a client wrote. It is undisputed if no other client can have edited the same member."""
+    """Text that a client wrote. It is undisputed if no other client could have edited the same member."""
 
     token: str
     by: str

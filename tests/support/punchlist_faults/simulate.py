@@ -238,7 +238,7 @@ class Watcher:
         self._random = random
 
     def check_push(self, events: list[dict[str, Any]]) -> bool:
-        """Check that a push is durable, in order and complete; return whether the connection is full now."""
+        """Check that a push is durable, in order and complete; return whether the connection's buffer is now full."""
         for event in events:
             need(event["seq"] == self.position + 1, f"after {self.position} came {event['seq']}")
             self.position = event["seq"]

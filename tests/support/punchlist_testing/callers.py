@@ -1,4 +1,5 @@
-"""Clients that continue through restarts: each call is retried with its idempotency key until it gets a response."""
+"""Clients that keep working through restarts: each call is retried with its idempotency key until it gets a
+response."""
 
 import contextlib
 import threading

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ClaudeHome:
-    """Writes files like Claude Code, which overwrites them in place.
+    """Writes files as Claude Code does: it overwrites them in place.
 
     Args:
         root: Configuration directory.
@@ -41,7 +41,7 @@ class ClaudeHome:
         (place / f"{number}.json").write_text(json.dumps(task, indent=2))
 
     def reset(self, folder: str) -> None:
-        """Reset a finished list like Claude Code: remove its tasks and keep the highest number."""
+        """Reset a finished list as Claude Code does: remove its tasks and keep the highest number."""
         files = list((self.tasks / folder).glob("*.json"))
         (self.tasks / folder / ".highwatermark").write_text(str(max(int(path.stem) for path in files)))
         for path in files:

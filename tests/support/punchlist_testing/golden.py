@@ -31,7 +31,8 @@ ENDED_MS = BEGAN_MS + 10_000_000
 
 EPOCH = "601de20123456789"
 SETTINGS: dict[str, Any] = {"grace_s": 3_600.0}
-"""Settings of a daemon with a golden database: the grace period keeps its old claims from ending during a test."""
+"""Settings of a daemon with a golden database: the long grace period keeps the database's old claims from ending during
+a test."""
 
 _VOLATILE = frozenset({"epoch", "pid", "limits", "features"})
 

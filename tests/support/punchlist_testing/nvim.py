@@ -19,7 +19,7 @@ class Editor(EditorProcess):
         socket: Path of the daemon's socket, which may not exist yet.
         directory: Working directory.
         plugin: Directory of the plugin.
-        env: Further environment variables.
+        env: Additional environment variables.
     """
 
     def __init__(self, socket: str, directory: Path, plugin: Path = PLUGIN, env: dict[str, str] | None = None) -> None:

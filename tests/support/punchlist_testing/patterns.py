@@ -74,7 +74,7 @@ def patterns(local: Mapping[tuple[str, str], CallPatterns]) -> Iterator[Pattern]
         local: Patterns of the calls that receive a local variable: `(module, expression) -> patterns`.
 
     Raises:
-        KeyError: A call receives a local variable that is missing in `local`.
+        KeyError: A call receives a local variable that is missing from `local`.
     """
     trees = {path: ast.parse(path.read_text("utf-8")) for path in _files()}
     everywhere = _uses(trees.values())

@@ -39,7 +39,7 @@ def programs() -> Path | None:
 
 @cache
 def _user() -> str | None:
-    """Return the user that runs the servers: PostgreSQL refuses to run as root."""
+    """Return the user to run the servers as: PostgreSQL refuses to run as root."""
     if os.getuid():
         return pwd.getpwuid(os.getuid()).pw_name
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -97,7 +97,7 @@ class PostgresServer:
     """A server with the database `punchlist`, not started yet.
 
     Args:
-        settings: Further lines of its configuration.
+        settings: Additional lines of its configuration.
         host: Address that it listens on.
         wrap: Command prefix, such as one that enters a network namespace; it must keep the process id.
         copy_of: Primary server; this one becomes its standby.

@@ -273,7 +273,7 @@ def split_titles(text: str) -> list[str]:
 
 
 def title_of(text: str) -> str:
-    """Return a title without surrounding quotes or "to my list"."""
+    """Return a title without surrounding quotes and without "to my list"."""
     text = _pattern(rf"\s(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
         "", text.strip()
     )

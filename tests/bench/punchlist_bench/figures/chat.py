@@ -33,7 +33,7 @@ TURNS, PROCESSES, WORDS = 300, 21, 40
 
 
 class Figure(NamedTuple):
-    """A measured value, its maximum, its format, and further figures as text."""
+    """A measured value, its maximum, its format, and additional figures as text."""
 
     what: str
     value: float
