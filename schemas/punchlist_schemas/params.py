@@ -208,7 +208,7 @@ class ConversationOpen(Mutation, frozen=True, kw_only=True):
 class ConversationList(Params, frozen=True, kw_only=True):
     """Lists conversations by last change, newest first.
 
-    `active` selects those with unfinished tasks (false: those without). `kind` selects lists, chat threads, or both.
+    `active` selects conversations with unfinished tasks (false: without). `kind` selects lists, chat threads, or both.
     """
 
     query: ShortText = ""
@@ -297,9 +297,9 @@ class NewTask(Params, frozen=True, kw_only=True):
 class TaskAdd(Mutation, frozen=True, kw_only=True):
     """Adds one task, at the end of the list unless `before` or `after` names a neighbor.
 
-    With `keep_equal`, an open task with the same parent and title is returned instead of adding one. The comparison
-    ignores case, runs of white space and final punctuation. If that task is pending, `blocked_by` is added to it,
-    unless that would close a cycle. Nothing else in it changes.
+    With `keep_equal`, an open task with the same parent and title is returned instead of adding a new one. The
+    comparison ignores case, runs of white space and final punctuation. If that task is pending, `blocked_by` is added
+    to it, unless that would close a cycle. Nothing else in it changes.
 
     `due_day` is a due date without a time and replaces `due`. With `not_before_day`, the task is deferred until that
     day; `not_before` is then when the day begins for the caller (default: at midnight UTC).
@@ -344,8 +344,8 @@ class TaskAddMany(Mutation, frozen=True, kw_only=True):
 class TaskGet(Params, frozen=True, kw_only=True):
     """Returns one task.
 
-    With `min_version`, the call waits up to five seconds for the list to reach this version on this machine. So a
-    change to a shared list that was made on another machine, and returned this version there, can be read here.
+    With `min_version`, the call waits up to five seconds for the list to reach this version on this machine. A change
+    to a shared list that returned this version on another machine can then be read here.
     """
 
     conversation: ConversationId

@@ -173,8 +173,8 @@ def reject_depth(maximum: int) -> Rejection:
 
 
 def _check_values(frame: bytes) -> None:
-    # Each string is a value or the name of one, and has two unescaped quotes. More quotes than this prove that there
-    # are too many values. Removing the strings, which is slow for many, isn't needed then.
+    # Each string is a value or the name of one, and has two unescaped quotes. More quotes than the limit below prove
+    # that there are too many values, without removing the strings, which is slow if there are many.
     if frame.count(b'"') - frame.count(b'\\"') <= 4 * MAX_VALUES:
         bare = _remove_strings(frame)
         if bare.count(b",") + bare.count(b"{") + bare.count(b"[") <= MAX_VALUES:

@@ -181,7 +181,7 @@ class ListView(View[TaskList]):
         return [TaskList.of(decode(params, ListPush))]
 
     def position(self, item: TaskList) -> int:
-        # Not `seq`, which also grows with changes to other conversations.
+        # Don't use `seq`, which also grows with changes to other conversations.
         return item.version
 
     def unversioned_state(self, item: TaskList) -> str:

@@ -6,7 +6,7 @@ lock.
 
 Rules:
 1. Every change has an idempotency key, and a retry has the same key, so the change is never made twice.
-2. A failed call is retried only if that is safe, with increasing pauses, until its timeout.
+2. A failed call is retried only if a retry is safe, with increasing pauses, until its timeout.
 3. A lost connection is replaced by a new one. Replies to abandoned calls are dropped.
 4. An event is delivered only if its position is after the last delivered one.
 5. A position in another log is an error.
@@ -63,7 +63,7 @@ class Request(msgspec.Struct, frozen=True):
 
     Attributes:
         repeatable: Whether it may be sent again after the connection was lost.
-        patience_s: Seconds that the daemon may wait on purpose before it replies.
+        patience_s: Seconds for which the daemon may deliberately wait before it replies.
     """
 
     method: str

@@ -218,7 +218,7 @@ class Target:
             return
         if self.note is None and pid and not greeted:
             raise self.build_timeout_error()
-        self._is_noted = self.note is not None or not pid  # no process was found, so the daemon is only just starting
+        self._is_noted = self.note is not None or not pid  # no process was found, so the daemon is still starting
         if self.note is not None:
             self.note(f"punch: no reply from {self._describe_daemon()} yet, still waiting")
 

@@ -54,7 +54,7 @@ def find_others_tasks(context: ToolContext, tasks: Iterable[Task]) -> Generator[
             started[task.id] = phrases.format_actor(task.owner or starter) or "somebody"
     if started:
         conversation: Conversation = yield context.calls.info()
-        # A serial list starts tasks automatically, for any agent, so in it only claims count.
+        # A serial list starts tasks automatically, for any agent, so only claims count there.
         claimed |= {} if conversation.settings.execution == "serial" else started
     return claimed
 

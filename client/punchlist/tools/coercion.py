@@ -228,7 +228,7 @@ def _coerce_list(kind: Any, name: str, value: Any) -> Any:
 def _coerce_struct(kind: Any, name: str, value: Any) -> Any:
     if isinstance(value, str):
         parsed = _parse_json_or_text(value, name)
-        # If text is passed instead of a task, it is the title, which is the first member.
+        # Text passed instead of a task is used as its title, which is the task's first member.
         value = cast(Any, parsed) if isinstance(parsed, dict) else {next(iter(_get_fields(kind.cls))): value}
     if not isinstance(value, dict):
         return value

@@ -1,4 +1,4 @@
-"""Finds in the log who completed or deleted a task, for an agent that was too late."""
+"""Searches the log for the actor that completed or deleted a task, for an agent whose call came too late."""
 
 from collections.abc import Generator
 from typing import Any

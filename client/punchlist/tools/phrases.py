@@ -182,14 +182,14 @@ def label_reason(task: Task) -> str:
 
 
 def describe_setback(task: Task) -> str:
-    """Return why an open task has to be done again; "" if this is its first attempt."""
+    """Return why an open task has to be done again; "" if this is the first attempt."""
     if not task.fail_reason or task.status in FINISHED or task.waits_for:
         return ""
     return f"{label_reason(task)}: {clip(one_line(task.fail_reason), REASON)}"
 
 
 def is_open_heading(task: Task) -> bool:
-    """Return whether a task is an unfinished heading, of which only the children are worked on."""
+    """Return whether a task is an unfinished heading, for which agents work only on the children."""
     return is_heading(task.metadata) and task.status not in FINISHED
 
 

@@ -130,7 +130,8 @@ class Thread:
         return cls(client, conversation.conversation, str(conversation.metadata.get("list") or "default"))
 
     async def send(self, text: str, *, turn: str | None = None) -> str:
-        """Append a person's message, queue its turn and return the turn's id. A repeat with the same `turn` is a no-op.
+        """Append a person's message, queue its turn and return the turn's id. Repeating the call with the same `turn`
+        is a no-op.
 
         Raises:
             KeyConflict: The same `turn` was used with different text.

@@ -260,7 +260,7 @@ class Turn:
         return await self._answer_by_rules(model_text=text, untrue=untrue)
 
     async def _ask_model(self, model: Model) -> tuple[str, dict[str, int]]:
-        """Run the model until it has answered or the turn is stopped. Calls in flight always finish."""
+        """Run the model until it has answered or the turn is stopped. Calls that are in flight always finish."""
         from punchlist.tools.schema import definitions
 
         limit = self._limits.day_tokens

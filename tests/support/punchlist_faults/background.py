@@ -1,4 +1,4 @@
-"""Clients that run in threads, and keep the error that ended them."""
+"""Clients that run in threads and store the error that ended them."""
 
 import socket
 import threading

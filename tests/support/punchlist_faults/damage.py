@@ -67,7 +67,7 @@ def make_log(place: Path) -> tuple[Path, set[str]]:
 
 
 class Harm:
-    """Random damage to an image: its file, place and kind."""
+    """Random damage to an image: the damaged file, the offset and the kind of damage."""
 
     def __init__(self, random: Random, data: Path) -> None:
         self.file = random.choice(("log.db", "log.db-wal"))

@@ -31,7 +31,7 @@ _PAGE = 10_000
 
 
 def work(socket: str, notes: Path, owner: str, seed: int) -> None:
-    """Claim and complete tasks until none is left; record every response before the next call."""
+    """Claim and complete tasks until none is left. Record every response before making the next call."""
     random, clock = Random(seed), time.monotonic_ns
     fd = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 

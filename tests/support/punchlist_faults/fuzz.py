@@ -1,8 +1,8 @@
 """Fuzzing: each target gets random bytes that resemble its input: frames, calls, events, text, posts.
 
 With SECONDS for each target, and with atheris installed, the fuzzing is guided by coverage. Otherwise well-formed
-inputs are mutated: SIZE of them, or for SECONDS. ONLY names one target. A failing input is kept, and the message names
-its file.
+inputs are mutated: SIZE inputs, or as many as fit into SECONDS. ONLY names one target. A failing input is kept, and the
+message names its file.
 """
 
 import importlib.util

@@ -1,6 +1,6 @@
 """Fuzz targets for data from a space: messages and replies of NATS, rows and notices of PostgreSQL.
 
-Each input must result in a value or in the error for it. A valid next post is passed to a whole daemon, which must
+Each input must result in a value or in the documented error. A valid next post is passed to a whole daemon, which must
 survive it, and then accept changes or reject them with a reason.
 """
 

@@ -40,7 +40,7 @@ class Entry:
         self.refused: str | None = None
 
     def take(self, answer: dict[str, Any]) -> str:
-        """Record a response; return the kind of its error, "" if it succeeded."""
+        """Record a response. Return the kind of its error; "" for a success."""
         if "error" in answer:
             return answer["error"]["data"]["kind"]
         self.acks.append(Ack(time.monotonic(), answer["result"]["seq"], answer["result"]["version"]))
@@ -104,7 +104,7 @@ class Worker(Background):
         return entry
 
     def _complete(self, entry: Entry) -> None:
-        """Call until there is a response; after a lost connection, sometimes give up."""
+        """Repeat a call until it gets a response. Sometimes give up after a lost connection."""
         while not self.given_up.is_set():
             try:
                 entry.attempts += 1

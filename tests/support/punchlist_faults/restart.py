@@ -1,7 +1,7 @@
 """Starts a daemon on a big log whose previous daemon was killed during writes, and measures the time until it is ready
 and the latency of reads.
 
-SIZE is the number of events, a hundred for each conversation.
+SIZE is the number of events, with a hundred in each conversation.
 """
 
 import statistics

@@ -57,7 +57,7 @@ class Fault(NamedTuple):
     number: int | str
 
     def injection(self) -> list[str]:
-        """Return the options of strace. They also trace sends, to show which responses follow the fault."""
+        """Return the options of strace. strace also traces sends, to show which responses follow the fault."""
         what = "signal=KILL" if self.kind == "KILL" else f"error={self.kind}"
         traced = f"trace={self.call},sendto,sendmsg"
         return ["-y", "-s", "400", "-e", traced, "-e", f"inject={self.call}:{what}:when={self.number}"]

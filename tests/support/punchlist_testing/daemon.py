@@ -28,7 +28,7 @@ MAY_BLOCK = {
 disk."""
 
 READY_S = 20.0
-"""Timeout for a daemon's start or end, in seconds."""
+"""Timeout for a daemon to start or end, in seconds."""
 
 
 class Running:
@@ -129,7 +129,7 @@ class Spawned:
                 raise RuntimeError(f"the daemon did not start: {self.log()}")
 
     def kill(self) -> None:
-        """Send SIGKILL and wait for the end."""
+        """Send SIGKILL and wait for the process to end."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(READY_S)

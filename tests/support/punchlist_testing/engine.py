@@ -22,7 +22,7 @@ PATIENCE_S = 30.0
 """Timeout for each wait, in seconds."""
 
 TURNS = 3
-"""Event loop iterations that a commit takes, to imitate a commit in a thread."""
+"""Number of event loop iterations that a commit takes, to imitate a commit in a thread."""
 
 
 async def until(check: Callable[[], object]) -> None:

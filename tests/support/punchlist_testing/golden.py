@@ -85,7 +85,7 @@ def still_matches(expected: Any, actual: Any) -> bool:
 async def receive(peer: Peer, events: int | None = None) -> Any:
     """Return the next message without volatile values.
 
-    With `events`, join pushes until they contain that many: the daemon may split them anywhere.
+    With `events`, join pushes until they contain this number of events, because the daemon may split them anywhere.
     """
     message = await peer.receive()
     while events is not None and len(message["params"]["events"]) < events:

@@ -118,7 +118,7 @@ class MemorySharedLog:
             self._listener = None
 
     def cut(self, *, noticed: bool = True) -> None:
-        """Disconnect this member. Without `noticed`, its link still appears to be up."""
+        """Disconnect this member. Without `noticed`, the link still appears to be up."""
         self._cut = True
         if noticed:
             self._changed.set()

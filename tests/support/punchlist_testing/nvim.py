@@ -91,7 +91,7 @@ class Editor(EditorProcess):
             try:
                 _, _, error, result = msgspec.msgpack.decode(unread)
             except msgspec.DecodeError:
-                # Incomplete. Requests are sent one at a time, so no other message follows this one.
+                # Incomplete. Requests are sent one at a time, so no other message follows the response.
                 continue
             assert error is None, error
             return result

@@ -1,8 +1,8 @@
 """Checks that every regular expression of the sources runs in linear time.
 
-`re` has no step counter, so this measures processor time for a text and for one four times as long, in one process.
-The texts are derived from each pattern: a matching prefix, many repetitions of a repeated part, and an end that doesn't
-match. Run as a program, it prints a line for each pattern that takes more than linear time.
+`re` has no step counter, so this module measures processor time for a text and for one four times as long, in the same
+process. The texts are derived from each pattern: a matching prefix, many repetitions of a repeated part, and an end
+that doesn't match. Run as a program, it prints a line for each pattern that takes more than linear time.
 """
 
 import ast
@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ("client/punchlist", "client/punchlist_apps", "daemon/punchlistd", "schemas/punchlist_schemas")
 SHORT = 8_000
 LINEAR_S = 0.008
-"""Less time, in seconds, for a text of `SHORT` characters counts as linear: quadratic time takes several times that."""
+"""A pattern that takes less than this, in seconds, for a text of `SHORT` characters counts as linear. Quadratic time is
+several times longer."""
 GROWTH = 8
 """Smallest ratio of times that counts as more than linear: 4 is linear, 16 quadratic."""
 ROUNDS = 3

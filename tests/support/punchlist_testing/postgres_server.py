@@ -81,7 +81,7 @@ def _run(place: Path, program: str, *words: str, wrap: Sequence[str] = (), stdin
 
 @cache
 def _new_cluster() -> Path:
-    """Return the directory of an unused cluster, to be copied: initdb takes a second of processor time."""
+    """Return the directory of an unused cluster, to be copied, because initdb takes a second of processor time."""
     place = Path(tempfile.mkdtemp(prefix="punchlist-postgres-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     _chown(place)
@@ -187,7 +187,7 @@ class PostgresServer:
         self.sql(build_sql(space, list(logins)))
 
     def kill(self) -> None:
-        """Send SIGKILL to the server and all its processes, and wait for their end."""
+        """Send SIGKILL to the server and all its processes, and wait for them to end."""
         if self.process is not None and self.process.poll() is None:
             members = self._family()
             for pid in members:

@@ -21,7 +21,7 @@ from punchlist_testing.terminal import PATIENCE_S, Terminal
 _CONTROLLED = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 )
-"""Program that makes standard input the controlling terminal of another one, as Emacs requires."""
+"""Program that makes standard input the controlling terminal of another program, as Emacs requires."""
 
 _NAMED = {"brown": "yellow", "brightbrown": "bright_yellow"}
 

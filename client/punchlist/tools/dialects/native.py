@@ -142,7 +142,7 @@ def _plan(context: ToolContext, args: Plan) -> Steps:
             text = f"task {str(error.id)[:60]} not found; after and parent take ids, or refs of tasks in the same call"
             raise Problem("not_found", text) from None
         same = [(task, structs.asdict(step)) for step, task in zip(new, listed, strict=True) if task.id in kept]
-        # Tasks that differ are listed first, because the others may only be counted.
+        # List the tasks that differ first, because the others may only be counted.
         same.sort(key=lambda pair: not creating.find_differences(*pair))
         kept_lines = [f"{creating.describe_kept(context, task, step, 'update')}." for task, step in same]
         if len(kept_lines) > _MAX_NAMED:
