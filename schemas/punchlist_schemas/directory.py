@@ -53,7 +53,7 @@ class DirectoryList:
         return "repository" if self.file is None else "project_file"
 
     def is_allowed(self, data_dir: str, user: "str | None" = None) -> bool:
-        """Return whether this list, existing or not, needs no further permission.
+        """Return whether this list, existing or not, needs no additional permission.
 
         With `user`, a permission for that user's own list of this name counts too.
         """

@@ -66,7 +66,7 @@ class Roster(NamedTuple):
     """The agents and people to show.
 
     Attributes:
-        agents: Connected ones, then those that left with claimed tasks.
+        agents: Connected agents and people, then those that left with claimed tasks.
         others: Text with the number of agents that left without tasks.
     """
 

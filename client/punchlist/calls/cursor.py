@@ -1,6 +1,6 @@
 """The position of a subscription and the items it delivers. No I/O.
 
-A cursor survives reconnects: it requests the items after the last delivered one, drops duplicates, and rejects
+A cursor survives reconnects: it requests the items after the last one it delivered, drops duplicates, and rejects
 positions in another log.
 """
 

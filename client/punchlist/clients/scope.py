@@ -181,7 +181,7 @@ def _is_fixture_or_hook(generator: FrameType) -> bool:
 
 
 def _outermost_delegate(generator: FrameType) -> FrameType:
-    """Return the outermost generator that runs this one with `yield from`, or this one itself."""
+    """Return the outermost generator that runs this one with `yield from`, or this generator if none does."""
     while (outer := generator.f_back) is not None and _is_generator(outer) and _is_at_yield_from(outer):
         generator = outer
     return generator

@@ -45,7 +45,7 @@ from punchlist_schemas.results import ClaimResult, HelloResult, Limits
 T = TypeVar("T")
 
 PAUSES_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
-"""Seconds before the first, second, … retry; the last value repeats."""
+"""Seconds to wait before the first, second, … retry; the last value repeats."""
 
 MAX_FRAME_BYTES = 1 << 30
 """Longest message accepted from the daemon, in bytes. It is large, because a long list is one message. The daemon is

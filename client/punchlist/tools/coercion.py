@@ -103,7 +103,7 @@ def _sanitize(value: object) -> object:
 def _coerce_object(kind: type[Any], members: dict[str, Any]) -> dict[str, Any]:
     fields = _get_fields(kind)
     values: dict[str, Any] = {}
-    for name in sorted(members, key=lambda name: name not in fields):  # exact names before similar ones
+    for name in sorted(members, key=lambda name: name not in fields):  # exact names take precedence over similar ones
         field = fields.get(name) or _match_field(fields, name)
         if field.encode_name in values or members[name] is None:
             continue

@@ -1,4 +1,4 @@
-"""Lines of a reply about changes by others: each change if they are few and short, otherwise only their number.
+"""Lines of a reply about changes by others: each change if the changes are few and short, otherwise only their number.
 
 Only changes that a reply shows count as seen. `tasks since=last` shows the others.
 """

@@ -264,7 +264,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 def clean_arguments(arguments: object) -> dict[str, Any]:
-    """Return the arguments from a model without the reserved ones."""
+    """Return the arguments from a model without the reserved arguments."""
     if isinstance(arguments, str):
         try:
             arguments = msgspec.json.decode(arguments or "{}")

@@ -39,7 +39,8 @@ from punchlist_apps.chat.usage import Limits, day_of, read_usage
 from punchlist_schemas.things import Task
 
 STALE_S = 120.0
-"""Maximum age of a message, in seconds. For an older one, no new calls are made; the answer reports earlier ones."""
+"""Maximum age of a message, in seconds. For an older message, no new calls are made, and the answer reports only
+earlier calls."""
 
 MAX_STEPS, MAX_CALLS = 8, 32
 """Upper limits for a model: the number of steps in a turn, and of calls in a step."""
@@ -479,7 +480,7 @@ class Turn:
     # the answer
 
     async def _respond(self, **members: Any) -> dict[str, Any]:
-        """Answer from the results of the calls, with a question about the unconfirmed ones."""
+        """Answer from the results of the calls, with a question about the unconfirmed calls."""
         text = format_results(self._sorted_results)
         unconfirmed = [
             step.calls[place - 1]

@@ -45,7 +45,7 @@ async def load_version(conversation: AsyncConversation, version: int) -> PastLis
 async def read_latest(conversation: AsyncConversation, upto: int) -> list[Change]:
     """Return the last events of a list, newest first.
 
-    Reads a window at the end of the log, and larger ones while the window contains too few events of the list.
+    Reads a window at the end of the log, and enlarges it while it contains too few events of the list.
     """
     window = _PAGE
     while True:

@@ -91,7 +91,7 @@ def _deafen(world: World, name: str) -> Callable[[], object]:
 
 
 def _cut_with_its_machines(world: World, name: str) -> Callable[[], object]:
-    """Cut a server and the machines connected to it off from the other servers and machines."""
+    """Cut off a server and the machines connected to it from the other servers and machines."""
     inside = world.served_by(name) or [MACHINES[0]]
     others = [other for other in SERVERS if other != name]
     pairs = [(host, other) for host in (name, *inside) for other in others]

@@ -75,7 +75,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Trouble(NamedTuple):
-    """A fault: its victims, and its beginning and end on the monotonic clock."""
+    """A fault: the machines that it affects, and its beginning and end on the monotonic clock."""
 
     name: str
     victims: frozenset[str]

@@ -106,7 +106,7 @@ class World:
             thread.join()
 
     def _insist(self, name: str, method: str, **params: Any) -> None:
-        """Retry a call until it succeeds: it fails while servers elect a leader."""
+        """Retry a call until it succeeds, because calls fail while servers elect a leader."""
         deadline = time.monotonic() + START_S
         while True:
             with contextlib.closing(Raw(self.daemons[name].socket)) as link:

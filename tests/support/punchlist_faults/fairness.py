@@ -166,7 +166,7 @@ def _many_parts(count: int) -> Attack:
 def _edit(link: Raw, values: Sequence[bytes]) -> None:
     params = b'{"conversation":"wide","task":"1","metadata":{"k":%b}}'
     call = b'{"jsonrpc":"2.0","id":1,"method":"task.edit","params":%b}\n' % params
-    with ThreadPoolExecutor(1) as pool:  # send in a thread: the responses are as long and must be read at the same time
+    with ThreadPoolExecutor(1) as pool:  # send while reading: the responses are equally long
         asked = pool.submit(link.sock.sendall, b"".join(call % value for value in values))
         answers = _answers(link, len(values))
         asked.result()

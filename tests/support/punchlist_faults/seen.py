@@ -1,4 +1,4 @@
-"""Compares the responses of a daemon with a damaged log with those for the same log while it was intact.
+"""Compares a daemon's responses for a damaged log with its responses for the same log while it was intact.
 
 Each response must be the same or report that something is missing: by an error, the marker `damaged`, or the end of a
 stream.

@@ -17,7 +17,7 @@ class ClaudeHome:
         self.tasks = root / "tasks"
 
     def session(self, session: str, cwd: Path) -> None:
-        """Write a transcript; its first line has no working directory."""
+        """Write a transcript whose first line has no working directory."""
         folder = self.root / "projects" / str(cwd).replace("/", "-")
         folder.mkdir(parents=True, exist_ok=True)
         lines = [

@@ -258,7 +258,7 @@ def random_title(random: Random) -> str:
 
 
 def random_call(random: Random, state: State) -> p.Mutation:
-    """Return any mutation except clear, undo and conversation.delete; its ids are sometimes unknown."""
+    """Return any mutation except clear, undo and conversation.delete, sometimes with unknown ids."""
     kind = random.choices(list(_CALLS), weights=[weight for weight, _ in _CALLS.values()])[0]
     return kind(conversation=CONVERSATION, **_CALLS[kind][1](random, _Ids(random, state)))
 

@@ -11,7 +11,8 @@ ANSWER_S = 45.0
 """Timeout for a response, in seconds."""
 
 COMPILED = Path(__file__).resolve().parents[3] / "build" / "emacs"
-"""Shared cache of native-compiled code: otherwise each test's new home would cost Emacs a second of processor time."""
+"""Shared cache of native-compiled code, because without it Emacs would need a second of processor time in each test's
+new home."""
 
 SHARE_COMPILED = '(when (boundp \'native-comp-eln-load-path) (push (getenv "COMPILED") native-comp-eln-load-path))'
 

@@ -98,7 +98,7 @@ class MemorySharedLog:
         self.link = Link()
         self.round_trip_s = 0.001
         self.delays: tuple[float, ...] = ()
-        """Possible delays in each direction, in seconds; empty: those of the space's faults."""
+        """Possible delays in each direction, in seconds; empty for the delays of the space's faults."""
         self._space = space
         self.may_erase = True
         self._may_post = may_post

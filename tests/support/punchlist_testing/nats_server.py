@@ -26,7 +26,7 @@ PORT = 24222
 
 @cache
 def program() -> str | None:
-    """Return the path of a server that is new enough: the downloaded one, else that of PATH."""
+    """Return the path of a server that is new enough: the downloaded server, else the one in PATH."""
     for path in (str(FETCHED), find_program("nats-server")):
         if path is None or not os.path.exists(path):
             continue

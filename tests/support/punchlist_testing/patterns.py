@@ -230,7 +230,7 @@ class Texts:
         return self._sample_set(code, value) if code is codes.IN else []
 
     def _sample_set(self, code: Any, value: Any) -> list[str]:
-        """Return up to four characters that a set matches, common ones first."""
+        """Return up to four characters that a set matches, common characters first."""
         pattern = compiler.compile(parser.SubPattern(self._tree.state, [(code, value)]))
         named = (item[1] for item in value if item[0] in (codes.LITERAL, codes.RANGE)) if code is codes.IN else ()
         literals = (chr(item if isinstance(item, int) else item[0]) for item in named)
@@ -313,7 +313,8 @@ def _processor_time(function: Callable[[Any], object], text: Any) -> float:
 
 @contextmanager
 def _limited() -> Generator[None]:
-    """Interrupt the body after `LIMIT_S`. Garbage collection is off: its time depends on unrelated objects."""
+    """Interrupt the body after `LIMIT_S`. Garbage collection is off, because its duration depends on unrelated
+    objects."""
     signal.signal(signal.SIGVTALRM, _end)
     gc.disable()
     signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_S)

@@ -43,7 +43,7 @@ SETTINGS = Settings(socket="", data_dir="", index_events=1 << 30, index_delay_s=
 
 
 class _Caller:
-    """A caller that counts responses; `done` is set at the last expected one."""
+    """A caller that counts responses; `done` is set when the last expected response arrives."""
 
     actor, user, confirm, holder = "anonymous", None, False, None
 
