@@ -120,7 +120,7 @@ class Target:
         self.until = time.monotonic() + HOOK_S
 
     def deadline(self, timeout_s: float) -> float:
-        """Return the deadline of a call that may take `timeout_s` seconds."""
+        """Return the deadline for a call that may take `timeout_s` seconds."""
         return min(self.until, time.monotonic() + timeout_s)
 
     def dial(self, timeout_s: float = TIMEOUT_S) -> Socket:

@@ -265,7 +265,7 @@ def _is_work(params: object) -> bool:
 
 
 def renew_claims(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Renew the session's claims on this list, at most once in `RENEW_S`. Runs before each tool."""
+    """Renew the session's claims on this list, at most once every `RENEW_S`. Runs before each tool."""
     now = time.monotonic()
     if context.is_nameless or (context.state.renewed_at is not None and now - context.state.renewed_at < RENEW_S):
         return

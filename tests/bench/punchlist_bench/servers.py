@@ -16,7 +16,7 @@ from typing import Any, Self
 import msgspec
 
 START_S = 60.0
-"""Timeout for a server's start and for a connection, in seconds."""
+"""Timeout for starting a server and for connecting to it, in seconds."""
 
 
 def installed_env() -> dict[str, str]:

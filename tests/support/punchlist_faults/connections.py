@@ -2,7 +2,7 @@
 the active ones.
 
 SIZE is the number of idle connections. A hundredth of that number, but at least two, make calls in a closed loop. Their
-latencies are compared with those without idle connections, on the same daemon.
+latencies are compared with the latencies on the same daemon without idle connections.
 """
 
 import statistics

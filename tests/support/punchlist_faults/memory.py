@@ -1,4 +1,4 @@
-"""Out of memory with eight clients: allocations fail, and the kernel kills the daemon. Each happens SIZE times.
+"""Lets a daemon with eight clients run out of memory: allocations fail, and the kernel kills it. Each happens SIZE times.
 
 The kill needs root and permission to create a memory control group.
 """

@@ -1,4 +1,5 @@
-"""Ordinary use for SIZE seconds, with clients that come and go: memory, descriptors, threads and the WAL must not grow.
+"""Runs ordinary use for SIZE seconds, with clients that come and go. Memory, descriptors, threads and the WAL must not
+grow.
 
 The first third of the time is a warm-up. After the warm-up, the growth of memory is the slope of a line fitted to its
 samples.

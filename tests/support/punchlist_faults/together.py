@@ -26,7 +26,7 @@ ROUNDS = 50
 """Number of operations in each round of measurement."""
 
 QUIET_S = 1.5
-"""Time without a change after which nothing is in flight: longer than a displaced file is watched."""
+"""Time without a change after which nothing is in flight. It exceeds the time for which a displaced file is watched."""
 
 
 def _in_file(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

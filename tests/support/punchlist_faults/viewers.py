@@ -25,7 +25,7 @@ MINE, SHARED = "own8.0", "shared.0"
 USER = "ann"
 
 LATE_S = 0.2
-"""Upper limit of a subscriber's pause before it resumes, in seconds."""
+"""Upper limit for a subscriber's pause before it resumes, in seconds."""
 
 WATCHED = (
     ("events", None, None),

@@ -1,4 +1,4 @@
-"""Interprets a message as an intent, by rules. Pure: it uses no clock and only the list passed in.
+"""Interprets a message as an intent, with rules. Pure: it uses no clock and only the list passed in.
 
 An uncertain message doesn't change anything. It becomes `clarify` (asking for the task or title), `talk`, or a
 `doubtful` intent, which the person must confirm.

@@ -177,7 +177,7 @@ def _score_title(stems: tuple[str, ...], title: tuple[str, ...], *, typos: bool)
 
 
 def _is_same(word: str, other: str) -> bool:
-    """Return whether two stems are of the same word, such as "settl~" and "settle", or "plann~" and "plan"."""
+    """Return whether two stems belong to the same word, such as "settl~" and "settle", or "plann~" and "plan"."""
     for cut, whole in ((word, other), (other, word)):
         root = cut.removesuffix(_CUT)
         if root != cut and whole in (root, f"{root}e", root[:-1] if root[-1:] == root[-2:-1] else root):
