@@ -1,6 +1,6 @@
-"""Lets a daemon with eight clients run out of memory: allocations fail, and the kernel kills it. Each happens SIZE times.
+"""Lets a daemon with eight clients run out of memory: allocations fail, or the kernel kills it.
 
-The kill needs root and permission to create a memory control group.
+Each happens SIZE times. The kill needs root and permission to create a memory control group.
 """
 
 import os
