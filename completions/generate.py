@@ -1,7 +1,7 @@
 """Generates the completion scripts for bash, zsh and fish from the declarations of the commands.
 
-At each TAB, shells request task ids and names of lists, agents and people with `punch complete`. This takes little
-longer than starting Python.
+At each TAB, shells request task ids and names of lists, agents and people with `punch complete`. This takes only
+slightly longer than starting Python.
 """
 
 import argparse

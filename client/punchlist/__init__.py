@@ -109,7 +109,7 @@ if TYPE_CHECKING:
     from punchlist_schemas.things import Note as Note
     from punchlist_schemas.things import SettingsPatch as SettingsPatch
     from punchlist_schemas.things import Task as Task
-else:  # hidden from type checkers, which would otherwise accept misspelled names
+else:  # Hidden from type checkers, which would otherwise accept misspelled names.
 
     def __getattr__(name: str) -> object:
         """Import a public name on first access (PEP 562)."""

@@ -324,7 +324,7 @@ class OutcomeUnknown(RequestRefused, kind="outcome_unknown"):
     """The write failed, but the change may have been made anyway. Repeat the call with the same key to find out.
 
     Attributes:
-        space: Space of the shared list, if it was the space that did not respond.
+        space: Space of the shared list, if the space caused the error by not responding.
     """
 
     space: str

@@ -43,7 +43,7 @@ def make(site: Path, own_wheel: Path, machine: str, wheels: Path) -> None:
 def unpack(wheel: Path, site: Path) -> None:
     """Unpack the modules of a wheel.
 
-    Files that it installs elsewhere are skipped; this project's wheel keeps everything it needs in its packages.
+    Files that the wheel installs elsewhere are skipped. This project's wheel keeps everything it needs in its packages.
     """
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():

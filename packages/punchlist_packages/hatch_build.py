@@ -108,8 +108,8 @@ def is_current(package: Path) -> bool:
 
 
 def _write_completions(root: Path, folder: Path) -> None:
-    # In a separate process, because the Python that runs the build may have another punchlist installed. It gets this
-    # process's complete sys.path, because an isolated build finds the packages of [build-system] there.
+    # Run this in a separate process, because the Python that runs the build may have another punchlist installed. It
+    # gets this process's complete sys.path, because an isolated build finds the packages of [build-system] there.
     # Without -S, pip's sitecustomize would remove the entries that an editable punchlist has added.
     path = [str(root / "client"), str(root / "schemas"), *filter(None, sys.path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}

@@ -43,7 +43,7 @@ def main() -> None:
 def _unpack(archive: str, home: str, base: str, carried: str) -> None:
     """Unpack into a temporary directory and rename it.
 
-    So no process sees an incomplete one, and two processes can unpack at once.
+    No process then sees an incomplete directory, and two processes can unpack at the same time.
     """
     import shutil
     import tempfile

@@ -79,7 +79,7 @@ def files() -> dict[str, str]:
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return the ranges in order, with adjacent ones merged."""
+    """Return the ranges in order, with adjacent ranges merged."""
     joined: Ranges = []
     for low, high in sorted(ranges):
         if joined and low <= joined[-1][1] + 1:

@@ -12,8 +12,8 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 def build_stamp(version: str) -> str:
     """Return the version and a digest of the daemon's sources: `0.2.0+1f0c8a2b`. Without sources, return the version.
 
-    The digest covers only the names and lengths of the files, which takes about a millisecond. It misses edits that
-    leave every file's length unchanged. Two installations of the same files have the same stamp.
+    The digest covers only the names and lengths of the files, which takes about a millisecond. The digest misses edits
+    that leave every file's length unchanged. Two installations of the same files have the same stamp.
     """
     digest = 0
     for package in _PACKAGES:

@@ -5,9 +5,9 @@ uses the one in the main work tree.
 2. A project file above the repository.
 3. The repository's own list.
 
-A project file can come with a cloned repository, whose author chose the list. So if it names an existing list that was
-not made for this project, the user has to allow that once. The permission is an empty file in the data directory, one
-for each project and name. All worktrees of a repository are one project.
+A project file can come with a cloned repository, whose author chose the list. If the file names an existing list that
+was not made for this project, the user therefore has to allow that once. The permission is an empty file in the data
+directory, one for each project and name. All worktrees of a repository are one project.
 """
 
 import os
@@ -53,7 +53,7 @@ class DirectoryList:
         return "repository" if self.file is None else "project_file"
 
     def is_allowed(self, data_dir: str, user: "str | None" = None) -> bool:
-        """Return whether this list, existing or not, needs no further permission.
+        """Return whether this list, existing or not, needs no additional permission.
 
         With `user`, a permission for that user's own list of this name counts too.
         """

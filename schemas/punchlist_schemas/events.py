@@ -240,7 +240,7 @@ class MessageRetracted(Event, frozen=True, tag="MessageRetracted"):
 
 
 class EventLost(Event, frozen=True, tag="EventLost"):
-    """Placeholder that a repair puts in the place of an event destroyed by damage. It has no effect."""
+    """Placeholder that a repair puts in place of an event destroyed by damage. It has no effect."""
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):

@@ -134,7 +134,7 @@ class Framer:
         return head
 
     def _feed_lines(self, data: bytes, frames: list[bytes]) -> None:
-        # The buffer never contains a newline, so each byte is searched once, even if the reads are small.
+        # The buffer never contains a newline, so each byte is scanned only once, even if the reads are small.
         lines = data.split(b"\n")
         rest = lines.pop()
         if lines and self._buffer:

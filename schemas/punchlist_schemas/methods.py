@@ -127,4 +127,4 @@ NOTIFICATIONS: dict[str, type[Any]] = {
     "presence": r.PresencePush,
     "end": r.EndPush,
 }
-"""Name → params of each notification that the daemon sends."""
+"""Names of the daemon's notifications → their params."""

@@ -167,8 +167,8 @@ class AgentEnter(Params, frozen=True, kw_only=True):
     """Registers an agent for this connection: a session of a host, under the name that owns its claims.
 
     The agent is present while a connection that registered it is open. Its claims, and those of its sub-agents
-    (`AGENT/NAME`), belong to its session: after the agent has left, they last for the list's `leave_grace`. When it
-    enters again, they last for their full time again.
+    (`AGENT/NAME`), belong to its session: after the agent has left, they last for the list's `leave_grace`. When the
+    agent enters again, the claims last for their full time again.
     """
 
     agent: Name
@@ -208,7 +208,7 @@ class ConversationOpen(Mutation, frozen=True, kw_only=True):
 class ConversationList(Params, frozen=True, kw_only=True):
     """Lists conversations by last change, newest first.
 
-    `active` selects those with unfinished tasks (false: those without). `kind` selects lists, chat threads, or both.
+    `active` selects conversations with unfinished tasks (false: without). `kind` selects lists, chat threads, or both.
     """
 
     query: ShortText = ""
@@ -297,9 +297,9 @@ class NewTask(Params, frozen=True, kw_only=True):
 class TaskAdd(Mutation, frozen=True, kw_only=True):
     """Adds one task, at the end of the list unless `before` or `after` names a neighbor.
 
-    With `keep_equal`, an open task with the same parent and title is returned instead of adding one. The comparison
-    ignores case, runs of white space and final punctuation. If that task is pending, `blocked_by` is added to it,
-    unless that would close a cycle. Nothing else in it changes.
+    With `keep_equal`, an open task with the same parent and title is returned instead of adding a new one. The
+    comparison ignores case, runs of white space and final punctuation. If that task is pending, `blocked_by` is added
+    to it, unless that would close a cycle. Nothing else in it changes.
 
     `due_day` is a due date without a time and replaces `due`. With `not_before_day`, the task is deferred until that
     day; `not_before` is then when the day begins for the caller (default: at midnight UTC).
@@ -344,8 +344,8 @@ class TaskAddMany(Mutation, frozen=True, kw_only=True):
 class TaskGet(Params, frozen=True, kw_only=True):
     """Returns one task.
 
-    With `min_version`, the call waits up to five seconds for the list to reach this version on this machine. So a
-    change to a shared list that was made on another machine, and returned this version there, can be read here.
+    With `min_version`, the call waits up to five seconds for the list to reach this version on this machine. A change
+    to a shared list that returned this version on another machine can then be read here.
     """
 
     conversation: ConversationId
@@ -568,7 +568,7 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
 
     With `whole`, the undo is rejected (`undo_conflict`) if a newer call depends on it. Without `whole`, such changes
     stay, and `undone` reports them. With `claims`, claims and releases are undone too; otherwise they are skipped.
-    `also` names further actors whose calls are undone like those of `of`, such as the same person's chats.
+    `also` names other actors whose calls are undone like those of `of`, such as the same person's chats.
     """
 
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)] | None = None

@@ -31,7 +31,7 @@ def home(env: "Mapping[str, str]") -> str:
 def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
     """Return the data directory.
 
-    It is the first that is set of `--data-dir`, PUNCHLIST_DATA_DIR and $XDG_DATA_HOME/punchlist. The default is
+    It is the first of `--data-dir`, PUNCHLIST_DATA_DIR and $XDG_DATA_HOME/punchlist that is set. The default is
     ~/.local/share/punchlist, or on macOS ~/Library/Application Support/punchlist. A relative XDG_DATA_HOME is ignored,
     as the XDG base directory specification requires.
     """
@@ -46,7 +46,7 @@ def data_dir(env: "Mapping[str, str]", option: str | None = None) -> str:
 def socket_path(env: "Mapping[str, str]", option: str | None = None, data_dir_option: str | None = None) -> str:
     """Return the socket's path.
 
-    It is the first that applies of `--socket`, PUNCHLIST_SOCKET, $XDG_RUNTIME_DIR/punchlist/daemon.sock,
+    It is the first applicable one of `--socket`, PUNCHLIST_SOCKET, $XDG_RUNTIME_DIR/punchlist/daemon.sock,
     /run/user/UID/punchlist/daemon.sock if /run/user/UID exists and is this user's, and run/daemon.sock in the data
     directory.
     """

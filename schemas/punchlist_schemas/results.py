@@ -271,7 +271,7 @@ class Hit(Result, frozen=True, kw_only=True):
 
 
 class TaskSearchResult(Result, frozen=True, kw_only=True):
-    """Matches, best first. `total` also counts those beyond `limit`, up to 10,000.
+    """Matches, best first. `total` also counts the matches beyond `limit`, up to 10,000.
 
     `damaged` names lists that were searched only up to their damage.
     """
@@ -284,10 +284,10 @@ class TaskSearchResult(Result, frozen=True, kw_only=True):
 class TaskExplainResult(Result, frozen=True, kw_only=True):
     """The actions that a task allows now, and the reasons why the others are rejected.
 
-    `more` is the number of omitted reasons. `ready` is whether claims for the next task can get this one. `ahead` is
-    the number of tasks that they get before it. `next` is the task that they get first when the list is not stopped.
-    Without a task, `ready` is whether any task is ready. `path` contains the parents of the task. With `damaged` the
-    list is incomplete.
+    `more` is the number of omitted reasons. `ready` is whether a claim of the next ready task can get this one. `ahead`
+    is the number of tasks that such claims get before it. `next` is the task that they get first if the list is not
+    stopped. Without a task, `ready` is whether any task is ready. `path` contains the parents of the task. With
+    `damaged` the list is incomplete.
     """
 
     task: Task | None = None

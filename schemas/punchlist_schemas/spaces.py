@@ -77,7 +77,7 @@ class ListLeave(ConversationParams, frozen=True, kw_only=True):
 
 
 class Deletion(Result, frozen=True, kw_only=True):
-    """Time (milliseconds since 1970) and actor of a list's deletion. Any change starts the list again."""
+    """Time (milliseconds since 1970 UTC) and actor of a list's deletion. Any change starts the list again."""
 
     at: int
     by: str = ""
@@ -108,7 +108,7 @@ class SharedListView(Result, frozen=True, kw_only=True):
     changes are here, `sharing` until its history is in the space, and `left` once it is no longer followed. In any
     other state the list is read-only. `reason` is set if the user has to do something. `posts` counts the posts from
     this machine since the daemon's start, `conflicts` those that lost to another machine's post. `deleted` is set after
-    the list is deleted, until it is started again.
+    the list is deleted, until a change starts the list again.
     """
 
     conversation: str
@@ -209,7 +209,7 @@ class BadPost(Result, frozen=True, kw_only=True):
 class SpaceRepaired(Result, frozen=True, kw_only=True):
     """The first posts that no machine can apply.
 
-    `more` is the number of further ones, and `removed` the number of removed ones.
+    `more` is the number of posts that are not listed, and `removed` the number of removed posts.
     """
 
     space: str

@@ -173,8 +173,8 @@ def reject_depth(maximum: int) -> Rejection:
 
 
 def _check_values(frame: bytes) -> None:
-    # Each string is a value or the name of one, and has two unescaped quotes. More quotes than this prove that there
-    # are too many values. Removing the strings, which is slow for many, isn't needed then.
+    # Each string is a value or the name of one, and has two unescaped quotes. More quotes than the limit below prove
+    # that there are too many values, without removing the strings, which is slow if there are many.
     if frame.count(b'"') - frame.count(b'\\"') <= 4 * MAX_VALUES:
         bare = _remove_strings(frame)
         if bare.count(b",") + bare.count(b"{") + bare.count(b"[") <= MAX_VALUES:
@@ -198,13 +198,13 @@ def _check_integers(frame: bytes) -> None:
 
 
 def _check_names(frame: bytes, value: Any) -> None:
-    # The dict has only the last member of a duplicate name, so its encoding has fewer colons than the frame.
+    # The dict has only the last member with a duplicate name, so its encoding has fewer colons than the frame.
     if _remove_strings(frame).count(b":") != _remove_strings(_encode(value)).count(b":"):
         raise _parse_error("An object has the same name twice.")
 
 
 def _check_split_names(frame: bytes, members: Mapping[str, msgspec.Raw]) -> None:
-    # As in `_check_names`, the colons of all but the last member of a duplicate name are missing. Colons in names are
+    # As in `_check_names`, the colons of all but the last member with a duplicate name are missing. Colons in names are
     # not counted, because one that is escaped in the frame could hide a missing one.
     inner = sum(bytes(part).count(b":") for part in members.values())
     if frame.count(b":") == inner + len(members):

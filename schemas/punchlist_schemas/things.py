@@ -203,8 +203,8 @@ class Task(Thing, frozen=True, kw_only=True):
     tasks in `blocked_by` that are neither completed nor deleted. `version` is the conversation's version at the last
     change. While the task is claimed, `fence` is the claim's number and `lease_expires_at` the end of its lease; in a
     shared list `machine` is the machine on which its owner works. `left_at` is when the owner's session left, and
-    `silent_at` since when its machine has sent no heartbeats; both are unset while the owner is present. While one is
-    set, the owner can return until `lease_expires_at`, and any owner can claim the task by its id. A task with
+    `silent_at` since when its machine has sent no heartbeats; both are unset while the owner is present. While either
+    is set, the owner can return until `lease_expires_at`, and any owner can claim the task by its id. A task with
     `not_before` is deferred: it is not ready until then, and then loses this member. `due` has no effect on readiness.
     With `due_day`, the task is due on that day in every time zone; `due` is then the last millisecond of that day in
     UTC. With `not_before_day`, the task is deferred until that day; `not_before` is when the day begins in the time

@@ -7,7 +7,7 @@ FINISHED = frozenset({"completed", "failed"})
 """Statuses of a task that needs no more work."""
 
 MCP_CLIENT = "punch mcp"
-"""Client name of the MCP server in `daemon.hello`; its connections are used by agents."""
+"""Client name that the MCP server sends in `daemon.hello`. Its connections are used by agents."""
 
 PRIORITIES = ("low", "normal", "high", "urgent")
 

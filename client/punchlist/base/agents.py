@@ -66,7 +66,7 @@ class Roster(NamedTuple):
     """The agents and people to show.
 
     Attributes:
-        agents: Connected ones, then those that left with claimed tasks.
+        agents: Connected agents and people, then those that left with claimed tasks.
         others: Text with the number of agents that left without tasks.
     """
 
@@ -93,7 +93,7 @@ def filter_for_list(result: "dict[str, Any]", conversation: str) -> "dict[str, A
 
     Args:
         result: The result.
-        conversation: Id or short name of the list. The result uses the form that is passed here.
+        conversation: Id or short name of the list. The result names the list in the form passed here.
     """
     ids = {conversation, *(id for id, name in result.get("names", {}).items() if name == conversation)}
     agents: list[dict[str, Any]] = []

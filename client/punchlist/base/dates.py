@@ -58,7 +58,7 @@ _WORDS: "dict[str, Callable[[date], date]]" = {
     "end of next week": lambda day: _next_week(day) + timedelta(days=6),
     "end of next month": lambda day: _month_start(day, 2) - timedelta(days=1),
 }
-"""Words for a day, relative to today. Weeks start on Monday."""
+"""Words for days, relative to today. Weeks start on Monday."""
 
 _EVENING, _LAST_MINUTE = time(20), time(23, 59)
 _CLOCK_WORDS = {"noon": time(12), "midday": time(12)}

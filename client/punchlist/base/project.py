@@ -23,14 +23,15 @@ _DAY_S = 86_400
 def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None":
     """Return the project directory from a host's variables, else `otherwise`, else None for the working directory.
 
-    It does not depend on a session's working directory. It may no longer exist; `of_directory` rejects it then.
+    The result does not depend on a session's working directory. If the directory no longer exists, `of_directory`
+    rejects it.
     """
     candidates = (env.get(name, "") for name in _HOST_VARIABLES)
     return next((path for path in (*candidates, otherwise) if path), None)
 
 
 def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, DirectoryList | None] | None":
-    """Return the list for calls that name none: its id, and the directory's list if that determined it.
+    """Return the id of the list for calls that name none, and the directory's list if the directory determined it.
 
     Raises:
         DirectoryError: The project file or repository can't be used, or the directory does not exist.

@@ -1,4 +1,4 @@
-"""Sanitizes text for display: escapes unsafe characters, clips long text, joins lines.
+"""Sanitizes text for display: escapes unsafe characters, truncates long text, joins lines.
 
 Imports nothing, because shell prompts load this module. `punchlist_packages.words` generates the tables for the web
 page and the editors from these constants.

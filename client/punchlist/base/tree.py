@@ -52,7 +52,7 @@ def find_open_parents(tasks: "Iterable[Any]", member: "Callable[[Any, str], Any]
     Children that are blocked by their parent don't count.
 
     Args:
-        tasks: All unfinished tasks of a list; finished ones are ignored.
+        tasks: Tasks of a list, including all unfinished ones. Finished tasks are ignored.
         member: Returns a member of a task; by default, reads an attribute.
     """
     unfinished = (task for task in tasks if member(task, "status") not in FINISHED)

@@ -155,14 +155,14 @@ class ConversationCalls(TaskCalls):
             of: Undo only calls by this actor; `count` then defaults to all of them.
             actor: Actor recorded with the undo. Without `of`, `call` or `to_version`, only this actor's calls are
                 undone.
-            preview: Return what would change, without changing it.
+            preview: Return what would change, without changing anything.
             call: Undo the single call that created this version, by any actor.
             redo: Undo undos instead of other calls.
             to_version: Restore the list as it was right after this version.
             whole: Raise `UndoConflict` unless everything can be undone. Otherwise, changes that newer calls depend on
                 are kept.
             claims: Undo claims and releases too, instead of skipping them.
-            also: Further actors whose calls are undone like those of `of`.
+            also: Other actors whose calls are undone like those of `of`.
             key: See `Write`.
             expect_version: See `Write`.
         """

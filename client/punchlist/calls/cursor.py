@@ -1,6 +1,6 @@
 """The position of a subscription and the items it delivers. No I/O.
 
-A cursor survives reconnects: it requests the items after the last delivered one, drops duplicates, and rejects
+A cursor survives reconnects: it requests the items after the last one it delivered, drops duplicates, and rejects
 positions in another log.
 """
 
@@ -130,7 +130,8 @@ class View(ABC, Generic[T]):
     resumes = True
     """Whether the subscription continues from a position after a reconnect."""
     shows_lists = False
-    """Whether items are current states, not events. With another log, states start over, and events raise `WrongEpoch`.
+    """Whether items are current states, not events. If the daemon's log is a different one, states start over, and
+    events raise `WrongEpoch`.
     """
     repeats = False
     """Whether several items may have the same position."""
@@ -180,7 +181,7 @@ class ListView(View[TaskList]):
         return [TaskList.of(decode(params, ListPush))]
 
     def position(self, item: TaskList) -> int:
-        # Not `seq`, which also grows with changes to other conversations.
+        # Don't use `seq`, which also grows with changes to other conversations.
         return item.version
 
     def unversioned_state(self, item: TaskList) -> str:
@@ -244,7 +245,8 @@ class BoardStart(msgspec.Struct, frozen=True, gc=False):
 
 
 class BoardView(View[BoardPush | BoardStart]):
-    """A card for each list that changes. `BoardStart` comes first, and again after a change to another log."""
+    """A card for each list that changes. `BoardStart` comes first, and again if the daemon's log is replaced by another
+    one."""
 
     name = "board"
     shows_lists = True

@@ -443,7 +443,7 @@ class TaskCalls:
         Args:
             owner: Name of the worker, recorded as the task's owner.
             task: Id of the task; by default the next ready one.
-            also: Further names whose reserved tasks may be claimed; up to 8.
+            also: Up to 8 additional names whose reserved tasks may be claimed.
             count: Maximum number of ready tasks to claim, 1 to 100.
             lease_ms: Milliseconds the claim lasts after this connection's last call or a renewal, from 1 second to 24
                 hours.

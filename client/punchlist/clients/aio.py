@@ -48,7 +48,7 @@ class AsyncClient(ClientMethods, Awaited):
         **options: See `Options`.
     """
 
-    # On the class, since `__del__` also runs after an interrupted `__init__`.
+    # Set on the class, because `__del__` also runs after an interrupted `__init__`.
     _link: Link | None = None
 
     def __init__(self, **options: Unpack[Options]) -> None:

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class Blocking:
-    """Base of classes whose calls block."""
+    """Base class of classes whose calls block."""
 
     calls: Any
 
@@ -32,7 +32,7 @@ class Blocking:
 
 
 class Awaited:
-    """Base of classes whose calls are awaited."""
+    """Base class of classes whose calls are awaited."""
 
     calls: Any
 

@@ -61,7 +61,8 @@ _scope: ContextVar[_Scope | None] = ContextVar("punchlist_conversation", default
 
 
 class conversation:  # noqa: N801  (reads as a statement: `with punchlist.conversation("website"):`)
-    """Scope in which calls that name no conversation use this one. For `with` and `async with`; scopes can be nested.
+    """Scope in which calls that name no conversation use this one. Use it with `with` or `async with`. Scopes can be
+    nested.
 
     It covers the block, and the functions called and tasks started there. Threads started by `asyncio.to_thread` and
     `anyio.to_thread.run_sync` inherit it; other threads need `contextvars.copy_context().run` as their target. A
@@ -180,7 +181,7 @@ def _is_fixture_or_hook(generator: FrameType) -> bool:
 
 
 def _outermost_delegate(generator: FrameType) -> FrameType:
-    """Return the outermost generator that runs this one with `yield from`, or this one itself."""
+    """Return the outermost generator that runs this one with `yield from`, or this generator if none does."""
     while (outer := generator.f_back) is not None and _is_generator(outer) and _is_at_yield_from(outer):
         generator = outer
     return generator

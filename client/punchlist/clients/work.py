@@ -105,7 +105,7 @@ class Connection(Protocol):
 class AsyncWork:
     """Tasks claimed one after another, for `async for` in an `async with` block; see `AsyncConversation.work`."""
 
-    # On the class, since `__del__` also runs after an interrupted `__init__`.
+    # Set on the class, because `__del__` also runs after an interrupted `__init__`.
     _held: Held | None = None
     _renewing: asyncio.Task[None] | None = None
 

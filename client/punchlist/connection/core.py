@@ -6,7 +6,7 @@ lock.
 
 Rules:
 1. Every change has an idempotency key, and a retry has the same key, so the change is never made twice.
-2. A failed call is retried only if that is safe, with increasing pauses, until its timeout.
+2. A failed call is retried only if a retry is safe, with increasing pauses, until its timeout.
 3. A lost connection is replaced by a new one. Replies to abandoned calls are dropped.
 4. An event is delivered only if its position is after the last delivered one.
 5. A position in another log is an error.
@@ -45,7 +45,7 @@ from punchlist_schemas.results import ClaimResult, HelloResult, Limits
 T = TypeVar("T")
 
 PAUSES_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0)
-"""Seconds before the first, second, … retry; the last value repeats."""
+"""Seconds to wait before the first, second, … retry; the last value repeats."""
 
 MAX_FRAME_BYTES = 1 << 30
 """Longest message accepted from the daemon, in bytes. It is large, because a long list is one message. The daemon is
@@ -63,7 +63,7 @@ class Request(msgspec.Struct, frozen=True):
 
     Attributes:
         repeatable: Whether it may be sent again after the connection was lost.
-        patience_s: Seconds that the daemon may wait on purpose before it replies.
+        patience_s: Seconds for which the daemon may deliberately wait before it replies.
     """
 
     method: str

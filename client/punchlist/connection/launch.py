@@ -66,8 +66,8 @@ class Target:
         env: Environment variables; by default those of this process.
 
     Attributes:
-        check_after_s: Seconds without a reply after which a call checks the daemon's process, and fails if that is
-            suspended. None for programs that wait until the daemon continues.
+        check_after_s: Seconds without a reply after which a call checks the daemon's process, and fails if the process
+            is suspended. None for programs that wait until the daemon continues.
         note: Prints that the daemon has not replied yet. If None, calls give up instead, unless the daemon is only just
             starting.
         until: Deadline for all calls (`time.monotonic`).
@@ -120,7 +120,7 @@ class Target:
         self.until = time.monotonic() + HOOK_S
 
     def deadline(self, timeout_s: float) -> float:
-        """Return the deadline of a call that may take `timeout_s` seconds."""
+        """Return the deadline for a call that may take `timeout_s` seconds."""
         return min(self.until, time.monotonic() + timeout_s)
 
     def dial(self, timeout_s: float = TIMEOUT_S) -> Socket:
@@ -218,7 +218,7 @@ class Target:
             return
         if self.note is None and pid and not greeted:
             raise self.build_timeout_error()
-        self._is_noted = self.note is not None or not pid  # no process was found, so the daemon is only just starting
+        self._is_noted = self.note is not None or not pid  # no process was found, so the daemon is still starting
         if self.note is not None:
             self.note(f"punch: no reply from {self._describe_daemon()} yet, still waiting")
 

@@ -39,7 +39,7 @@ class Link(asyncio.Protocol):
         self._unread: dict[int, Reply] = {}
         self._answered = 0
         self._notices: deque[Notice] = deque()
-        self._unread_bytes = 0  # received since the queue of notifications was last empty
+        self._unread_bytes = 0  # bytes received since the queue of notifications was last empty
         self._news = asyncio.Event()
         self._lost: PunchlistError | None = None
         self._ended = asyncio.Event()

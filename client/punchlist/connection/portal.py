@@ -182,6 +182,6 @@ def portal() -> Portal:
 
 
 def post(function: Callable[[], object]) -> None:
-    """Call `Portal.post` if the portal was started. For finalizers, which must not start one or take its lock."""
+    """Call `Portal.post` if the portal was started. For finalizers, which must not start a portal or take its lock."""
     if _slot.portal is not None:
         _slot.portal.post(function)

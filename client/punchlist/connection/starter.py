@@ -14,13 +14,13 @@ IDLE_EXIT_S = 900
 """Time without connections after which an automatically started daemon stops, in seconds."""
 
 MAX_LOG_BYTES = 1 << 20
-"""Size in bytes above which the daemon's log is renamed to `daemon.log.1` at a start."""
+"""Size in bytes above which the daemon's log is renamed to `daemon.log.1` when the daemon starts."""
 
 INHERITED = frozenset({"HOME", "PATH", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH"})
 """Environment variables passed to a process that outlives its starter. Others, such as API keys, are not passed."""
 
 INHERITED_PREFIXES = ("LC_", "XDG_", "PUNCHLIST_", "PYTHON", "COVERAGE_")
-"""Prefixes of further variables to pass. The last one is for coverage measurement."""
+"""Prefixes of other variables to pass. The last one is for coverage measurement."""
 
 SUPERVISED = "systemd"
 """Content of the stop marker if systemd started the daemon and has to start the next one."""

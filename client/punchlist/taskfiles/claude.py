@@ -21,7 +21,7 @@ from punchlist.taskfiles.file_names import conversation_of, stems_of
 from punchlist_schemas.things import Status, Task
 
 _SUBSTITUTES: dict[Status, str] = {"paused": "pending", "failed": "pending"}
-"""Replacements for the statuses that this format lacks."""
+"""Statuses that this format lacks -> the statuses written instead."""
 
 _STATUSES = ("pending", "in_progress", "completed", "deleted")
 _MAX_DIGITS = 20

@@ -87,7 +87,8 @@ class Config:
         return plans != present.plans
 
     def add(self, entry: Entry) -> tuple[Entry, ...]:
-        """Add a directory, or add conversations to its entry in the same format. Return all entries."""
+        """Add a directory. If it is already configured in this format, add conversations to its entry. Return all
+        entries."""
         entries = list(self.read().mirrors)
         for index, existing in enumerate(entries):
             if (existing.directory, existing.format) == (entry.directory, entry.format):

@@ -73,7 +73,8 @@ class Form(Protocol):
     """Whether a conversation has one file, `STEM.json`, instead of one for each task."""
 
     def stems(self, conversation: str) -> tuple[str, ...]:
-        """Return possible names of a conversation's file or folder, best first. Only the last is sure to be unique."""
+        """Return possible names of a conversation's file or folder, best first. Only the last one is certain to be
+        unique."""
         ...
 
     def conversation(self, stem: str) -> str | None: ...

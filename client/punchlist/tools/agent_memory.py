@@ -39,8 +39,8 @@ class AgentState(msgspec.Struct):
 class Memory:
     """State of all agents of a process. None of this is needed after a restart.
 
-    A lost position is found again in the log, and a lost claim in the list. States are kept separately for each epoch,
-    because positions and fences of another log (after a restore, or of another daemon) are meaningless.
+    A lost position can be recovered from the log, and a lost claim from the list. States are kept separately for each
+    epoch, because positions and fences of another log (after a restore, or of another daemon) are meaningless.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits replies to 10,000 tokens, and reports how much was left out.
+"""Limits replies to 10,000 tokens, and reports how much text was omitted.
 
 A token is estimated as 4 characters, which overestimates English text and JSON.
 """
@@ -13,7 +13,7 @@ T = TypeVar("T")
 CHARACTERS_PER_TOKEN = 4
 MAX_TOKENS = 10_000
 BUDGET = MAX_TOKENS * CHARACTERS_PER_TOKEN - 2_000
-"""Maximum length of a list, in characters. It leaves room for other lines of the reply."""
+"""Maximum length of a list, in characters. This limit leaves room for other lines of the reply."""
 
 MAX_TEXT = 20_000
 """Maximum length of the main text of a reply, in characters."""

@@ -200,10 +200,10 @@ def read_events(context: ToolContext, after: int) -> Call[EventsResult]:
 def search_back(
     context: ToolContext, head: int, match: Callable[[Recorded], T | None]
 ) -> Generator[Call[Any], Any, T | None]:
-    """Return the value of `match` for the newest event, up to `head`, for which that isn't None.
+    """Return the first result of `match` that isn't None, searching backward from position `head`.
 
-    Reads backward in windows that double in size, at most `_MAX_LOOKBACK` positions. Returns None if the log can't be
-    read.
+    Reads the log in windows that double in size, over at most `_MAX_LOOKBACK` positions. Returns None if the log can't
+    be read.
     """
     end, size = head, _PAGE
     while end > 0 and head - end < _MAX_LOOKBACK:

@@ -54,7 +54,7 @@ def find_others_tasks(context: ToolContext, tasks: Iterable[Task]) -> Generator[
             started[task.id] = phrases.format_actor(task.owner or starter) or "somebody"
     if started:
         conversation: Conversation = yield context.calls.info()
-        # A serial list starts tasks automatically, for any agent, so in it only claims count.
+        # A serial list starts tasks automatically, for any agent, so only claims count there.
         claimed |= {} if conversation.settings.execution == "serial" else started
     return claimed
 
@@ -101,7 +101,7 @@ def find_ready(context: ToolContext, ids: Collection[str]) -> Generator[Call[Any
 
 
 def reject_drop(others: Mapping[str, str]) -> Problem:
-    """Return the problem for a call that drops tasks others work on: id -> name of who works on it."""
+    """Return the problem for a call that drops tasks others work on, given as id -> name of the other agent."""
     names = ", ".join(f"#{task} ({name})" for task, name in others.items())
     return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
 
@@ -189,7 +189,7 @@ def _check_reservations(context: ToolContext, params: object, tasks: Iterable[Ta
     for call in _expand_changes(params) if isinstance(params, ListApply) else (params,):
         is_work = _is_work(call)
         # Claude Code assigns tasks to teammates that only its own session knows, and starts and deletes these tasks
-        # for them. So owners that the daemon doesn't know don't block these calls.
+        # for them. Owners that the daemon doesn't know therefore don't block these calls.
         allows_unknown_owner = isinstance(call, TaskDelete) or getattr(call, "status", "") == "in_progress"
         if not (is_work or allows_unknown_owner):
             continue
@@ -211,7 +211,7 @@ def find_reserved(context: ToolContext, tasks: Iterable[Task]) -> Generator[Call
 
 
 def _find_known(context: ToolContext, owners: Collection[str]) -> Generator[Call[Any], Any, set[str]]:
-    """Return those owners that are known agents or have changed this list."""
+    """Return the owners that are known agents or have changed this list."""
     unknown = set(owners)
 
     def find(recorded: Recorded) -> bool | None:
@@ -265,7 +265,7 @@ def _is_work(params: object) -> bool:
 
 
 def renew_claims(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Renew the session's claims on this list, at most once in `RENEW_S`. Runs before each tool."""
+    """Renew the session's claims on this list, at most once every `RENEW_S`. Runs before each tool."""
     now = time.monotonic()
     if context.is_nameless or (context.state.renewed_at is not None and now - context.state.renewed_at < RENEW_S):
         return

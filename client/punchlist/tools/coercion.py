@@ -103,7 +103,7 @@ def _sanitize(value: object) -> object:
 def _coerce_object(kind: type[Any], members: dict[str, Any]) -> dict[str, Any]:
     fields = _get_fields(kind)
     values: dict[str, Any] = {}
-    for name in sorted(members, key=lambda name: name not in fields):  # exact names before similar ones
+    for name in sorted(members, key=lambda name: name not in fields):  # exact names take precedence over similar ones
         field = fields.get(name) or _match_field(fields, name)
         if field.encode_name in values or members[name] is None:
             continue
@@ -228,7 +228,7 @@ def _coerce_list(kind: Any, name: str, value: Any) -> Any:
 def _coerce_struct(kind: Any, name: str, value: Any) -> Any:
     if isinstance(value, str):
         parsed = _parse_json_or_text(value, name)
-        # If text is passed instead of a task, it is the title, which is the first member.
+        # Text passed instead of a task is used as its title, which is the task's first member.
         value = cast(Any, parsed) if isinstance(parsed, dict) else {next(iter(_get_fields(kind.cls))): value}
     if not isinstance(value, dict):
         return value

@@ -33,7 +33,7 @@ def describe_kept(context: ToolContext, task: Task, members: Mapping[str, Any], 
     """Return a sentence about a kept task.
 
     Args:
-        members: The members in the call. Those that differ from the task's are named.
+        members: The members in the call. The members that differ from the task's are named.
         tool: The tool that can change these members; "" if no tool can.
     """
     by = f", {format_actor(task.owner)}" if task.owner else ""

@@ -1,8 +1,8 @@
 """Renders a dialect's instructions for the tools that are offered, under their offered names.
 
 A guide consists of lines of text. `{add_task}` stands for the name of that tool. `[first|second]` is replaced by the
-first alternative whose tools are all offered, or removed. `<first|second>` is the same, except that the whole line is
-dropped if no alternative fits. A line that names a tool that isn't offered is dropped too.
+first alternative whose tools are all offered, or removed. `<first|second>` works the same way, except that the whole
+line is dropped if no alternative fits. A line that names a tool that isn't offered is dropped too.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Finds in the log who completed or deleted a task, for an agent that was too late."""
+"""Searches the log for the actor that completed or deleted a task, for an agent whose call came too late."""
 
 from collections.abc import Generator
 from typing import Any
@@ -37,7 +37,7 @@ def _find_end(context: ToolContext, task: str) -> Generator[Call[Any], Any, tupl
     try:
         end = yield from changes.search_back(context, tasks.seq, lambda recorded: _match_end(recorded, task))
     except RequestRefused:
-        return None  # That part of the log can't be read. The tool call is more important than the name.
+        return None  # That part of the log can't be read. The tool call must succeed even without the name.
     return end if end and end[1] else None
 
 

@@ -1,6 +1,6 @@
 """Resolves the task ids that models send: ids of the list, and names from mirror files.
 
-A file written by another program may use different ids for its tasks (such as GUIDs), and its mirror keeps them. A
+A file written by another program may use different ids for its tasks (such as GUIDs), and its mirror keeps these ids. A
 model that reads the file may pass them to any tool. The list is loaded only if an id does not have the form of the
 list's own ids.
 """

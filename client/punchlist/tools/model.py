@@ -195,8 +195,8 @@ Steps = Generator[Call[Any], Any, Reply]
 Effect = Literal["reads", "adds", "changes", "advances", "destroys"]
 """Effect of a tool on the list.
 
-`reads` and `changes` are idempotent. A repeated `adds` adds again, and a repeated `advances` takes the next task.
-`destroys` may drop tasks.
+`reads` and `changes` are idempotent. Repeating a tool with `adds` adds another task, and repeating one with `advances`
+takes the next task. `destroys` may drop tasks.
 """
 
 

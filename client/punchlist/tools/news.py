@@ -1,4 +1,4 @@
-"""Lines of a reply about changes by others: each change if they are few and short, otherwise only their number.
+"""Lines of a reply about changes by others: each change if the changes are few and short, otherwise only their number.
 
 Only changes that a reply shows count as seen. `tasks since=last` shows the others.
 """
@@ -111,7 +111,8 @@ def format_line(task: Task, update: changes.TaskChanges, parents: Sequence[str] 
 
 
 def format_mark(update: changes.TaskChanges) -> str:
-    """Return the end of a task's line: who changed it, new notes, and edited members that the line does not show."""
+    """Return the end of a task's line: who changed the task, new notes, and edited members that the line does not
+    show."""
     details = [f'note "{clip(one_line(text), notes.MAX_TEXT)}"' for text in update.notes]
     details += [", ".join(update.members)] if update.members else []
     suffix = f": {'; '.join(details)}" if details else ""
@@ -131,7 +132,7 @@ def report_open_tasks(
 
     Args:
         planned: Tasks that the reply itself shows.
-        is_first: Whether the agent has not looked at the list yet. If so, the line contains all open tasks.
+        is_first: Whether the agent has not looked at the list yet. If it has not, the line contains all open tasks.
     """
     tasks: TaskList = yield context.calls.list(
         status=("in_progress", "pending", "paused") if is_first else "in_progress"

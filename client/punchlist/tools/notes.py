@@ -91,7 +91,8 @@ def collect_unread(context: ToolContext) -> Generator[Call[Any], Any, None]:
         own = [task for task in running if task.owner == context.actor or task.id in state.active_tasks]
         for task in own:
             if task.id not in state.notes_read and task.notes:
-                # After a restart: notes from before the agent's last change were shown in the reply to that change.
+                # This is the first call after a restart. Notes older than the agent's last change were shown in the
+                # reply to that change.
                 read_version = yield from changes.search_back(
                     context, running.seq, lambda event: event.version if event.actor == context.actor else None
                 )

@@ -175,21 +175,21 @@ def format_path(task: Task, parents: Sequence[str]) -> str:
 
 
 def label_reason(task: Task) -> str:
-    """Return the label for a task's fail reason: it failed, is retried, or was rejected at its gate."""
+    """Return the label for a task's fail reason: the task failed, is retried, or was rejected at its gate."""
     if task.status == "failed":
         return "Failed"
     return "Failed before" if task.gate is None else "Rejected"
 
 
 def describe_setback(task: Task) -> str:
-    """Return why an open task has to be done again; "" if this is its first attempt."""
+    """Return why an open task has to be done again; "" if this is the first attempt."""
     if not task.fail_reason or task.status in FINISHED or task.waits_for:
         return ""
     return f"{label_reason(task)}: {clip(one_line(task.fail_reason), REASON)}"
 
 
 def is_open_heading(task: Task) -> bool:
-    """Return whether a task is an unfinished heading, of which only the children are worked on."""
+    """Return whether a task is an unfinished heading, for which agents work only on the children."""
     return is_heading(task.metadata) and task.status not in FINISHED
 
 

@@ -1,4 +1,4 @@
-"""Replaces a list that others work on.
+"""Replaces a list while other agents work on it.
 
 Tasks that others work on, that are reserved for others, or that wait for a person's approval stay in the list.
 """
@@ -40,7 +40,7 @@ class Replaced(NamedTuple):
 def replace(
     context: ToolContext, tasks: Sequence[NewTask], *, confirm: str | None = None
 ) -> Generator[Call[Any], Any, Replaced]:
-    """Replace the list with these tasks and those that stay for others.
+    """Replace the list with these tasks and the tasks that stay for others.
 
     A heading, or a task with unfinished children, keeps its status, because only its children are worked on.
 

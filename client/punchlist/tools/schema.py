@@ -42,7 +42,7 @@ def _inline(node: Any, components: dict[str, Any]) -> Any:
     members = cast("dict[str, Any]", node)
     if "$ref" in members:
         return _inline(components[members["$ref"].removeprefix(_REF)], components)
-    if "anyOf" in members:  # The other alternative is null, the same as omitting the argument.
+    if "anyOf" in members:  # The other alternative is null, which means the same as omitting the argument.
         rest = {name: value for name, value in members.items() if name != "anyOf"}
         members = {**rest, **next(option for option in members["anyOf"] if option != {"type": "null"})}
     if NUMBER in members:

@@ -190,7 +190,7 @@ def _explain_not_found(context: ToolContext, error: NotFound) -> Generator[Call[
 
 
 def _find_list(caller: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any, tuple[str, bool]]:
-    """Return the conversation, and whether the agent already knows it, so that the reply need not name it.
+    """Return the conversation, and whether the agent already knows its name, so that the reply need not repeat it.
 
     For a user, a name in the scope or a project file refers to the user's own list with that name.
     """

@@ -1,7 +1,7 @@
 """Detects untrue claims in a model's text: changes without an event, and counts that weren't returned by a tool.
 
 Only claims that use the English phrases below are detected. Real changes are therefore never reported in a model's
-words, but by `receipts.format_results`. This module checks turns without changes.
+words, but with `receipts.format_results`. This module checks turns without changes.
 """
 
 import re

@@ -63,7 +63,8 @@ class Live:
         return turn in self._events
 
     async def follow(self, turn: str, after: int = 0) -> AsyncGenerator[tuple[int, str, dict[str, Any]]]:
-        """Yield the events of a turn after number `after`, until its end. A client that has the end gets it again."""
+        """Yield the events of a turn after number `after`, until its end. A client that has already received the last
+        event receives it again."""
         while True:
             events = self._events.get(turn, [])
             news = self._news

@@ -26,7 +26,7 @@ _ACTIONS = {
 
 
 class NamedTask(msgspec.Struct, frozen=True):
-    """A task named in a message, as it was at that time.
+    """A task named in a message, as it was when the message was sent.
 
     Attributes:
         owner: The agent or person working on it at that time, except this person and their chats.

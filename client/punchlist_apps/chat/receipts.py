@@ -86,7 +86,7 @@ def format_results(results: Iterable[ToolResult]) -> str:
     made = [result for result in results if not result.question]
     for index, result in enumerate(made):
         text = _format_result(result, made[:index])
-        # This sentence includes the one about the deletion.
+        # This sentence also covers the deletion.
         if text.startswith(_ALL_GONE):
             texts.clear()
         if text and text not in texts:

@@ -130,7 +130,8 @@ class Thread:
         return cls(client, conversation.conversation, str(conversation.metadata.get("list") or "default"))
 
     async def send(self, text: str, *, turn: str | None = None) -> str:
-        """Append a person's message, queue its turn and return the turn's id. A repeat with the same `turn` is a no-op.
+        """Append a person's message, queue its turn and return the turn's id. Repeating the call with the same `turn`
+        is a no-op.
 
         Raises:
             KeyConflict: The same `turn` was used with different text.
@@ -177,7 +178,8 @@ class Thread:
         return f"{self.id}/{turn}"
 
     async def append(self, id: str, role: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Append a message with this id and return its content. If one exists, return that one's content instead."""
+        """Append a message with this id and return its content. If a message with this id exists, return its content
+        instead."""
         try:
             return (await self.queue.append_message(role, content, message=id, key=f"message/{id}")).content
         except RequestRefused as error:

@@ -1,4 +1,4 @@
-"""The tools of a chat: the dialect `todo` with a few more tools. The turn controls confirmations; the model can't.
+"""The tools of a chat: those of the dialect `todo`, and a few more. The turn controls confirmations; the model can't.
 
 Calls are made with a key, which identifies their events in the log, even after a crash.
 """
@@ -264,7 +264,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 def clean_arguments(arguments: object) -> dict[str, Any]:
-    """Return the arguments from a model without the reserved ones."""
+    """Return the arguments from a model without the reserved arguments."""
     if isinstance(arguments, str):
         try:
             arguments = msgspec.json.decode(arguments or "{}")

@@ -39,16 +39,18 @@ from punchlist_apps.chat.usage import Limits, day_of, read_usage
 from punchlist_schemas.things import Task
 
 STALE_S = 120.0
-"""Maximum age of a message, in seconds. For an older one, no new calls are made; the answer reports earlier ones."""
+"""Maximum age of a message, in seconds. For an older message, no new calls are made, and the answer reports only
+earlier calls."""
 
 MAX_STEPS, MAX_CALLS = 8, 32
 """Upper limits for a model: the number of steps in a turn, and of calls in a step."""
 
 MAX_CONTEXT_CHARS, MAX_MESSAGE_CHARS = 24_000, 4_000
-"""Upper limits in characters for text sent to a model: in total, and per earlier message. The oldest are dropped first.
+"""Upper limits in characters for text sent to a model: in total, and per earlier message. The oldest messages are
+dropped first.
 
-A message above the first limit isn't sent to the model at all, since a model would do only half of the work for half of
-a message.
+A message above the first limit isn't sent to the model at all, because a model would do only half of the work for half
+of a message.
 """
 
 _READ_BY_MODEL = ("new", "unclear")
@@ -259,7 +261,7 @@ class Turn:
         return await self._answer_by_rules(model_text=text, untrue=untrue)
 
     async def _ask_model(self, model: Model) -> tuple[str, dict[str, int]]:
-        """Run the model until it has answered or the turn is stopped. Calls in flight always finish."""
+        """Run the model until it has answered or the turn is stopped. Calls that are in flight always finish."""
         from punchlist.tools.schema import definitions
 
         limit = self._limits.day_tokens
@@ -373,7 +375,7 @@ class Turn:
             intent="" if intent is None else intent.name,
             left_out=left_out,
         )
-        # Another worker may have stored this step first. Then its calls are the ones to make.
+        # Another worker may have stored this step first. In that case, make the calls that it stored.
         content = await self.thread.append(f"{self.id}.s{number}", "step", msgspec.to_builtins(step))
         self._steps.append(msgspec.convert(content, Step))
         self._publish("step", {"calls": len(calls)})
@@ -478,7 +480,7 @@ class Turn:
     # the answer
 
     async def _respond(self, **members: Any) -> dict[str, Any]:
-        """Answer from the results of the calls, with a question about the unconfirmed ones."""
+        """Answer from the results of the calls, with a question about the unconfirmed calls."""
         text = format_results(self._sorted_results)
         unconfirmed = [
             step.calls[place - 1]

@@ -1,4 +1,4 @@
-"""Runs a thread's turns one at a time, so that only one process works on a turn.
+"""Runs a thread's turns one at a time, so that only one process works on each turn.
 
 A turn is a task in the thread's serial list. The worker that claims it owns it while the worker lives. Pausing the task
 from any client stops the turn. A worker that dies loses its claim, and the next one resumes from the stored records.
@@ -78,7 +78,7 @@ class Worker:
                 await thread.client.run(Call("event.wait", params, itself))
 
     async def settle(self, thread: Thread) -> None:
-        """Finish the work left by earlier processes: messages without a turn, waiting turns and stopped ones."""
+        """Finish the work left by earlier processes: messages without a turn, waiting turns and stopped turns."""
         await thread.enqueue_all()
         unfinished = await thread.queue.list(status=("pending", "in_progress", "paused"))
         while unfinished and await self._run_next(thread):
@@ -98,8 +98,8 @@ class Worker:
         answer = None
         for task in await thread.queue.list(status="paused"):
             is_target = not turn or task.metadata.get("turn") == turn
-            # A paused turn can't be claimed. If its worker may still be alive, leave the answer to it, since only this
-            # worker knows whether a call in flight was made.
+            # A paused turn can't be claimed. If its worker may still be alive, leave the answer to that worker, because
+            # only it knows whether a call in flight was made.
             if is_target and (not task.owner or task.status_changed_at < time.time() * 1000 - LEASE_MS):
                 answer = await self._run(thread, task, None, seq)
         return answer

@@ -65,7 +65,7 @@ class Board(LineScreen):
         return card is not None and card.counts.in_progress > 0
 
     def update_card(self, card: Conversation | None) -> None:
-        """Update the card of one list, or all cards if `card` is None. A card older than the one shown is ignored."""
+        """Update the card of one list, or all cards if `card` is None. Cards older than the one shown are ignored."""
         shown = None if card is None else self.cards.get(card.conversation)
         if card is not None and shown is not None and shown.version > card.version:
             return

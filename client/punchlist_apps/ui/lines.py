@@ -138,7 +138,7 @@ class Lines(ScrollView, can_focus=True):
             background += self.line_style("cursor")
         used = width_of(parts)
         segments = [Segment(words, background + self.line_style(name)) for name, words in parts if words]
-        # Pass the known width, since textual would otherwise measure each word again.
+        # Pass the known width, because textual would otherwise measure each word again.
         if used <= width:
             return Strip([*segments, Segment(" " * (width - used), background)], width)
         return Strip(segments, used).adjust_cell_length(width)

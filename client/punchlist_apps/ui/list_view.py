@@ -32,11 +32,12 @@ from punchlist_schemas.things import Task
 WIDE = 110
 """Minimum width for showing details next to the list, in columns."""
 MAX_NAMED = 3
-"""Maximum number of invisible tasks in progress shown below the list, and of tasks and errors named in a message."""
+"""Maximum number of off-screen tasks in progress shown below the list, and maximum number of tasks and errors named in
+a message."""
 
 
 class ListView(LineScreen):
-    """Base class of the screen of a list. Shows the tasks without changing them."""
+    """Base class of a list's screen. Shows the tasks without changing them."""
 
     screen_name: ClassVar[str] = "list"
 

@@ -31,7 +31,7 @@ class DrawContext(NamedTuple):
 
     Attributes:
         now: The time in milliseconds; 0 for a past version of a list.
-        frame: The number of the spinner frame.
+        frame: The index of the spinner frame.
         width: Width of a row in columns.
     """
 

@@ -20,7 +20,7 @@ _ACTIONS = frozenset("down up first last page_down page_up open undo back filter
 
 
 class PastList(NamedTuple):
-    """A list at a version. It has the members of `Rows`, and `change`, which is the event that made the version."""
+    """A list at a version. It has the members of `Rows`, and `change`, which is the event that created the version."""
 
     by_id: Mapping[str, Task]
     order: list[Task]
@@ -45,7 +45,7 @@ async def load_version(conversation: AsyncConversation, version: int) -> PastLis
 async def read_latest(conversation: AsyncConversation, upto: int) -> list[Change]:
     """Return the last events of a list, newest first.
 
-    Reads a window at the end of the log, and larger ones while the window contains too few events of the list.
+    Reads a window at the end of the log, and enlarges it while it contains too few events of the list.
     """
     window = _PAGE
     while True:

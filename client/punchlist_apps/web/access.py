@@ -25,9 +25,10 @@ _WIDER_PARAMS: dict[str, dict[str, tuple[Any, ...]]] = {
     "conversation.attach": {"session": ()},
     "conversation.open": {"user": (None,), "kind": ("list",)},
 }
-"""Parameters that make a call about one list affect others, and their harmless values, by method.
+"""Parameters that make a call about one list affect other lists, and the harmless values of these parameters, by
+method.
 
-Other programs find their list by a session's id. A chat's messages change the list that its metadata names.
+Other programs use a session's id to find their list. A chat's messages change the list that its metadata names.
 """
 
 
@@ -37,7 +38,7 @@ class Access:
     Args:
         client: Connection for tokens that are not bound to a user.
         keys: Verifies tokens.
-        person: Name that the person who runs the server has on the command line.
+        person: Actor name used on the command line by the person who runs the server.
     """
 
     def __init__(self, client: AsyncClient, keys: Keys, person: str = "") -> None:

@@ -36,7 +36,7 @@ def build_handler(route: Route, access: Access) -> Handler:
         if method == "list.undo" and params.pop("mine", False):
             params |= await access.build_undo_params(scope, request.path_params["conversation"])
         if METHODS[method].kind == "write" and scope.name:
-            # A named link acts only under its own name.
+            # A link with a name acts only under that name.
             params.pop("actor", None)
             from_headers["actor"] = scope.name
         elif method == "list.undo" and not params.keys() & {"of", "call", "to_version"}:

@@ -110,7 +110,8 @@ class Streams:
         return Stream(self, await self._access.get_client(scope), params)
 
     def add(self, stream: "Stream", token: bytes) -> None:
-        """Register a stream. Above `MAX_STREAMS`, end the newest stream of the token that has the most streams.
+        """Register a stream. If more than `MAX_STREAMS` are open, end the newest stream of the token that has the most
+        streams.
 
         Raises:
             Refused: The stream to end is this one.
@@ -198,7 +199,7 @@ class Stream:
                 is_end = notice.method == "end"
                 rows_due = rows_due and (notice.method != "rows" or _decode_position(notice).more)
                 chunk = self._format_event(notice)
-                # While the client doesn't read, keep one copy in memory instead of two.
+                # While the client isn't reading, keep one copy in memory instead of two.
                 del notice
                 is_large = len(chunk) > _LARGE_BYTES
                 await _write(send, chunk)

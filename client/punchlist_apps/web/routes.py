@@ -15,7 +15,7 @@ _TASK = f"{_LIST}/tasks/{{task}}"
 
 
 class Route(NamedTuple):
-    """A row of the table. `many` is the method for a body with the member `tasks`."""
+    """A row of the table. `many` is the method to call if the body has the member `tasks`."""
 
     verb: Verb
     path: str

@@ -1,4 +1,4 @@
-"""Connected agents and people, as in `punch who`. For a token limited to one list, only those of that list."""
+"""Connected agents and people, as in `punch who`. A token limited to one list gets only those of that list."""
 
 import time
 

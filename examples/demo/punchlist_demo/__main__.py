@@ -1,4 +1,4 @@
-"""The demo (`make demo`): five scenes over a private daemon, then the proof that nothing was lost."""
+"""The demo (`make demo`): five scenes with a private daemon, then the proof that nothing was lost."""
 
 import os
 import sys

@@ -149,7 +149,8 @@ def _arguments(pid: int) -> list[str]:
 
 
 def _is_starting(pid: int) -> bool:
-    """Return whether this is a child of this process before `exec`, when it has this process's arguments or none."""
+    """Return whether a process is a child of this one that hasn't called `exec` yet. Its arguments are then those of
+    this process, or empty."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             state, parent, *_ = file.read().rpartition(")")[2].split()

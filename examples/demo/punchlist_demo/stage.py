@@ -76,7 +76,7 @@ class Stage:
         self._print([f"  {mark}  {text}"])
 
     def show_list(self, name: str, tasks: TaskList) -> None:
-        """Show a list as `punch watch` does. In a `redrawn` block it replaces the one shown before."""
+        """Show a list as `punch watch` does. In a `redrawn` block, it replaces the list shown before."""
         self._list = name, tasks
         if not self._is_redrawn:
             self._print(self._list_lines())
@@ -86,7 +86,7 @@ class Stage:
 
     @contextmanager
     def redrawn(self) -> Generator[None]:
-        """Redraw the list in place below the lines of this block. Without a live terminal show it once, at the end."""
+        """Redraw the list in place below the lines of this block. Without a live terminal, show it once at the end."""
         self._is_redrawn = True
         try:
             with self._screen if self._is_live else nullcontext():

@@ -1,4 +1,4 @@
-"""Atomic file replacement: readers see the old bytes or the new ones, and a failure leaves the old ones.
+"""Atomic file replacement: readers see either the old bytes or the new bytes, and a failure leaves the old bytes.
 
 Imports little, because hooks and shell prompts load this module.
 """

@@ -164,7 +164,7 @@ def holds_lock(pid: str, inode: int) -> bool:
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of orphaned descendants. Return False if the system can't do that."""
+    """Become the parent of orphaned descendants. Return False if the system doesn't support this."""
     import ctypes
 
     return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)

@@ -175,12 +175,12 @@ def holds_lock(pid: str, _inode: int) -> bool:
 
 
 def adopt_orphans() -> bool:
-    """Return False: macOS can't do that."""
+    """Return False, because macOS doesn't support this."""
     return False
 
 
 def find_by_variable(_line: bytes, parent: int | None = None) -> list[int]:  # noqa: ARG001
-    """Return an empty list: macOS does not let a process read the environment of other processes."""
+    """Return an empty list, because macOS does not let a process read the environment of other processes."""
     return []
 
 

@@ -36,7 +36,7 @@ FIGURES = {
     "grow": None,
     "vscode": "docs/editors.md",
 }
-"""Further sections, which run only if named -> page that a full run writes; None: print only."""
+"""Additional sections, which run only if named -> page that a full run writes; None to print only."""
 
 PAGE = ROOT / "docs/performance.md"
 EPILOG = """\

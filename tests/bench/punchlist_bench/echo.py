@@ -27,7 +27,7 @@ class Request(msgspec.Struct):
 
 
 class Task(msgspec.Struct, omit_defaults=True):
-    """A task with as many bytes as the daemon's."""
+    """A task with as many bytes as one from the daemon."""
 
     id: str
     title: str

@@ -188,7 +188,7 @@ class Bench:
         return taken
 
     def _sample_undisturbed(self, sample: Callable[[], S]) -> S:
-        """Return a sample without other load on the machine, or the least disturbed one of the attempts."""
+        """Return a sample taken without other load on the machine, or the least disturbed of several samples."""
         best: tuple[float, S] | None = None
         for retries_left in range(RETRIES, -1, -1):
             begin, others_before = time.monotonic(), self._others_seconds()

@@ -16,11 +16,12 @@ from typing import Any, Self
 import msgspec
 
 START_S = 60.0
-"""Timeout for a server's start and for a connection, in seconds."""
+"""Timeout for starting a server and for connecting to it, in seconds."""
 
 
 def installed_env() -> dict[str, str]:
-    """Return the environment of an installed program, with bytecode files: each start would compile without them."""
+    """Return the environment of an installed program, with bytecode files. Without them, each start would compile its
+    modules."""
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
 
 
@@ -38,7 +39,7 @@ class Server:
         """Start the process and wait until it accepts connections.
 
         Raises:
-            RuntimeError: It ended or took longer than `START_S`.
+            RuntimeError: The process ended, or took longer than `START_S`.
         """
         self.socket = socket
         self.log = log

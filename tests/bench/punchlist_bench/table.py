@@ -74,7 +74,7 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]], rule: Sequence[str]
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """Return the table of a page."""
+    """Return the table of figures in a page."""
     return grid(HEAD, (row.cells() for row in rows), ("---", "---:", "---:", "---:", "---", "---"))
 
 

@@ -53,7 +53,7 @@ TASKS = 100
 
 LONGEST_S = 11.0
 """Duration of the longest fault: longer than a leader election, and longer than the timeout of a change. A machine that
-receives nothing for that long must not conclude that a post which it made at the beginning was not stored."""
+receives nothing for that long must not conclude that a post it made at the start of the fault was not stored."""
 
 SETTLE_S = 60.0
 """Time after the last fault within which everything must recover."""
@@ -91,7 +91,7 @@ def _deafen(world: World, name: str) -> Callable[[], object]:
 
 
 def _cut_with_its_machines(world: World, name: str) -> Callable[[], object]:
-    """Cut a server and the machines connected to it off from the other servers and machines."""
+    """Cut off a server and the machines connected to it from the other servers and machines."""
     inside = world.served_by(name) or [MACHINES[0]]
     others = [other for other in SERVERS if other != name]
     pairs = [(host, other) for host in (name, *inside) for other in others]
@@ -123,7 +123,7 @@ class Fault(NamedTuple):
 
     Attributes:
         whom: Its target: a `server`, the `leader` of the space, or a `machine`.
-        lasts: Probability that it lasts long, that is, `least_s` to `LONGEST_S` seconds.
+        lasts: Probability that it is a long fault, which lasts `least_s` to `LONGEST_S` seconds.
         weight: Its relative frequency.
     """
 
@@ -204,7 +204,7 @@ class Run:
         self._workers[name] = machine, subprocess.Popen(command)
 
     def live(self) -> None:
-        """Work under faults, then wait until all workers have ended."""
+        """Run the workers under faults, then wait until all of them have ended."""
         for follower in self.followers:
             follower.start()
         for machine in MACHINES * WORKERS:
@@ -305,7 +305,7 @@ class Run:
 
 
 class Follower(Background):
-    """A subscriber to the list on one machine that resumes after its last event."""
+    """A subscriber to the list on one machine, which resumes after the last event that it received."""
 
     def __init__(self, machine: str, path: str) -> None:
         super().__init__(machine, path)

@@ -48,7 +48,7 @@ class Hosts:
         _do("umount", "/run/netns", check=False)
 
     def command(self, name: str) -> tuple[str, ...]:
-        """Return the command prefix that runs a command on a host and keeps its process id."""
+        """Return the command prefix that runs a command on a host without changing its process id."""
         return ("nsenter", f"--net=/run/netns/{name}", "--")
 
     def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -61,7 +61,7 @@ class Hosts:
             self.deafen(right, [left])
 
     def deafen(self, name: str, others: Iterable[str]) -> None:
-        """Drop the packets from others to a host, not those from the host; `join` ends that too."""
+        """Drop the packets that other hosts send to a host, but not those that it sends. `join` ends this too."""
         lost = ("lladdr", "02:00:00:00:00:ff", "nud", "permanent", "dev", "eth0")
         for other in others:
             _do("ip", "-n", other, "neighbour", "replace", self.address[name], *lost)

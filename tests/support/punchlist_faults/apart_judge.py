@@ -18,13 +18,12 @@ from punchlist_schemas.events import Claimed, Released, StatusChanged
 from punchlist_schemas.things import machine_of
 
 ALL_SERVERS = "servers"
-"""Stands for all machines, which are the victims of a fault of the servers."""
+"""Stands for all machines, all of which are affected by a fault of the servers."""
 
 SILENT_S = 20.0
 """Time after a machine's last fault within which all others receive its heartbeats again, in seconds.
 
-An election takes up to 9 s, a daemon that found no server waits up to 5 s, and others keep its claims for as long
-again.
+An election takes up to 9 s, a daemon that found no server waits up to 5 s, and others keep its claims for another 5 s.
 """
 
 SKEW_MS = 50
@@ -76,7 +75,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Trouble(NamedTuple):
-    """A fault: its victims, and its beginning and end on the monotonic clock."""
+    """A fault: the machines that it affects, and its beginning and end on the monotonic clock."""
 
     name: str
     victims: frozenset[str]
@@ -194,7 +193,8 @@ class Judge:
         return reads
 
     def leases(self, trouble: Sequence[Trouble], wall: float) -> int:
-        """Check that machines ended each other's claims only after faults; return the number of such claims.
+        """Check that machines ended each other's claims only after faults. Return the number of claims that ended this
+        way.
 
         Args:
             trouble: All faults.

@@ -30,7 +30,7 @@ LEASE_MS = 3_000
 
 
 class Role(NamedTuple):
-    """Probabilities, for each round of a worker, that it adds a task, adds many, and keeps its claim for long."""
+    """Probabilities that a worker, in one round, adds a task, adds many tasks, or keeps its claim for a long time."""
 
     adds: float = 0.0
     adds_many: float = 0.0

@@ -36,7 +36,7 @@ class World:
 
     Args:
         place: Empty directory.
-        bug: Fault of `launch` that is planted in all daemons.
+        bug: Fault of `launch` that is injected into all daemons.
     """
 
     def __init__(self, place: Path, bug: str = "") -> None:
@@ -106,7 +106,7 @@ class World:
             thread.join()
 
     def _insist(self, name: str, method: str, **params: Any) -> None:
-        """Retry a call until it succeeds: it fails while servers elect a leader."""
+        """Retry a call until it succeeds, because calls fail while servers elect a leader."""
         deadline = time.monotonic() + START_S
         while True:
             with contextlib.closing(Raw(self.daemons[name].socket)) as link:

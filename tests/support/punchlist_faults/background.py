@@ -1,4 +1,4 @@
-"""Clients that run in threads, and keep the error that ended them."""
+"""Clients that run in threads and store the error that ended them."""
 
 import socket
 import threading
@@ -16,7 +16,7 @@ class Background(threading.Thread):
 
     Attributes:
         ending: Set when the client is to end.
-        link: Its connection, None while it has none.
+        link: Its connection; None while it isn't connected.
     """
 
     def __init__(self, name: str, path: str, user: str | None = None) -> None:
@@ -41,7 +41,7 @@ class Background(threading.Thread):
             self.hang_up()
 
     def connect(self) -> Raw:
-        """Return the connection; open one if there is none."""
+        """Return the connection, opening one if needed."""
         if self.link is None:
             self.link = Raw(self._path)
             if self.user:
@@ -55,7 +55,7 @@ class Background(threading.Thread):
                 link.close()
 
     def close(self) -> None:
-        """End a client that waits for data; its daemon must have ended or must be able to respond."""
+        """End a client that is waiting for data. Its daemon must have ended or must be able to respond."""
         self.ending.set()
         if (link := self.link) is not None:
             with suppress(OSError):
@@ -63,7 +63,8 @@ class Background(threading.Thread):
         self.join(PATIENCE_S)
 
     def check(self, doubtful_after: float = float("inf")) -> None:
-        """Raise the error that ended the client before `doubtful_after`, or a violation if it still runs."""
+        """Raise the error that ended the client before `doubtful_after`, or a violation if the client is still
+        running."""
         if self.failure is not None and self.failed_at < doubtful_after:
             raise Violation(f"{self.name}: {self.failure!r}") from self.failure
         if self.is_alive() and self.failure is None:

@@ -1,6 +1,6 @@
 """`kill -9` of a chat at every point of a turn: the next process finishes it with one change and one true answer.
 
-SIZE is the number of kills; with 64 or more, each point is reached with each request, by rules and by a model.
+SIZE is the number of kills. With 64 or more, each point is reached with each request, both with rules and with a model.
 """
 
 import asyncio

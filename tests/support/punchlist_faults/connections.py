@@ -1,7 +1,8 @@
-"""Thousands of idle connections with a hundred active ones: the memory of each, and the slowdown of the active ones.
+"""Thousands of idle connections with a hundred active ones: the memory that each one needs, and how much they slow down
+the active ones.
 
-SIZE is the number of idle connections; a hundredth as many, at least two, make calls in a closed loop. Their latencies
-are compared with those without idle connections, on the same daemon.
+SIZE is the number of idle connections. A hundredth of that number, but at least two, make calls in a closed loop. Their
+latencies are compared with the latencies on the same daemon without idle connections.
 """
 
 import statistics

@@ -1,7 +1,7 @@
 """`kill -9` under load. SIZE is the number of kills.
 
 Nine clients, one of them bound to a user, keep a journal and repeat unanswered calls. Subscribers to every view, both
-bound to this user and unbound, resume where they stopped.
+bound to this user and unbound, resume from where they stopped.
 """
 
 import time

@@ -55,7 +55,7 @@ def connections(daemon: Daemon, number: int, first: bytes) -> Generator[list[soc
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which this share of the values lies."""
+    """Return the value that this share of the values lies below."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 

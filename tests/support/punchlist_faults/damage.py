@@ -60,14 +60,14 @@ def make_log(place: Path) -> tuple[Path, set[str]]:
                 asyncio.run(delete_elsewhere(daemon.log))
                 daemon.start()
         daemon.kill()
-        events = [event for event in judge.stored_events(daemon.log) if event.line]  # without the erased ones
+        events = [event for event in judge.stored_events(daemon.log) if event.line]  # The count excludes erased events.
         versions = [json.loads(event.wire)["version"] for event in events if event.conversation == REMADE]
         need(versions[0] > len(versions), f"the list that was made again has the versions {versions}")
         return daemon.data, {event.conversation for event in events}
 
 
 class Harm:
-    """Random damage to an image: its file, place and kind."""
+    """Random damage to an image: the damaged file, the offset and the kind of damage."""
 
     def __init__(self, random: Random, data: Path) -> None:
         self.file = random.choice(("log.db", "log.db-wal"))
@@ -154,7 +154,8 @@ def _image(golden: Path, place: Path) -> Path:
 
 
 def _flip_index(place: Path, golden: Path, truth: Truth, options: Options) -> int:
-    """Flip bits in the index of conversations' events, which must not change any response; return their number."""
+    """Flip bits in the index of conversations' events, which must not change any response. Return the number of
+    bits."""
     closed = place / "closed"
     shutil.copytree(golden, closed)
 
@@ -176,7 +177,8 @@ def _flip_index(place: Path, golden: Path, truth: Truth, options: Options) -> in
 
 
 def _serve_the_rest(place: Path, golden: Path) -> int:
-    """Change a byte of one event: only its conversation may become read-only. Return the number of the others."""
+    """Change a byte of one event: only its conversation may become read-only. Return the number of other
+    conversations."""
     with daemon_in(place) as daemon:
         shutil.copytree(golden, daemon.data)
         content = (daemon.data / "log.db").read_bytes()

@@ -31,7 +31,7 @@ _PAGE = 10_000
 
 
 def work(socket: str, notes: Path, owner: str, seed: int) -> None:
-    """Claim and complete tasks until none is left; record every response before the next call."""
+    """Claim and complete tasks until none is left. Record every response before making the next call."""
     random, clock = Random(seed), time.monotonic_ns
     fd = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -149,7 +149,7 @@ def run(options: Options) -> Figures:
 
 def _kill_until_drained(tasks: int, deeds: list[str], daemon: Spawned, herd: Herd, random: Random) -> None:
     began = time.monotonic()
-    # Don't kill during the last tenth of the work, so that all kills happen before its end.
+    # Kill nothing during the last tenth of the work, so that all kills happen before its end.
     marks = sorted(random.randrange(tasks * 9 // 10) for _ in deeds)
     left = list(deeds)
     with Client(socket=daemon.socket, autostart=False) as client:

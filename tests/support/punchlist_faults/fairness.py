@@ -1,4 +1,4 @@
-"""One client makes expensive requests: how long others wait, and what it costs the daemon.
+"""One client makes expensive requests. Measures how long other clients wait, and how much memory the daemon needs.
 
 SIZE is the number of events of the long list; with 38,000 the long responses are 6 MB (lists) and 18 MB (messages).
 Each attack is made once without and once with a memory limit, which the daemon must survive.
@@ -50,7 +50,7 @@ TASKS = 400
 """Tasks of the long lists, which have long descriptions or a long history instead of many tasks."""
 
 PARTS = 10_000
-"""Changes in one call: the maximum; fewer with a shorter list."""
+"""Changes in one call: the maximum for a call, or fewer with a shorter list."""
 
 Attack = Callable[[Raw], None]
 
@@ -144,7 +144,7 @@ def _crowd(daemon: Daemon, many: int) -> int:
 
 
 def _many_parts(count: int) -> Attack:
-    """Return an attack of calls with `count` parts; each leaves a list of as many tasks."""
+    """Return an attack of calls with `count` parts. Each call leaves a list of `count` tasks."""
 
     def numbered(**members: str) -> list[dict[str, str]]:
         return [{name: text.format(number) for name, text in members.items()} for number in range(1, count + 1)]
@@ -166,7 +166,7 @@ def _many_parts(count: int) -> Attack:
 def _edit(link: Raw, values: Sequence[bytes]) -> None:
     params = b'{"conversation":"wide","task":"1","metadata":{"k":%b}}'
     call = b'{"jsonrpc":"2.0","id":1,"method":"task.edit","params":%b}\n' % params
-    with ThreadPoolExecutor(1) as pool:  # send in a thread: the responses are as long and must be read at the same time
+    with ThreadPoolExecutor(1) as pool:  # send while reading: the responses are equally long
         asked = pool.submit(link.sock.sendall, b"".join(call % value for value in values))
         answers = _answers(link, len(values))
         asked.result()
@@ -205,8 +205,8 @@ LONG_FRAMES: dict[str, Attack] = {
 }
 """Attacks that run only with lists of the full size, because they take just as long with small ones.
 
-The wait during the second one has no limit: the densest accepted frame takes 30 ms on a busy processor, and a bystander
-may wait for two of them.
+The wait during the second of these attacks has no limit: the densest accepted frame takes 30 ms on a busy processor,
+and a bystander may wait for two of them.
 """
 
 
@@ -345,7 +345,8 @@ def run(options: Options) -> Figures:
                 need(cost.bytes <= MAX_BYTES, f"{name} cost {cost.bytes:,} bytes")
                 late = percentile(cost.daemon_ms, 0.99) > MAX_WAIT_MS and attack is not _dense
                 need(not late, f"{name}: others waited for the daemon: {cost.summary()}")
-            # Only the waiting time of others' reads has a limit during long calls. That of changes is only printed.
+            # Only the waiting time of others' reads has a limit during long calls. The waiting time of changes is only
+            # printed.
             with bystander(daemon, changes=False) as reader:
                 parts = PARTS * min(options.size, FULL) // FULL
                 name = f"five calls of {parts:,} parts"

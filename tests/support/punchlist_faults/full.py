@@ -16,7 +16,8 @@ from punchlist_faults.process import Daemon, daemon_in, eventually
 from punchlist_faults.sweep import Fault, acks_after, attach
 
 TOLD_S = 2.0
-"""Upper limit for the response to each waiting client, in seconds; generous, since the machine may be busy."""
+"""Upper limit for the time until each waiting client gets a response, in seconds. It is generous, because the machine
+may be busy."""
 
 ENDED_S = 2.0
 """Upper limit from the first error to the end of the daemon, in seconds."""

@@ -1,8 +1,8 @@
 """Fuzzing: each target gets random bytes that resemble its input: frames, calls, events, text, posts.
 
 With SECONDS for each target, and with atheris installed, the fuzzing is guided by coverage. Otherwise well-formed
-inputs are mutated: SIZE of them, or for SECONDS. ONLY names one target. A failing input is kept, and the message names
-its file.
+inputs are mutated: SIZE inputs, or as many as fit into SECONDS. ONLY names one target. A failing input is kept, and the
+message names its file.
 """
 
 import importlib.util
@@ -62,7 +62,7 @@ def _text(random: Random) -> bytes:
 
 
 def _body(random: Random) -> bytes:
-    """Return the body of a post, either made by a daemon or with other events."""
+    """Return the body of a post: one made by a daemon, or one with other events."""
     posted = random.choice(make_posts())
     if random.random() < 0.4:
         return posted.body

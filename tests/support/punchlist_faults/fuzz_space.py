@@ -1,6 +1,6 @@
 """Fuzz targets for data from a space: messages and replies of NATS, rows and notices of PostgreSQL.
 
-Each input must result in a value or in the error for it. A valid next post is passed to a whole daemon, which must
+Each input must result in a value or in the documented error. A valid next post is passed to a whole daemon, which must
 survive it, and then accept changes or reject them with a reason.
 """
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def run_immediately(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that waits only for its next turn."""
+    """Run a coroutine whose only waits are yields to the event loop."""
     while True:
         try:
             work.send(None)
@@ -126,7 +126,7 @@ def follow(posted: Posted) -> None:
 
 
 def _belonging(body: bytes, place: Place, version: int) -> bytes:
-    """Return a body with the same groups that is valid as the list's next post, if it has groups."""
+    """Return a body that contains the same groups and is valid as the list's next post, if there are groups."""
     try:
         envelope = msgspec.json.decode(body, type=posts.Envelope)
         groups = msgspec.json.decode(envelope.groups, type=list[posts.Group])

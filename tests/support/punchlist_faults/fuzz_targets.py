@@ -44,7 +44,7 @@ def _feed(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
 
 
 def _answer_all(protocol: ServerProtocol, carry_out: Callable[[jsonrpc.Call | jsonrpc.Malformed], Outcome]) -> int:
-    """Answer every call; return how many have an id."""
+    """Respond to every call. Return the number of calls with an id."""
     requests = 0
     while protocol.members or protocol.frames:
         call, batch = protocol.next_call()
@@ -102,7 +102,8 @@ def reducer(data: bytes) -> None:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         state = evolve(state, event, seq, seq, 1_000 + seq)
-    if _BEYOND_64_BITS.search(data):  # calls with them are rejected, so no log has them; a snapshot can't store them
+    # Calls with such integers are rejected, so no log contains them, and a snapshot can't store them.
+    if _BEYOND_64_BITS.search(data):
         return
     need(
         strip_stamps(load_state("c", dump_state(state))) == strip_stamps(state),
@@ -111,7 +112,7 @@ def reducer(data: bytes) -> None:
 
 
 def escaper(data: bytes) -> None:
-    """Check that nothing that controls a terminal gets through, and that plain text does."""
+    """Check that plain text is unchanged, and that nothing that controls a terminal remains."""
     text = data.decode("utf-8", "surrogateescape")
     for keep in ("", "\n\t"):
         shown = safe(text, keep)

@@ -33,7 +33,7 @@ Act = Callable[[], object]
 
 
 class Deed(NamedTuple):
-    """Text that a client wrote. It is undisputed if no other client can have edited the same member."""
+    """Text that a client wrote. It is undisputed if no other client could have edited the same member."""
 
     token: str
     by: str
@@ -135,7 +135,7 @@ class Hand(Background):
         return str(self.random.randint(1, TASKS))
 
     def any_of_ours(self) -> str:
-        """Return a task with an odd id: its status is changed by programs, not in the file."""
+        """Return a task with an odd id, whose status is changed by programs, not in the file."""
         return str(self.random.randrange(1, TASKS, 2))
 
     def any_shared(self) -> str:

@@ -18,7 +18,7 @@ from punchlist_testing.daemon import Raw
 
 
 class RawHand(Hand):
-    """A client with a socket and JSON lines. It also deletes added tasks, to limit the list's size."""
+    """A client that sends JSON lines over a socket. It also deletes added tasks, to limit the list's size."""
 
     kind = "raw"
 

@@ -38,7 +38,7 @@ class FileHand(Hand):
     def _await_last(self, task: str, member: str) -> None:
         """Wait until the last text for a member is in an event and in the file.
 
-        Otherwise the next text would overwrite it, or contradict it in a file that doesn't contain it yet.
+        Otherwise the next text would overwrite this one, or conflict with it in a file that doesn't contain it yet.
         """
         if (before := self._last.get((task, member))) is None:
             return
@@ -80,7 +80,7 @@ class FileHand(Hand):
         tokens: list[tuple[str, bool, str]] = []
         for item in self.random.sample(value["tasks"], self.random.randint(1, 3)):
             place = (item.get("id", ""), "description")
-            # The mirror has not yet completed a task that this client added: such a task may have no id or description.
+            # The mirror has not yet filled in the task that this client added, which may lack an id or a description.
             shown = item.get("description")
             if (
                 shown is None

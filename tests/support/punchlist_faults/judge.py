@@ -67,7 +67,7 @@ def compare(journal: Sequence[Entry], events: Sequence[Stored], doubtful_after: 
     Args:
         journal: Calls with their responses.
         events: All events of the log.
-        doubtful_after: Responses after this time (monotonic) are ignored: the disk may have been gone already.
+        doubtful_after: Responses after this time (monotonic) are ignored, because the disk may already have failed.
 
     Raises:
         Violation: An acknowledged call is lost, duplicated, incomplete or different from its request.

@@ -1,4 +1,4 @@
-"""Runs the daemon with planted faults, to show that the fault programs detect them.
+"""Runs the daemon with injected faults, to show that the fault programs detect them.
 
 `python -m punchlist_faults.launch PLANT… -- OPTIONS…`; the product itself has no such options.
 """
@@ -67,7 +67,7 @@ def _lost_wakeup() -> None:
 
 
 def _late_post() -> None:
-    """Append posts of shared lists at the current end, instead of at the position that they were decided on."""
+    """Append posts of shared lists at the current end, instead of at the position for which they were decided."""
     for engine, name in (("nats", "NatsLog"), ("postgres", "PostgresLog")):
         log: Any = getattr(importlib.import_module(f"punchlistd.replication.adapters.{engine}.log"), name)
 

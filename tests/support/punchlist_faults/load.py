@@ -14,7 +14,7 @@ AGAIN = frozenset({"outcome_unknown", "shutting_down", "storage_full"})
 """Kinds of errors after which a call is retried with the same key."""
 
 CALLS_IN_ONE = 400
-"""Calls after which a worker changes to a new conversation, to keep lists at a realistic size."""
+"""Number of calls after which a worker switches to a new conversation, to keep lists at a realistic size."""
 
 
 class Ack(NamedTuple):
@@ -40,7 +40,7 @@ class Entry:
         self.refused: str | None = None
 
     def take(self, answer: dict[str, Any]) -> str:
-        """Record a response; return the kind of its error, "" if it succeeded."""
+        """Record a response. Return the kind of its error; "" for a success."""
         if "error" in answer:
             return answer["error"]["data"]["kind"]
         self.acks.append(Ack(time.monotonic(), answer["result"]["seq"], answer["result"]["version"]))
@@ -104,7 +104,7 @@ class Worker(Background):
         return entry
 
     def _complete(self, entry: Entry) -> None:
-        """Call until there is a response; after a lost connection, sometimes give up."""
+        """Repeat a call until it gets a response. Sometimes give up after a lost connection."""
         while not self.given_up.is_set():
             try:
                 entry.attempts += 1
@@ -148,7 +148,7 @@ class Crowd(list[Worker]):
         self._join()
 
     def give_up(self, doubtful_after: float = float("inf")) -> None:
-        """Make the workers abandon calls without a response, and wait; see `Worker.join`."""
+        """Make the workers abandon calls without a response, and wait for the workers to end; see `Worker.join`."""
         for worker in self:
             worker.ending.set()
             worker.given_up.set()
@@ -164,7 +164,7 @@ class Crowd(list[Worker]):
 def workers(
     socket: str, number: int, random: Random, *, first: int = 0, pace_s: float = 0.0, user: str | None = None
 ) -> Generator[Crowd]:
-    """Start clients, numbered from `first`; those that still work at the end of the block give up."""
+    """Start clients, numbered from `first`; those that are still working at the end of the block give up."""
     crowd = Crowd(Worker(socket, first + index, Random(random.random()), pace_s, user) for index in range(number))
     try:
         yield crowd

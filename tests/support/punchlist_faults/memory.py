@@ -1,6 +1,6 @@
-"""Out of memory with eight clients: allocations fail, and the kernel kills the daemon. Each happens SIZE times.
+"""Lets a daemon with eight clients run out of memory: allocations fail, or the kernel kills it.
 
-The kill needs root and permission to create a memory control group.
+Each happens SIZE times. The kill needs root and permission to create a memory control group.
 """
 
 import os
@@ -21,10 +21,10 @@ from punchlist_faults.process import Daemon, eventually, running_daemon
 CLIENTS = 8
 STARVED_S = 1.0
 MORE_BYTES = 1 << 20
-"""Memory that a daemon still gets before the kernel kills it."""
+"""Memory that a daemon can still allocate before the kernel kills it."""
 
 ENDS = (70, 74, -signal.SIGSEGV, -signal.SIGABRT)
-"""Permitted exit codes without memory. A stack that can't grow and an abort in C end the process like a kill."""
+"""Permitted exit codes when memory runs out. A stack that can't grow and an abort in C end the process like a kill."""
 
 _GROUPS = Path("/sys/fs/cgroup")
 
@@ -33,7 +33,7 @@ def run(options: Options) -> Figures:
     random, ends = options.random(), Counter[str]()
     with _groups() as group, running_daemon() as daemon:
         with workers(daemon.socket, CLIENTS, random) as crowd:
-            for worker in crowd:  # calls may fail without memory
+            for worker in crowd:  # Calls may fail when memory runs out.
                 worker.again |= {"internal_error"}
             for _ in range(options.size):
                 time.sleep(random.uniform(0.05, 0.3))
@@ -80,7 +80,7 @@ def _starve(daemon: Daemon, random: Random) -> str:
 
 
 def _squeeze(daemon: Daemon, group: Path) -> None:
-    """Limit further memory, wait for the kernel to kill the daemon, and start it again.
+    """Limit additional memory, wait for the kernel to kill the daemon, and start it again.
 
     Memory that the daemon already has stays charged to its former group.
     """

@@ -1,4 +1,5 @@
-"""The disk of a mirror fills up, and loses its power SIZE times: its file is always whole, and recovers automatically.
+"""The disk of a mirror fills up, and loses power SIZE times. The mirror's file is always whole, and recovers
+automatically.
 
 The daemon's log is on another disk. Needs root, to mount.
 """

@@ -42,7 +42,8 @@ def _namespace(network: bool) -> list[str]:
 
 
 def enter(*programs: str, network: bool = False) -> None:
-    """Run this program again in new namespaces, optionally also of the network, unless it runs in them already."""
+    """Run this program again in new namespaces, optionally with a network namespace, unless it is already running in
+    them."""
     if os.environ.get(_INSIDE):
         return
     if said := why_not(*programs, network=network):

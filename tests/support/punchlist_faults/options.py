@@ -1,4 +1,4 @@
-"""Options of a fault program, what it raises, and its directory."""
+"""Options of a fault program, the exceptions that it raises, and its directory."""
 
 import random
 import tempfile
@@ -24,10 +24,10 @@ class Options(NamedTuple):
     """Options of one run.
 
     Attributes:
-        size: How much to do; what it counts depends on the program.
-        seconds: How long each part lasts, None for the program's own default.
-        only: The one scenario or target to run, "" for all.
-        bug: A fault of `launch` to plant, which the run must detect.
+        size: Amount of work, in a unit that depends on the program.
+        seconds: Duration of each part; None for the program's own default.
+        only: The only scenario or target to run; "" for all.
+        bug: A fault of `launch` to inject, which the run must detect.
         engine: The server of the space: "nats" or "postgres".
     """
 

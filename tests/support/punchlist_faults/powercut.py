@@ -1,7 +1,8 @@
 """Power cuts under load: shuts down an ext4 without flushing its journal. SIZE is the number of cuts.
 
-A control runs a daemon whose commits are not flushed: it must lose something, otherwise this program could not detect a
-loss. A response that arrives after the cut began may come from a disk that is gone already, so it doesn't count.
+A control run uses a daemon whose commits are not flushed. It must lose data; otherwise this program could not detect a
+loss. A response that arrives after the cut began may concern data on a disk that has already failed, so it doesn't
+count.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""A daemon in a child process, optionally under strace or with a planted fault, and killed at the end."""
+"""A daemon in a child process, optionally under strace or with an injected fault, which is killed at the end."""
 
 import os
 import shutil
@@ -156,7 +156,8 @@ def daemon_in(directory: Path, data: Path | None = None) -> Generator[Daemon]:
 
 @contextmanager
 def running_daemon() -> Generator[Daemon]:
-    """Run a daemon in a new directory. If it still runs at the end of the block, it must stop with exit code 0."""
+    """Run a daemon in a new directory. If it is still running at the end of the block, it must stop with exit code
+    0."""
     with workplace() as place, daemon_in(place) as daemon:
         daemon.start()
         yield daemon

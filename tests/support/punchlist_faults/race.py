@@ -1,7 +1,8 @@
-"""SIZE daemons started at the same time, in SIZE rounds: one may live, the others end with 75, every client is served.
+"""Starts SIZE daemons at the same time, in SIZE rounds. One may survive, the others end with exit code 75, and every
+client is served.
 
 Each round starts with a different obstacle: nothing, a stale socket, a nonsensical lock, the files of a killed
-daemon. There are as many clients as daemons; each adds a task, and all tasks must be there once.
+daemon. There are as many clients as daemons. Each adds a task, and the list must contain each task once.
 """
 
 import os

@@ -1,6 +1,7 @@
-"""A start with a big log whose daemon was killed during writes: time until it is ready, and latency of reads.
+"""Starts a daemon on a big log whose previous daemon was killed during writes, and measures the time until it is ready
+and the latency of reads.
 
-SIZE is the number of events, a hundred for each conversation.
+SIZE is the number of events, with a hundred in each conversation.
 """
 
 import statistics

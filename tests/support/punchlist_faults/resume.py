@@ -1,4 +1,4 @@
-"""A subscriber's stream cut at any byte, and resumed after the last complete event. SIZE is the number of cuts.
+"""Cuts a subscriber's stream at any byte, and resumes it after the last complete event. SIZE is the number of cuts.
 
 The cuts are spread over several connections in both framings, and over subscriptions to one conversation or to all,
 while a writer works, so that some resume from memory and some from the log.

@@ -1,4 +1,4 @@
-"""Long runs of the tests of the view `rows`: SIZE random calls, and a third as many cuts of a `punch web` stream."""
+"""Long runs of the tests for the view `rows`: SIZE random calls, and a third as many cuts of a `punch web` stream."""
 
 import os
 import subprocess

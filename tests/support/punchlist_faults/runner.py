@@ -99,7 +99,7 @@ def main() -> None:
         for each, program in PROGRAMS.items():
             print(f"  {each:<16} {program.text} [SIZE={program.size}]")
         sys.exit(f"no fault program is called {name}" if name else 0)
-    signal.signal(signal.SIGTERM, _stop)  # so that everything started is ended
+    signal.signal(signal.SIGTERM, _stop)  # This ends all child processes.
     given = {
         key: value for key in ("SEED", "SIZE", "SECONDS", "ONLY", "BUG", "ENGINE") if (value := os.environ.get(key))
     }

@@ -1,4 +1,4 @@
-"""Compares the responses of a daemon with a damaged log with those for the same log while it was intact.
+"""Compares a daemon's responses for a damaged log with its responses for the same log while it was intact.
 
 Each response must be the same or report that something is missing: by an error, the marker `damaged`, or the end of a
 stream.
@@ -84,7 +84,7 @@ def _plain(answer: Any) -> Any:
 
 
 async def look(data: Path, truth: Truth) -> Counter[str]:
-    """Return how often each question had each verdict; `start: refused` if the daemon doesn't start with the log.
+    """Return how often each question got each verdict; `start: refused` if the daemon doesn't start with the log.
 
     Raises:
         Violation: The daemon ended with another error.
@@ -141,7 +141,7 @@ def _verdict(answer: Any, expected: Any) -> str:
 
 
 def _compare_events(expected: list[dict[str, Any]], found: list[dict[str, Any]], missing_ranges: list[range]) -> str:
-    """Return the verdict on received events: they must be unchanged, and missing ones in a reported range."""
+    """Return the verdict on received events: they must be unchanged, and missing ones must be in a reported range."""
     seqs = {event["seq"] for event in found}
     missing = [event["seq"] for event in expected if event["seq"] not in seqs]
     unchanged = [event for event in expected if event["seq"] in seqs]
@@ -200,7 +200,7 @@ async def _receive_pushes(socket: str, name: str | None, last: int) -> Received:
 
 
 async def _check_prefix(peer: Peer, truth: Truth) -> None:
-    """Check that a log which reports a missing end has a prefix of each list's events."""
+    """Check that a log with a reported missing end contains a prefix of each list's events."""
     for name in truth.lists:
         found, _ = await _read(peer, name)
         expected = [event for event in truth.events if event["conversation"] == name]

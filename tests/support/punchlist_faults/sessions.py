@@ -1,4 +1,5 @@
-"""Eight host sessions over MCP, in two repositories and a worktree, and for three users; SIZE counts their calls."""
+"""Eight host sessions over MCP, in two repositories and a worktree, and for three users. SIZE is the number of
+calls."""
 
 from punchlist_faults.options import Figures, Options
 from punchlist_faults.rows import run_tests

@@ -1,8 +1,9 @@
 """The engine in virtual time, from the writer to subscriptions, with a disk that loses data in a crash.
 
-SIZE is the number of seeds. A seed is several lives of a daemon, each ended by a crash at a random time. Clients write
-and retry calls by key, subscribers come, go and get stuck. It checks that acknowledged and pushed events are durable,
-that calls are pushed whole, in order and without a gap, and that all acknowledged calls survive every crash.
+SIZE is the number of seeds. Each seed runs several lives of a daemon, each of which ends with a crash at a random time.
+Clients write and retry calls by key, subscribers come, go and get stuck. It checks that acknowledged and pushed events
+are durable, that calls are pushed whole, in order and without a gap, and that all acknowledged calls survive every
+crash.
 """
 
 import asyncio
@@ -152,7 +153,7 @@ class Connection(DaemonCaller):
 
 
 class Client:
-    """A client that makes calls in sequence, and retries those without a response after a crash."""
+    """A client that makes calls in sequence and, after a crash, retries those without a response."""
 
     def __init__(self, number: int, world: "World", random: Random) -> None:
         self._number = number
@@ -238,7 +239,7 @@ class Watcher:
         self._random = random
 
     def check_push(self, events: list[dict[str, Any]]) -> bool:
-        """Check that a push is durable, in order and complete; return whether the connection is full now."""
+        """Check that a push is durable, in order and complete; return whether the connection's buffer is now full."""
         for event in events:
             need(event["seq"] == self.position + 1, f"after {self.position} came {event['seq']}")
             self.position = event["seq"]

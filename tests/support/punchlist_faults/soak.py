@@ -1,6 +1,8 @@
-"""Ordinary use for SIZE seconds, with clients that come and go: memory, descriptors, threads and the WAL must not grow.
+"""Runs ordinary use for SIZE seconds, with clients that come and go. Memory, descriptors, threads and the WAL must not
+grow.
 
-The first third of the time is a warm-up. After it, the growth of memory is the slope of a line through its samples.
+The first third of the time is a warm-up. After the warm-up, the growth of memory is the slope of a line fitted to its
+samples.
 """
 
 import os
@@ -38,7 +40,7 @@ def run(options: Options) -> Figures:
     quiet: tuple[int, int] | None = None
     with running_daemon() as daemon:
         random = options.random()
-        # On a busy machine one round may take all the time; a slope needs two samples.
+        # On a busy machine one round may take all the time, but a slope needs two samples.
         while (elapsed := time.monotonic() - began) < options.size or len(memory) < 2:
             viewer = Viewer(daemon.socket, options.random(rounds), "events", None, None)
             with workers(daemon.socket, CLIENTS, random, first=rounds * CLIENTS, pace_s=0.005) as crowd:

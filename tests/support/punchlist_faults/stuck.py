@@ -1,6 +1,8 @@
-"""Half of the subscribers stop reading while events flow: what each costs, and whether it slows the others down.
+"""Half of the subscribers stop reading while events flow. Measures how much memory each stuck subscriber takes,
+and whether they slow down the others.
 
-SIZE is the number of subscribers; a hundred times as many events flow, once without and once with the stuck half.
+SIZE is the number of subscribers. They receive a hundred times as many events, once without and once with the stuck
+half.
 """
 
 import selectors
@@ -21,7 +23,8 @@ MAX_BYTES = 32 << 10
 """Upper limit for the memory of a stuck subscriber."""
 
 MAX_SLOWER = 1.2
-"""Upper limit for the slowdown of a push to a healthy subscriber; checked with a thousand or more."""
+"""Upper limit for the slowdown of a push to a healthy subscriber, which is checked only with a thousand or more
+subscribers."""
 
 OWN_BYTES = 12 << 20
 """Upper limit for the memory that events take in the daemon: the cached end of the log, lists, batches."""

@@ -39,7 +39,8 @@ ENDS = frozenset({0, 74, 78})
 
 
 class Scenario(NamedTuple):
-    """Actions during which the fault occurs; with `attached`, after the daemon's start, otherwise including it."""
+    """Actions during which the fault occurs. With `attached`, faults begin after the daemon's start, otherwise with
+    it."""
 
     name: str
     act: Callable[[Daemon, "Talk"], None]
@@ -56,7 +57,7 @@ class Fault(NamedTuple):
     number: int | str
 
     def injection(self) -> list[str]:
-        """Return the options of strace. They also trace sends, to show which responses follow the fault."""
+        """Return the options of strace. strace also traces sends, to show which responses follow the fault."""
         what = "signal=KILL" if self.kind == "KILL" else f"error={self.kind}"
         traced = f"trace={self.call},sendto,sendmsg"
         return ["-y", "-s", "400", "-e", traced, "-e", f"inject={self.call}:{what}:when={self.number}"]
@@ -117,7 +118,7 @@ def _append(daemon: Daemon, talk: Talk) -> None:
 def _checkpoint(daemon: Daemon, talk: Talk) -> None:
     talk.say(daemon, *_calls("p", 8))
     with talk.asking():
-        daemon.connect().call("conversation.list")  # brings the index up to date
+        daemon.connect().call("conversation.list")  # This brings the index up to date.
 
 
 def _shut_down(daemon: Daemon, talk: Talk) -> None:
@@ -238,7 +239,8 @@ class Sweep:
 
 def _judge(daemon: Daemon, scenario: Scenario, talk: Talk) -> None:
     """Check that a daemon without faults starts, and that all acknowledged calls are in the log."""
-    if daemon.log.exists() and "upgrade" not in scenario.plant:  # only the planted program supports that version
+    # Only the program with the injected fault supports the version of an upgraded log.
+    if daemon.log.exists() and "upgrade" not in scenario.plant:
         judge.verify_log(daemon.log)
     daemon.start()
     link = daemon.connect()
@@ -263,7 +265,7 @@ def attach(daemon: Daemon, fault: Fault, traced: Path) -> "subprocess.Popen[byte
         command = ["strace", "-f", "-p", str(daemon.pid()), "-o", str(traced), *fault.injection()]
         tracer = subprocess.Popen(command, stderr=file)
     eventually(lambda: b"attached" in log_file.read_bytes() or tracer.poll() is not None, 10, "strace attaches")
-    if b"attached" not in log_file.read_bytes():  # a tracer whose fault occurred immediately has ended too
+    if b"attached" not in log_file.read_bytes():  # If the fault occurred immediately, the tracer has ended too.
         raise Unavailable(f"strace can't attach: {log_file.read_text().strip()}")
     return tracer
 

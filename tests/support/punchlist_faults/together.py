@@ -20,13 +20,13 @@ from punchlist_faults.options import Figures, Options, Violation, need
 from punchlist_faults.process import PATIENCE_S, eventually, running_daemon
 
 SECONDS_EACH = 0.03
-"""Mean length of an operation, so that all clients end at about the same time."""
+"""Mean duration of each client's operations, so that all clients end at about the same time."""
 
 ROUNDS = 50
 """Number of operations in each round of measurement."""
 
 QUIET_S = 1.5
-"""Time without a change after which nothing is in flight: longer than a displaced file is watched."""
+"""Time without a change after which nothing is in flight. It exceeds the time for which a displaced file is watched."""
 
 
 def _in_file(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -50,7 +50,8 @@ def _wait_until_settled(raw: RawHand, file: FileHand, witness: Witness) -> list[
 
 
 def _judge_texts(hands: list[Hand], events: list[dict[str, Any]]) -> Figures:
-    """Check that each acknowledged or saved text is in one event; a file's may be reported as a conflict instead."""
+    """Check that each acknowledged or saved text is in one event. Text saved in the file may be reported as a conflict
+    instead."""
     happened: dict[str, list[str]] = {}
     reported: set[str] = set()
     for record in events:
@@ -115,13 +116,14 @@ def _judge_views(truth: list[tuple[Any, ...]], hands: list[Hand]) -> None:
     }
     for hand in hands:
         found = [row[1:] for row in hand.tasks()] if hand.name == "file" else hand.tasks()
-        if hand.name == "queue":  # it lists tasks in the order they will run, which other tests check
+        if hand.name == "queue":  # This tool lists tasks in the order they will run, which other tests check.
             found.sort()
         need(found == expected[hand.name], f"{hand.name} sees another list: {set(found) ^ set(expected[hand.name])}")
 
 
 def _times(options: Options, file: FileHand, claude: ClaudeHand, witness: Witness) -> Figures:
-    """Time `sed -i` to its pushed event, and a tool's call to the file, one at a time."""
+    """Measure the time from `sed -i` to the pushed event, and from a tool's call to the changed file, one operation at
+    a time."""
     chance = options.random("times")
     pushed: list[float] = []
     shown: list[float] = []

@@ -1,7 +1,7 @@
 """Subscribers to every view, with and without a user, that resume after kills and must end with the daemon's list.
 
-A view may skip intermediate states. So a stream of lists, rows or cards is right if its versions never decrease and it
-ends with the daemon's state. Events are compared one by one.
+A view may skip intermediate states. A stream of lists, rows or cards is therefore correct if its versions never
+decrease and it ends with the daemon's state. Events are compared one by one.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ MINE, SHARED = "own8.0", "shared.0"
 USER = "ann"
 
 LATE_S = 0.2
-"""Upper limit of a subscriber's pause before it resumes, in seconds."""
+"""Upper limit for a subscriber's pause before it resumes, in seconds."""
 
 WATCHED = (
     ("events", None, None),

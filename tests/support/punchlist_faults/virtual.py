@@ -57,7 +57,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self.turns = 0  # so that the remaining tasks can be cancelled
             raise Endless
         self.on_turn()
-        # Tasks that wake at the same time may continue in any order; a callback keeps its place.
+        # Tasks that wake at the same time may continue in any order; callbacks keep their order.
         ready = cast("deque[Any]", self._ready)  # pyright: ignore[reportAttributeAccessIssue]
         places = [place for place, handle in enumerate(ready) if _is_wakeup(handle)]
         order = self.random.sample(places, len(places))

@@ -19,7 +19,7 @@ HOST = "claude-code"
 
 
 def environment(session: str | None = None, **more: str) -> dict[str, str]:
-    """Return the environment of a host's session; None: of a host that doesn't identify its sessions."""
+    """Return the environment of a host's session; with None, that of a host that doesn't identify its sessions."""
     own = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session is not None else {}
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "PUNCHLIST"))}
     return {**bare, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **own, **more}

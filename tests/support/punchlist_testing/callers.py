@@ -1,4 +1,5 @@
-"""Clients that continue through restarts: each call is retried with its idempotency key until it gets a response."""
+"""Clients that keep working through restarts: each call is retried with its idempotency key until it gets a
+response."""
 
 import contextlib
 import threading
@@ -63,7 +64,7 @@ class Callers:
             client.close()
 
     def _attempt(self, client: Raw | None, title: str) -> Raw | None:
-        """Make one attempt; return the connection if it can be reused."""
+        """Make one attempt. Return the connection if it can be reused."""
         try:
             client = client or Raw(self._socket)
             answer = client.call("task.add", conversation=self._conversation, title=title, key=title)

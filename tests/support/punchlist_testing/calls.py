@@ -1,4 +1,4 @@
-"""Converts the params of calls like the router, without a connection."""
+"""Converts the params of calls as the router does, but without a connection."""
 
 from typing import Any
 

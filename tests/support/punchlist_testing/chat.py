@@ -58,7 +58,8 @@ class Talk:
 
 
 MESSAGES = ("hello, how are you?", "add eggs; flour", "complete task 2", "what is left?", "delete task 1", "yes")
-"""User messages of the documented session: the model talks, calls tools, makes a false claim, and deletes a task."""
+"""User messages of the documented session, in which the model talks, calls tools, makes a false claim, and deletes a
+task."""
 
 PAGE = Path(__file__).parents[3] / "docs/chat.md"
 
@@ -102,7 +103,7 @@ def read_documented_transcript() -> str:
 
 
 class TurnKilled(BaseException):
-    """Raised inside a turn to end it like a crash."""
+    """Raised inside a turn to end it as a crash would."""
 
 
 class TurnKiller(Live):
@@ -127,8 +128,8 @@ class TurnKiller(Live):
 
 
 POINTS = ("turn.started", "model", "step", "tool.started", "tool", "tool.completed", "answer", "message")
-"""Events at which a turn can be killed: after the user's message, the model's output and the recorded calls; before a
-call, after it and after its receipt; before and after the answer is written."""
+"""Events at which a turn can be killed: after the user's message, after the model's output, after the recorded calls,
+before a call, after it, after its receipt, and before and after the answer is written."""
 
 
 class Scenario(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ClaudeHome:
-    """Writes files like Claude Code, which overwrites them in place.
+    """Writes files as Claude Code does: it overwrites them in place.
 
     Args:
         root: Configuration directory.
@@ -17,7 +17,7 @@ class ClaudeHome:
         self.tasks = root / "tasks"
 
     def session(self, session: str, cwd: Path) -> None:
-        """Write a transcript; its first line has no working directory."""
+        """Write a transcript whose first line has no working directory."""
         folder = self.root / "projects" / str(cwd).replace("/", "-")
         folder.mkdir(parents=True, exist_ok=True)
         lines = [
@@ -41,7 +41,7 @@ class ClaudeHome:
         (place / f"{number}.json").write_text(json.dumps(task, indent=2))
 
     def reset(self, folder: str) -> None:
-        """Reset a finished list like Claude Code: remove its tasks and keep the highest number."""
+        """Reset a finished list as Claude Code does: remove its tasks and keep the highest number."""
         files = list((self.tasks / folder).glob("*.json"))
         (self.tasks / folder / ".highwatermark").write_text(str(max(int(path.stem) for path in files)))
         for path in files:

@@ -1,7 +1,7 @@
 """Minimum test coverage of each part of the sources and of each module, lines and branches together.
 
-Run with REPORT [PART…], it reads the JSON report of coverage.py, prints the figures and every shortfall, and exits
-with 1 if there are any. Without PART it checks the parts that `make coverage` measures.
+Run with REPORT [PART…], it reads the JSON report of coverage.py, prints the figures and every shortfall, and exits with
+1 if there is a shortfall. Without PART it checks the parts that `make coverage` measures.
 """
 
 import json
@@ -14,11 +14,11 @@ from punchlist_testing import nats_server, postgres_server
 from punchlist_testing.optional import explain
 
 MODULE = 80
-"""Minimum for each module, in per cent: the average of a part could hide a module without tests."""
+"""Minimum for each module, in percent, because the average of a part could hide a module without tests."""
 
 
 class Part(NamedTuple):
-    """A part of the sources: its path prefixes and its minimum in per cent."""
+    """A part of the sources: its path prefixes and its minimum in percent."""
 
     paths: tuple[str, ...]
     floor: int

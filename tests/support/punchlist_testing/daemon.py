@@ -24,10 +24,11 @@ MAY_BLOCK = {
     "punchlistd/net/listener.py": {"open_private_directory", "__init__", "is_in_place", "close"},
     "punchlistd/store/sqlite.py": {"append_now"},
 }
-"""File -> functions that may block the event loop: they touch local directory entries, or commit to a fast disk."""
+"""File -> functions that may block the event loop, because they only access local directory entries or commit to a fast
+disk."""
 
 READY_S = 20.0
-"""Timeout for a daemon's start or end, in seconds."""
+"""Timeout for a daemon to start or end, in seconds."""
 
 
 class Running:
@@ -53,7 +54,7 @@ def guarded_loop() -> Generator[None]:
 async def running_daemon(directory: Path, **settings: Any) -> AsyncGenerator[Running]:
     """Run a daemon in this process with its files below `directory`; blocking calls on its loop raise.
 
-    `reserve_bytes` is 0 by default: reserving disk space is a third of the work of a start.
+    `reserve_bytes` is 0 by default: reserving disk space takes a third of the work of a start.
     """
     defaults = Settings(
         socket=str(directory / "run" / "daemon.sock"), data_dir=str(directory / "data"), reserve_bytes=0
@@ -75,8 +76,8 @@ class Spawned:
 
     Args:
         directory: Parent of its socket and data.
-        arguments: Further arguments of the daemon.
-        env: Further environment variables.
+        arguments: Additional arguments of the daemon.
+        env: Additional environment variables.
         measured: Whether to measure its coverage if this process is measured. Its start then takes twice as long, and
             only a daemon that isn't killed writes its data.
         program: Arguments of the interpreter that run a daemon.
@@ -103,7 +104,7 @@ class Spawned:
         """Start the daemon and wait until it is ready.
 
         Raises:
-            RuntimeError: It ended; the message contains its log.
+            RuntimeError: The daemon ended; the message contains its log.
         """
         read, write = os.pipe()
         command = [sys.executable, *self._program, "--socket", self.socket, "--data-dir", self.data_dir]
@@ -128,14 +129,14 @@ class Spawned:
                 raise RuntimeError(f"the daemon did not start: {self.log()}")
 
     def kill(self) -> None:
-        """Send SIGKILL and wait for the end."""
+        """Send SIGKILL and wait for the process to end."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(READY_S)
 
     def stop(self) -> int:
         """Send SIGTERM and return the exit code."""
-        # Read it once: another thread may start the next process while this one waits.
+        # Read `self.process` once, because another thread may start the next process while this one waits.
         process = self.process
         assert process is not None, "start it first"
         process.send_signal(signal.SIGTERM)

@@ -27,7 +27,7 @@ class Distance(threading.Thread):
             runner.run(self._serve())
 
     def end(self) -> None:
-        """Close all connections and wait for the end of the thread."""
+        """Close all connections and wait for the thread to end."""
         self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(self._loop)])
         self.join()
 

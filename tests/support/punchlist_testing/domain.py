@@ -50,7 +50,7 @@ HOSTILE_TITLES = (
 
 
 def replay(conversation: str, facts: Iterable[Fact]) -> State:
-    """Return the state of a conversation after all its facts."""
+    """Return the state of a conversation after applying all its facts."""
     state = initial_state(conversation)
     for fact in facts:
         evolve(state, fact.event, fact.seq, fact.version, fact.at)
@@ -65,7 +65,7 @@ class Group(NamedTuple):
 
 
 class Recorder:
-    """One conversation in memory: decides on calls, applies the events and keeps them.
+    """One conversation in memory: decides calls, applies their events and keeps the events.
 
     Attributes:
         at: Current time, in milliseconds.
@@ -240,14 +240,15 @@ def _is_ready(state: State, task: Task) -> bool:
 
 
 def _is_due(state: State, task: Task) -> bool:
-    """Return whether a parent is open although its children are finished, or failed although none of them is."""
+    """Return whether a parent is open although its children are finished, or has failed although none of its children
+    has."""
     if state.open_children(task.id) or task.open_blockers or task.waits_for is not None or is_sent_back(task):
         return False
     return task.status not in FINISHED or (task.status == "failed" and not state.failed_children(task.id))
 
 
 def check_parents(state: State) -> None:
-    """Check that no parent is left that should have finished with its children."""
+    """Check that every parent that should have finished with its children has finished."""
     assert not find_parents_to_finish(state)
 
 
@@ -257,7 +258,7 @@ def random_title(random: Random) -> str:
 
 
 def random_call(random: Random, state: State) -> p.Mutation:
-    """Return any mutation except clear, undo and conversation.delete; its ids are sometimes unknown."""
+    """Return any mutation except clear, undo and conversation.delete, sometimes with unknown ids."""
     kind = random.choices(list(_CALLS), weights=[weight for weight, _ in _CALLS.values()])[0]
     return kind(conversation=CONVERSATION, **_CALLS[kind][1](random, _Ids(random, state)))
 

@@ -29,12 +29,12 @@ class EditorProcess:
     Args:
         command: Its argument vector.
         answer_s: Timeout for its output while a test waits, in seconds.
-        options: Further options of `subprocess.Popen`.
+        options: Additional options of `subprocess.Popen`.
     """
 
     def __init__(self, command: list[str], answer_s: float, **options: Any) -> None:
         self._answer_s = answer_s
-        # Keep SIGPIPE ignored, as Emacs does itself when it has a screen. Headless, it inherits the setting.
+        # Keep SIGPIPE ignored, as Emacs does itself when it has a screen. A headless Emacs inherits the setting.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, restore_signals=False, **options
         )

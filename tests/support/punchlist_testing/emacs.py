@@ -11,7 +11,8 @@ ANSWER_S = 45.0
 """Timeout for a response, in seconds."""
 
 COMPILED = Path(__file__).resolve().parents[3] / "build" / "emacs"
-"""Shared cache of native-compiled code: otherwise each test's new home would cost Emacs a second of processor time."""
+"""Shared cache of native-compiled code, because without it Emacs would need a second of processor time in each test's
+new home."""
 
 SHARE_COMPILED = '(when (boundp \'native-comp-eln-load-path) (push (getenv "COMPILED") native-comp-eln-load-path))'
 
@@ -35,7 +36,7 @@ class Editor(EditorProcess):
         self._unread = b""
 
     def eval(self, form: str, *given: Any) -> Any:
-        """Return a form's value as JSON; the form can use the further arguments as `given`."""
+        """Return a form's value as JSON; the form can use the other arguments as `given`."""
         self.write_bytes(json.dumps([form, list(given)]).encode() + b"\n")
         while b"\n" not in self._unread:
             self._unread += self.read_bytes()

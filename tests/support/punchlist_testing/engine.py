@@ -22,7 +22,7 @@ PATIENCE_S = 30.0
 """Timeout for each wait, in seconds."""
 
 TURNS = 3
-"""Event loop iterations that a commit takes, to imitate a commit in a thread."""
+"""Number of event loop iterations that a commit takes, to imitate a commit in a thread."""
 
 
 async def until(check: Callable[[], object]) -> None:
@@ -102,7 +102,7 @@ class TouchyLog(MemoryLog):
 
 
 class _Gate:
-    """A gate that is open until it is shut."""
+    """A gate that is open until it is closed."""
 
     def __init__(self) -> None:
         self._open: anyio.Event | None = None
@@ -321,7 +321,7 @@ async def engine(
                 if kill:
                     writing.cancel_scope.cancel()
                 elif isinstance(log, TouchyLog):
-                    log.release_all()  # otherwise a failed test that blocks a commit would wait for it forever
+                    log.release_all()  # Otherwise a failed test that blocks a commit would wait for the commit forever.
                 running.inbox.close()
         running.close()
         if not kill:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from punchlist_testing.terminal import environment
 
 _PATIENCE_S = 0.1
-"""Timeout for a connection that the server doesn't accept, in seconds."""
+"""Time to wait for the server to accept a connection, in seconds."""
 
 _ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 

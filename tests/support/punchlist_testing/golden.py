@@ -27,11 +27,13 @@ from punchlistd.store.sqlite import SqliteLog
 
 BEGAN_MS = 1_700_000_000_000
 ENDED_MS = BEGAN_MS + 10_000_000
-"""All times in a golden database are between these, in milliseconds since 1970; later ones come from a test run."""
+"""All times in a golden database are between these two, in milliseconds since 1970. Later times come from a test
+run."""
 
 EPOCH = "601de20123456789"
 SETTINGS: dict[str, Any] = {"grace_s": 3_600.0}
-"""Settings of a daemon with a golden database: the grace period keeps its old claims from ending during a test."""
+"""Settings of a daemon with a golden database: the long grace period keeps the database's old claims from ending during
+a test."""
 
 _VOLATILE = frozenset({"epoch", "pid", "limits", "features"})
 
@@ -84,7 +86,7 @@ def still_matches(expected: Any, actual: Any) -> bool:
 async def receive(peer: Peer, events: int | None = None) -> Any:
     """Return the next message without volatile values.
 
-    With `events`, join pushes until they contain that many: the daemon may split them anywhere.
+    With `events`, join pushes until they contain this number of events, because the daemon may split them anywhere.
     """
     message = await peer.receive()
     while events is not None and len(message["params"]["events"]) < events:

@@ -14,7 +14,7 @@ class Hearing:
     """A listener that records posts, link changes, heartbeats and turn requests.
 
     Attributes:
-        wants: List and member of each turn request.
+        wants: The list and the member of each turn request.
     """
 
     def __init__(self) -> None:

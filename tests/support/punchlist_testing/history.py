@@ -48,7 +48,7 @@ class Violation(AssertionError):
 def check_order(calls: Iterable[Call]) -> None:
     """Check that each call is ordered after all calls that were acknowledged before it was sent.
 
-    A read may be at the position of the last of them; a write must be after it.
+    A read may be at the position of the last of these calls; a write must be after it.
     """
     ends = sorted(calls, key=lambda call: call.ended)
     newest, at = 0, 0

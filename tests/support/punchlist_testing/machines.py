@@ -152,7 +152,7 @@ class Machine:
                 await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        """End like a killed process: leave all calls unanswered. Re-raise the first exception of its tasks."""
+        """End as a killed process does, leaving all calls unanswered. Re-raise the first exception of its tasks."""
         if self.ended.done():
             return
         self.engine.close()

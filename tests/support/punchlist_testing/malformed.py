@@ -189,7 +189,7 @@ def depths() -> Iterator[Case]:
     shapes: tuple[tuple[bytes, bytes], ...] = ((b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]"), (b'["]",', b"]"))
     for (place, frame), (opening, closing) in itertools.product(PLACES.items(), shapes):
         levels = opening.count(b"[") + opening.count(b"{")
-        # None of the places has a bracket in a string, and none closes one before the value.
+        # No place contains a bracket in a string or closes a bracket before the value.
         outside = frame.split(b"%b")[0].count(b"{") + frame.split(b"%b")[0].count(b"[")
         for count in (*range(1, 41), 1_000, 20_000):
             deep = outside + count * levels > MAX_DEPTH
@@ -223,7 +223,7 @@ def encodings() -> Iterator[Case]:
 
 
 def cuts() -> Iterator[Case]:
-    """Yield a good frame, truncated at every byte or followed by further bytes."""
+    """Yield a good frame, truncated at every byte or followed by more bytes."""
     frame = PLACES["metadata"] % b'{"\\u00e9":"\\"","c":[null,true,-1.5e3]}'
     for end in range(len(frame)):
         yield Case(f"cut at {end}", frame[:end], b"null", PARSE_ERROR)

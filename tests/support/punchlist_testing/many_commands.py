@@ -22,7 +22,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def run(lines: list[tuple[dict[str, str], list[str]]]) -> None:
-    """Run each command line, with further environment variables."""
+    """Run each command line, with additional environment variables."""
     _ = dispatch, [entry.usage for entry in COMMANDS.values()]  # load the modules before forking
     for number, (env, words) in enumerate(lines):
         sys.stdout.write(f"\r\n=={number}==\r\n")

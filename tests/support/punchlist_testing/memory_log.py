@@ -20,7 +20,8 @@ class MemoryLog:
     """An in-memory `EventLog`. No operation waits.
 
     Args:
-        at_once: Whether `append_now` commits, as on a fast disk, or never does, as on a slow one. May be changed.
+        at_once: Whether `append_now` commits, as on a fast disk. If not, it never commits, as on a slow disk. May be
+            changed.
     """
 
     def __init__(self, at_once: bool = False) -> None:
@@ -28,7 +29,7 @@ class MemoryLog:
         self.epoch = secrets.token_hex(8)
         self.regressed: tuple[int, int] | None = None
         self.damaged: dict[str, Damaged] = {}
-        self._lines: list[bytes] = []  # b"" where a line was erased
+        self._lines: list[bytes] = []  # b"" for an erased line
         self._seqs: dict[str, list[int]] = {}
         self._keys: dict[str, dict[str, int]] = {}
         self._tombstones: dict[str, int] = {}

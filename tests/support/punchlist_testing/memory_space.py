@@ -98,7 +98,7 @@ class MemorySharedLog:
         self.link = Link()
         self.round_trip_s = 0.001
         self.delays: tuple[float, ...] = ()
-        """Possible delays in each direction, in seconds; empty: those of the space's faults."""
+        """Possible delays in each direction, in seconds; empty for the delays of the space's faults."""
         self._space = space
         self.may_erase = True
         self._may_post = may_post
@@ -118,7 +118,7 @@ class MemorySharedLog:
             self._listener = None
 
     def cut(self, *, noticed: bool = True) -> None:
-        """Disconnect this member. Without `noticed`, its link still appears to be up."""
+        """Disconnect this member. Without `noticed`, the link still appears to be up."""
         self._cut = True
         if noticed:
             self._changed.set()

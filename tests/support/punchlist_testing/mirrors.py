@@ -18,7 +18,7 @@ from punchlistd.engine.lists import access
 
 @contextmanager
 def older_daemon() -> Generator[None]:
-    """Make the daemon keep the spelling of GUIDs as list names, like versions that didn't normalize it."""
+    """Make the daemon keep the spelling of GUIDs in list names, as in versions that didn't normalize it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(access, "spellings", _no_spellings)
         yield

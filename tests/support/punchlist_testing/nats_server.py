@@ -21,12 +21,12 @@ FETCHED = ROOT / "build/nats-server/bin/nats-server"
 FLOOR = (2, 14)
 READY_S = 30.0
 PORT = 24222
-"""Not the default 4222: another server may listen there on all addresses."""
+"""Don't use the default port 4222, because another server may listen there on all addresses."""
 
 
 @cache
 def program() -> str | None:
-    """Return the path of a server that is new enough: the downloaded one, else that of PATH."""
+    """Return the path of a server that is new enough: the downloaded server, else the one in PATH."""
     for path in (str(FETCHED), find_program("nats-server")):
         if path is None or not os.path.exists(path):
             continue
@@ -50,7 +50,7 @@ class NatsServer:
 
     Args:
         directory: Directory of its files.
-        extra: Further lines of its configuration.
+        extra: Additional lines of its configuration.
         host: Address that it listens on.
         sync: Its `sync_interval`; "": the server's default, which can lose acknowledged posts.
         whole: Whether `extra` is the whole configuration.
@@ -127,7 +127,8 @@ class NatsServer:
             self.process.wait()
 
     def pause(self) -> None:
-        """Stop all its threads with SIGSTOP and wait for it; connections stay open without responses."""
+        """Stop all its threads with SIGSTOP and wait until they have stopped; connections stay open without
+        responses."""
         self._signal(signal.SIGSTOP)
         assert self.process is not None, "it was sent a signal"
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)

@@ -19,7 +19,7 @@ class Editor(EditorProcess):
         socket: Path of the daemon's socket, which may not exist yet.
         directory: Working directory.
         plugin: Directory of the plugin.
-        env: Further environment variables.
+        env: Additional environment variables.
     """
 
     def __init__(self, socket: str, directory: Path, plugin: Path = PLUGIN, env: dict[str, str] | None = None) -> None:
@@ -91,7 +91,7 @@ class Editor(EditorProcess):
             try:
                 _, _, error, result = msgspec.msgpack.decode(unread)
             except msgspec.DecodeError:
-                # Incomplete. Requests are sent one at a time, so no other message follows this one.
+                # Incomplete. Requests are sent one at a time, so no other message follows the response.
                 continue
             assert error is None, error
             return result

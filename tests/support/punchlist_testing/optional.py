@@ -92,7 +92,7 @@ def needs(name: str, present: bool | None = None) -> pytest.MarkDecorator:
     """Return a mark that skips a test if an entry of `NEEDS` is missing.
 
     Args:
-        name: Name in `NEEDS`; without `present`, also the name of the program.
+        name: Name in `NEEDS`; if `present` is omitted, also the name of the program.
         present: Whether it is installed; by default, whether the program is in PATH.
     """
     found = find_program(name) is not None if present is None else present and not HIDDEN
@@ -101,7 +101,7 @@ def needs(name: str, present: bool | None = None) -> pytest.MarkDecorator:
 
 def require_package(name: str) -> None:
     """Skip the calling test, or its whole file, unless a Python package of `NEEDS` is installed."""
-    # Makes the report name the test file: xdist merges reports of files with the same reason and location.
+    # This makes the report name the test file, because xdist merges reports of files with the same reason and location.
     __tracebackhide__ = True
     if not has_package(name):
         pytest.skip(explain(name), allow_module_level=True)

@@ -1,8 +1,8 @@
 """Checks that every regular expression of the sources runs in linear time.
 
-`re` has no step counter, so this measures processor time for a text and for one four times as long, in one process.
-The texts are derived from each pattern: a matching prefix, many repetitions of a repeated part, and an end that doesn't
-match. Run as a program, it prints a line for each pattern that takes more than linear time.
+`re` has no step counter, so this module measures processor time for a text and for one four times as long, in the same
+process. The texts are derived from each pattern: a matching prefix, many repetitions of a repeated part, and an end
+that doesn't match. Run as a program, it prints a line for each pattern that takes more than linear time.
 """
 
 import ast
@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ("client/punchlist", "client/punchlist_apps", "daemon/punchlistd", "schemas/punchlist_schemas")
 SHORT = 8_000
 LINEAR_S = 0.008
-"""Less time, in seconds, for a text of `SHORT` characters counts as linear: quadratic time takes several times that."""
+"""A pattern that takes less than this, in seconds, for a text of `SHORT` characters counts as linear. Quadratic time is
+several times longer."""
 GROWTH = 8
 """Smallest ratio of times that counts as more than linear: 4 is linear, 16 quadratic."""
 ROUNDS = 3
@@ -74,7 +75,7 @@ def patterns(local: Mapping[tuple[str, str], CallPatterns]) -> Iterator[Pattern]
         local: Patterns of the calls that receive a local variable: `(module, expression) -> patterns`.
 
     Raises:
-        KeyError: A call receives a local variable that is missing in `local`.
+        KeyError: A call receives a local variable that is missing from `local`.
     """
     trees = {path: ast.parse(path.read_text("utf-8")) for path in _files()}
     everywhere = _uses(trees.values())
@@ -229,7 +230,7 @@ class Texts:
         return self._sample_set(code, value) if code is codes.IN else []
 
     def _sample_set(self, code: Any, value: Any) -> list[str]:
-        """Return up to four characters that a set matches, common ones first."""
+        """Return up to four characters that a set matches, common characters first."""
         pattern = compiler.compile(parser.SubPattern(self._tree.state, [(code, value)]))
         named = (item[1] for item in value if item[0] in (codes.LITERAL, codes.RANGE)) if code is codes.IN else ()
         literals = (chr(item if isinstance(item, int) else item[0]) for item in named)
@@ -312,7 +313,8 @@ def _processor_time(function: Callable[[Any], object], text: Any) -> float:
 
 @contextmanager
 def _limited() -> Generator[None]:
-    """Interrupt the body after `LIMIT_S`. Garbage collection is off: its time depends on unrelated objects."""
+    """Interrupt the body after `LIMIT_S`. Garbage collection is off, because its duration depends on unrelated
+    objects."""
     signal.signal(signal.SIGVTALRM, _end)
     gc.disable()
     signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_S)

@@ -1,4 +1,4 @@
-"""A scripted daemon, for faults that a real one doesn't produce on demand."""
+"""A scripted daemon, for faults that a real daemon doesn't produce on demand."""
 
 import socket
 import threading

@@ -31,7 +31,7 @@ else:
     del servers[sys.argv[5]]
 open(path, "w").write(json.dumps(config, indent=2))
 """
-"""Changes `~/.claude.json` like `claude mcp add-json` and `claude mcp remove` of version 2.1.197."""
+"""Changes `~/.claude.json` as `claude mcp add-json` and `claude mcp remove` of version 2.1.197 do."""
 
 
 def program(directory: Path, name: str, source: str) -> Path:

@@ -39,7 +39,7 @@ def programs() -> Path | None:
 
 @cache
 def _user() -> str | None:
-    """Return the user that runs the servers: PostgreSQL refuses to run as root."""
+    """Return the user to run the servers as: PostgreSQL refuses to run as root."""
     if os.getuid():
         return pwd.getpwuid(os.getuid()).pw_name
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -81,7 +81,7 @@ def _run(place: Path, program: str, *words: str, wrap: Sequence[str] = (), stdin
 
 @cache
 def _new_cluster() -> Path:
-    """Return the directory of an unused cluster, to be copied: initdb takes a second of processor time."""
+    """Return the directory of an unused cluster, to be copied, because initdb takes a second of processor time."""
     place = Path(tempfile.mkdtemp(prefix="punchlist-postgres-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     _chown(place)
@@ -97,7 +97,7 @@ class PostgresServer:
     """A server with the database `punchlist`, not started yet.
 
     Args:
-        settings: Further lines of its configuration.
+        settings: Additional lines of its configuration.
         host: Address that it listens on.
         wrap: Command prefix, such as one that enters a network namespace; it must keep the process id.
         copy_of: Primary server; this one becomes its standby.
@@ -187,7 +187,7 @@ class PostgresServer:
         self.sql(build_sql(space, list(logins)))
 
     def kill(self) -> None:
-        """Send SIGKILL to the server and all its processes, and wait for their end."""
+        """Send SIGKILL to the server and all its processes, and wait for them to end."""
         if self.process is not None and self.process.poll() is None:
             members = self._family()
             for pid in members:

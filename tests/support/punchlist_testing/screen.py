@@ -21,7 +21,7 @@ from punchlist_testing.terminal import PATIENCE_S, Terminal
 _CONTROLLED = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 )
-"""Program that makes standard input the controlling terminal of another one, as Emacs requires."""
+"""Program that makes standard input the controlling terminal of another program, as Emacs requires."""
 
 _NAMED = {"brown": "yellow", "brightbrown": "bright_yellow"}
 
@@ -41,7 +41,7 @@ class Screen(Terminal):
         self._stream = pyte.Stream(self.cells)
 
     def until(self, holds: Callable[[list[str]], bool]) -> float:
-        """Wait until the screen's lines satisfy `holds`; return the time then, in seconds since 1970."""
+        """Wait until the screen's lines satisfy `holds`, and return the time at that moment, in seconds since 1970."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds(self.cells.display):
             readable = is_readable(self._master, deadline - time.monotonic())
@@ -51,7 +51,7 @@ class Screen(Terminal):
         return time.time()
 
     def shows(self, text: str) -> float:
-        """Wait until text is on the screen; return the time then, in seconds since 1970."""
+        """Wait until text is on the screen, and return the time at that moment, in seconds since 1970."""
         return self.until(lambda lines: any(text in line for line in lines))
 
     def draw(self, path: Path, title: str) -> None:

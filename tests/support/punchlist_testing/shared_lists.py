@@ -25,12 +25,13 @@ sys.exit(main())
 """
 """Program that runs a daemon with short pauses between comparisons and reconnects, to save test time.
 
-`ASKED_S` stays above two heartbeats, which members send every second: a daemon that repairs a list waits for them.
+`ASKED_S` stays above the interval of two heartbeats, which members send every second, because a daemon that repairs a
+list waits for them.
 """
 
 
 class Machines:
-    """Daemons that are stopped at the end of `ending`.
+    """Daemons that are stopped when `ending` is closed.
 
     Args:
         directory: Parent of the daemons' directories, which are named after them.

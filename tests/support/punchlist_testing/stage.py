@@ -59,7 +59,7 @@ class Stage:
                     connection.getresponse().read()
                 return
             except ConnectionRefusedError:
-                time.sleep(0.02)  # there is no event for a bound port
+                time.sleep(0.02)  # No event reports that the port is bound.
         raise RuntimeError((self.daemon.directory / "web.log").read_text())
 
     def stop(self) -> None:

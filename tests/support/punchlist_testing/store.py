@@ -27,7 +27,7 @@ class OpenedLog(SqliteLog):
 
     @property
     def damage(self) -> list[Damaged]:
-        """Return the damaged events detected since the log was opened, in order of position."""
+        """Return the damaged events detected since the log was opened, ordered by position."""
         return [error for _, error in sorted(self._operations.damage.events.items())]
 
     @property
@@ -42,7 +42,7 @@ class OpenedLog(SqliteLog):
         """Watch these files.
 
         Raises:
-            FileNotFoundError: One of them doesn't exist.
+            FileNotFoundError: One of the files doesn't exist.
         """
         await self._run(self._operations.watch, paths)
 

@@ -1,6 +1,6 @@
 """Sends a signal at each bytecode instruction of a screen's code, in a forked child that draws on a terminal.
 
-Prints a line of JSON for each step: the signal, the exit code of the child, and the output to the terminal.
+For each step, prints a line of JSON with the signal, the exit code of the child, and the output to the terminal.
 """
 
 import itertools

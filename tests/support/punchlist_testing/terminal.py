@@ -92,7 +92,7 @@ class Terminal:
         return output
 
     def is_quiet(self, for_s: float) -> bool:
-        """Return whether the process writes nothing for `for_s` seconds."""
+        """Return whether the process writes no output for `for_s` seconds."""
         return not self.shown and not is_readable(self._master, for_s)
 
     def finish(self) -> int:

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 def unmeasured() -> dict[str, str]:
     """Return the environment without coverage.py's variables.
 
-    For processes that count their own imports, or whose user can't write to the directory of the coverage data.
+    For processes that count their own imports, or that run as a user who can't write to the directory of the coverage
+    data.
     """
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
@@ -24,7 +25,8 @@ def mostly_untraced(rounds: int, traced: int = 10) -> Generator[int]:
 
 @contextmanager
 def untraced() -> Generator[None]:
-    """Run the body and the threads it starts without coverage.py's tracer, which slows short calls fourteen times."""
+    """Run the body and the threads it starts without coverage.py's tracer, which makes short calls fourteen times
+    slower."""
     tracer, thread_tracer = sys.gettrace(), threading.gettrace()
     sys.settrace(None)
     threading.settrace(None)

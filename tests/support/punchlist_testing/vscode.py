@@ -78,7 +78,7 @@ class Editor:
         browser: Browser for its windows, from `chromium`.
         socket: Path of the daemon's socket, which may not exist yet.
         directory: Parent of all its files.
-        env: Further environment variables of the extension host.
+        env: Additional environment variables of the extension host.
         agents: Whether to enable agent mode.
     """
 
@@ -235,7 +235,7 @@ class Window:
         return row
 
     def drag(self, text: str, onto: str) -> None:
-        """Drag one row onto another, after no row has changed for longer than VS Code's debounce time."""
+        """Drag one row onto another, once no row has changed for longer than VS Code's debounce time."""
         source, target = self.sees(text), self.sees(onto)
         self.page.evaluate(
             """() => new Promise((done) => {

@@ -122,7 +122,7 @@ class Web:
         return session.token
 
     def head(self, verb: str, path: str, headers: dict[str, str | None]) -> bytes:
-        """Build the head of a request; a header that is None is left out."""
+        """Build the head of a request; headers that are None are omitted."""
         common = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"}
         lines = [f"{name}: {value}" for name, value in {**common, **headers}.items() if value is not None]
         return "\r\n".join([f"{verb} {path} HTTP/1.1", *lines, "", ""]).encode("latin-1")

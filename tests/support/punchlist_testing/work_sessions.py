@@ -82,7 +82,8 @@ class Worker:
 
 
 def check_list(client: Client, name: str, workers: list[Worker]) -> int:
-    """Check that each task of a list was completed once, by its owner and with its result; return their number."""
+    """Check that each task of a list was completed once, by its owner and with its result. Return the number of
+    tasks."""
     tasks = {task.id: task for task in client.conversation(name).list()}
     done = Counter(task for worker in workers for task in worker.done)
     assert set(done.values()) <= {1}, done
@@ -100,7 +101,7 @@ def check_list(client: Client, name: str, workers: list[Worker]) -> int:
 
 
 def check_lists(socket: str, workers: list[Worker], users: tuple[str, ...]) -> int:
-    """Check the lists of all places, which are users or repositories; return the number of completed tasks."""
+    """Check the lists of all places, which are users or repositories. Return the number of completed tasks."""
     done = 0
     for place in dict.fromkeys(worker.place for worker in workers):
         team = [worker for worker in workers if worker.place == place]

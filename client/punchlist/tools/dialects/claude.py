@@ -237,8 +237,7 @@ def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     members |= {} if args.metadata is None else {"metadata": args.metadata}
     edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
     if not (members or edges or args.status):
-        # Some models send empty text for each omitted member. So clear members only if all empty ones are among these
-        # two.
+        # Some models send empty text for each omitted member. Clear members only if all empty ones are among these two.
         empty = {name for name in _MEMBERS if getattr(args, name) == ""}
         members = dict.fromkeys(empty, "") if empty <= {"active_form", "owner"} else {}
     if not (members or edges or args.status):

@@ -38,7 +38,7 @@ _MAX_TITLE = 100
 _MAX_KEPT = 50
 _MAX_DIGITS = 15
 _MAX_NAMED, _MAX_NAME = 8, 60
-"""Maximum number of tasks named in the question whether to drop them, and maximum length of their titles, in
+"""Maximum number of tasks named in the question about dropping tasks, and maximum length of their titles, in
 characters.
 """
 
@@ -142,7 +142,7 @@ def _plan(context: ToolContext, args: Plan) -> Steps:
             text = f"task {str(error.id)[:60]} not found; after and parent take ids, or refs of tasks in the same call"
             raise Problem("not_found", text) from None
         same = [(task, structs.asdict(step)) for step, task in zip(new, listed, strict=True) if task.id in kept]
-        # Tasks that differ are listed first, because the others may only be counted.
+        # List the tasks that differ first, because the others may only be counted.
         same.sort(key=lambda pair: not creating.find_differences(*pair))
         kept_lines = [f"{creating.describe_kept(context, task, step, 'update')}." for task, step in same]
         if len(kept_lines) > _MAX_NAMED:
@@ -163,7 +163,7 @@ def _plan(context: ToolContext, args: Plan) -> Steps:
 
 
 def _build_question(reply: Reply, dropped: list[Task]) -> Reply:
-    """To a reply that needs confirmation, add the question whether to drop unfinished tasks."""
+    """Add the question whether to drop unfinished tasks to a reply that needs confirmation."""
     assert reply.question is not None, "the reply asks for confirmation"
     names = [f"#{task.id} {clip(one_line(task.title), _MAX_NAME)}" for task in dropped[:_MAX_NAMED]]
     names += [f"{len(dropped) - _MAX_NAMED} more"] if len(dropped) > _MAX_NAMED else []

@@ -203,7 +203,8 @@ def _add(context: ToolContext, args: AddTask) -> Steps:
     counts, settings = info.counts, info.settings
     members: dict[str, Any] = {"description": description, "priority": args.priority, "metadata": args.context}
     members |= {"blocked_by": args.after, "parent": args.parent or None}
-    # If a task is paused and none is in progress, the agent paused it for the new task, so that starts immediately.
+    # If a task is paused and none is in progress, the agent paused it for the new task, which therefore starts
+    # immediately.
     interrupts = counts.paused > 0 and not counts.in_progress and settings.execution == "serial"
     if interrupts and not args.after and not (settings.on_failure == "stop" and counts.failed):
         members["status"] = "in_progress"

@@ -123,7 +123,7 @@ def list_rows(context: ToolContext, status: str, offset: int, tool: str) -> Step
 
 
 def delete_with_consent(context: ToolContext, number: str, also: tuple[str, ...], confirm: str, words: str) -> Steps:
-    """Delete tasks with the user's consent. Ask one question for all of them."""
+    """Delete tasks with the user's consent. Ask a single question about all of them."""
     task: Task = yield context.calls.get(number)
     ids = list(dict.fromkeys((task.id, *also)))
     names = f"task {task.id}" if len(ids) == 1 else f"tasks {', '.join(ids)}"

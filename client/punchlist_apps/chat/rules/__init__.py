@@ -1,1 +1,1 @@
-"""Interprets messages by rules alone. `reading` and `replies` are pure; `phrases` and `words` are their tables."""
+"""Interprets messages with rules alone. `reading` and `replies` are pure; `phrases` and `words` are their tables."""

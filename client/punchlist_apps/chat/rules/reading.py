@@ -1,4 +1,4 @@
-"""Interprets a message as an intent, by rules. Pure: it uses no clock and only the list passed in.
+"""Interprets a message as an intent, with rules. Pure: it uses no clock and only the list passed in.
 
 An uncertain message doesn't change anything. It becomes `clarify` (asking for the task or title), `talk`, or a
 `doubtful` intent, which the person must confirm.
@@ -273,7 +273,7 @@ def split_titles(text: str) -> list[str]:
 
 
 def title_of(text: str) -> str:
-    """Return a title without surrounding quotes or "to my list"."""
+    """Return a title without surrounding quotes and without "to my list"."""
     text = _pattern(rf"\s(?:to|on|onto|in|into) (?:{words.PLACE}|(?:my|the|our) (?:tasks|to-?dos))$").sub(
         "", text.strip()
     )

@@ -1,4 +1,5 @@
-"""Resolves references to tasks: numbers, ordinals in the last list shown, "it", all of one kind, or words of a title.
+"""Resolves references to tasks: numbers, ordinals in the last list shown, "it", all tasks of one kind, or words of a
+title.
 
 Never guesses: if several titles fit equally, all are returned, and a title that is only similar is not `sure`.
 """
@@ -48,9 +49,10 @@ _MIN_SIMILARITY = 0.6
 _MAX_WORDS = 24
 """Maximum length of a reference, in words. Longer titles are truncated for comparison."""
 _MAX_TASKS_FOR_TYPOS = 200
-"""Maximum number of tasks with which misspelled words are matched, since this is slow."""
+"""Maximum number of tasks against which misspelled words are matched, because matching is slow."""
 _MIN_TYPO_LENGTH, _MIN_SLIP_LENGTH = 4, 6
-"""Minimum lengths in letters: of a word that may be misspelled, and of one in which a single slip counts as certain."""
+"""Minimum lengths in letters: of a word that may be misspelled, and of one in which a single slip is certain to be a
+misspelling."""
 _CUT = "~"
 """Marks a stem whose ending was removed, such as "settl~" from "settled"."""
 
@@ -175,7 +177,7 @@ def _score_title(stems: tuple[str, ...], title: tuple[str, ...], *, typos: bool)
 
 
 def _is_same(word: str, other: str) -> bool:
-    """Return whether two stems are of the same word, such as "settl~" and "settle", or "plann~" and "plan"."""
+    """Return whether two stems belong to the same word, such as "settl~" and "settle", or "plann~" and "plan"."""
     for cut, whole in ((word, other), (other, word)):
         root = cut.removesuffix(_CUT)
         if root != cut and whole in (root, f"{root}e", root[:-1] if root[-1:] == root[-2:-1] else root):

@@ -91,7 +91,7 @@ def _classify(text: str, items: list[Item], context: Context, question: Intent) 
     if (answer := _ANSWER_READERS[question.need](text, items, context, question)) is not None:
         return "answer", answer
     intent = interpret(text, items, context)
-    if question.need == "which" and _is_bare(intent, text):  # A number that wasn't among the choices.
+    if question.need == "which" and _is_bare(intent, text):  # The number wasn't among the choices.
         return "neither", TALK
     if intent.name not in ("talk", "clarify") or intent.goal:
         return "request", intent

@@ -1,4 +1,5 @@
-"""Cost of shared lists: compared with local lists and bare posts, over latency, and when a server or machine dies.
+"""Cost of shared lists: compared with local lists and bare posts, with added latency, and when a server or machine
+dies.
 
 Uses three NATS servers on loopback that fsync before they acknowledge, daemon processes, and load generators in C.
 """
@@ -52,7 +53,7 @@ async def bare_posts(url: str, name: str, bodies: list[bytes]) -> list[float]:
             began, nonce = time.perf_counter(), f"{name}-{position}-{number}"
             try:
                 position = await log.post(name, position, nonce, body)
-            except SharedLogError:  # a leader election: the post isn't measured, but must be stored
+            except SharedLogError:  # During a leader election, the post isn't measured, but it must be stored.
                 try:
                     position = await post(log, name, position, nonce, body)
                 except Conflict:
@@ -79,7 +80,7 @@ class Machines:
                 answer = client.call("space.add", space=SPACE, urls=urls, refused=True)
                 if "kind" not in answer.get("data", ()):
                     return daemon
-                time.sleep(0.2)  # the servers elect
+                time.sleep(0.2)  # The servers must elect a leader first.
         raise RuntimeError(f"the space can't be added: {answer}")
 
     @staticmethod
@@ -225,7 +226,7 @@ def propagation(machines: Machines) -> list[Row]:
 
 
 def leader_loss(machines: Machines) -> list[Row]:
-    """Kill the leader a few times; measure the longest time without a response, and count rejected calls."""
+    """Kill the leader a few times. Measure the longest time without a response, and count rejected calls."""
     machines.share("led", machines.three[0])
     worst, refused = 0.0, 0
     with Client(machines.three[0].socket) as client:

@@ -1,4 +1,4 @@
-"""Cost of `punch chat`: a turn by rules, a whole process, and the latency of a model's first word in the panel.
+"""Cost of `punch chat`: a turn with rules, a whole process, and the latency of a model's first word in the panel.
 
 The process is compared with a bare interpreter, in interleaved runs.
 """
@@ -33,7 +33,7 @@ TURNS, PROCESSES, WORDS = 300, 21, 40
 
 
 class Figure(NamedTuple):
-    """A measured value, its maximum, its format, and further figures as text."""
+    """A measured value, its maximum, its format, and additional figures as text."""
 
     what: str
     value: float
@@ -85,7 +85,7 @@ def measure_processes(server: Stage, directory: Path) -> list[Figure]:
 
 
 async def measure_turns(server: Stage) -> list[Figure]:
-    """Measure turns by rules on one connection, from the message to its answer."""
+    """Measure turns with rules on one connection, from the message to its answer."""
     assert server.daemon.process is not None
     pid, took = server.daemon.process.pid, list[float]()
     async with AsyncClient(socket=server.daemon.socket, autostart=False, name="bench") as client:

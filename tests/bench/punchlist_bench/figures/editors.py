@@ -99,7 +99,7 @@ def measure_on_screen(
 
 
 def measure_in_neovim(socket: str, directory: Path, client: Client) -> tuple[float, float, float]:
-    """The longest call in milliseconds, the lines written for one push, and bytes for each task."""
+    """Return the longest call in milliseconds, the lines written for one push, and bytes for each task."""
     longest: list[float] = []
     lines = 0
     with nvim.Editor(socket, directory / "neovim") as editor:
@@ -121,7 +121,7 @@ def measure_in_neovim(socket: str, directory: Path, client: Client) -> tuple[flo
 
 
 def measure_in_emacs(socket: str, directory: Path, client: Client) -> tuple[float, float, float]:
-    """The longest call in milliseconds, the lines written for one push, and bytes for each task."""
+    """Return the longest call in milliseconds, the lines written for one push, and bytes for each task."""
     longest: list[float] = []
     with emacs.Editor(socket, directory / "emacs") as editor:
         editor.eval(LONGEST_IN_EMACS)
@@ -141,7 +141,7 @@ def measure_in_emacs(socket: str, directory: Path, client: Client) -> tuple[floa
 
 
 def survive_kills(*tests: str) -> None:
-    """Run tests which check that kills of the daemon lose and repeat no change."""
+    """Run the tests which check that killing the daemon neither loses nor repeats a change."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--timeout=3600", "-k", "kills"]
     env = {**os.environ, "KILLS": str(KILLS)}
     running = [subprocess.Popen([*command, f"tests/system/editors/{test}.py"], cwd=ROOT, env=env) for test in tests]

@@ -7,7 +7,7 @@ A case has `initial_state` (titles of a list), `turns` (user messages) and `eval
 - `actions`: Tool calls that must occur, in any order, with the relevant `arguments`.
 - `communicate_info`: Texts that must occur in some answer.
 - `never`: Tools that must not change anything.
-- `reward_basis`: Criteria that count, from DB, ACTION, COMMUNICATE and TRUE. TRUE compares the answers with the log.
+- `reward_basis`: Criteria that apply, out of DB, ACTION, COMMUNICATE and TRUE. TRUE compares the answers with the log.
 """
 
 import asyncio

@@ -190,7 +190,8 @@ def _status(status: str) -> str:
 
 
 def _round_to_odd(lists: int) -> int:
-    """Return an odd number of lists, so that alternating requests give each list both statuses, and none is a no-op."""
+    """Return an odd number of lists, so that alternating requests give each list both statuses, and no request is a
+    no-op."""
     return (lists - 1) | 1
 
 

@@ -40,7 +40,8 @@ DRAWING = """
 
 
 def measure_opening(window: Window, name: str) -> tuple[float, float, float]:
-    """Return milliseconds until all rows were requested and until the first is visible, and of the longest block."""
+    """Return the milliseconds until all rows are requested, until the first row is visible, and of the longest
+    block."""
     window.page.evaluate(OBSERVE, [TASKS, name])
     began, drawn, longest = window.js(
         """
@@ -62,7 +63,7 @@ def measure_opening(window: Window, name: str) -> tuple[float, float, float]:
 
 
 def measure_latency(window: Window, plan: Any, round: int) -> float:
-    """Return milliseconds from an agent's response until its change is on the screen."""
+    """Return the milliseconds from an agent's response until its change is on the screen."""
     window.page.evaluate(OBSERVE, [TASKS, f"Changed {round}"])
     plan.edit("1", title=f"Changed {round}")
     answered = time.time() * 1000

@@ -1,1 +1,1 @@
-"""What is measured, a module per section; each has `run(bench) -> list[Row]`."""
+"""The measured sections, one module each, with a function `run(bench) -> list[Row]`."""

@@ -17,7 +17,7 @@ from punchlist_bench.table import Row
 PUNCH = Path(sys.executable).parent / "punch"
 RUNS = 6
 STARTABLE = 500
-"""Number of tasks to start: more than runs, including repetitions of disturbed samples."""
+"""Number of tasks to start: more than the number of runs, including repetitions of disturbed samples."""
 
 
 def run(bench: Bench) -> list[Row]:
@@ -27,7 +27,7 @@ def run(bench: Bench) -> list[Row]:
     daemon = bench.daemon()
     with Client(daemon.socket) as client:
         client.call("task.add_many", conversation="default", tasks=tasks(50))
-        for name in ("add", "done", "next"):  # separate lists, so that the output of `punch list` stays the same
+        for name in ("add", "done", "next"):  # Separate lists keep the output of `punch list` the same.
             client.call("task.add_many", conversation=name, tasks=tasks(50))
         client.call("task.add_many", conversation="start", tasks=tasks(STARTABLE))
     number = itertools.count(1)

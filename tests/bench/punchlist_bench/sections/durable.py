@@ -116,7 +116,7 @@ def _rows(name: str, clients: int, taken: dict[str, list[Load]]) -> list[Row]:
 
 
 def _keyed(bench: Bench, daemon: Daemon) -> Row:
-    """Measure the cost of an idempotency key, which the client library adds to every mutation."""
+    """Measure the cost of the idempotency key that the client library adds to every mutation."""
     plain = [call("task.add", conversation="plain-{conn}", title=TITLE + " {g}")]
 
     def keyed() -> Load:

@@ -104,7 +104,7 @@ def _conversations(bench: Bench) -> Row:
     table.progress(f"changes in {many:,} conversations")
 
     def request(conversation: str) -> list[str]:
-        # A new title each time: an edit without a change appends no event.
+        # Use a new title each time, because an edit without a change appends no event.
         return [call("task.edit", conversation=conversation, task="1", title=f"{TITLE} {os.urandom(3).hex()}-{{g}}")]
 
     with bench.daemon() as daemon:

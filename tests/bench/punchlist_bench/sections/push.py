@@ -11,11 +11,12 @@ from punchlist_bench.table import Row
 
 SUBSCRIBERS = 1_000
 BACKLOG = [{"title": "x", "description": "x" * 50_000}] * 15
-"""More than a socket buffers: a client that subscribes from before these tasks and never reads is stuck immediately."""
+"""More data than a socket buffers. A client that subscribes from a position before these tasks and never reads is stuck
+immediately."""
 
 
 def run(bench: Bench) -> list[Row]:
-    """Measure pushes to 1 and to 1,000 subscribers, with 1,000 stuck ones, and a catch-up."""
+    """Measure pushes to 1 and to 1,000 subscribers, pushes with 1,000 stuck subscribers, and a catch-up."""
     return [*_push(bench), _catch_up(bench)]
 
 
@@ -28,7 +29,7 @@ def _push(bench: Bench) -> list[Row]:
     behind = call("event.subscribe", conversation="push", after=0)
 
     def ours(subscribers: int, stuck: int = 0) -> Push:
-        # A new title each time: an edit without a change appends no event.
+        # Use a new title each time, because an edit without a change appends no event.
         write = call("task.edit", conversation="push", task="{task}", title=f"{TITLE} {os.urandom(3).hex()}-{{g}}")
         return bench.push(daemon, subscribe, write, subscribers, stuck=stuck, stuck_subscribe=behind)
 

@@ -43,7 +43,7 @@ SETTINGS = Settings(socket="", data_dir="", index_events=1 << 30, index_delay_s=
 
 
 class _Caller:
-    """A caller that counts responses; `done` is set at the last expected one."""
+    """A caller that counts responses; `done` is set when the last expected response arrives."""
 
     actor, user, confirm, holder = "anonymous", None, False, None
 
@@ -52,12 +52,12 @@ class _Caller:
         self._expected = 0
 
     def begin(self, expected: int) -> None:
-        """Expect this many responses."""
+        """Expect this many responses before setting `done`."""
         self._expected = expected
         self.done.clear()
 
     def answer(self, id: bytes | None, outcome: Outcome) -> None:
-        """Encode the response like a session."""
+        """Encode the response as a session does."""
         assert id is not None and isinstance(outcome, bytes)
         jsonrpc.response(id, outcome)
         self._expected -= 1
@@ -96,7 +96,7 @@ def run(bench: Bench) -> list[Row]:
 
 
 def _daemon(bench: Bench, requests: Sequence[str]) -> tuple[float, float]:
-    """Return a daemon's time in commits and its processor time, per call. Commits include waiting for the disk."""
+    """Return a daemon's time in commits, which includes waiting for the disk, and its processor time, per call."""
     with bench.daemon() as daemon:
         with Client(daemon.socket) as client:
             for number in range(CLIENTS):
