@@ -22,9 +22,8 @@ exit codes: 0 stopped on request, 1 --verify or --restore found damage, or --rep
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser for the command line."""
-    made = argparse.ArgumentParser(
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         "punchlistd",
         description="Keep the task lists of AI agents and push every change to subscribers.",
         epilog=EXAMPLES,
