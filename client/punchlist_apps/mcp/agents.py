@@ -89,7 +89,7 @@ class Agents:
         meta: Mapping[str, Any] = dict(context.meta or {})
         sub_agent = meta.get(AGENT_KEY, "")
         if not isinstance(sub_agent, str):
-            raise Problem("invalid_arguments", f"{AGENT_KEY} in _meta must be a text", {"field": AGENT_KEY})
+            raise Problem("invalid_arguments", f"{AGENT_KEY} in _meta must be a string", {"field": AGENT_KEY})
         client = context.session.client_params
         host = client.client_info.name if client is not None else ""
         thread, request = _find_conversation_id(meta), context.request

@@ -22,7 +22,7 @@ SORTS = ("due", "priority", "created", "updated", "title")
 def _parse_texts(value: Any) -> list[str]:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):  # pyright: ignore[reportUnknownVariableType]
-        raise ArgumentTypeError("a text or a list of texts")
+        raise ArgumentTypeError("a string or a list of strings")
     return words  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -50,12 +50,12 @@ def _parse_sort(value: Any) -> str:
 
 _MEMBERS: dict[str, Callable[[Any], Any]] = {
     "status": _parse_statuses,
-    "owner": _make_check(str, "a text"),
+    "owner": _make_check(str, "a string"),
     "ready": _make_check(bool, "true or false"),
     "label": _parse_texts,
     "parent": _make_check(str, 'a task, such as "3"'),
     "due": lambda value: parse_time(str(value)),
-    "text": _make_check(str, "a text"),
+    "text": _make_check(str, "a string"),
     "limit": _make_check(int, "a number"),
     "sort": _parse_sort,
 }

@@ -78,8 +78,8 @@ def _summarize_clear(_params: p.ListClear, state: State) -> str:
 
 def _summarize_changes(params: ListApply, state: State) -> str:
     deletions = [task for deletion in _find_deletions(params) for task in _task_ids(deletion)]
-    summary = f"make {_format_count(len(params.changes), 'change')} of the list {state.conversation}"
-    return f"{summary} and delete {_format_count(len(deletions), 'task')} of it" if deletions else summary
+    summary = f"make {_format_count(len(params.changes), 'change')} to the list {state.conversation}"
+    return f"{summary} and delete {_format_count(len(deletions), 'task')} from it" if deletions else summary
 
 
 def _find_deletions(params: ListApply) -> list[p.TaskDelete]:

@@ -28,7 +28,7 @@ async def filled(running: Engine) -> Peer:
         (
             "list.apply",
             {"changes": [{"method": "task.delete", "task": "1"}, {"method": "task.edit", "task": "2", "title": "x"}]},
-            "make 2 changes of the list c and delete 1 task of it",
+            "make 2 changes to the list c and delete 1 task from it",
         ),
         ("list.clear", {}, "clear the list c with 2 tasks, 2 of them unfinished"),
         ("conversation.delete", {}, "erase the conversation c with its 2 tasks, 0 messages and its whole history"),
@@ -51,7 +51,7 @@ async def test_changes_that_delete_nothing_take_one_step(running: Engine) -> Non
     changes = [{"method": "task.edit", "task": "1", "title": "x"}]
     assert (await peer.result("list.apply", conversation=C, changes=changes))["version"] == 4
     asked = await peer.refusal("list.apply", conversation=C, changes=changes, ask=True)
-    assert asked["summary"] == "make 1 change of the list c"
+    assert asked["summary"] == "make 1 change to the list c"
 
 
 async def test_only_erasing_takes_two_steps_by_default(running: Engine, peer: Peer) -> None:
