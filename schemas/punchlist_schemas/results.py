@@ -284,10 +284,10 @@ class TaskSearchResult(Result, frozen=True, kw_only=True):
 class TaskExplainResult(Result, frozen=True, kw_only=True):
     """The actions that a task allows now, and the reasons why the others are rejected.
 
-    `more` is the number of omitted reasons. `ready` is whether a claim of the next ready task can get this one. `ahead`
-    is the number of tasks that such claims get before it. `next` is the task that they get first if the list is not
-    stopped. Without a task, `ready` is whether any task is ready. `path` contains the parents of the task. With
-    `damaged` the list is incomplete.
+    `more` is the number of omitted reasons. `ready` is whether a claim of the next ready task can return this one.
+    `ahead` is the number of ready tasks that would be claimed before it. `next` is the ready task that would be
+    claimed first if the list were not stopped. Without a task, `ready` is whether any task is ready. `path` contains
+    the parents of the task. With `damaged` the list is incomplete.
     """
 
     task: Task | None = None

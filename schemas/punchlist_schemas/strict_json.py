@@ -4,7 +4,8 @@ It rejects invalid UTF-8, all input that RFC 8259 does not allow, lone surrogate
 beyond ±2^53, duplicate names in an object, and input beyond the limits for depth and number of values. -0 and \\u0000
 are allowed.
 
-Each check first tests a cheap sufficient condition, and runs an exact scan, linear in the frame, only if that fails.
+Each check first tests a cheap sufficient condition. Only if that fails does it run an exact scan, which takes time
+linear in the length of the frame.
 """
 
 import re

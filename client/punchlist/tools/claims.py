@@ -139,7 +139,7 @@ def check_call(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], An
     yield from _check_reservations(context, params, tasks)
     yield from _check_others_tasks(context, params, tasks)
     if isinstance(params, TaskSetStatus) and tasks[0].owner and tasks[0].owner == context.person:
-        # The name of this caller differs from the owner of the person's claim, so the call needs the claim's fence.
+        # The person claimed the task under their own name, not this caller's, so the call needs the claim's fence.
         call.request = Request.of(call.method, msgspec.structs.replace(params, fence=tasks[0].fence))
 
 

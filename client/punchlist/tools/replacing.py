@@ -40,7 +40,7 @@ class Replaced(NamedTuple):
 def replace(
     context: ToolContext, tasks: Sequence[NewTask], *, confirm: str | None = None
 ) -> Generator[Call[Any], Any, Replaced]:
-    """Replace the list with these tasks and the tasks that stay for others.
+    """Replace the list with these tasks, but keep others' tasks and the tasks that wait for approval.
 
     A heading, or a task with unfinished children, keeps its status, because only its children are worked on.
 

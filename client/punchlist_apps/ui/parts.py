@@ -42,7 +42,8 @@ class DrawContext(NamedTuple):
 
     @property
     def spinner(self) -> str:
-        """The glyph for tasks in progress. It is animated if the terminal shows Unicode, except in the past."""
+        """The glyph for tasks in progress. It is animated if the terminal shows Unicode and the list isn't a past
+        version."""
         is_animated = self.now and self.glyphs is UNICODE_GLYPHS
         return FRAMES[self.frame % len(FRAMES)] if is_animated else self.glyphs["in_progress"]
 

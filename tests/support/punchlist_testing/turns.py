@@ -29,7 +29,7 @@ class Turns:
         self._now += event == "call" and frame.f_code in self._work
 
     async def watch(self) -> None:
-        """Collect the count of each iteration."""
+        """Update `longest` and `total` after each iteration of the event loop, until cancelled."""
         while True:
             await asyncio.sleep(0)
             self.longest, self.total = max(self.longest, self._now), self.total + self._now

@@ -1,4 +1,4 @@
-"""Names the changes that a command has already made in errors that occur afterwards.
+"""Lists the changes that a command has already made, for the message of an error that occurs afterwards.
 
 An example is a full disk that loses the command's output.
 """
@@ -42,7 +42,7 @@ _OTHER_CHANGES = {
     "space.add": ("the space", "space"),
     "space.remove": ("the removal of the space", "space"),
 }
-"""Method without a list → text about its change, and the member that names the changed object."""
+"""Method without a `conversation` parameter → text about its change, and the member that names the changed object."""
 
 _MAX_NAMES = 20
 """Maximum number of task ids per list, and of other changes, in a message."""

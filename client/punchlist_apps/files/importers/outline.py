@@ -16,7 +16,7 @@ BOX = re.compile(r"^\[(?P<box>[^\]\n]?)\](?:[ \t\u00a0]+(?P<title>.*)|$)")
 BOX_LINE = re.compile(
     r"^(?P<head>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]*)?\[)(?P<box>[^\]\n]?)(?P<rest>\](?:[ \t\u00a0].*|$))"
 )
-"""A line with a checkbox, split into the text before its character, the character, and the rest."""
+"""Matches a line with a checkbox, split into the text through `[`, the character in the box, and the rest."""
 
 ANY_BOX = re.compile(r"^[ \t>|]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t|]*+)?\[[^\]\n]\](?:[ \t\u00a0]|$)", re.MULTILINE)
 """Matches checkboxes anywhere, including in code and block quotes."""

@@ -141,7 +141,7 @@ def _translate(
 
 
 def _translate_edges(fields: Fields, names: Mapping[str, str]) -> Fields:
-    """Return the members. Dependencies on tasks that files added are translated to the list's ids."""
+    """Return the fields. In `blocks` and `blocked_by`, replace the file's ids of added tasks with the list's ids."""
     if not names:
         return fields
     return {

@@ -66,8 +66,9 @@ class _Servers:
 def run(bench: Bench) -> list[Row]:
     """Compare `task.add` and `task.set_status` with two Redis servers (XADD and HSET, `always`) and the C floor.
 
-    One Redis stores bytes from the client. The other one validates, numbers and encodes like the daemon, as far as a
-    script can, but has no idempotency keys, dependencies between tasks, checksums or pushes.
+    One server stores events and tasks that the client has already encoded. The other one validates, numbers and encodes
+    like the daemon, as far as a script can, but has no idempotency keys, dependencies between tasks, checksums or
+    pushes.
     """
     servers = _Servers(bench)
     servers.fill()

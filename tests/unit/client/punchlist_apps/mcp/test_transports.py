@@ -1,4 +1,4 @@
-"""A day's calls of two agents and a person get the same replies over standard input and HTTP."""
+"""Calls by two agents and a person return the same replies in process and over HTTP."""
 
 import re
 from collections.abc import AsyncGenerator

@@ -19,7 +19,7 @@ HELD = 2_000_000
 
 
 async def filled(running: Engine) -> Peer:
-    """Params for a list and messages of 600 kB each."""
+    """Add 600 kB of tasks and 600 kB of messages, and return the connection."""
     peer = await running.connect()
     for _ in range(10):
         await peer.result("task.add", conversation=C, title="t", description="d" * 60_000)

@@ -971,7 +971,7 @@ class Screen(DaemonCaller):
     """A connection that records the pushes it receives.
 
     Args:
-        user: whom it is bound to.
+        user: The user that the connection is bound to; None for no user.
     """
 
     actor = None

@@ -77,7 +77,7 @@ def fits_anywhere(members: Members) -> str:
 
 
 async def becomes(server: PostgresServer, question: str, answer: str) -> None:
-    """Wait until the server confirms a condition."""
+    """Wait until the query `question` returns `answer`."""
     with anyio.fail_after(PATIENCE_S):
         while server.sql(question, "postgres") != answer:  # noqa: ASYNC110 - the server sends no such event
             await asyncio.sleep(0.05)
