@@ -30,7 +30,7 @@ def describe(place: Path) -> str:
 
 
 def filesystem(place: Path) -> tuple[str, str]:
-    """Return type and device of the file system that contains a directory."""
+    """Return the type and device of the file system that contains a directory."""
     mounts = (line.split()[:3] for line in _read("/proc/self/mounts").splitlines())
     parents = [(mount, kind, device) for device, mount, kind in mounts if place.resolve().is_relative_to(mount)]
     _, kind, device = max(parents, key=lambda parent: len(parent[0]), default=("", "unknown", "unknown"))

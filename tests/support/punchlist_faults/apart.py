@@ -169,7 +169,7 @@ class Run:
     """One run: workers, subscribers and faults.
 
     Args:
-        only: The only machine with faults; None: all machines.
+        only: The only machine that faults may affect; None for all machines.
     """
 
     def __init__(self, world: World, random: Random, seconds: float, only: str | None) -> None:

@@ -18,12 +18,13 @@ from punchlist_schemas.events import Claimed, Released, StatusChanged
 from punchlist_schemas.things import machine_of
 
 ALL_SERVERS = "servers"
-"""Stands for all machines, all of which are affected by a fault of the servers."""
+"""Name that stands for all machines, because a fault of the servers affects all of them."""
 
 SILENT_S = 20.0
 """Time after a machine's last fault within which all others receive its heartbeats again, in seconds.
 
-An election takes up to 9 s, a daemon that found no server waits up to 5 s, and others keep its claims for another 5 s.
+An election takes up to 9 s. A daemon that found no server waits up to 5 s, and the others keep its claims for
+another 5 s.
 """
 
 SKEW_MS = 50
@@ -169,7 +170,7 @@ class Judge:
         need(is_later, f"{note} was written by an attempt that was told it was not")
 
     def reads(self) -> int:
-        """Check that each read matches its version and isn't older than an earlier response of its machine.
+        """Check that each read matches its version and isn't older than an earlier response from the same machine.
 
         Return the number of reads.
         """

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 LIST = "release"
 PATIENCE_S = 20.0
 LAST_S = 20.0
-"""Time after the end during which calls are still retried, in seconds."""
+"""Time after UNTIL during which calls are still retried, in seconds."""
 
 OPEN = ("lost", "outcome_unknown", "shutting_down", "internal_error")
 """Outcomes of an attempt after which it may have been written."""
@@ -38,7 +38,11 @@ class Role(NamedTuple):
 
 
 ROLES = {"adder": Role(0.2, 0.03, 0.015), "holder": Role(0.2, 0.03, 1.0), "taker": Role()}
-"""If all workers only take tasks and none is available, a daemon makes no posts and responds from its replica."""
+"""Probabilities of each role.
+
+A worker of the role `taker` adds no tasks. If a machine has only such workers and no task is available, its daemon
+makes no posts and responds from its replica.
+"""
 
 
 class Lost(Exception):

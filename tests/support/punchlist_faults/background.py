@@ -55,7 +55,7 @@ class Background(threading.Thread):
                 link.close()
 
     def close(self) -> None:
-        """End a client that is waiting for data. Its daemon must have ended or must be able to respond."""
+        """End the client, even if it is waiting for data. Its daemon must have ended or must be able to respond."""
         self.ending.set()
         if (link := self.link) is not None:
             with suppress(OSError):

@@ -1,4 +1,6 @@
-"""`kill -9` of a chat at every point of a turn: the next process finishes it with one change and one true answer.
+"""`kill -9` of a chat at every point of a turn.
+
+The next process must finish the turn with one change and one true answer.
 
 SIZE is the number of kills. With 64 or more, each point is reached with each request, both with rules and with a model.
 """

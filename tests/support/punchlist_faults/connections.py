@@ -14,7 +14,7 @@ from punchlist_faults.process import Daemon, running_daemon
 
 SAMPLES = 5
 SECONDS = 1.0
-"""Duration of each sample; a fifth of it with few connections."""
+"""Duration of each sample, in seconds. With fewer than a thousand idle connections, a sample takes a fifth of it."""
 
 MAX_BYTES = 12 << 10
 """Upper limit for the memory of an idle connection."""

@@ -36,7 +36,7 @@ def request(method: str, id: int = 1, **params: Any) -> bytes:
 
 @contextmanager
 def connections(daemon: Daemon, number: int, first: bytes) -> Generator[list[socket.socket]]:
-    """Open connections that have each sent `first` and read its response."""
+    """Open connections, send `first` on each, and read the response."""
     opened: list[socket.socket] = []
     try:
         for _ in range(number):
@@ -55,7 +55,7 @@ def connections(daemon: Daemon, number: int, first: bytes) -> Generator[list[soc
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of the values lies below."""
+    """Return the value below which this share of the values lies."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 

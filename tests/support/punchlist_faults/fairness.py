@@ -47,10 +47,10 @@ values of all frames would take 2 GiB.
 """
 
 TASKS = 400
-"""Tasks of the long lists, which have long descriptions or a long history instead of many tasks."""
+"""Number of tasks in the long lists, whose length is in their descriptions or their history."""
 
 PARTS = 10_000
-"""Changes in one call: the maximum for a call, or fewer with a shorter list."""
+"""Number of changes in one call: the maximum. Runs with a shorter list make fewer."""
 
 Attack = Callable[[Raw], None]
 
@@ -75,7 +75,7 @@ def _patient(daemon: Daemon) -> Raw:
 
 
 def _calls(calls: Sequence[tuple[str, dict[str, Any]]], *, unread: bool = False, member: str = "") -> Attack:
-    """Return an attack of calls that must all succeed, with something in the result's `member` if given."""
+    """Return an attack of calls that must all succeed. The result's `member`, if given, must not be empty."""
 
     def attack(link: Raw) -> None:
         _ask(link, *calls)
@@ -117,7 +117,7 @@ def _dense(link: Raw) -> None:
 
 
 def _crowd(daemon: Daemon, many: int) -> int:
-    """Return the memory that connections add, each with a frame full of values, in bytes."""
+    """Return the memory, in bytes, that connections add when each sends a frame full of values."""
     dense = b"[%b]" % b",".join([b"[%b]" % b",".join([b'{"a":1}'] * 90)] * 1_000)
     params = b'{"conversation":"wide","task":"none","metadata":{"k":%b}}' % dense
     frame = b'{"jsonrpc":"2.0","id":1,"method":"task.edit","params":%b}\n' % params
@@ -311,7 +311,7 @@ def _fill(daemon: Daemon, size: int) -> None:
 
 
 def _subscribers(daemon: Daemon) -> int:
-    """Return the memory of each subscriber to a long list that never reads, in bytes."""
+    """Return the memory, in bytes, that each subscriber to a long list takes if it never reads."""
     link = daemon.connect()
     link.result("task.get", conversation=LIST, task="1")
     warm = daemon.connect()

@@ -81,7 +81,7 @@ def _slowest_refusal(daemon: Daemon) -> float:
 
 
 def fails(place: Path, options: Options) -> Figures:
-    """Make every flush fail: no more calls are acknowledged, each client gets an error, and the daemon ends with 74."""
+    """Make every flush fail: no more calls are acknowledged, all clients get errors, and the daemon exits with 74."""
     with daemon_in(place) as daemon:
         daemon.start()
         traced = place / "traced"

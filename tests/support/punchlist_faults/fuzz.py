@@ -172,7 +172,7 @@ def _try(target: str, data: bytes) -> None:
 
 
 def _run_seeded(target: str, options: Options) -> int:
-    """Mutate inputs for the given time or number; return their number."""
+    """Mutate inputs until the given time has passed or the given number is reached; return the number of inputs."""
     began = time.monotonic()
     for done, data in enumerate(_inputs(target, options.random(target))):
         if done >= options.size if options.seconds is None else time.monotonic() - began >= options.seconds:
@@ -182,7 +182,7 @@ def _run_seeded(target: str, options: Options) -> int:
 
 
 def _run_guided(target: str, options: Options, seconds: float) -> int:
-    """Fuzz in a separate process, guided by coverage, from a corpus of generated inputs; return their number."""
+    """Fuzz in a separate process, guided by coverage, starting from generated inputs; return the number of inputs run."""
     with tempfile.TemporaryDirectory(prefix="pl-fuzz-") as corpus:
         for number, data in zip(range(300), _inputs(target, options.random(target)), strict=False):
             Path(corpus, str(number)).write_bytes(data)

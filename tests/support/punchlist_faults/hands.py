@@ -23,7 +23,7 @@ LIST = "plan"
 TASKS = 200
 
 SHARED = 20
-"""All clients edit the tasks up to this number. In others, each member is edited only by programs or only in the
+"""All clients edit the tasks up to this number. In other tasks, each member is edited only by programs or only in the
 file."""
 
 _TOKEN = re.compile(r"tk-\w+-\d+")
@@ -135,7 +135,7 @@ class Hand(Background):
         return str(self.random.randint(1, TASKS))
 
     def any_of_ours(self) -> str:
-        """Return a task with an odd id, whose status is changed by programs, not in the file."""
+        """Return a random task with an odd id: programs, not the file, change the status of these tasks."""
         return str(self.random.randrange(1, TASKS, 2))
 
     def any_shared(self) -> str:

@@ -40,7 +40,7 @@ class Entry:
         self.refused: str | None = None
 
     def take(self, answer: dict[str, Any]) -> str:
-        """Record a response. Return the kind of its error; "" for a success."""
+        """Record a successful response and return "", or return the kind of an error."""
         if "error" in answer:
             return answer["error"]["data"]["kind"]
         self.acks.append(Ack(time.monotonic(), answer["result"]["seq"], answer["result"]["version"]))

@@ -1,4 +1,4 @@
-"""The disk of a mirror fills up, and loses power SIZE times. The mirror's file is always whole, and recovers
+"""The disk of a mirror fills up, and loses power SIZE times. The mirror's file must always be whole, and recover
 automatically.
 
 The daemon's log is on another disk. Needs root, to mount.

@@ -90,7 +90,7 @@ def quota_disk(place: Path, size: str) -> Generator[Path]:
 
 
 class Disk:
-    """An ext4 on a file, whose power can be cut. Mounted at `place`."""
+    """An ext4 file system in a file, mounted at `place`, whose power can be cut."""
 
     def __init__(self, directory: Path, megabytes: int = 128) -> None:
         self.place = directory / "disk"

@@ -13,7 +13,7 @@ Figures = dict[str, Any]
 
 
 class Violation(AssertionError):
-    """A promise was broken."""
+    """A promise of RELIABILITY.md wasn't kept."""
 
 
 class Unavailable(Exception):

@@ -17,7 +17,7 @@ PATIENCE_S = 30.0
 """Default timeout, in seconds."""
 
 DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
-"""Kills the daemon if its parent is killed."""
+"""Command prefix with which the daemon is killed if its parent is killed."""
 
 _INSTALLED = Path(sys.executable).with_name("punch")
 PUNCH = [str(_INSTALLED)] if _INSTALLED.exists() else [sys.executable, "-m", "punchlist"]
@@ -37,7 +37,7 @@ class Daemon:
     Attributes:
         tracer: Command prefix of a program that runs the daemon as its child.
         host: Command prefix of a program that executes the daemon in its place.
-        plant: Faults of `punchlist_faults.launch`.
+        plant: Faults of `punchlist_faults.launch` to inject.
         options: The daemon's own options.
     """
 
@@ -61,7 +61,7 @@ class Daemon:
         """Start the daemon and wait until it is ready; return the seconds that it took.
 
         Raises:
-            Ended: It ended before.
+            Ended: The daemon ended before it was ready.
         """
         began = time.monotonic()
         read, write = os.pipe()
@@ -134,11 +134,11 @@ class Daemon:
                 self._links.pop().close()
 
     def memory(self, member: str = "VmRSS") -> int:
-        """Return its memory in bytes: `VmRSS` now, `VmHWM` the peak since `forget_peak`."""
+        """Return the daemon's memory in bytes: the current size (`VmRSS`) or the peak since `forget_peak` (`VmHWM`)."""
         return int(Path(f"/proc/{self.pid()}/status").read_text().split(f"{member}:")[1].split()[0]) * 1024
 
     def forget_peak(self) -> None:
-        """Reset the peak of its memory to the current value."""
+        """Reset the peak of the daemon's memory to the current value."""
         Path(f"/proc/{self.pid()}/clear_refs").write_text("5")
 
 

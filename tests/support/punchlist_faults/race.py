@@ -1,5 +1,6 @@
-"""Starts SIZE daemons at the same time, in SIZE rounds. One may survive, the others end with exit code 75, and every
-client is served.
+"""Starts SIZE daemons at the same time, in SIZE rounds.
+
+One daemon may survive, the others must end with exit code 75, and every client must be served.
 
 Each round starts with a different obstacle: nothing, a stale socket, a nonsensical lock, the files of a killed
 daemon. There are as many clients as daemons. Each adds a task, and the list must contain each task once.

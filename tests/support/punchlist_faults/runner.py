@@ -1,7 +1,7 @@
 """Runs a fault program: its options from the environment, its figures, and how to repeat a failure.
 
 The environment holds SEED, SIZE, SECONDS, ONLY, BUG and ENGINE: see `Options`. The exit code is 1 if a promise was
-broken, and 0 otherwise, even if the machine lacks what the program needs.
+broken, and 0 otherwise, even if the machine lacks something that the program needs.
 """
 
 import importlib
@@ -21,7 +21,7 @@ class Program(NamedTuple):
 
     Attributes:
         size: Default of SIZE.
-        needs: Programs that it needs as root in namespaces of its own, None if it needs no namespaces.
+        needs: Programs that it needs, as root in its own namespaces; None if it needs no namespaces.
         network: Whether the namespaces include the network.
     """
 

@@ -84,10 +84,10 @@ def _plain(answer: Any) -> Any:
 
 
 async def look(data: Path, truth: Truth) -> Counter[str]:
-    """Return how often each question got each verdict; `start: refused` if the daemon doesn't start with the log.
+    """Return the number of times that each question had each verdict; `start: refused` if the daemon rejects the log.
 
     Raises:
-        Violation: The daemon ended with another error.
+        Violation: The daemon ended with an error other than an unusable log or failed storage.
     """
     seen: Counter[str] = Counter()
     app = _app(data)

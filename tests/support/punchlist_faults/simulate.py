@@ -119,7 +119,7 @@ class Call:
 
     Attributes:
         answered: Number of successful responses.
-        results: Different results (position, version, first event) of a call with events. A call that changed nothing
+        results: Distinct results (position, version, first event) of a call with events. A call that changed nothing
             isn't in the log, so a retry is a new call.
         refused: Kind of its final rejection, or "".
     """

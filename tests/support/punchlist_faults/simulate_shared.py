@@ -48,8 +48,8 @@ class Attempt(NamedTuple):
     """One attempt of a call.
 
     Attributes:
-        known: The newest version that any client had received before it.
-        newest: The last version after it.
+        known: The newest version that any client had received before the attempt.
+        newest: The newest version after the attempt.
         unanswered: Whether a machine was killed during an earlier attempt.
     """
 

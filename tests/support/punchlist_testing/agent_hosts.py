@@ -19,7 +19,7 @@ HOST = "claude-code"
 
 
 def environment(session: str | None = None, **more: str) -> dict[str, str]:
-    """Return the environment of a host's session; with None, that of a host that doesn't identify its sessions."""
+    """Return the environment of a host's session. None stands for a host that doesn't identify its sessions."""
     own = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session is not None else {}
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "PUNCHLIST"))}
     return {**bare, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **own, **more}
@@ -33,7 +33,7 @@ def command(daemon: Spawned, *words: str) -> list[str]:
 def run_hook(daemon: Spawned, session: str, directory: str | None = None, **members: Any) -> str:
     """Run `punch agent prime --hook` for an event of a session and return its output.
 
-    With a directory it runs there, otherwise on the list `work`.
+    The hook runs in the directory, if one is given; otherwise it uses the list `work`.
     """
     env = environment(session, **({} if directory else {"PUNCHLIST_CONVERSATION": "work"}))
     ran = subprocess.run(

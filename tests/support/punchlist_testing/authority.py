@@ -20,7 +20,7 @@ class Authority:
         _openssl("req", "-x509", *_NEW, self._key, "-out", self.certificate, "-days", "30", *subject)
 
     def sign(self, name: str, host: str, *, days: int = 30) -> tuple[Path, Path]:
-        """Issue a certificate for a host name or address; return it with its key. Negative `days`: already expired."""
+        """Issue a certificate for a host name or address; return it with its key. Negative `days`: it has expired."""
         key, request, certificate = (self._directory / f"{name}.{end}" for end in ("key", "csr", "pem"))
         kind = "IP" if host.replace(".", "").isdigit() else "DNS"
         extensions = self._directory / f"{name}.ext"

@@ -1,4 +1,4 @@
-"""Conditions that tests of the blocking client wait for, in threads of the daemon's process."""
+"""Helpers with which tests of the blocking client wait for conditions; the daemon must run in the same process."""
 
 import gc
 import time
@@ -11,12 +11,12 @@ PATIENCE_S = 30.0
 
 
 def waits() -> bool:
-    """Return whether a call waits in the daemon, which must run in this process."""
+    """Return whether any call is waiting in the daemon, which must run in this process."""
     return any(len(item.waiting) for item in gc.get_objects() if type(item) is Connection)
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Return whether a condition becomes true in time. Polls without a pause: the condition makes a call."""
+    """Return whether a condition becomes true in time. Polls without a pause, because the condition makes a call."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > end:

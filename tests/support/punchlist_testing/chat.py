@@ -65,7 +65,7 @@ PAGE = Path(__file__).parents[3] / "docs/chat.md"
 
 
 def mostly_honest(messages: list[dict[str, Any]]) -> Says:
-    """Return the model's output in the documented session: false for "what is left?", else honest."""
+    """Return the model's output in the documented session: a false claim for "what is left?", else honest output."""
     return "You have 7 tasks." if last_user(messages) == "what is left?" else honest(messages)
 
 

@@ -80,7 +80,7 @@ class Spawned:
         env: Additional environment variables.
         measured: Whether to measure its coverage if this process is measured. Its start then takes twice as long, and
             only a daemon that isn't killed writes its data.
-        program: Arguments of the interpreter that run a daemon.
+        program: Interpreter arguments that run a daemon.
     """
 
     def __init__(

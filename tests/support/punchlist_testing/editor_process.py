@@ -54,7 +54,7 @@ class EditorProcess:
         self._process.stdin.flush()
 
     def read_bytes(self) -> bytes:
-        """Return its next output, at least one byte."""
+        """Return the editor's next output, at least one byte."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         data = os.read(descriptor, 1 << 20) if is_readable(descriptor, self._answer_s) else b""

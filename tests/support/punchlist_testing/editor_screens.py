@@ -13,7 +13,7 @@ class Neovim(Screen):
     """Neovim on a terminal."""
 
     def __init__(self, socket: str, directory: Path) -> None:
-        """Start it."""
+        """Start Neovim."""
         colours = ["--cmd", "set termguicolors background=light"]
         words = ["nvim", "--clean", "-n", "--cmd", f"set runtimepath^={nvim.PLUGIN}", *colours]
         super().__init__(words, environment(socket, directory / "home"), **SIZE)
@@ -29,7 +29,7 @@ class Emacs(Screen):
     """Emacs on a terminal."""
 
     def __init__(self, socket: str, directory: Path) -> None:
-        """Start it."""
+        """Start Emacs."""
         words = ["emacs", "-nw", "-Q", "-L", str(emacs.PLUGIN), "-l", "punchlist", "--eval", "(menu-bar-mode -1)"]
         super().__init__(words, environment(socket, directory / "home"), **SIZE)
         self.shows("*scratch*")

@@ -36,7 +36,7 @@ class Editor(EditorProcess):
         self._unread = b""
 
     def eval(self, form: str, *given: Any) -> Any:
-        """Return a form's value as JSON; the form can use the other arguments as `given`."""
+        """Evaluate a form and return its value, decoded from JSON; the form can use the other arguments as `given`."""
         self.write_bytes(json.dumps([form, list(given)]).encode() + b"\n")
         while b"\n" not in self._unread:
             self._unread += self.read_bytes()

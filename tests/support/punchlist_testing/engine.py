@@ -35,8 +35,8 @@ class TouchyLog(MemoryLog):
     """An in-memory log whose operations can be blocked or made to fail.
 
     Attributes:
-        refusal: Raised by appends.
-        erase_refusal: Raised by `erase`.
+        refusal: Error raised by appends.
+        erase_refusal: Error raised by `erase`.
         damaged: Conversation -> position at which its reads raise `Damaged`.
         sizes_of_appends: Number of entries of each append.
     """

@@ -22,8 +22,8 @@ class Call(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: `claim`, `complete` or `read`.
-        began: When it was sent, in nanoseconds of the monotonic clock.
-        ended: When its response came, in the same unit.
+        began: Time when it was sent, in nanoseconds of the monotonic clock.
+        ended: Time when its response arrived, in the same unit.
         seq: Log position of the response.
         task: Task of a claim or completion.
         fence: Fencing token of a claim or completion.

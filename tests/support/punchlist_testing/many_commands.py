@@ -14,7 +14,7 @@ from punchlist_apps.cli import dispatch, main
 from punchlist_apps.cli.parsing.index import COMMANDS
 
 SECONDS = 1.0
-"""Time until a command is interrupted, in seconds: some commands follow or serve until then."""
+"""Time until a command is interrupted, in seconds. Some commands run until then, because they follow or serve."""
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

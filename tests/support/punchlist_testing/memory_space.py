@@ -29,7 +29,7 @@ class Faults(NamedTuple):
     Attributes:
         post_late: A post is committed later, after an unknown outcome.
         conflict_invented: A conflict is reported for a post that could be committed.
-        conflict_kept: The same, and the post is committed later anyway.
+        conflict_kept: A conflict is reported for such a post, which is committed later anyway.
         reader_old: A read returns a prefix of the posts.
         delays: Possible delays of a call or push, in seconds.
         late_s: Upper limit of the delay of a late post, in seconds.

@@ -60,7 +60,7 @@ class Place:
         return [task.title for task in await self.list.list()]
 
     async def said(self) -> list[tuple[str, str]]:
-        """Return actor and event type of each change that came from a file."""
+        """Return the actor and the event type of each change that came from a file."""
         changes = await self.client.read(0, "web")
         return [(change.actor, type(change.event).__name__) for change in changes if change.actor.startswith("file:")]
 

@@ -44,7 +44,7 @@ class Machines:
         self._measured = measured
 
     def create(self, name: str, **env: str) -> Spawned:
-        """Return a daemon that is neither started nor stopped with the others."""
+        """Return a daemon that isn't started yet, and isn't stopped with the others."""
         env = {"PUNCHLIST_MACHINE": name, **env}
         return Spawned(self.directory / name, env=env, measured=self._measured, program=("-c", HASTY))
 

@@ -39,7 +39,7 @@ class OpenedLog(SqliteLog):
         return self._operations.reserve.held
 
     async def watch(self, *paths: str) -> None:
-        """Watch these files.
+        """Watch these files for changes by other programs.
 
         Raises:
             FileNotFoundError: One of the files doesn't exist.

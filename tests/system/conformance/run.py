@@ -100,7 +100,7 @@ def install(place: Path, node_path: str) -> None:
 
 @contextmanager
 def served(daemon: Spawned, *, fixtures: bool) -> Generator[str]:
-    """Serve our server over HTTP without a token, because the suites can't send one. Yields its address."""
+    """Serve our server over HTTP without a token, because the suites can't send one. Yield its URL."""
     sockets = open_loopback_sockets(0)
     port = sockets[0].getsockname()[1]
     servers: list[uvicorn.Server] = []

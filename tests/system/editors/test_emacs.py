@@ -385,7 +385,7 @@ def test_kills_lose_and_repeat_nothing(tmp_path: Path) -> None:
             for number in range(1, kills + 1):
                 emacs.until("punchlist--connected")
                 emacs.eval('(punchlist--change punchlist--list "task.add" (list :title (car given)))', f"Task {number}")
-                process.kill()  # at any time: before or after the response, or before the push
+                process.kill()  # at a random time: before or after the response, or before the push
                 emacs.until("(not punchlist--connected)")
                 assert "away, showing the last known list" in (emacs.header() or "")
                 process.start()

@@ -750,7 +750,7 @@ def test_saves_between_kills_happen_once(tmp_path: Path) -> None:
                 title = f"Task {number}"
                 nvim.until("require('punchlist.transport').connected and require('punchlist.view').of(0).model.ready")
                 nvim.write([*lines, f"[ ] {title}"])
-                process.kill()  # at any time: before or after the response, or before the push
+                process.kill()  # at a random time: before or after the response, or before the push
                 process.start()
                 lines.append(f"[ ] #{number} {title}")
                 nvim.shows(lines)

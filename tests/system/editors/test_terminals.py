@@ -28,7 +28,7 @@ def daemon(tmp_path: Path) -> Iterator[Spawned]:
 
 
 def planned(client: Any) -> Any:
-    """A list in the middle of work."""
+    """A list on which work has begun, with finished, claimed and blocked tasks."""
     plan = client.conversation("website")
     plan.add("Agree on the grammar", description="See the notes of Monday.")
     plan.add("Write the parser src/parser.py:12", priority="high", blocked_by=["1"])

@@ -92,7 +92,7 @@ def test_push_draws_only_changed_rows(window: Window, plan: Any) -> None:
     window.page.locator(".codicon-play-circle").first.wait_for()
     plan.add("One more", parent="3")
     window.sees("#1001 One more")
-    # The two new rows, and the one that has become a parent.
+    # The two new rows, and the row that has become a parent.
     assert window.js("return punchlist.base.tree.drawn") - drawn == 3
 
 

@@ -28,7 +28,7 @@ from punchlistd.store.sqlite import DatabaseThread
 
 OURS = ("/punchlistd/", "/punchlist_schemas/")
 UNCOUNTED = "/punchlistd/process/status_file.py"
-"""Writes the status file 0.1 s after a change, which on a slow machine falls into the next count."""
+"""Module that writes the status file 0.1 s after a change. On a slow machine this falls into the next count."""
 
 QUIET = {"index_delay_s": 3600.0, "index_events": 1 << 30, "watch_s": 3600.0}
 """Settings for a daemon that does only what is requested."""
@@ -78,7 +78,7 @@ def counted() -> Generator[Calls]:
 
 @contextmanager
 def hops(monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
-    """Count the operations that are passed to the database's thread."""
+    """Record the names of the operations that are passed to the database's thread."""
     seen: list[str] = []
     run = DatabaseThread.run
 

@@ -1,4 +1,4 @@
-"""A daemon with a damaged log: every reply reports what it lacks, and everything else is served."""
+"""A daemon with a damaged log: every reply reports missing data, and everything else is served."""
 
 import json
 import sqlite3

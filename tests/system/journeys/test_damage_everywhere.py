@@ -1,4 +1,4 @@
-"""Each operation of the log raises `Damaged` in each method: one call is rejected, all others work."""
+"""Each operation of the log raises `Damaged` in each method. One call is rejected, and all others work."""
 
 import inspect
 from collections.abc import Callable

@@ -70,7 +70,7 @@ async def test_prompt_line_follows_the_work(tmp_path: Path) -> None:
         async def shows(text: str) -> None:
             with anyio.fail_after(30):
                 while not (await line.exists() and await line.read_text() == f"{text}\n"):  # noqa: ASYNC110
-                    await anyio.sleep(0.005)  # a file can't notify the test of a change
+                    await anyio.sleep(0.005)  # nothing notifies the test of a change to the file
 
         await shows("0 open, 0 in progress")
         await peer.result("task.add_many", conversation="a", tasks=[{"title": "x"}, {"title": "y"}])

@@ -38,7 +38,7 @@ async def test_each_task_is_done_once_by_its_session(tmp_path: Path) -> None:
 
 
 async def session(socket: str, worker: Worker, caller: ToolCaller, calls: int) -> None:
-    """Run one session. Sometimes its process ends, and the next one remembers nothing of it."""
+    """Run one session. Sometimes its process ends, and the next process starts without its memory."""
     while calls > 0:
         user: Any = {"user": caller.user} if caller.user else {}
         async with connect_async(socket=socket, autostart=False, **user) as client:

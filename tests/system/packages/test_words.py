@@ -1,4 +1,4 @@
-"""Files that the page and the editors share with the Python sources are written and compared by one program."""
+"""One program generates and checks the files that the page and the editors share with the Python sources."""
 
 from pathlib import Path
 

@@ -59,7 +59,9 @@ def until(manager: UserManager, condition: Callable[[], bool]) -> None:
 
 
 def pid_of_the_daemon(manager: UserManager) -> int:
-    """Send a request as clients do. Retry after a reset: a killed daemon drops the connections that it accepted."""
+    """Return the daemon's process id, asked for as clients do.
+
+    Retries after a reset, because a killed daemon drops the connections that it accepted."""
     deadline = time.monotonic() + SOON_S
     while True:
         client = Raw(manager.socket)

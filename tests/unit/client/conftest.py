@@ -30,7 +30,7 @@ def process(tmp_path: Path) -> Generator[Spawned]:
 
 @pytest.fixture(params=["blocking", "asyncio"])
 def open_client(request: pytest.FixtureRequest, portal: BlockingPortal) -> Connect:
-    """Connects through each face in turn, and never starts a daemon by itself."""
+    """Connects with each face in turn, and never starts a daemon automatically."""
 
     def open_client(socket: str, **options: Any) -> Client:
         options = {"socket": socket, "autostart": False, **options}

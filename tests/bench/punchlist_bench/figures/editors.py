@@ -141,7 +141,7 @@ def measure_in_emacs(socket: str, directory: Path, client: Client) -> tuple[floa
 
 
 def survive_kills(*tests: str) -> None:
-    """Run the tests which check that killing the daemon neither loses nor repeats a change."""
+    """Run the tests that check that killing the daemon neither loses nor repeats a change."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--timeout=3600", "-k", "kills"]
     env = {**os.environ, "KILLS": str(KILLS)}
     running = [subprocess.Popen([*command, f"tests/system/editors/{test}.py"], cwd=ROOT, env=env) for test in tests]

@@ -96,7 +96,7 @@ def run(bench: Bench) -> list[Row]:
 
 
 def _daemon(bench: Bench, requests: Sequence[str]) -> tuple[float, float]:
-    """Return a daemon's time in commits, which includes waiting for the disk, and its processor time, per call."""
+    """Return a daemon's time in commits, including the wait for the disk, and its processor time, both per call."""
     with bench.daemon() as daemon:
         with Client(daemon.socket) as client:
             for number in range(CLIENTS):

@@ -1,4 +1,4 @@
-"""Time of a start with a big log, and of the first reads."""
+"""Duration of a start with a big log, and of the first reads."""
 
 import random
 import time

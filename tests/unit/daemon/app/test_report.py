@@ -10,7 +10,7 @@ from punchlistd.app import report
 
 
 def exchange(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the status before and after an action."""
+    """Return the daemon's status before and after five calls, one of which is rejected."""
     client, watcher = Raw(daemon.socket), Raw(daemon.socket)
     before = client.result("daemon.status")
     watcher.result("daemon.hello", client={"name": "watcher", "version": "1"})
@@ -43,7 +43,7 @@ async def test_figures_are_current(tmp_path: Path) -> None:
 
 
 def two_users(daemon: Running) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what ann and unbound clients see while bob works."""
+    """Return the status as ann and as an unbound client, while ann and bob are connected."""
     ann, bob, root = (Raw(daemon.socket) for _ in range(3))
     for client, user in ((ann, "ann"), (bob, "bob")):
         client.result("daemon.hello", user=user, client={"name": f"{user}-app", "version": "1"})

@@ -36,7 +36,7 @@ def ended(daemon: Spawned, within_s: float) -> int:
 
 
 def refused(directory: Path, *arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
-    """Return exit code and output of a daemon that must not start."""
+    """Return the exit code and the log of a daemon that must not start."""
     daemon = Spawned(directory, *arguments, env=env, measured=True)
     with pytest.raises(RuntimeError):
         daemon.start()
@@ -280,7 +280,7 @@ def test_daemon_restarts_after_a_kill(daemon: Spawned) -> None:
 
 
 def mode_of(path: Path) -> int:
-    """Return the permissions of a file, or None if it is gone, as temporary files may be."""
+    """Return the mode of a file, or 0 if it is gone, as temporary files may be."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:

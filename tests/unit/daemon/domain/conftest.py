@@ -9,7 +9,7 @@ from punchlist_testing.domain import Recorder
 from punchlist_testing.unmeasured import untraced
 
 TRACED = 8
-"""Random tests run fewer rounds under coverage: by then, the tracer has seen all lines."""
+"""Rounds of a random test that are measured for coverage; later rounds would execute no additional lines."""
 
 
 @pytest.fixture(autouse=True)

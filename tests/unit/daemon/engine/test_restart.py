@@ -44,7 +44,7 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 async def _live(running: Engine) -> None:
-    """Lists with and without users that were changed, created, deleted or moved since the log was indexed."""
+    """Create lists with and without users, index the log, then change, create, delete and move some of them."""
     ann, bob, peer = await running.connect(user="ann"), await running.connect(user="bob"), await running.connect()
     for each in (ann, bob):
         for name in ("old", "gone", "again"):

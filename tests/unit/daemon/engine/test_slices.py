@@ -27,7 +27,11 @@ The rules yield after each step.
 """
 
 SLICE = 3 * SLICE_EVENTS
-"""A slice runs at most two steps for each of its parts; a part may end where the next one begins."""
+"""Upper limit for the steps in one turn of the loop.
+
+A slice takes at most two steps for each of its parts, and the end of one slice may share a turn with the beginning of
+the next.
+"""
 
 
 def titled(count: int = MANY, prefix: str = "t") -> list[dict[str, Any]]:
@@ -135,7 +139,7 @@ async def test_rejected_append_of_a_long_call_leaves_nothing(running: Engine, pe
 
 
 def linked(count: int = MAX_PARTS - 100) -> list[dict[str, Any]]:
-    """A number of tasks that fits in one decision but has more events than one slice."""
+    """Return a chain of tasks that fits in one decision but has more events than one slice."""
     return [
         {"title": f"t{each}", "ref": f"r{each}", "blocked_by": [f"r{each + 1}"] if each + 1 < count else []}
         for each in range(count)

@@ -25,7 +25,7 @@ Program = Callable[..., tuple[int, Any]]
 
 @pytest.fixture
 def program(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Program:
-    """Run the audit; return the exit code and the printed JSON."""
+    """Runs the audit; returns the exit code and the printed JSON."""
     monkeypatch.setenv("PUNCHLIST_DATA_DIR", str(tmp_path / "nowhere"))
 
     def program(*arguments: str) -> tuple[int, Any]:

@@ -75,7 +75,7 @@ def spoil(place: Path, title: bytes) -> int:
 
 
 async def _shown(place: Path) -> dict[str, list[str]]:
-    """Return the titles of every list, each of which accepts changes."""
+    """Return the titles in each list, and check that each list accepts changes."""
     shown: dict[str, list[str]] = {}
     async with running_daemon(place) as daemon:
         peer = await Peer.open(daemon.socket)

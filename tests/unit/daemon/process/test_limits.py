@@ -22,7 +22,7 @@ print(connections, os.getpriority(os.PRIO_PROCESS, 0), oct(os.umask(0)),
 
 
 def detached(prepare: Callable[[], object]) -> subprocess.CompletedProcess[str]:
-    """Print the settings of a caller that remain after `prepare`."""
+    """Run `detach` in a process whose settings `prepare` has changed; the output shows the resulting settings."""
     return subprocess.run(
         [sys.executable, "-c", SHOW],
         capture_output=True,

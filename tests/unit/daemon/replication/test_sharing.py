@@ -34,7 +34,7 @@ def machines(tmp_path: Path) -> Generator[Machines]:
 
 @pytest.fixture
 def space() -> str:
-    """An unused name."""
+    """An unused name for a space."""
     return f"s{os.urandom(4).hex()}"
 
 

@@ -24,7 +24,7 @@ async def scribe(request: pytest.FixtureRequest, path: str) -> AsyncIterator[Scr
 
 
 class IndexingScribe(Scribe):
-    """Update the index after every commit, so that nothing is found through the unindexed tail."""
+    """A scribe that updates the index after every commit, so that nothing is found through the unindexed tail."""
 
     async def append(self, entries: Sequence[Sealed]) -> None:
         await super().append(entries)
@@ -281,7 +281,7 @@ async def test_idle_lists_to_clear_are_found(scribe: Scribe) -> None:
 
 @pytest.fixture
 async def found(scribe: Scribe) -> Callable[..., Awaitable[list[str]]]:
-    """List a log of five conversations, one of which was deleted; return their titles."""
+    """Lists titles from a log of five conversations, one of which was deleted."""
     about: dict[str, dict[str, Any]] = {
         "old": {"title": "Äpfel kaufen", "user": "ann"},
         "mid.b": {"title": "100% done_", "user": "bob", "open": 1},

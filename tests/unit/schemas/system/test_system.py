@@ -39,7 +39,7 @@ EXEMPT = {
 
 
 def functions(module: types.ModuleType) -> dict[str, int]:
-    """Name of each public function → number of required arguments."""
+    """Return the number of required arguments of each public function, by name."""
     return {
         name: sum(
             parameter.default is inspect.Parameter.empty for parameter in inspect.signature(value).parameters.values()

@@ -18,7 +18,7 @@ EACH = 30
 
 @pytest.fixture
 def process(tmp_path: Path) -> Generator[Spawned]:
-    """Claims of a connection that ended are released immediately."""
+    """A daemon that releases the claims of a closed connection immediately."""
     with spawned_daemon(tmp_path, "--grace", "0") as process:
         yield process
 

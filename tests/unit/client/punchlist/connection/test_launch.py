@@ -246,7 +246,7 @@ def test_connect_waits_while_backlog_is_full(tmp_path: Path, monkeypatch: pytest
 def places(tmp_path: Path) -> Generator[list[dict[str, str]]]:
     """Two environments of one user with different socket paths.
 
-    A daemon that still runs there is stopped at the end.
+    Daemons that are still running in them are stopped at the end.
     """
     environments: list[dict[str, str]] = []
     for name in ("desk", "cron"):

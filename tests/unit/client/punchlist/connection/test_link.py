@@ -178,7 +178,7 @@ async def test_cancelled_call_ends_in_daemon_without_harm(tmp_path: Path) -> Non
 
 
 def answer_to(claim: Any) -> bytes:
-    """The daemon's reply to a claim, with task 3."""
+    """Return the daemon's reply to a claim, which grants task 3."""
     task = {"id": "3", "title": "t", "status": "in_progress", "priority": "normal", "owner": "ann"}
     task |= {"created_at": 1, "updated_at": 1, "status_changed_at": 1, "version": 2}
     result = {"task": task, "fence": 7, "version": 2, "seq": 2}

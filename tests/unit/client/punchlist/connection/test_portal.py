@@ -40,7 +40,7 @@ def test_blocking_call_from_client_loop_is_rejected() -> None:
 
 
 def program(daemon: Running, body: str) -> subprocess.Popen[bytes]:
-    """A separate Python under -W error, with `client` and `plan`. It prints a line just before it waits."""
+    """Start a Python process under -W error. The code can use `client` and `plan`; it prints a line before it waits."""
     head = f"import punchlist; client = punchlist.connect(socket={daemon.socket!r}, autostart=False)\n"
     head += "plan = client.conversation('c')\n"
     return subprocess.Popen(

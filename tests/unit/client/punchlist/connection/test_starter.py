@@ -17,7 +17,7 @@ Pretend = Callable[[str], None]
 
 @pytest.fixture
 def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
-    """Replaces the interpreter by a shell script of these lines, which acts as the daemon."""
+    """Replaces the interpreter with a shell script of these lines, which acts as the daemon."""
     program = tmp_path / "python"
 
     def write(lines: str) -> None:

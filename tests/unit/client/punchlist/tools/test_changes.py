@@ -12,7 +12,7 @@ from punchlist_schemas.events import Deleted, NoteAdded
 
 
 def restart(client: Client) -> Toolbox:
-    """Discard the state of the process, as a restart does."""
+    """Return the agent's tools without any state, as after a restart of the process."""
     return Toolbox(client, ToolCaller("work", "ann"))
 
 
@@ -234,7 +234,7 @@ class Follower:
 
 
 def act(client: Client, chance: random.Random, number: int) -> None:
-    """Make a random change as another session or a person."""
+    """Make a random change as another agent or a person."""
     plan = client.conversation("work", actor=chance.choice(("bob", "root")))
     tasks = [task for task in plan.list(status=("pending", "in_progress")) if task.id != "1"]
     if not tasks or chance.random() < 0.2:

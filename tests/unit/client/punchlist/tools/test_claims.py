@@ -43,7 +43,7 @@ ENDS: list[tuple[Callable[[Conversation], object], str]] = [
     (lambda plan: plan.complete("1", "by hand", fence=plan.get("1").fence), "task 1 was completed by zed"),
     (lambda plan: plan.pause("1"), "task 1 was paused by zed"),
 ]
-"""Actions that end the claim of task 1, and what its owner then reads."""
+"""Actions that end the claim of task 1, and the text that its owner then reads."""
 
 
 FINISHING: list[tuple[str, str, dict[str, object]]] = [

@@ -27,7 +27,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def plan(client: Client) -> Conversation:
-    """A list with two tasks, as a person's client."""
+    """A person's client of a list with two tasks."""
     plan = client.conversation("work", actor="root")
     plan.add_many(["One", "Two"])
     return plan

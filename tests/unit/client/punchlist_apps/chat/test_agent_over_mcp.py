@@ -68,7 +68,7 @@ def assistant(messages: list[dict[str, Any]]) -> Says:  # noqa: PLR0911 - one re
 
 
 def list_results(messages: list[dict[str, Any]]) -> list[str]:
-    """Return the tools' results since the user's message, from any of the SDK's envelopes."""
+    """Return the tools' results since the last user message, which the SDK sends as text or as parts."""
     at = max(number for number, one in enumerate(messages) if one["role"] == "user")
     contents = [one["content"] for one in messages[at:] if one["role"] == "tool"]
     return ["".join(part["text"] for part in one) if isinstance(one, list) else one for one in contents]

@@ -33,7 +33,7 @@ async def test_no_conversation_changes_a_wrong_task(client: AsyncClient) -> None
 
 
 async def run_conversation(client: AsyncClient, line: dict[str, Any]) -> tuple[dict[str, str], str]:
-    """Run a conversation about a new list. Return the list's tasks and the last answer."""
+    """Run a conversation about a new list. Return the changed tasks with their new state, and the last answer."""
     name = f"talk-{uuid.uuid4().hex}"
     await client.conversation(name, actor="ann").add_many(line.get("list", _ABOUT["list"]))
     talk = Talk(await Thread.open(client, name), Worker())
@@ -48,7 +48,7 @@ async def run_conversation(client: AsyncClient, line: dict[str, Any]) -> tuple[d
 
 
 async def state(talk: Talk) -> dict[str, str]:
-    """Return the status of each title, and its priority unless that is normal."""
+    """Return the status of each task by title, followed by its priority if that isn't normal."""
     return {
         task.title: task.status if task.priority == "normal" else f"{task.status} {task.priority}"
         for task in await talk.thread.tasks.list()

@@ -81,7 +81,7 @@ async def test_a_correction_closes_the_question(four: Talk) -> None:
 
 
 def answer_correction(messages: list[dict[str, Any]]) -> Says:
-    """A model that needs one correction and asks questions."""
+    """A model that acts on three known messages, one of them a correction, and answers all others with a question."""
     if results(messages):
         return "Here you are."
     said: dict[str, Says] = {

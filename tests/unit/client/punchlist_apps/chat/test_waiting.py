@@ -14,7 +14,7 @@ from punchlist_testing.scripted_model import Says, results, serving
 
 @pytest.fixture
 async def gated(client: AsyncClient, talk: Talk) -> Talk:
-    """A list of three tasks. An agent has completed two of them, which wait for approval."""
+    """A thread about three tasks. An agent has completed two of them, which wait for approval."""
     plan = client.conversation("plan", actor="codex/1a2b3c")
     for title in ("one", "two", "three"):
         await plan.add(title, gate=Gate(yes=True))

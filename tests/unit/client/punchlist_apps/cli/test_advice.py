@@ -23,7 +23,7 @@ def find_unknown(text: str) -> list[str]:
 
 
 def find_literals(path: Path) -> Iterator[str]:
-    """Yield a module's string constants that contain group commands; f-strings are yielded in parts."""
+    """Yield all string constants of a module that names group commands; f-strings are yielded in parts."""
     source = path.read_text("utf-8")
     if not _NAMED.search(source):
         return

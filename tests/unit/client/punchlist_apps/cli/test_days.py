@@ -25,7 +25,7 @@ Zone = Callable[[str], None]
 
 @pytest.fixture
 def zone(monkeypatch: pytest.MonkeyPatch) -> Generator[Zone]:
-    """Move this process, but not the daemon, to another time zone."""
+    """Moves this process, but not the daemon, to another time zone."""
 
     def move(name: str) -> None:
         monkeypatch.setenv("TZ", name)

@@ -25,7 +25,7 @@ COMMANDS = {
     "new secret of the web": ("web", "--revoke"),
     "init": ("init", "website"),
 }
-"""Object that a command writes → the command's arguments."""
+"""Name of the case → arguments of a command that writes files."""
 
 
 @pytest.fixture

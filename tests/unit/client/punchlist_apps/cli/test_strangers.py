@@ -1,4 +1,4 @@
-"""Problems that new users meet, each with a hint how to continue."""
+"""Problems that new users meet, each with a hint on how to continue."""
 
 import os
 from pathlib import Path

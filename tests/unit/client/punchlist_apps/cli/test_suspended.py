@@ -20,10 +20,10 @@ from punchlist_testing.peer import Request, Session, scripted_peer
 from punchlist_testing.terminal import spawned
 
 FAR_S = 5.0
-"""Shorter than a call's timeout, and longer than an immediate result takes on a loaded machine. In seconds."""
+"""Duration longer than an immediate result takes on a loaded machine, and shorter than a call's timeout, in seconds."""
 
 PROMPT_S = 1.0
-"""The same for commands that give up after a quarter of a second."""
+"""Such a duration for commands that give up after a quarter of a second."""
 
 HOOK = json.dumps({"session_id": "0f9619ff", "hook_event_name": "UserPromptSubmit"})
 

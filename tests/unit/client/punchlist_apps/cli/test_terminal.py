@@ -20,7 +20,7 @@ from punchlist_testing.terminal import Terminal, environment
 
 EVIL = "evil\x1b]52;c;cm0=\x07\x1b]8;;http://x\x1b\\\x1b[31337mC1\x9b31337m\x9d0;t\x9cbidi\u202eRLO\u2066\u200f\x07\r\x7f\U000e0041"
 LINE = EVIL.replace("\r", "")
-"""The part that the daemon accepts in a title or a name."""
+"""The part of `EVIL` that the daemon accepts in a title or a name."""
 
 FILE = EVIL.replace("/", "_")
 OWN = re.compile(r"\x1b\[\??[0-9;]*[A-Za-z]")
@@ -32,7 +32,11 @@ TERMINALS = 4
 Line = tuple[dict[str, str], list[str]]
 
 PRINTING = [command for command in COMMANDS.values() if command.name != "ui"]
-"""`punch ui` draws a full screen with sequences of all kinds; `punchlist_apps.ui.parts` has its own tests."""
+"""Commands that print lines.
+
+`punch ui` isn't one of them: it draws a full screen with sequences of all kinds. `punchlist_apps.ui.parts` has its own
+tests.
+"""
 
 
 def parse_words(example: str, home: Path) -> list[str]:

@@ -18,7 +18,7 @@ from punchlist_testing.played import program
 
 
 def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> dict[str, Any]:
-    """Return the contents of a host's files by relative path."""
+    """Return the planned contents of a host's configuration files by relative path."""
     place = Place(scope, str(tmp_path), {"HOME": str(tmp_path), **env}, "/bin/punch")
     found: dict[str, Any] = {}
     for target in get_host(host).list_edits(place):

@@ -15,7 +15,7 @@ os.close(0)
 print('{"jsonrpc":"2.0","id":1,"result":{}}')
 print('hello')
 """
-"""A server that prints other text and exits before the second message."""
+"""A server that answers one message, prints a line that isn't JSON, and exits."""
 
 
 def test_tools_of_working_server_are_listed(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 @asynccontextmanager
 async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = ()) -> AsyncGenerator[list[Any]]:
-    """Hosts with the same client name, each with its own MCP server. Each is named by the id of its session."""
+    """Connect hosts with the same client name, each to its own MCP server; `names` are the ids of their sessions."""
     info = mcp.types.Implementation(name=HOST, version="2")
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:
@@ -220,7 +220,7 @@ async def test_server_uses_the_attached_sessions_list(daemon: Spawned, client: C
 
 @asynccontextmanager
 async def connect_over_http(daemon: Spawned, mode: str, count: int) -> AsyncGenerator[list[Any]]:
-    """Clients of one `punch agent mcp --http` in this process."""
+    """Connect `count` clients to one `punch agent mcp --http` in this process."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 

@@ -96,7 +96,7 @@ class Day:
 
 
 class Window:
-    """A working agent."""
+    """An agent in a window of Claude Code, which can be killed."""
 
     def __init__(self, client: Any, name: str, pid: Path) -> None:
         self._client = client

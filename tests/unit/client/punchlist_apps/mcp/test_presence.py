@@ -105,7 +105,7 @@ def task(client: Client, name: str = "1") -> Task:
 
 
 def wait_for(client: Client, condition: Callable[[Task], bool], name: str = "1") -> Task:
-    """Wait until a watch of the list shows the task in this state. The watch also receives departures and returns."""
+    """Wait until a watch of the list, which also reports departed agents, shows that the task meets a condition."""
     with client.conversation("work").watch(view="rows") as lists:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:

@@ -52,13 +52,13 @@ class Site:
         return await self._http.post(self.address, json=call, headers=self.headers(token, session))
 
     async def begin(self, token: str) -> str:
-        """Start a session."""
+        """Start a session; return its id."""
         answer = await self.post(token, method="initialize", **HELLO)
         assert answer.status_code == 200
         return str(answer.headers["mcp-session-id"])
 
     async def status(self, token: str, session: str) -> int:
-        """Return the status of a session's next request."""
+        """Send a request in a session; return its HTTP status."""
         return int((await self.post(token, session)).status_code)
 
     async def listen(self, token: str, session: str) -> Any:

@@ -67,7 +67,7 @@ async def test_concurrent_users_do_not_mix(connect: Any) -> None:
 
 @pytest.mark.parametrize("user", ["alice", None])
 async def test_each_user_has_repository_list(connect: Any, tmp_path: Path, user: str | None) -> None:
-    """The same holds for a server limited to alice with `--user`, and for calls that name her."""
+    """This holds for a server limited to alice with `--user`, and for calls that name the user."""
     place = repository(tmp_path / "website")
     meant = directory.find_list(str(place))
     assert meant is not None

@@ -108,7 +108,7 @@ Show = Callable[..., Any]
 
 @pytest.fixture
 def show(daemon: Running) -> Show:
-    """Opens `punch ui` with the list `plan`, or the board for None."""
+    """Opens `punch ui` with a list, by default `plan`. None opens the board."""
 
     @asynccontextmanager
     async def show(

@@ -24,7 +24,7 @@ TURNS = 20
 
 
 async def ask(web: Web, kind: str, headers: dict[str, str] | None = None, **params: Any) -> Any:
-    """Send a front-end request; return the JSON of the response, or its events."""
+    """Send a front-end request; return the response's JSON or events, or the whole response if it is an error."""
     answer = await web.ask("POST", "/chatkit", {"type": kind, "params": params}, **(headers or {}))
     if answer.status != 200:
         return answer

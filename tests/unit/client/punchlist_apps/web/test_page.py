@@ -73,7 +73,7 @@ def test_page_loads_nothing_external_and_writes_no_html() -> None:
 
 
 def run_in_node(*calls: dict[str, Any]) -> list[Any]:
-    """Call functions of the page's modules."""
+    """Call functions of the page's modules; return their results."""
     lines = "\n".join(json.dumps(call) for call in calls)
     program = [NODE, Path(__file__).with_name("page.mjs")]
     done = subprocess.run(program, input=lines, text=True, capture_output=True, timeout=30, check=False)

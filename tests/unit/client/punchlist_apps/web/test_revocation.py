@@ -56,7 +56,7 @@ STREAMS: dict[str, tuple[Callable[[Web, str], Awaitable[Stream]], str, str]] = {
     "chat turn": (chat_turn, "delta", "event: failed\ndata: "),
     "AG-UI": (ag_ui, "TEXT_MESSAGE_CONTENT", '"type":"RUN_ERROR"'),
 }
-"""How to open each kind of stream, text that shows that it runs, and the start of its last event."""
+"""For each kind of stream: the function that opens it, text that shows that it runs, and its last event's beginning."""
 
 
 async def open_stream(web: Web, kind: str, token: str) -> Stream:

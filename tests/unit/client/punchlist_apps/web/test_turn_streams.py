@@ -19,7 +19,7 @@ PLAN = "/api/v1/conversations/plan"
 
 
 async def add_pending_turn(web: Web) -> tuple[str, str]:
-    """Return a thread about `plan` and its pending turn."""
+    """Create a thread about `plan` with a pending turn; return both."""
     created = await web.ask("POST", CHATS, {"list": "plan"})
     thread: str = created.value["thread"]
     async with connect_async(socket=web.daemon.socket, autostart=False) as client:
@@ -89,7 +89,7 @@ async def test_stream_ends_for_any_last_event_id(web: Web, after: str) -> None:
 
 
 async def test_follower_continues_after_renumbering() -> None:
-    """As after a server restart, or once the server has dropped the turn."""
+    """Events are renumbered after a server restart, or once the server has dropped the turn."""
     live = Live()
     tell = live.start("t/u1")
     tell("delta", {"text": "a"})

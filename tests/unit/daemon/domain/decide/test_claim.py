@@ -20,7 +20,7 @@ SEEDS = range(60)
 
 
 def claim(recorder: Recorder, owner: str = "ann", **members: Any) -> list[tuple[str, int]]:
-    """Claim; return the tasks and their attempts."""
+    """Claim tasks; return the id and the number of attempts of each."""
     events = recorder.do(p.TaskClaim(**C, owner=owner, **members)).events
     return [(event.task, event.attempts) for event in events if isinstance(event, Claimed)]
 

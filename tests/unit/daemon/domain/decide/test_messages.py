@@ -25,7 +25,7 @@ def test_message_gets_given_or_unused_id(recorder: Recorder) -> None:
 
 @pytest.fixture
 def talk() -> Recorder:
-    """A conversation with messages of people and a tool."""
+    """A conversation with one message of each of the roles `user`, `tool` and `widget`."""
     recorder = Recorder()
     for role in ("user", "tool", "widget"):
         recorder.do(p.MessageAppend(**C, role=role, content=role, message=role[0]))

@@ -1,4 +1,4 @@
-"""Reservations: a pending task with an owner is for that owner, and finished or released work reserves nothing."""
+"""Reservations: a pending task with an owner is reserved for that owner. Finished and released tasks aren't."""
 
 import time
 from collections.abc import Callable

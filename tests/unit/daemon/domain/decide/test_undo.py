@@ -20,7 +20,7 @@ def undo(**members: Any) -> p.ListUndo:
 
 @pytest.fixture
 def recorder() -> Recorder:
-    """Tasks 1 to 3: the second is a child of the first and blocks the third."""
+    """Tasks 1 to 3. Each is a child of the previous one, and is blocked by it."""
     recorder = Recorder()
     recorder.add("one", metadata={"k": 1})
     recorder.add("two", parent="1", blocked_by=("1",))

@@ -1,4 +1,4 @@
-"""Equal tasks are kept instead of added again, with edges that close no cycle."""
+"""Equal tasks are kept instead of added again, with edges that don't close a cycle."""
 
 import random
 from typing import Any
@@ -15,7 +15,7 @@ C: dict[str, Any] = {"conversation": CONVERSATION}
 
 
 def planned(recorder: Recorder, *tasks: p.NewTask) -> Any:
-    """Return the response to a plan; check that replaying the log gives the same state."""
+    """Return the response to a plan; check that it is the same after replaying the log."""
     call = p.TaskAddMany(**C, tasks=tasks, keep_equal=True)
     decision = recorder.do(call)
     answer = respond(call, recorder.state, decision.events, recorder.seq, decision)

@@ -49,7 +49,7 @@ async def left(running: Engine, peer: Peer) -> None:
 
 
 async def end_of_claim(peer: Peer) -> Any:
-    """Return the next Released event."""
+    """Wait for the list's first Released event and return it."""
     position = 0
     with anyio.fail_after(30):
         while True:
@@ -234,7 +234,7 @@ async def test_resumed_rows_show_departures(running: Engine, ann: Peer) -> None:
 
 
 async def card(peer: Peer) -> list[tuple[str, bool]]:
-    """Return the list's line about its tasks in progress."""
+    """Return the owner of each task in progress, and whether the owner has left, from the listing's only list."""
     (found,) = (await peer.result("conversation.list"))["conversations"]
     return [(one["owner"], "left_at" in one) for one in found["running"]]
 
@@ -561,7 +561,7 @@ async def test_changed_grace_period_applies_to_departed_sessions(running: Engine
 
 
 async def gone(running: Engine, agent: str) -> None:
-    """Make an agent enter and leave."""
+    """Make an agent enter the list, then close its connection."""
     await left(running, await entered(running, agent))
 
 

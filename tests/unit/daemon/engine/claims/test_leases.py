@@ -34,7 +34,7 @@ async def claim(peer: Peer, owner: str = "ann", **more: Any) -> Any:
 
 
 async def end_of_claim(running: Engine) -> dict[str, Any]:
-    """Return the next Released event, whatever its cause."""
+    """Wait for the list's first Released event, whatever its cause, and return it."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(30):

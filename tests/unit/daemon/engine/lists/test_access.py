@@ -101,7 +101,7 @@ REQUIRED: dict[str, Any] = {
 
 
 def least(method: Method) -> dict[str, Any]:
-    """The smallest params of a method. A table has those of methods with alternative members."""
+    """Return the minimum params of a method. A table adds those of methods with alternative members."""
     fields = msgspec.structs.fields(method.params)
     found = {field.name: REQUIRED[field.name] for field in fields if field.required and field.name != "conversation"}
     return found | {
@@ -112,7 +112,7 @@ def least(method: Method) -> dict[str, Any]:
 
 
 async def bobs(running: Engine) -> Peer:
-    """Create bob's list, with a task claimed by key, a message and a session."""
+    """Create bob's list, with a claimed task, a message and a session. Return bob's connection."""
     bob = await running.connect(user="bob")
     await bob.result("task.add", conversation="bob-list", title="secret", key="bobs-key")
     await bob.result("task.claim", conversation="bob-list", owner="bob", key="claim")
@@ -122,7 +122,7 @@ async def bobs(running: Engine) -> Peer:
 
 
 def told(answer: Any, name: str) -> str:
-    """Return a response without its id, with `name` replaced by NAME, and numbers and durations by 0."""
+    """Return a response without its id, in which NAME replaces `name`, and 0 replaces every number."""
     text = msgspec.json.encode({key: value for key, value in answer.items() if key != "id"}).decode()
     return re.sub(r"\d+", "0", text.replace(name, "NAME"))
 

@@ -22,11 +22,11 @@ from punchlistd.store.record import seal
 C = "c"
 LENGTH = 12 * SLICE_EVENTS
 WORK = (evolve, undo_change)
-"""Number of steps for each event of a history."""
+"""Functions that run for each event of a history. `turns` counts their calls as steps."""
 
 
 async def filled(peer: Peer, name: str = C, count: int = LENGTH, key: str | None = None) -> None:
-    """Events of one task whose status alternates."""
+    """Fill a list with `count` events of one task whose status alternates; then add a task with a key if given."""
     await peer.result("task.add", conversation=name, title="x")
     for number in range(count):
         status = ("in_progress", "pending")[number % 2]

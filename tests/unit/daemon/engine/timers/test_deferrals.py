@@ -23,7 +23,7 @@ def now() -> int:
 
 
 async def woken(watcher: Peer, after: int = 0) -> dict[str, Any]:
-    """Return the next wake event in any list. A call that names the list would load it."""
+    """Wait for the next wake event in any list, and return it. A call that names the list would load it."""
     with anyio.fail_after(30):
         while True:
             found = await watcher.result("event.wait", after=after, timeout_ms=5_000)

@@ -29,7 +29,7 @@ async def shown(peer: Peer) -> list[str]:
 
 
 async def cleared(running: Engine) -> dict[str, Any]:
-    """Return the next clear event, whatever its cause. A call that names the list would load it."""
+    """Wait for the first clear event in any list, and return it. A call that names the list would load it."""
     watcher = await running.connect()
     position = 0
     with anyio.fail_after(30):

@@ -48,7 +48,7 @@ class Folded:
         self.view.first(msgspec.convert(answer, SubscribeResult))
 
     async def upto(self, version: int) -> list[dict[str, Any]]:
-        """Return the list at this version, after as many pushes as it takes."""
+        """Receive pushes until the list has this version, and return the list."""
         while True:
             push = (await self.peer.push())["params"]
             self.pieces.append(push)

@@ -25,7 +25,7 @@ def add(title: str, actor: str = "ann") -> dict[str, Any]:
 
 @contextmanager
 def folds() -> Generator[list[int]]:
-    """Store the number of folded events in `counted[0]`."""
+    """Count folded events until the end of the block; the number is the yielded list's only item."""
     counted = [0]
 
     def note(frame: FrameType, event: str, _arg: object) -> None:

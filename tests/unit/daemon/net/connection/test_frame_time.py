@@ -34,7 +34,7 @@ async def test_each_frame_has_its_own_deadline(tmp_path: Path) -> None:
         frame = peer.request("daemon.hello", id=1)
         peer.write(frame[:10])
         await until(lambda: timer(running))
-        for _ in range(10):  # there is always an unfinished frame, but each time another one
+        for _ in range(10):  # there is always an unfinished frame, but a different one each time
             before = timer(running)
             peer.write(frame[10:] + frame[:10])
             assert "result" in await peer.receive()

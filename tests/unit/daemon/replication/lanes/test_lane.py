@@ -48,7 +48,7 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def play(story: Callable[[MemorySpace], Awaitable[None]], faults: Faults | None = None, seed: int = 1) -> None:
-    """Run a scenario of machines in virtual time. Then stop the machines that still run."""
+    """Run a scenario of machines in virtual time. Then stop the machines that are still running."""
     random = Random(seed)
     chance.seed(seed)
     loop = VirtualLoop(random)
@@ -620,7 +620,7 @@ async def test_list_with_an_unsupported_post_is_read_only(
 
 
 async def lost(space: MemorySpace, kept: int, *machines: Machine) -> None:
-    """Make the space lose all but its first posts while no machine is connected."""
+    """Make the space lose all but its first `kept` posts while these machines are disconnected."""
     for each in machines:
         each.shared.cut()
     await asyncio.sleep(1)
@@ -810,7 +810,7 @@ async def test_absent_machine_erases_a_deleted_list(space: MemorySpace, tmp_path
 
 
 async def begun_again(space: MemorySpace, directory: Path) -> Machine:
-    """A machine with its own list at version 5, which was deleted in the space at version 3."""
+    """Return a machine with a local list at version 5, which was deleted at version 3 and created again."""
     a = Machine("ann", space, data_dir=str(directory))
     await a.call(add("old"))
     await deleted(a)

@@ -125,7 +125,7 @@ class OnPostgres:
         await self.insert(name, n, nonce, body)
 
     async def insert(self, name: str, n: str, nonce: str, body: str) -> None:
-        """Insert a row with a notification that announces a missing post."""
+        """Insert a row, and send a notification that announces a post that doesn't exist."""
         table = f'"punch-{self.space}".post'
         loose = "".join(f"ALTER TABLE {table} ALTER {column} DROP NOT NULL;" for column in ("nonce", "body"))
         notice = json.dumps({"what": "post", "by": "eve_1", "list": name, "n": 2**63 - 1})
@@ -168,7 +168,7 @@ async def stands(one: AsyncClient, name: str, state: str) -> str:
 
 
 async def repaired(one: AsyncClient, engine: Engine, name: str) -> int:
-    """Remove all posts that no machine followed; return how many there were."""
+    """Remove all posts that certainly no machine applied; return their number."""
     found = await one.conversation(name).repair_space(engine.space)
     removed = await one.conversation(name).repair_space(engine.space, remove=[p.id for p in found.posts if p.certain])
     return removed.removed
@@ -289,7 +289,7 @@ def made(event: dict[str, object], version: int) -> Posted:
 
 
 def erased(position: int) -> list[Posted]:
-    """Return the posts of a list that was deleted and started again, from a position on."""
+    """Return a tombstone at this position, and the first post of the recreated list after it."""
     tombstone = made({"type": "ConversationDeleted"}, 50)
     events = (TaskAdded(AddedTask("1", "new")),)
     step = Step(events, 1, "ann", None, Decision(events))

@@ -103,7 +103,7 @@ async def test_conversation_without_summary_is_not_listed(log: OpenedLog) -> Non
 
 
 def zero_half_of(place: Path, name: str) -> None:
-    """Overwrite the second half of the index's first page, which contains its entries."""
+    """Zero the second half of the root page of a table or index, which contains its entries."""
     root = page_of(place, name)
     content = bytearray(place.read_bytes())
     content[root * PAGE - PAGE // 2 : root * PAGE] = bytes(PAGE // 2)

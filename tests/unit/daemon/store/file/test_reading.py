@@ -14,7 +14,7 @@ NAMES = ("anna", "bert", "carl")
 
 
 async def written(path: str, *, indexed: bool) -> list[bytes]:
-    """A log of twelve events: four rows, each with one event of three conversations."""
+    """Write a log of twelve events: four rows, each with one event of each of three conversations. Return its lines."""
     log = await OpenedLog.open(path, reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(4):
@@ -272,7 +272,7 @@ async def test_log_without_last_checksum_reports_its_end(
 
 
 async def expect_all_or_told(log: OpenedLog, name: str, expected: list[bytes]) -> None:
-    """Read a conversation from its beginning, then only its last event. The missing event must be reported."""
+    """Read a conversation from its beginning, then only its last event. A missing event must be reported."""
     for begin in (0, len(expected) - 1):
         after = int(expected[begin - 1][7:].split(b",")[0]) if begin else 0
         got: list[bytes] = []

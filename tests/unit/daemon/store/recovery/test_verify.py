@@ -50,7 +50,7 @@ def execute(path: str, *statements: str) -> None:
 
 
 def rewrite(path: str, row: int, change: Callable[[bytes], bytes], *, honest: bool = False) -> None:
-    """Change a row's body, and its checksum to match."""
+    """Change a row's body, and with `honest` also its checksum."""
     with closing(connect(path, "rw")) as connection:
         body = change(connection.execute("SELECT body FROM log WHERE seq = ?", (row,)).fetchone()[0])
         connection.execute("UPDATE log SET body = ? WHERE seq = ?", (body, row))

@@ -44,7 +44,7 @@ def test_the_most_similar_name_is_first() -> None:
 
 @pytest.fixture
 def two(punch: Any) -> Any:
-    """A list in which two sessions of one host and a person have one task each."""
+    """Runs the command line on a list in which two sessions of one host and a person own one task each."""
     for title in ("one", "two", "three"):
         punch("add", title, "--actor", "ann")
     for owner in (A, B):

@@ -39,7 +39,7 @@ def test_daemon_of_another_user_is_rejected(punch: Any, home: Path, monkeypatch:
     punch("add", "a")
     path = str(home / "run" / "daemon.sock")
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is not None
-    # Replace it in the client only: the daemon in this process still asks the system.
+    # Replace the function in the client only. The daemon in this process still asks the system.
     monkeypatch.setattr(launch, "os_calls", SimpleNamespace(connect=os_calls.connect, read_peer=foreign_peer))
     assert wire.call(Target(path), "task.list", {"conversation": "default"}) is None
 

@@ -66,7 +66,7 @@ def test_shell_parses_script(shell: str, scripts: dict[str, Path]) -> None:
 
 @pytest.fixture
 def complete(tmp_path: Path, scripts: dict[str, Path]) -> Complete:
-    """Return bash's candidates for the last of these words."""
+    """Returns bash's candidates for the last of the given words."""
     (tmp_path / "plan.md").write_text("")
 
     def complete(*words: str, **env: str) -> list[str]:

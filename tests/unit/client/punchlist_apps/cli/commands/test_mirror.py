@@ -68,7 +68,7 @@ def test_only_one_mirror_runs_until_signal(punch: Any, home: Path) -> None:
 
 @pytest.fixture
 def background(home: Path, process: Spawned, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
-    """The file of the list `web`, with mirrors enabled. Stops them afterwards."""
+    """The file of the list `web`. Mirrors may start automatically, and are stopped at the end."""
     monkeypatch.delenv("PUNCHLIST_AUTOSTART")
     yield home / ".agents" / "tasks" / "web.json"
     Config(process.data_dir).remove(str(home))
@@ -155,7 +155,7 @@ def test_idle_mirror_exits(run: Any, home: Path) -> None:
 
 
 def corrupt(home: Path, pid: int) -> Path:
-    """A mirrored file that can't be read, reported by a process."""
+    """Write a mirrored file that can't be read, and a process's report about it. Return the file."""
     file = home / ".agents" / "tasks" / "web.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("{not JSON")

@@ -31,7 +31,7 @@ def units(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def asked(home: Path, units: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Calls received by a fake manager."""
+    """The file in which a fake user manager records its calls."""
     (home / "bin").mkdir()
     (home / "bin" / "systemctl").write_text(FAKE)
     (home / "bin" / "systemctl").chmod(0o755)

@@ -72,7 +72,7 @@ def test_list_is_shared_left_and_copied(punch: Punch, server: NatsServer) -> Non
 
 
 async def post(server: NatsServer, body: bytes, *, in_order: bool) -> str:
-    """Post without a daemon, but with a daemon's header if `in_order`. Return the position."""
+    """Post to the list `plan` without a daemon; `in_order` adds the header that daemons send. Return the position."""
     nats = Client()
     await nats.connect(server.url)
     subject = "pl.mended.log.plan"

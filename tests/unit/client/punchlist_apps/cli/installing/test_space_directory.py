@@ -35,7 +35,7 @@ def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(run: Punch) -> Punch:
-    """Run `punch space server team` and check that it succeeds."""
+    """Runs `punch space server team` and checks that it succeeds."""
 
     def server(*words: str) -> Any:
         outcome = run("space", "server", "team", *words)
@@ -61,7 +61,7 @@ async def post(log: SharedLog, nonce: str) -> None:
 
 
 def copy_creds(folder: Path, name: str) -> str:
-    """Return the path of a member's own copy of its creds file."""
+    """Copy a member's creds file out of the space's directory; return the copy's path."""
     return str(shutil.copy(folder / f"{name}.creds", folder.parent / f"{name}.creds"))
 
 

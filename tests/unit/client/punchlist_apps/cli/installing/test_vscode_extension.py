@@ -29,7 +29,7 @@ def path(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_program(path: Path, name: str, body: str) -> Path:
-    """Write an editor command that records its arguments, then runs the body."""
+    """Write an editor command that records its arguments, then runs the body. Return the file with the arguments."""
     (path / name).write_text(f'#!/bin/sh\nfor word; do echo "$word"; done >> {path}/{name}.calls\n{body}\n')
     (path / name).chmod(0o755)
     return path / f"{name}.calls"

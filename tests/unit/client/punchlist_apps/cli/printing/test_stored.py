@@ -19,7 +19,7 @@ PLACE = {"space": "team", "conversation": "plan"}
 
 
 def run_without_output(words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command whose standard output is full."""
+    """Run a command whose standard output is a full device."""
     with open("/dev/full", "wb") as full:
         return subprocess.run(
             command(*words.split()), stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False

@@ -32,7 +32,7 @@ for pid in $(cat pids); do readlink /proc/$pid/exe && echo $pid >> met; done
 echo $$ >> pids; echo all >> pids
 while :; do sleep 0.1; done
 """
-"""A command that ignores SIGTERM, and records which earlier ones still run."""
+"""A command that ignores SIGTERM, and records which processes of earlier commands are still running."""
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def runner(daemon: Spawned, place: Path, *words: str) -> Generator[subprocess.Po
 
 
 def read_pids(place: Path, times: int = 1) -> list[int]:
-    """Return the processes that commands have recorded, once there are this many; before that, none."""
+    """Return all recorded process ids once this many commands have recorded theirs; before that, none."""
     words = (place / "pids").read_text().split() if (place / "pids").exists() else []
     return [int(word) for word in words if word != "all"] if words.count("all") == times else []
 

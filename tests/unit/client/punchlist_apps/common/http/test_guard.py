@@ -33,7 +33,10 @@ def origins(host: bytes) -> dict[bytes | None, bool]:
 
 @pytest.fixture
 async def verdicts(tmp_path: Any) -> Any:
-    """Return the guarded application's response to a request, without a socket."""
+    """Sends a request to the guarded application without a socket.
+
+    Returns the response's status, whether the application received the request, and the response's first message.
+    """
     reached: list[bool] = []
 
     async def inside(scope: Any, receive: Any, send: Any) -> None:

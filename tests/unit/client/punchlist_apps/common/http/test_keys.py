@@ -1,4 +1,4 @@
-"""Tickets are valid once and for one minute, sessions store their rights, and a new secret ends all sessions."""
+"""Tickets are valid for one use and one minute, sessions store their rights, and a new secret ends all sessions."""
 
 import base64
 import json

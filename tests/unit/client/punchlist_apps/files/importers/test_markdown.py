@@ -245,7 +245,7 @@ PLAN = """\
 
 
 def exported(text: str) -> str:
-    """Import a text into an empty list, and return the list's export."""
+    """Import text into an empty list, and return the list's export."""
     plan = parse(text)
     ids = {task["ref"]: str(index) for index, task in enumerate(plan, 1)}
     tasks = [

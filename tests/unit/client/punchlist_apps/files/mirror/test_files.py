@@ -11,7 +11,7 @@ from punchlist_apps.files.mirror.files import Folder, Trouble
 
 @pytest.fixture(params=["exchange", "rename_if"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    """With and without a file system that can exchange two files."""
+    """A folder, with and without a file system that can exchange two files."""
     if request.param == "rename_if":
 
         def unsupported(_folder: int, _old: str, _new: str, _flags: int) -> int:

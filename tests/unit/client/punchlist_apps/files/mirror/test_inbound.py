@@ -14,7 +14,7 @@ OTHER = "8a1b2c3d-5a41-4a7e-9f57-0c2f4e7d1b66"
 
 @pytest.fixture
 def claude(tmp_path: Path) -> ClaudeHome:
-    """A session in a project whose list is `web`."""
+    """Claude Code's files, with two sessions in a project whose list is `web`."""
     (tmp_path / "project" / "deep").mkdir(parents=True)
     (tmp_path / "project" / ".punchlist.toml").write_text('conversation = "web"\n')
     home = ClaudeHome(tmp_path / ".claude")

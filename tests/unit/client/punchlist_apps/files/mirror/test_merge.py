@@ -20,7 +20,7 @@ from punchlist_testing.unmeasured import mostly_untraced
 
 
 def sheet(text: str) -> dict[str, dict[str, Any]]:
-    """Return a list of tasks with titles; the format is `1:a 2:b`."""
+    """Return tasks by id; the text has the id and the title of each, such as `1:a 2:b`."""
     return {part.partition(":")[0]: {"title": part.partition(":")[2]} for part in text.split()}
 
 

@@ -31,7 +31,7 @@ def titles(file: Path) -> list[str]:
 
 
 async def hashed(place: Place, monkeypatch: pytest.MonkeyPatch, conversation: str = DIGITS) -> Path:
-    """Create a list with one task, and its file with the name that an earlier version used."""
+    """Create a list with one task, and its file under the name that an earlier version used. Return the file."""
     with older_daemon():
         await place.client.conversation(conversation).add("a")
     with monkeypatch.context() as patch:

@@ -135,7 +135,7 @@ async def test_post_to_another_subject_is_ignored(server: NatsServer) -> None:
 
 
 async def _send(server: NatsServer, subject: bytes, head: bytes, body: bytes) -> None:
-    """Send bytes that the client library rejects."""
+    """Publish a message with bytes that the client library would reject."""
     reader, writer = await asyncio.open_connection(server.host, PORT)
     line = b"HPUB %b %d %d\r\n" % (subject, len(head), len(head) + len(body))
     writer.write(b'CONNECT {"verbose": false, "headers": true}\r\n%b%b%b\r\nPING\r\n' % (line, head, body))

@@ -36,7 +36,7 @@ def server() -> Generator[PostgresServer]:
 
 @pytest.fixture
 def members(server: PostgresServer, tmp_path: Path) -> Members:
-    """A new space."""
+    """The members of a new space."""
     return Members(tmp_path / "creds", server, f"s{os.urandom(4).hex()}", **ROLES)
 
 
@@ -68,7 +68,7 @@ async def connected(space: Space, name: str = "ann_1") -> AsyncGenerator[tuple[P
 
 
 def fits_anywhere(members: Members) -> str:
-    """Write a creds file for ann without host and database."""
+    """Write a creds file for ann that names no host and no database; return its path."""
     creds = Path(members.creds("ann"))
     path = creds.with_name("any")
     path.touch(0o600)
