@@ -144,7 +144,7 @@ class Bench:
         count: int = 0,
         slots: int = 1,
     ) -> Load:
-        """Send requests in a closed loop, for the duration of a sample or until `count` requests."""
+        """Send requests in a closed loop, either for the duration of a sample or until `count` have been sent."""
         span = ["-n", count] if count else ["-t", self.seconds, "-w", min(0.2, self.seconds / 3)]
         options = ["-c", clients, "-d", depth, "-m", slots, *span, *requests]
         return self._generate("load", server, options, Load)

@@ -182,7 +182,7 @@ def _run_seeded(target: str, options: Options) -> int:
 
 
 def _run_guided(target: str, options: Options, seconds: float) -> int:
-    """Fuzz in a separate process, guided by coverage, starting from generated inputs; return the number of inputs run."""
+    """Fuzz in a separate process, guided by coverage and starting from generated inputs; return the number of runs."""
     with tempfile.TemporaryDirectory(prefix="pl-fuzz-") as corpus:
         for number, data in zip(range(300), _inputs(target, options.random(target)), strict=False):
             Path(corpus, str(number)).write_bytes(data)

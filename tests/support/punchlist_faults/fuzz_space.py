@@ -126,7 +126,7 @@ def follow(posted: Posted) -> None:
 
 
 def _belonging(body: bytes, place: Place, version: int) -> bytes:
-    """Return a body with the same groups that is valid as the list's next post, or `body` itself if it has no groups."""
+    """Return a body with the same groups that is valid as the list's next post, or `body` itself if it isn't a post."""
     try:
         envelope = msgspec.json.decode(body, type=posts.Envelope)
         groups = msgspec.json.decode(envelope.groups, type=list[posts.Group])

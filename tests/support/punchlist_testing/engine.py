@@ -123,7 +123,7 @@ class _Gate:
             await self._open.wait()
 
     async def reached(self) -> None:
-        """Wait until an operation waits at the gate."""
+        """Wait until the gate blocks an operation."""
         with anyio.fail_after(PATIENCE_S):
             await self._arrived.wait()
 
@@ -220,7 +220,7 @@ class Peer:
         return events
 
     async def quiet(self) -> None:
-        """Check that no message but the response to this ping is in flight."""
+        """Send a ping and check that nothing arrives but its response."""
         assert (await self.call("daemon.hello"))["result"] and not self.pushes, self.pushes
 
     async def closed(self) -> None:

@@ -264,7 +264,7 @@ def all_cases() -> list[Case]:
 
 
 def batches() -> Iterator[tuple[str, bytes, str | list[str]]]:
-    """Yield the name and frame of batches, and the kind of the single response or the kinds of the responses."""
+    """Yield the name and the frame of each batch, and the kind of its single response or the kinds of its responses."""
     call = b'{"jsonrpc":"2.0","id":1,"method":"task.get","params":{"task":"a:b"}}'
     elements: list[tuple[bytes, str]] = [
         (call, FINE), (b"1", INVALID_REQUEST), (b"null", INVALID_REQUEST), (b"[]", INVALID_REQUEST),

@@ -69,7 +69,7 @@ class MemorySpace:
         return log
 
     def chance(self, likely: float) -> bool:
-        """Return whether a fault occurs."""
+        """Return whether a fault of this probability occurs."""
         return likely > 0 and self.random.random() < likely
 
     def commit(self, list: str, expected: int, nonce: str, body: bytes) -> int | None:

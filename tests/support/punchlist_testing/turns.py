@@ -25,7 +25,7 @@ class Turns:
         self._now = 0
 
     def note(self, frame: FrameType, event: str, _arg: object) -> None:
-        """Count an event of `sys.setprofile`."""
+        """Count a call or a resumption; called by `sys.setprofile`."""
         self._now += event == "call" and frame.f_code in self._work
 
     async def watch(self) -> None:

@@ -185,7 +185,7 @@ class Window:
         self._answers = connection.makefile("rb")
 
     def js(self, code: str, *given: Any) -> Any:
-        """Return the result of a piece of JavaScript, which can use `vscode`, `punchlist` (the window) and `given`."""
+        """Run JavaScript, which can use `vscode`, `punchlist` (the window) and `given`; return its result."""
         self._connection.sendall(json.dumps({"id": 1, "code": code, "given": given}).encode() + b"\n")
         answer = json.loads(self._answers.readline())
         assert "error" not in answer, answer["error"]

@@ -74,7 +74,7 @@ def user(tmp_path: Path) -> Iterator[User]:
 
 
 def use(user: User, punch: str | Path, stamp: str) -> None:
-    """Run a first session: versions, a task from start to finish, shipped files, an agent."""
+    """Run a first session: check versions, complete a task, and use the shipped files."""
     assert user.run(punch, "--version").startswith(f"punch {stamp} (build ")
     try:
         user.run(punch, "add", "Write the lexer")
@@ -162,7 +162,7 @@ def test_wheels_contain_the_page_and_the_extension(user: User) -> None:
 
 
 def serves_agents(user: User, punch: str | Path) -> None:
-    """Check that `punch agent mcp` greets a host."""
+    """Check that `punch agent mcp` answers a host's first request."""
     try:
         answer = json.loads(user.run(punch, "agent", "mcp", text=json.dumps(INITIALIZE) + "\n").splitlines()[0])
         assert answer["result"]["serverInfo"]["name"] == "punchlist"

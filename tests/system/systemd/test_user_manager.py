@@ -61,7 +61,8 @@ def until(manager: UserManager, condition: Callable[[], bool]) -> None:
 def pid_of_the_daemon(manager: UserManager) -> int:
     """Return the daemon's process id, asked for as clients do.
 
-    Retries after a reset, because a killed daemon drops the connections that it accepted."""
+    Retries after a reset, because a killed daemon drops the connections that it accepted.
+    """
     deadline = time.monotonic() + SOON_S
     while True:
         client = Raw(manager.socket)

@@ -160,7 +160,7 @@ async def _erase(client: AsyncClient, name: str) -> None:
 
 
 async def evaluate(client: AsyncClient, cases: list[Case], worker: Worker, runs: int) -> list[tuple[str, str, str]]:
-    """Run each case; return its id, the number of passed runs, and the reasons of failures."""
+    """Run each case; return its id, the number of passed runs, and the reasons for failures."""
     rows: list[tuple[str, str, str]] = []
     for case in cases:
         scores = [await score_case(client, case, worker) for _ in range(runs)]

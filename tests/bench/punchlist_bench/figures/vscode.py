@@ -40,7 +40,7 @@ DRAWING = """
 
 
 def measure_opening(window: Window, name: str) -> tuple[float, float, float]:
-    """Return the milliseconds until all rows are requested, until the first row is visible, and of the longest
+    """Return the milliseconds until all rows are requested, until the first row is visible, and those of the longest
     block."""
     window.page.evaluate(OBSERVE, [TASKS, name])
     began, drawn, longest = window.js(

@@ -30,7 +30,7 @@ def the_row(_random: Random, _body: bytes) -> None:
 
 
 async def write(path: Path, random: Random) -> list[bytes]:
-    """Write a log of four conversations, one of which was deleted once, in commits of several calls. Return its lines."""
+    """Write a log of four conversations in commits of several calls, with one deletion of `a`. Return its lines."""
     log = await SqliteLog.open(str(path), reserve_bytes=0)
     scribe = Scribe(log)
     for number in range(25):
