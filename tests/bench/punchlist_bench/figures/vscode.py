@@ -40,8 +40,8 @@ DRAWING = """
 
 
 def measure_opening(window: Window, name: str) -> tuple[float, float, float]:
-    """Return the milliseconds until all rows are requested, until the first row is visible, and those of the longest
-    block."""
+    """Return the times until all rows are requested and until the first row is visible, and the duration of the longest
+    block, all in milliseconds."""
     window.page.evaluate(OBSERVE, [TASKS, name])
     began, drawn, longest = window.js(
         """

@@ -75,7 +75,7 @@ async def test_memory_error_propagates_after_the_announcement() -> None:
 def test_daemon_out_of_memory_keeps_acknowledged_calls(
     tmp_path: Path,
 ) -> None:
-    """Such a task can't be cancelled, so waiting for its end would never return."""
+    """Running out of memory leaves a writer task that can't be cancelled, so the daemon must not wait for it to end."""
     with daemon_in(tmp_path) as daemon:
         daemon.plant = ("lost-wakeup",)
         daemon.start()

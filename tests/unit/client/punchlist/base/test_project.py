@@ -68,7 +68,7 @@ def test_announcement_counts_for_one_day(tmp_path: Path) -> None:
 
 
 def test_remembered_directories_are_private_despite_umask(tmp_path: Path) -> None:
-    """A user who may write to one of them could replace the data directory with another one."""
+    """A user with write access to one of these directories could replace the data directory with another one."""
     data = tmp_path / "local" / "share" / "punchlist"
     before = os.umask(0)
     try:

@@ -49,7 +49,7 @@ READERS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "params"), READERS, ids=["preview", "undo", "of", "at", "repeat", "load"])
 async def test_long_history_is_read_in_slices(running: Engine, peer: Peer, method: str, params: dict[str, Any]) -> None:
-    """The count is in events between two turns of the loop, so the result is the same on every machine."""
+    """Count the steps between two turns of the loop, whose number is the same on every machine."""
     await filled(peer, key="k")
     running.conversations.drop(C)
     others = [await running.connect() for _ in range(4)]

@@ -40,7 +40,7 @@ def folds() -> Generator[list[int]]:
 
 @pytest.mark.parametrize("deleted_by", ["one call", "a call each"])
 async def test_undo_folds_each_event_once(tmp_path: Path, deleted_by: str) -> None:
-    """A few such calls used to make undo fold the whole history for each call."""
+    """Undo skips ann's calls, because bob has deleted their tasks. Skipping a call must not fold the whole history."""
     costs: dict[int, int] = {}
     for count in (50, 200):
         async with engine(tmp_path, index_delay_s=60.0) as running:

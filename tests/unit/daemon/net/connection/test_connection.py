@@ -225,7 +225,7 @@ async def test_frame_of_a_stuck_reader_stays_undecoded(running: Engine, peer: Pe
 
 
 async def test_dropped_frame_is_not_decoded(tmp_path: Path) -> None:
-    """The connection continues until its earlier calls have got their responses."""
+    """The connection stays open until its earlier calls have been answered."""
     log = TouchyLog()
     async with engine(tmp_path, log) as running:
         peer, commits = await running.connect(), log.hold()

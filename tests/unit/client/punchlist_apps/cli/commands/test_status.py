@@ -75,7 +75,7 @@ def test_claimed_task_needs_force(punch: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_started_task_is_claimed(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other agent can start it, `next --result` completes it, and it can be released."""
+    """No other agent can start the task, `next --result` completes it, and it can be released."""
     monkeypatch.setenv("USER", "zed")
     for title in "abc":
         punch("add", title)

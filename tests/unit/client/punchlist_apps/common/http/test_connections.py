@@ -226,7 +226,7 @@ async def test_evicted_connection_starts_no_request(site: Site) -> None:
 
 
 async def test_stranger_with_partial_body_gets_response(site: Site) -> None:
-    """Closing the connection within a body resets it, and the response may be lost."""
+    """Closing the connection before the body has been read resets it, and the response may be lost."""
     stream = await site.connect(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n")
     assert (await stream.receive()).startswith(OK)
     await stream.send(bytes(300_000))

@@ -214,7 +214,7 @@ def test_task_master_file_old_and_tagged() -> None:
     two = found(old, "Two")
     assert two.members["owner"] == "ann"
     assert (two.blocked_by, two.members["status"], two.members["labels"]) == (["1", "1.1"], "completed", ["cancelled"])
-    # The plan had a cycle: 2 waits for 1, and "Other", a part of 1, waits for 2. A part is no dependency of its parent.
+    # The plan had a cycle: 2 waits for 1, and "Other", a part of 1, waits for 2. A part isn't a dependency of its parent.
     tagged: Any = {"master": {"tasks": tasks[:1]}, "feature": {"tasks": tasks[1:], "metadata": {}}, "note": 3}
     new = taskmaster.read(doc(json.dumps(tagged)))
     assert [item.key for item in new.items] == ["1", "1.1", "1.2", "feature/2"]

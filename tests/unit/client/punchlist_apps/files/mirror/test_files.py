@@ -160,7 +160,7 @@ def test_copy_is_written_once(folder: Folder) -> None:
 
 
 def test_concurrent_writes_are_never_lost(tmp_path: Path) -> None:
-    """Another thread replaces the file at the same time. Each of its contents must be returned."""
+    """Another thread replaces the file at the same time. Each version must be read, displaced or still in the file."""
     folder = Folder(str(tmp_path), ())
     folder.replace("a", b"start", None)
     written = [f"{number}".encode() for number in range(500)]

@@ -253,7 +253,7 @@ async def test_post_over_a_terminated_connection_is_stored_once(members: Members
 
 
 async def test_server_error_keeps_the_connection(members: Members) -> None:
-    """The error comes from a constraint, as an operator could add one."""
+    """The error comes from a constraint such as an operator could add."""
     server = members.server
     server.sql(f"""ALTER TABLE "punch-{members.space}".post ADD CHECK (nonce <> 'no')""")
     async with connected(space_of(members)) as (ann, hearing):
