@@ -365,7 +365,7 @@ async def read_log(world: World) -> list[Posted]:
 
 
 def run_seed(seed: int, options: Options) -> Figures:
-    """Make one run; after a violation, keep its notes in build/apart/SEED."""
+    """Make one run; after a violation, keep the run's notes and logs in build/apart/SEED."""
     with workplace() as place, world(place, WORLDS[options.engine], options.bug) as made:
         random = Random(f"apart/{seed}")
         with closing(Raw(made.daemons[MACHINES[0]].socket)) as link:

@@ -1,6 +1,6 @@
 """Compares what workers and subscribers received with the shared log.
 
-The log is the total order: every acknowledged call names its version, so there is nothing to search. A response without
+The log is the total order: every acknowledged call names its version, so no search for it is needed. A response without
 a version, such as "nothing to claim", must have been true at some version between the newest one that any client had
 received before the call and the newest one that may have existed when the call was answered.
 """

@@ -57,7 +57,7 @@ class PostgresWorld(World):
     def _start_servers(self) -> None:
         self.server.start()
         self.server.add(SPACE, *self._logins)
-        self.creds["judge"] = self.creds[MACHINES[0]]  # for the same server address
+        self.creds["judge"] = self.creds[MACHINES[0]]  # the judge uses the same server address
 
     def leader(self) -> str | None:
         return SERVER
@@ -77,7 +77,7 @@ def terminate(world: World, _name: str) -> Callable[[], None]:
     process = world.servers[SERVER].process
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for child in children:
-        with suppress(FileNotFoundError, ProcessLookupError):  # it has already ended
+        with suppress(FileNotFoundError, ProcessLookupError):  # the process has already ended
             if f" {DATABASE} ".encode() in Path(f"/proc/{child}/cmdline").read_bytes():
                 os.kill(int(child), signal.SIGTERM)  # as pg_terminate_backend does
     return lambda: None

@@ -182,7 +182,7 @@ def _serve_the_rest(place: Path, golden: Path) -> int:
     with daemon_in(place) as daemon:
         shutil.copytree(golden, daemon.data)
         content = (daemon.data / "log.db").read_bytes()
-        victim = b'"title":"0.5 '  # of conversation c5
+        victim = b'"title":"0.5 '  # a title in conversation c5
         need(victim in content, "the victim is in the database")
         (daemon.data / "log.db").write_bytes(content.replace(victim, b'"title":"9.5 '))
         daemon.start()

@@ -88,7 +88,7 @@ class FileHand(Hand):
                 or self._last.get(place, shown) != shown
                 or not self._witness.has_seen(shown)
             ):
-                continue  # it is new, or its last text isn't in an event or in the file yet
+                continue  # the task is new, or its last text isn't in an event or in the file yet
             token = item["description"] = self._last[place] = self.token()
             tokens.append((token, item["id"].isdecimal() and SHARED < int(item["id"]) <= TASKS, item["id"]))
         if self.random.random() < 0.1:  # noqa: PLR2004

@@ -211,7 +211,7 @@ def _judge_claims(ledger: Ledger) -> None:
 def run_seed(seed: object) -> World:
     """Run one seed; a `Violation` names it."""
     random = Random(f"simulate-shared/{seed}")
-    chance.seed(f"simulate-shared/{seed}")  # of the pauses between attempts
+    chance.seed(f"simulate-shared/{seed}")  # seeds the pauses between attempts
     loop = VirtualLoop(random)
     world = World(random)
     live_through(seed, world.live(), loop)

@@ -27,8 +27,10 @@ from punchlistd.store.sqlite import SqliteLog
 
 BEGAN_MS = 1_700_000_000_000
 ENDED_MS = BEGAN_MS + 10_000_000
-"""All times in a golden database are between these two, in milliseconds since 1970. Later times come from a test
-run."""
+"""All times in a golden database lie between `BEGAN_MS` and this, in milliseconds since 1970.
+
+Later times come from a test run.
+"""
 
 EPOCH = "601de20123456789"
 SETTINGS: dict[str, Any] = {"grace_s": 3_600.0}

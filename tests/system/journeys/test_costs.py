@@ -161,7 +161,7 @@ async def test_commit_takes_one_hop_and_bursts_share_commits(tmp_path: Path, mon
             await client.receive(64)
         burst = (await client.call("daemon.status"))["commits"]["count"] - before
         assert burst <= 2
-        assert len(seen) <= burst + 1  # one more if the WAL is checkpointed into the database
+        assert len(seen) <= burst + 1  # one more hop if the WAL is checkpointed into the database
         with hops(monkeypatch) as seen:
             for _ in range(10):
                 await client.call("task.add", conversation="c", title="alone")

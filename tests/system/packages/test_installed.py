@@ -189,7 +189,7 @@ def test_pipx_and_uv_install_it(user: User, stamp: str, tool: str, install: tupl
     user.env |= {
         "UV_PYTHON": sys.executable,
         "UV_SYSTEM_CERTS": "1",
-    }  # also works behind a proxy with its own certificate
+    }  # for machines behind a proxy with its own certificate
     user.run(user.home / "tools/bin" / tool, *words)
     use(user, user.home / ".local/bin/punch", stamp)
     serves_agents(user, user.home / ".local/bin/punch")

@@ -239,7 +239,7 @@ async def test_list_can_be_joined_after_interrupted_deletion(
         await erase(bob, "release")
         await bob.spaces()
         second.kill()
-        await anyio.Path(second.data_dir, "spaces.json").write_bytes(before)  # as if only the log had stored it
+        await anyio.Path(second.data_dir, "spaces.json").write_bytes(before)  # as if only the log had stored the change
         second.start()
         async with client(second) as again:
             assert (await again.spaces())[0].lists == ()
@@ -494,7 +494,7 @@ async def test_longest_copy_restores_an_empty_server(machines: Machines, tmp_pat
                     try:
                         await bob.conversation("release").add("goes on", key="k")
                         break
-                    except errors.Diverged:  # until the restored posts have reached bob
+                    except errors.Diverged:  # bob has not received the restored posts yet
                         continue
             await follows(ann, "release", "task 0", "task 1", "task 2", "from bob", "goes on")
             assert (await bob.conversation("release").share("team", repair=True)).posts == 0

@@ -53,7 +53,7 @@ def test_waiting_call_delays_no_other_thread(client: Client, plan: Conversation)
 
 
 def test_shared_client_works_each_task_once(client: Client, plan: Conversation) -> None:
-    """Six workers share one client. Some wait for a task while the bodies of other tasks run for longer than a lease."""
+    """Six workers share one client. Some wait for a task while bodies of others run for longer than a lease."""
     plan.add_many([f"job {n}" for n in range(4)])
     runs: Counter[str] = Counter()
 

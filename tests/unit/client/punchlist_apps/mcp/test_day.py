@@ -161,7 +161,7 @@ async def check_that_notes_arrive(day: Day, a: Window) -> None:
 
 async def check_that_who_is_gone_is_seen(day: Day, b: Window, c: Window) -> None:
     with anyio.fail_after(PATIENCE_S):
-        while "left" not in await day.ann("why", "5"):  # until the daemon has noticed that the agent left
+        while "left" not in await day.ann("why", "5"):  # the daemon notices the agent's departure later
             pass
     assert "left" in await day.ann("list")
     assert c.name in await day.ann("who")

@@ -325,7 +325,7 @@ async def test_unrenewed_claim_ends_once_after_suspension(
     machine = Standstill(monkeypatch)
     bob = await running.connect()
     await claim(bob, "bob", lease_ms=1_000)
-    bob.close()  # this sets a second deadline for the same claim
+    bob.close()  # closing sets a second deadline for the same claim
     machine.lasts(3)
     assert (await end_of_claim(running))["owner"] == "bob"
     await ann.result("task.edit", **C, task="2", title="later")

@@ -421,7 +421,7 @@ async def test_only_attached_sessions_are_found_after_a_restart(tmp_path: Path, 
         peer = await running.connect()
         for session in ("stays", "leaves", "moves"):
             await peer.result("conversation.attach", conversation=C, session=session)
-        await peer.result("conversation.list")  # this indexes everything
+        await peer.result("conversation.list")  # listing brings the index up to date
         await peer.result("conversation.detach", conversation=C, session="leaves")
         await peer.result("conversation.attach", conversation="other", session="moves")
         await peer.result("conversation.attach", conversation="other", session="new")

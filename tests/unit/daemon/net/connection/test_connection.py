@@ -153,7 +153,7 @@ async def test_others_run_between_many_long_calls(running: Engine, peer: Peer) -
     calls = [
         {"jsonrpc": "2.0", "id": number, "method": "no.such", "params": {"k": "x" * 150_000}} for number in range(8)
     ]
-    for call in calls:  # as when the loop keeps reading from a socket with more data
+    for call in calls:  # like a loop that keeps reading from a socket with more data
         session.data_received(msgspec.json.encode(call) + b"\n")
     assert len(session.protocol.frames) == 7, "one call is rejected immediately, the others wait"
     assert session.output.transport is not None and not session.output.transport.is_reading()

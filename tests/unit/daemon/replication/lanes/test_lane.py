@@ -848,7 +848,7 @@ async def test_list_deleted_in_a_restored_space_is_kept(space: MemorySpace, tmp_
 async def test_list_with_other_space_versions_is_read_only(space: MemorySpace, tmp_path: Path) -> None:
     a = await begun_again(space, tmp_path)
     steps = [step async for piece in read_pieces(a.log, LIST, a.shared.member) for step in piece.steps]
-    body = seal(a.shared.member, "nonce", 1, "", steps)  # as if the list's history started there
+    body = seal(a.shared.member, "nonce", 1, "", steps)  # as if the list's history started with this post
     position = await post(a.shared, LIST, 0, "nonce", body)
     with pytest.raises(NameTaken):
         await share(a.log, a.shared, LIST)
@@ -1044,7 +1044,7 @@ async def test_brief_lag_is_not_shown(
         await a.call(add(f"unheard {number}"))
         await b.call(add(f"too late {number}"))
     assert set(screen.states()) == {"current"}
-    b.lanes.lanes[LIST].replica.partial = True  # as while another member shares a long history
+    b.lanes.lanes[LIST].replica.partial = True  # as if another member were still sharing a long history
     b.lanes.lanes[LIST].on_link_change(b.shared.link)
     await asyncio.sleep(5)
     assert screen.states()[-1] == "behind"

@@ -45,7 +45,7 @@ async def test_long_lines_are_split_and_the_tail_limited() -> None:
 
 def is_running(pid: int) -> bool:
     try:
-        os.readlink(f"/proc/{pid}/exe")  # also fails for a zombie
+        os.readlink(f"/proc/{pid}/exe")  # readlink also fails for a zombie
     except FileNotFoundError:
         return False
     return True

@@ -112,7 +112,7 @@ async def test_foreign_members_survive_writes(place: Place) -> None:
         value = place.read()
         assert value["sessionTitle"] == "S"
         assert value["tasks"][1] == {"id": "0af3", "title": "A", "description": "", "done": True, **mine}
-        place.file.unlink()  # it is restored unchanged
+        place.file.unlink()  # the mirror restores the file unchanged
         await again.sync()
     assert place.problems == []
 
