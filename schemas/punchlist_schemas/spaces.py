@@ -159,7 +159,7 @@ class SpaceView(Result, frozen=True, kw_only=True):
 
 
 class SpaceResult(Result, frozen=True, kw_only=True):
-    """The added space. `made` is whether it was also created on its servers."""
+    """The added space. `made` is true if it was also created on its servers."""
 
     space: SpaceView
     made: bool = False

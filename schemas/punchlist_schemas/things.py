@@ -338,8 +338,8 @@ class Settings(Thing, frozen=True):
     when all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the
     queue. `rate_limit` is the maximum number of changes per actor and minute (0: unlimited), excluding renewals and
     releases. `complete_parents` selects the parents that are completed together with their last child: `headings`
-    (imported as headings, with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready then.
-    `leave_grace` is the number of seconds that a session's claims last after it has left.
+    (imported as headings, with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready when
+    its last child is finished. `leave_grace` is the number of seconds that a session's claims last after it has left.
     """
 
     execution: Literal["manual", "serial"] = "manual"

@@ -239,7 +239,10 @@ def _state(shared: Shared | None) -> str:
 
 
 class BoardStart(msgspec.Struct, frozen=True, gc=False):
-    """Start of a board, after position `seq`. Get the existing lists from `conversation.list`."""
+    """The first item of a board: the cards that follow show changes after position `seq`.
+
+    Get the lists that already exist from `conversation.list`.
+    """
 
     seq: int
 

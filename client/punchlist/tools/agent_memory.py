@@ -62,7 +62,10 @@ class Memory:
         return state
 
     def record_list(self, log: str, actor: str, conversation: str) -> bool:
-        """Record the list of an agent's reply. Return whether its previous reply was about another list, or missing."""
+        """Record the list of an agent's reply.
+
+        Return whether the agent's previous reply was about another list, or whether this is its first reply.
+        """
         lists = self._last_lists
         is_other = lists.get((log, actor)) != conversation
         lists[log, actor] = conversation

@@ -175,7 +175,7 @@ def format_path(task: Task, parents: Sequence[str]) -> str:
 
 
 def label_reason(task: Task) -> str:
-    """Return the label for a task's fail reason: the task failed, is retried, or was rejected at its gate."""
+    """Return the label for a task's failure reason: the task failed, is retried, or was rejected at its gate."""
     if task.status == "failed":
         return "Failed"
     return "Failed before" if task.gate is None else "Rejected"
