@@ -219,7 +219,7 @@ def decode(raw: msgspec.Raw, type_: type[T]) -> T:
     """Decode a result or a notification's parameters.
 
     Raises:
-        ProtocolError: They don't match the type.
+        ProtocolError: The data doesn't match the type.
     """
     try:
         return msgspec.json.decode(raw, type=type_)

@@ -270,7 +270,7 @@ def _is_work(params: object) -> bool:
 
 
 def renew_claims(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Renew the session's claims on this list, at most once every `RENEW_S`. Runs before each tool."""
+    """Renew the session's claims on this list, at most once every `RENEW_S`. Runs before each tool call."""
     now = time.monotonic()
     if context.is_nameless or (context.state.renewed_at is not None and now - context.state.renewed_at < RENEW_S):
         return
@@ -334,7 +334,7 @@ def start(context: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]
     """Claim and start a task. Return whether this agent already had it.
 
     Raises:
-        Problem: Another session works on it.
+                Problem: Another session works on the task.
     """
     task: Task = yield context.calls.get(task_id)
     is_own = task.status == "in_progress" and task.owner == context.actor
@@ -352,7 +352,7 @@ def settle(
     """Complete, fail, pause or reopen a task, with the fence of this agent's claim if it has one.
 
     Raises:
-        Problem: Another session works on it, or has changed it since this agent claimed it.
+        Problem: Another session works on the task, or has changed it since this agent claimed it.
         NotFound: No such task.
     """
     fence = context.state.claims.get(task_id)

@@ -174,7 +174,8 @@ def check_sub_agent(name: str) -> str:
     """Return a sub-agent's name if it is valid or empty.
 
     Raises:
-        Problem: It does not consist of 1 to 40 letters, digits and . _ - or does not begin with a letter or digit.
+        Problem: The name does not consist of 1 to 40 letters, digits and . _ - or does not begin with a letter or
+            digit.
     """
     if name and not _SUB_AGENT.fullmatch(name):
         text = "agent must be 1 to 40 of A-Z a-z 0-9 . _ - and begin with a letter or digit"
