@@ -167,8 +167,8 @@ class AgentEnter(Params, frozen=True, kw_only=True):
     """Registers an agent for this connection: a session of a host, under the name that owns its claims.
 
     The agent is present while a connection that registered it is open. Its claims, and those of its sub-agents
-    (`AGENT/NAME`), belong to its session: after the agent has left, they last for the list's `leave_grace`. When the
-    agent enters again, the claims last for their full time again.
+    (`AGENT/NAME`), belong to its session: after the agent has left, they last for the list's `leave_grace`. When this
+    method is called again for the agent, the claims last for their full time again.
     """
 
     agent: Name

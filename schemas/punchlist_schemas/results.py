@@ -211,7 +211,7 @@ class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults
 
 
 Path = tuple[TaskName, ...]
-"""Up to 8 nearest ancestors of a task, topmost first."""
+"""The nearest ancestors of a task, at most 8, topmost first."""
 
 
 class TaskResult(Written, frozen=True, kw_only=True):
@@ -477,7 +477,7 @@ class ListPush(Result, frozen=True, kw_only=True):
 class RowsPush(Result, frozen=True, kw_only=True):
     """The `rows` notification: the tasks changed since the previous one, and the ids of those `gone`.
 
-    With `reset`, discard all earlier rows. With `more`, the rest follows immediately. Wait for it before showing
+    With `reset`, discard all earlier rows. With `more`, the rest follows immediately: wait for the rest before you show
     anything. Resume after `seq`. With `damaged`, the list is incomplete; with `shared`, its newest changes may be
     missing here. If only `shared` has changed, `rows` is empty and `seq` stays the same.
     """
