@@ -135,7 +135,7 @@ class ClientCalls:
         The daemon first tests everything that it needs from the servers.
 
         Args:
-            space: Name of the space, the same on all machines: 1 to 32 of a-z 0-9 -.
+            space: Name of the space, the same on all machines: 1 to 32 characters of a-z, 0-9 and -.
             urls: Servers of the space: `tls://HOST`, `tls://HOST:PORT` or `postgres://USER@HOST/DATABASE`.
             creds: Absolute path of the credentials file of this machine.
             ca: Absolute path of a file with the certificate authorities to trust instead of the system's.

@@ -202,7 +202,7 @@ class ConversationCalls(TaskCalls):
 
         Args:
             title: Title of a new conversation.
-            user: User that it belongs to.
+            user: User to whom the conversation belongs.
             settings: Settings of a new conversation.
             kind: `list`, or `chat` for a chat thread.
             metadata: Any JSON object.
