@@ -14,7 +14,8 @@ class AgentState(msgspec.Struct):
     """State of an agent for a list in a log.
 
     Attributes:
-        seen: Position in the log up to which changes were reported to the agent; None before it has looked at the list.
+        seen: Position in the log up to which changes were reported to the agent; None before the agent has looked at
+            the list.
         version: Version of the list at that position.
         claims: The agent's claims: task -> fence.
         renewed_at: Time of the last renewal of the claims on the monotonic clock, in seconds; None before the first.
