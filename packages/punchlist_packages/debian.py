@@ -111,7 +111,7 @@ def _environment(root: Path) -> None:
 def _shared(root: Path, site: Path, stamped: str, epoch: int) -> None:
     _write(root / "usr/share/doc/punchlist/README.md", (ROOT / "README.md").read_text("utf-8"))
     for script, place in COMPLETIONS.items():
-        # Debian's zsh looks in another directory than the upstream zsh.
+        # Debian's zsh looks in a different directory than upstream zsh does.
         target = root / "usr/share" / place.replace("site-functions", "vendor-completions")
         _write(target, (site / SHIPPED / "completions" / script).read_text("utf-8"))
     (root / "usr/share/bash-completion/completions/punchlist").symlink_to("punch")

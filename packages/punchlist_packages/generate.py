@@ -60,7 +60,7 @@ SETS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("to-dos of many users", "todo-v1", ()),
     ("to-dos of one user", "todo", ()),
 )
-"""Sets of tools that programs are written for: purpose, dialect, and names of its tools (empty for all)."""
+"""Sets of tools for existing programs: purpose, dialect, and names of the tools (empty for all)."""
 
 _ONLY = """## Subsets of tools
 

@@ -22,10 +22,10 @@ OUTSIDE = "default"
 """The command line's list outside of projects. A project file that names it always needs permission."""
 
 _ALLOWED = "allowed"
-"""Folder with the permissions, in the data directory."""
+"""Folder with the permission files, in the data directory."""
 
 _UNUSED = "-unused"
-"""Suffix of a record that the list was unused when the project named it."""
+"""Suffix of the file that records that the list was unused when the project named it."""
 
 
 class DirectoryList:
@@ -64,7 +64,7 @@ class DirectoryList:
     def may_use(self, data_dir: str, used: "str | None", user: "str | None" = None) -> bool:
         """Return whether this list can be used without asking the user.
 
-        An unused list can. It then belongs to the project, unless its name becomes the short name of another
+        An unused list can be. It then belongs to the project, unless its name becomes the short name of another
         repository's list.
 
         Args:
@@ -179,7 +179,7 @@ def _resolve(directory: "str | None") -> str:
         place = os.path.realpath(directory, strict=True)
     except (FileNotFoundError, NotADirectoryError):  # the last part may be missing
         place = os.path.realpath(directory)
-    except OSError as error:  # an unreadable link, such as in another user's /proc/PID
+    except OSError as error:  # an unreadable link, such as one in another user's /proc/PID
         raise DirectoryError(f"{directory} can't be resolved: {error.strerror}", "name another directory") from error
     if not os.path.isdir(place):
         place = os.path.dirname(place)

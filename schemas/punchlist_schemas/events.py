@@ -126,7 +126,7 @@ class NoteAdded(Event, frozen=True, tag="NoteAdded"):
 
 
 class NoteRemoved(Event, frozen=True, tag="NoteRemoved"):
-    """An undo removed the note that was added with version `note`."""
+    """An undo removed the note that was added in version `note`."""
 
     task: str
     note: int

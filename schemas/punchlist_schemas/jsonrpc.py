@@ -58,7 +58,7 @@ def decode_message(frame: bytes) -> Reply | Notice:
     """Decode a message from the daemon.
 
     Raises:
-        ValueError: It is neither a response nor a notification.
+        ValueError: The message is neither a response nor a notification.
     """
     try:
         message = _decode_message(frame)

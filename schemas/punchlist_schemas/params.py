@@ -133,7 +133,7 @@ class Shutdown(Params, frozen=True, kw_only=True):
 class Backup(Params, frozen=True, kw_only=True):
     """Copies the log to an absolute path that does not exist yet.
 
-    The whole copy is verified and deleted if it is damaged. With `check: false` the copy is kept without verification,
+    The whole copy is verified, and deleted if it is damaged. With `check: false` the copy is kept without verification,
     so that a damaged log can be examined.
     """
 
@@ -167,8 +167,8 @@ class AgentEnter(Params, frozen=True, kw_only=True):
     """Registers an agent for this connection: a session of a host, under the name that owns its claims.
 
     The agent is present while a connection that registered it is open. Its claims, and those of its sub-agents
-    (`AGENT/NAME`), belong to its session: after the agent has left, they last for the list's `leave_grace`. When the
-    agent enters again, the claims last for their full time again.
+    (`AGENT/NAME`), belong to its session: after the agent has left, they last for the list's `leave_grace`. When this
+    method is called again for the agent, the claims last for their full time again.
     """
 
     agent: Name
@@ -588,8 +588,9 @@ class ListUndo(Mutation, frozen=True, kw_only=True):
 class MessageAppend(Mutation, frozen=True, kw_only=True):
     """Appends a message permanently; `message` may set its id.
 
-    With `supersedes`, it is shown instead of that message, which stays in the log. Examples are a widget that was
-    answered, or newer output of a tool. Messages with the roles user and assistant can't supersede or be superseded.
+    With `supersedes`, it is shown instead of that message, which stays in the log. Examples are a widget after the user
+    has answered it, and newer output from a tool. Messages with the roles user and assistant can't supersede or be
+    superseded.
     """
 
     role: Role

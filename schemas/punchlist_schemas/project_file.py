@@ -1,4 +1,4 @@
-"""The project file `.punchlist.toml`: its form, and safe reading of files that others may have planted.
+"""The project file `.punchlist.toml`: its format, and functions that safely read files which may come from others.
 
 Only regular files of this user or root are read, without following links, up to `MAX_BYTES`. Imports little, because
 shell prompts load this module.

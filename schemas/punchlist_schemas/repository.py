@@ -56,7 +56,10 @@ class Repository:
 
 
 def build_list_id(path: str, suffix: str) -> str:
-    """Return an id for a directory's list: `suffix` after those characters of the directory's name that ids allow."""
+    """Return an id for a directory's list: the directory's name, a dash and `suffix`.
+
+    Characters of the name that ids don't allow become dashes.
+    """
     name = os.path.basename(path)
     if name in _HIDDEN:
         name = os.path.basename(os.path.dirname(path))

@@ -117,7 +117,8 @@ class StatusResult(Result, frozen=True, kw_only=True):
 class BackupResult(Result, frozen=True, kw_only=True):
     """A copy of the log: its last position and its size in bytes.
 
-    `events` and `conversations` are how many of them were verified. They are omitted if the copy was not checked.
+    `events` and `conversations` are the numbers of events and conversations that were verified. They are omitted if the
+    copy was not checked.
     """
 
     path: str
@@ -150,7 +151,7 @@ class Stopping(Result, frozen=True, kw_only=True):
 
 
 class ConversationResult(Written, frozen=True, kw_only=True):
-    """One conversation after a mutation. `created` is whether it is new."""
+    """One conversation after a mutation. `created` is true if it is new."""
 
     conversation: Conversation
     created: bool = False
@@ -196,7 +197,7 @@ class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults
     """The list of a directory, and how it was determined.
 
     `source` is `project_file` (`file` is its path), `repository` (the git repository's own list), or `none`. With
-    `none`, only the command line uses a list there: `default`. `root` is the project's directory. `exists` is whether
+    `none`, only the command line uses a list there: `default`. `root` is the project's directory. `exists` is true if
     the list has been used. `allowed` is false if a project file names a list that exists and was not made for this
     project: ask the person, and allow it with `punch init --trust` in `root`.
     """
@@ -210,7 +211,7 @@ class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults
 
 
 Path = tuple[TaskName, ...]
-"""Up to 8 nearest ancestors of a task, topmost first."""
+"""The nearest ancestors of a task, at most 8, topmost first."""
 
 
 class TaskResult(Written, frozen=True, kw_only=True):
@@ -284,9 +285,9 @@ class TaskSearchResult(Result, frozen=True, kw_only=True):
 class TaskExplainResult(Result, frozen=True, kw_only=True):
     """The actions that a task allows now, and the reasons why the others are rejected.
 
-    `more` is the number of omitted reasons. `ready` is whether a claim of the next ready task can return this one.
+    `more` is the number of omitted reasons. `ready` is true if a claim of the next ready task can return this task.
     `ahead` is the number of ready tasks that would be claimed before it. `next` is the ready task that would be
-    claimed first if the list were not stopped. Without a task, `ready` is whether any task is ready. `path` contains
+    claimed first if the list were not stopped. Without a task, `ready` is true if any task is ready. `path` contains
     the parents of the task. With `damaged` the list is incomplete.
     """
 
@@ -476,7 +477,7 @@ class ListPush(Result, frozen=True, kw_only=True):
 class RowsPush(Result, frozen=True, kw_only=True):
     """The `rows` notification: the tasks changed since the previous one, and the ids of those `gone`.
 
-    With `reset`, discard all earlier rows. With `more`, the rest follows immediately. Wait for it before showing
+    With `reset`, discard all earlier rows. With `more`, the rest follows immediately: wait for the rest before you show
     anything. Resume after `seq`. With `damaged`, the list is incomplete; with `shared`, its newest changes may be
     missing here. If only `shared` has changed, `rows` is empty and `seq` stays the same.
     """

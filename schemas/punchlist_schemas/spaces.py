@@ -67,10 +67,10 @@ class ListJoin(ConversationParams, frozen=True, kw_only=True):
 
 
 class ListLeave(ConversationParams, frozen=True, kw_only=True):
-    """Stops following a shared list: its copy here stays, read-only. Other machines are not affected.
+    """Stops following a shared list: this machine's copy stays and becomes read-only. Other machines are not affected.
 
-    `keep_as` also creates a list with that name and this history. Deleting a list after leaving it erases the copy
-    here.
+    `keep_as` also creates a list with that name and this history. Deleting a list after leaving it erases this
+    machine's copy.
     """
 
     keep_as: ConversationId | None = None
@@ -159,7 +159,7 @@ class SpaceView(Result, frozen=True, kw_only=True):
 
 
 class SpaceResult(Result, frozen=True, kw_only=True):
-    """The added space. `made` is whether it was also created on its servers."""
+    """The added space. `made` is true if it was also created on its servers."""
 
     space: SpaceView
     made: bool = False

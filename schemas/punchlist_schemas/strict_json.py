@@ -100,7 +100,7 @@ def check_limits(text: bytes, max_depth: int) -> None:
     """Check the depth and the integers of valid JSON.
 
     Raises:
-        Refused: Like `parse`.
+        Refused: As for `parse`.
     """
     if text.count(b"{") + text.count(b"[") > max_depth:
         _check_depth(text, max_depth)
@@ -117,7 +117,7 @@ def parse_in_slices(frame: bytes, max_depth: int, levels: int = _LEVELS) -> Gene
     """Generator form of `parse`: yields after each part. `MAX_VALUES` applies to each part, not to the frame.
 
     Raises:
-        Refused: Like `parse`; if several parts are invalid, the first is reported.
+        Refused: As for `parse`; if several parts are invalid, the first is reported.
     """
     if not levels or frame.count(b",") < _PART_COMMAS:
         return parse(frame, max_depth)

@@ -79,7 +79,7 @@ def title_key(title: str) -> str:
 
 
 ListKind = Literal["list", "chat"]
-"""Use of a conversation: a list for people and agents, or a chat thread with its queue of turns."""
+"""What a conversation is used for: a list for people and agents, or a chat thread with its queue of turns."""
 Position = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER, description="A seq or a version; 0 is before the first")]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
 
@@ -208,9 +208,9 @@ class Task(Thing, frozen=True, kw_only=True):
     `not_before` is deferred: it is not ready until then, and then loses this member. `due` has no effect on readiness.
     With `due_day`, the task is due on that day in every time zone; `due` is then the last millisecond of that day in
     UTC. With `not_before_day`, the task is deferred until that day; `not_before` is when the day begins in the time
-    zone where it was set. Notes can only be added. `estimate_ms` is the estimated work, and `spent_ms` the time in
-    progress up to the last status change. When a task with a `gate` is completed, it becomes paused, and `waits_for` is
-    the requirement of the gate; `task.approve` then completes it.
+    zone where it was set. Notes can only be added. `estimate_ms` is the estimated working time, and `spent_ms` the time
+    in progress up to the last status change. When a task with a `gate` is completed, it becomes paused, and `waits_for`
+    is the requirement of the gate; `task.approve` then completes it.
     """
 
     id: TaskId
@@ -338,8 +338,8 @@ class Settings(Thing, frozen=True):
     when all tasks are finished and nothing has changed for 10 seconds, or at a `turn.end`, unless a failure stops the
     queue. `rate_limit` is the maximum number of changes per actor and minute (0: unlimited), excluding renewals and
     releases. `complete_parents` selects the parents that are completed together with their last child: `headings`
-    (imported as headings, with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready then.
-    `leave_grace` is the number of seconds that a session's claims last after it has left.
+    (imported as headings, with the metadata `heading`), `auto` (all) or `never`. Any other parent becomes ready when
+    its last child is finished. `leave_grace` is the number of seconds that a session's claims last after it has left.
     """
 
     execution: Literal["manual", "serial"] = "manual"

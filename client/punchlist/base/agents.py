@@ -93,7 +93,7 @@ def filter_for_list(result: "dict[str, Any]", conversation: str) -> "dict[str, A
 
     Args:
         result: The result.
-        conversation: Id or short name of the list. The result names the list in the form passed here.
+        conversation: Id or short name of the list. The result contains this id or name unchanged.
     """
     ids = {conversation, *(id for id, name in result.get("names", {}).items() if name == conversation)}
     agents: list[dict[str, Any]] = []

@@ -49,22 +49,22 @@ class Write(TypedDict, total=False):
     """Raise `VersionConflict` unless the conversation is at this version."""
 
     actor: str
-    """Actor recorded with the change, instead of that of the conversation object or the connection."""
+    """Actor recorded with the change; by default, that of the conversation object or the connection."""
 
 
 class Confirming(Write, total=False):
     """Additional parameters of changes that may need confirmation."""
 
     ask: bool
-    """Raise `ConfirmationRequired` unless `confirm` is its token. Unless `answered` is set, the process that received
-    the token can use it only after a short delay, in a later turn of the model.
+    """Raise `ConfirmationRequired` unless `confirm` is the token for this call. Unless `answered` is set, the process
+    that received the token can use it only after a short delay, in a later turn of the model.
     """
 
     answered: bool
     """Set with `confirm` if the user has answered the question. The token is then accepted immediately."""
 
     quote: str
-    """The words with which the user agreed in advance. Recorded in the event; `ask` then has no effect."""
+    """The words with which the user agreed in advance. They are recorded in the event, and `ask` then has no effect."""
 
 
 def itself(result: R) -> R:
@@ -135,7 +135,7 @@ class ClientCalls:
         The daemon first tests everything that it needs from the servers.
 
         Args:
-            space: Name of the space, the same on all machines: 1 to 32 of a-z 0-9 -.
+            space: Name of the space, the same on all machines: 1 to 32 characters of a-z, 0-9 and -.
             urls: Servers of the space: `tls://HOST`, `tls://HOST:PORT` or `postgres://USER@HOST/DATABASE`.
             creds: Absolute path of the credentials file of this machine.
             ca: Absolute path of a file with the certificate authorities to trust instead of the system's.
@@ -189,7 +189,7 @@ class ClientCalls:
 
         Args:
             query: Text that id or title must contain.
-            active: Keep those with unfinished tasks (True) or without (False).
+            active: Return only conversations with unfinished tasks (True), or only those without (False).
             kind: `list` for task lists, `chat` for chat threads, `any` for both.
             limit: Maximum number of conversations, 1 to 10,000.
             cursor: `next_cursor` of the previous page.
@@ -211,7 +211,7 @@ class ClientCalls:
             query: Words that must all occur; each also matches longer words that begin with it. A phrase in double
                 quotes matches exactly. Case and accents are ignored.
             conversation: Search only this list; by default, search all lists.
-            status: Keep tasks with one of these statuses.
+            status: Return only tasks with one of these statuses.
             limit: Maximum number of tasks, 1 to 500.
         """
         statuses: Any = status if status is None or isinstance(status, str) else tuple(status)

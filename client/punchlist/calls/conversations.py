@@ -202,7 +202,7 @@ class ConversationCalls(TaskCalls):
 
         Args:
             title: Title of a new conversation.
-            user: User that it belongs to.
+            user: User to whom the conversation belongs.
             settings: Settings of a new conversation.
             kind: `list`, or `chat` for a chat thread.
             metadata: Any JSON object.
@@ -306,7 +306,7 @@ class ConversationCalls(TaskCalls):
         roles: Iterable[str] = (),
         all: bool = False,
     ) -> Call[r.MessageListResult]:
-        """Return one page of messages; `has_more` in the result is whether more follow.
+        """Return one page of messages; in the result, `has_more` is true if more follow.
 
         Args:
             after: Return messages after the one with this id.

@@ -64,8 +64,8 @@ class TaskList(list[Task]):
         version: Version of the conversation that these tasks show.
         seq: Position in the log. Watch with `after=tasks.seq` to get every later change.
         total: Number of matching tasks before `offset` and `limit` were applied.
-        damaged: Where the list ends because its log is damaged; None if it is complete.
-        shared: Why a shared list may lack its latest changes here; None if it is up to date.
+        damaged: Damage to the log, at which the list ends; None if the list is complete.
+        shared: Why a shared list may lack its latest changes on this machine; None if it is up to date.
     """
 
     def __init__(  # noqa: PLR0913 - the tasks and the attributes of their list
@@ -130,8 +130,8 @@ class View(ABC, Generic[T]):
     resumes = True
     """Whether the subscription continues from a position after a reconnect."""
     shows_lists = False
-    """Whether items are current states, not events. If the daemon's log is a different one, states start over, and
-    events raise `WrongEpoch`.
+    """Whether items are current states, not events. If the daemon's log was replaced by another one, a subscription to
+    states starts over, and one to events raises `WrongEpoch`.
     """
     repeats = False
     """Whether several items may have the same position."""
@@ -212,7 +212,7 @@ class FoldView(View[Rows]):
 
 
 class RowsView(View[TaskList]):
-    """The current list after each change, built from the changed rows only. For long lists."""
+    """The current list after each change, built from the changed rows only. Use it for long lists."""
 
     name = "rows"
     shows_lists = True
@@ -239,7 +239,10 @@ def _state(shared: Shared | None) -> str:
 
 
 class BoardStart(msgspec.Struct, frozen=True, gc=False):
-    """Start of a board, after position `seq`. Get the existing lists from `conversation.list`."""
+    """The first item of a board: the cards that follow show changes after position `seq`.
+
+    Get the lists that already exist from `conversation.list`.
+    """
 
     seq: int
 

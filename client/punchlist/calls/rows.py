@@ -18,8 +18,8 @@ class Rows:
         counts: Number of tasks in each state.
         version: Version of the conversation that the rows show.
         seq: Position in the log to continue from.
-        damaged: Where the list ends because its log is damaged; None if it is complete.
-        shared: Why a shared list may lack its latest changes here; None if it is up to date.
+        damaged: Damage to the log, at which the list ends; None if the list is complete.
+        shared: Why a shared list may lack its latest changes on this machine; None if it is up to date.
         departures: Number of times that the owner of a task has left or come back.
     """
 

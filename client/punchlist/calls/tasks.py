@@ -185,21 +185,21 @@ class TaskCalls:
         """Return the tasks in list order, with `counts`, `version`, `seq` and `total` as attributes.
 
         Args:
-            status: Keep tasks with one of these statuses.
-            owner: Keep tasks of this owner.
-            ready: Keep tasks that can be started now (True) or can't be (False).
+            status: Return only tasks with one of these statuses.
+            owner: Return only tasks of this owner.
+            ready: Return only tasks that can be started now (True), or only those that can't (False).
             limit: Maximum number of tasks, 1 to 10,000; by default all.
             offset: Number of tasks to skip first.
             at_version: Return the list as it was right after this version.
             min_version: Wait up to 5 seconds for the list to reach this version on this machine. Pass the version
                 returned on another machine to see that machine's changes to a shared list.
-            label: Keep tasks with this label, or with all of these labels.
-            parent: Keep children of this task.
-            due_before: Keep tasks due before this time, in milliseconds since 1970 UTC.
-            due_by: Keep tasks due on this day or earlier, such as "2026-12-24". Together with `due_before`, `due_by`
-                applies to due days and `due_before` to due times.
-            text: Keep tasks with these words in title, description, labels or notes, ignoring case.
-            waits_for: Keep completed tasks that wait for a `check` or a `yes`.
+            label: Return only tasks with this label, or with all of these labels.
+            parent: Return only children of this task.
+            due_before: Return only tasks due before this time, in milliseconds since 1970 UTC.
+            due_by: Return only tasks due on this day or earlier, such as "2026-12-24". Together with `due_before`,
+                `due_by` applies to due days and `due_before` to due times.
+            text: Return only tasks with these words in title, description, labels or notes, ignoring case.
+            waits_for: Return only completed tasks that wait for a `check` or a `yes`.
             sort: Sort by `due`, `priority`, `created`, `updated` or `title` instead of list order.
 
         Raises:
@@ -350,7 +350,7 @@ class TaskCalls:
         force: bool = False,
         **write: Unpack[Write],
     ) -> Call[r.SetStatusResult]:
-        """Set the status of a task. Calls of `start`, `complete` and the like are more readable.
+        """Set the status of a task. Calls to `start`, `complete` and similar methods are more readable.
 
         Setting the current status again changes nothing and is not an error.
 

@@ -150,7 +150,7 @@ def resolve(name: str | None = None, env: Mapping[str, str] | None = None) -> st
     """Return `name`, else the conversation of the scope, else PUNCHLIST_CONVERSATION.
 
     Raises:
-        NoConversation: None of these is set.
+        NoConversation: None of these names a conversation.
     """
     chosen = name or current_conversation() or (os.environ if env is None else env).get("PUNCHLIST_CONVERSATION")
     if not chosen:

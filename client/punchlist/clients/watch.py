@@ -43,7 +43,7 @@ class AsyncWatch(Generic[T]):
         raise TimedOut(f"Nothing happened within {timeout_s:g} s.")
 
     def put_back(self, item: T) -> None:
-        """Return an item to the front of the queue, for the next call of `next`. Must be called on the loop."""
+        """Put an item back at the front of the queue, for the next call to `next`. Must be called on the loop."""
         self._ready.appendleft(item)
 
     async def aclose(self) -> None:

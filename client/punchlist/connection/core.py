@@ -53,7 +53,7 @@ trusted, because it runs as the same user.
 """
 
 _SLOW = {"daemon.backup": 86_400.0, "space.add": 120.0, "list.share": 86_400.0, "list.join": 86_400.0}
-"""Methods that may take a long time to reply, with the seconds to allow. They are not retried."""
+"""Methods whose replies may take a long time -> timeout in seconds. Calls to them are not retried."""
 
 _REPEATABLE_SESSION = frozenset({"daemon.hello", "rpc.discover"})
 
@@ -219,7 +219,7 @@ def decode(raw: msgspec.Raw, type_: type[T]) -> T:
     """Decode a result or a notification's parameters.
 
     Raises:
-        ProtocolError: They don't match the type.
+        ProtocolError: The data doesn't match the type.
     """
     try:
         return msgspec.json.decode(raw, type=type_)

@@ -28,7 +28,7 @@ TIMEOUT_S = 30.0
 """Default upper limit for a call, in seconds, including connecting, starting a daemon and all retries."""
 
 _known_sockets: set[str] = set()
-"""Sockets on which this process has been connected to a daemon."""
+"""Paths of the sockets through which this process has been connected to a daemon."""
 
 CHECK_AFTER_S = 1.5
 """Time without a reply after which a command checks the daemon's process, in seconds."""
@@ -60,16 +60,16 @@ class Target:
     """The daemon to connect to, and whether one may be started.
 
     Args:
-        socket: Path of the socket; by default found by the rules of docs/protocol.md.
-        data_dir_option: Data directory for a daemon that is started; by default found by the same rules.
+        socket: Path of the socket; by default determined by the rules in docs/protocol.md.
+        data_dir_option: Data directory for a daemon that is started; by default determined by the same rules.
         autostart: Whether to start a daemon if none is running; by default yes, unless PUNCHLIST_AUTOSTART=0.
         env: Environment variables; by default those of this process.
 
     Attributes:
         check_after_s: Seconds without a reply after which a call checks the daemon's process, and fails if the process
             is suspended. None for programs that wait until the daemon continues.
-        note: Prints that the daemon has not replied yet. If None, calls give up instead, unless the daemon is only just
-            starting.
+        note: Called to print that the daemon has not replied yet. If None, calls give up instead, unless the daemon is
+            still starting.
         until: Deadline for all calls (`time.monotonic`).
     """
 
@@ -159,7 +159,8 @@ class Target:
         """Check, by the device and inode of its lock, that the daemon serves this target's data directory.
 
         Raises:
-            WrongDataDirectory: The lock in the data directory is missing or is another file.
+            WrongDataDirectory: The lock in the data directory is missing, or is a different file than the daemon's
+                lock.
         """
         # If only a socket was named, any data directory is accepted. Older daemons send no device and inode.
         if not self._requires_data_dir or not inode:

@@ -149,7 +149,8 @@ class Link(asyncio.Protocol):
         elif (answer := self._waiting.get(request_id)) is None:
             return
         elif answer.cancelled():
-            # The caller was cancelled in this turn of the loop and hasn't run since: `exchange` handles the reply.
+            # The caller was cancelled in this iteration of the event loop and hasn't run since: `exchange` handles the
+            # reply.
             self._unread[request_id] = reply
         elif not answer.done():
             answer.set_result(reply)

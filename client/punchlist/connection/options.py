@@ -7,10 +7,10 @@ class Options(TypedDict, total=False):
     """Options of `connect` and `connect_async`. All are optional."""
 
     socket: str
-    """Path of the daemon's socket; by default found by the rules of docs/protocol.md."""
+    """Path of the daemon's socket; by default determined by the rules in docs/protocol.md."""
 
     data_dir: str
-    """Data directory for a daemon that this client starts; by default, found by the same rules."""
+    """Data directory for a daemon that this client starts; by default determined by the same rules."""
 
     name: str
     """The client's name, shown in the daemon's status. Also the actor of changes that name no actor. `python` by

@@ -20,7 +20,7 @@ INHERITED = frozenset({"HOME", "PATH", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "L
 """Environment variables passed to a process that outlives its starter. Others, such as API keys, are not passed."""
 
 INHERITED_PREFIXES = ("LC_", "XDG_", "PUNCHLIST_", "PYTHON", "COVERAGE_")
-"""Prefixes of other variables to pass. The last one is for coverage measurement."""
+"""Prefixes of other environment variables to pass. The last prefix is for coverage measurement."""
 
 SUPERVISED = "systemd"
 """Content of the stop marker if systemd started the daemon and has to start the next one."""

@@ -1,4 +1,4 @@
-"""Shared code of the mirror file formats: the recorded origin, digests, and parsing helpers. No I/O."""
+"""Code shared by the mirror file formats: the recorded origin, digests, and parsing helpers. No I/O."""
 
 import hashlib
 import json

@@ -22,7 +22,7 @@ _GROUPS = (8, 12, 16, 20)
 def stems_of(conversation: str, *, keep_dashes: bool = False) -> tuple[str, ...]:
     """Return the possible file names of a conversation, without extension, best first.
 
-    Only the last one is unique. An earlier one belongs to the first conversation that uses it.
+    Only the last one is unique. An earlier name belongs to the first conversation that uses it.
 
     Args:
         conversation: Id of the conversation.

@@ -39,8 +39,8 @@ class Status(msgspec.Struct, frozen=True):
     """State of a mirror.
 
     Attributes:
-        pid: The process that runs it.
-        at: When it was written, in milliseconds since 1970 UTC.
+        pid: Id of the process that runs the mirror.
+        at: When this status was written, in milliseconds since 1970 UTC.
         watching: `events`, or `polling` if the system provides no file watches.
     """
 

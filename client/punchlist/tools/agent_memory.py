@@ -14,7 +14,8 @@ class AgentState(msgspec.Struct):
     """State of an agent for a list in a log.
 
     Attributes:
-        seen: Position in the log up to which changes were reported to the agent; None before it has looked at the list.
+        seen: Position in the log up to which changes were reported to the agent; None before the agent has looked at
+            the list.
         version: Version of the list at that position.
         claims: The agent's claims: task -> fence.
         renewed_at: Time of the last renewal of the claims on the monotonic clock, in seconds; None before the first.
@@ -62,7 +63,10 @@ class Memory:
         return state
 
     def record_list(self, log: str, actor: str, conversation: str) -> bool:
-        """Record the list of an agent's reply. Return whether its previous reply was about another list, or missing."""
+        """Record the list of an agent's reply.
+
+        Return whether the agent's previous reply was about another list, or whether this is its first reply.
+        """
         lists = self._last_lists
         is_other = lists.get((log, actor)) != conversation
         lists[log, actor] = conversation

@@ -68,5 +68,5 @@ def fit(items: Iterable[T], render: Callable[[T], Any], budget: int = BUDGET) ->
 
 
 def announce_omitted(left_out: int, offset: int, tool: str) -> str:
-    """Return a sentence about the tasks that did not fit."""
+    """Return a sentence with the number of tasks that did not fit."""
     return f"{left_out} more tasks are left out: call {tool} with offset={offset} for them"

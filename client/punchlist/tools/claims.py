@@ -38,11 +38,11 @@ RENEW_S = 900.0
 _MAX_OFFERS = 3
 """Maximum number of abandoned tasks in a reply."""
 _MAX_LOOKUPS = 5
-"""Maximum number of tasks without an owner whose starter is looked up in the log."""
+"""Maximum number of tasks without an owner for which the log is searched for the actor who started them."""
 
 
 def find_others_tasks(context: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, dict[str, str]]:
-    """Return the tasks in progress that others work on: id -> name of the owner, or of the starter if it has none.
+    """Return the tasks in progress that others work on: id -> name of the owner, else of the actor who started it.
 
     An agent's sub-agents don't count as others.
     """
@@ -73,7 +73,7 @@ _TAKEOVER_TOOLS = {
     "TaskUpdate": "taskId={} status=in_progress",
     "resume_task": "task_id={}",
 }
-"""Tools that take over a task by its id -> their arguments."""
+"""Tools that take over a task by its id -> template of the arguments; `{}` stands for the id."""
 
 
 def _advise_takeover(context: ToolContext, task: str) -> str:
@@ -101,7 +101,11 @@ def find_ready(context: ToolContext, ids: Collection[str]) -> Generator[Call[Any
 
 
 def reject_drop(others: Mapping[str, str]) -> Problem:
-    """Return the problem for a call that drops tasks others work on, given as id -> name of the other agent."""
+    """Return the problem for a call that drops tasks that other agents work on.
+
+    Args:
+        others: Id of each such task -> name of the agent that works on it.
+    """
     names = ", ".join(f"#{task} ({name})" for task, name in others.items())
     return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
 
@@ -168,7 +172,8 @@ def _expand_changes(params: ListApply) -> Generator[object]:
 
 
 def _check_gates(params: object, tasks: Iterable[Task]) -> None:
-    # A task that waits for a person's approval has been done. An agent that started it again would do the work twice.
+    # The work on a task that waits for a person's approval is finished. An agent that started the task again would do
+    # that work twice.
     for task in tasks:
         if task.waits_for == "yes" and not _is_repetition(params, task):
             raise reject_unanswered(task)
@@ -265,7 +270,7 @@ def _is_work(params: object) -> bool:
 
 
 def renew_claims(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Renew the session's claims on this list, at most once every `RENEW_S`. Runs before each tool."""
+    """Renew the session's claims on this list, at most once every `RENEW_S`. Runs before each tool call."""
     now = time.monotonic()
     if context.is_nameless or (context.state.renewed_at is not None and now - context.state.renewed_at < RENEW_S):
         return
@@ -279,7 +284,7 @@ def renew_claims(context: ToolContext) -> Generator[Call[Any], Any, None]:
 
 
 def find_own_tasks(context: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
-    """Return the tasks that this agent works on, and record their claims, which a restart of the process loses.
+    """Return the tasks that this agent works on, and record their claims, which are lost when the process restarts.
 
     If one of them has no claim, claim it, so that others can take it over once the agent has left.
     """
@@ -329,7 +334,7 @@ def start(context: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]
     """Claim and start a task. Return whether this agent already had it.
 
     Raises:
-        Problem: Another session works on it.
+                Problem: Another session works on the task.
     """
     task: Task = yield context.calls.get(task_id)
     is_own = task.status == "in_progress" and task.owner == context.actor
@@ -347,7 +352,7 @@ def settle(
     """Complete, fail, pause or reopen a task, with the fence of this agent's claim if it has one.
 
     Raises:
-        Problem: Another session works on it, or has changed it since this agent claimed it.
+        Problem: Another session works on the task, or has changed it since this agent claimed it.
         NotFound: No such task.
     """
     fence = context.state.claims.get(task_id)

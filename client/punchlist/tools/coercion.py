@@ -89,7 +89,7 @@ def _parse_body(body: object) -> dict[str, Any]:
 
 
 def _sanitize(value: object) -> object:
-    """Return the value with lone surrogates replaced, which JSON in UTF-8 can't contain."""
+    """Return the value with lone surrogates replaced, because JSON in UTF-8 can't contain them."""
     try:
         msgspec.json.encode(value)
     except UnicodeEncodeError:

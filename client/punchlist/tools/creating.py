@@ -14,7 +14,7 @@ from punchlist_schemas.things import Task
 
 
 def add(context: ToolContext, title: str, **members: Any) -> Generator[Call[Any], Any, TaskResult]:
-    """Add a task, or keep an equal one. `kept` in the result is whether one was kept."""
+    """Add a task, or keep an equal one. In the result, `kept` is true if an equal task was kept."""
     call: Call[Any] = context.calls.add(title, keep_equal=True, **members)
     call.pick = itself
     return (yield call)

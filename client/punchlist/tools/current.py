@@ -27,7 +27,7 @@ class Current(NamedTuple):
 
 
 def drop_parents(running: Iterable[Task]) -> list[Task]:
-    """Return the tasks that are not parents of another one, because a parent waits for its children."""
+    """Return the tasks that have no children among these tasks, because a parent waits for its children."""
     tasks = list(running)
     parents = find_open_parents(tasks)
     return [task for task in tasks if task.id not in parents]

@@ -42,7 +42,7 @@ def _find_end(context: ToolContext, task: str) -> Generator[Call[Any], Any, tupl
 
 
 def _match_end(recorded: Recorded, task: str) -> tuple[str, str, str] | None:
-    """Return the shown name, the action and the actor of an event that ends the task; None for other events.
+    """Return the displayed name, the action and the actor of an event that ends the task; None for other events.
 
     The action is empty if the event adds or reopens the task: earlier events no longer matter.
     """

@@ -14,7 +14,7 @@ ROWS = 50
 """Maximum number of tasks in a list."""
 _DETAILS = 20
 _DEPTH = 8
-"""Levels of nesting that are shown by indentation."""
+"""Maximum depth of nesting that is shown by indentation."""
 
 
 def show_list(context: ToolContext, last: int | None, offset: int, *, is_all: bool) -> Steps:
@@ -76,7 +76,8 @@ def show_changes(context: ToolContext, delta: changes.Changes, after: int) -> St
     rest = changed_tasks[len(shown) :]
     seq, version = delta.get_position_before(rest[0].id) if rest else (delta.seq, delta.version)
     news.mark_notes_read(context, delta, [task.id for task in changed_tasks[: len(shown)]])
-    # If the agent requested changes after a later position, those before it have not been reported yet.
+    # If the agent requested only changes after a later position, the changes before that position have not been
+    # reported yet.
     if context.state.seen is None or after <= context.state.seen:
         changes.mark_seen(context, *max((seq, version), (context.state.seen or 0, context.state.version)))
     if not changed_tasks and not deleted:

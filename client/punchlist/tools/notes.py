@@ -107,7 +107,10 @@ def collect_unread(context: ToolContext) -> Generator[Call[Any], Any, None]:
 
 
 def add_unread(context: ToolContext, reply: Reply) -> Reply:
-    """Add the unread notes to a reply. If the reply is a bare JSON array, they wait for the next one."""
+    """Add the unread notes to a reply.
+
+    If the reply is a bare JSON array, the notes are added to the next reply instead.
+    """
     if not any(context.state.unread_notes.values()) or reply.text.startswith("["):
         return reply
     lines = [

@@ -114,7 +114,7 @@ def format_brief(task: Task) -> str:
 
 
 def format_current(task: Task, max_title: int, parents: Sequence[str] = ()) -> list[str]:
-    """Return the task that an agent works on next as lines, with a title of at most `max_title` characters."""
+    """Return, as lines, the task that an agent works on next, with a title of at most `max_title` characters."""
     priority = f" [{task.priority}]" if task.priority != "normal" else ""
     lines = [f"Now #{task.id}: {with_path(clip(task.title, max_title), parents)}{priority}"]
     lines += [format_brief(task)] if task.description else []
@@ -153,7 +153,7 @@ def format_actor(actor: str) -> str:
 
 
 def describe_departure(task: Task) -> str:
-    """Return when the owner of a task left, or since when its machine has been silent; "" if it is present."""
+    """Return when the owner of a task left, or since when its machine has sent no heartbeats; "" if it is present."""
     now = int(time.time() * 1000)
     if task.left_at is not None:
         return f"session ended {ago(task.left_at, now)} ago"
@@ -175,7 +175,7 @@ def format_path(task: Task, parents: Sequence[str]) -> str:
 
 
 def label_reason(task: Task) -> str:
-    """Return the label for a task's fail reason: the task failed, is retried, or was rejected at its gate."""
+    """Return the label for a task's failure reason: the task failed, is retried, or was rejected at its gate."""
     if task.status == "failed":
         return "Failed"
     return "Failed before" if task.gate is None else "Rejected"

@@ -49,7 +49,7 @@ def replace(
             None, the user isn't asked.
 
     Raises:
-        Problem: The list keeps changing, so that it can't be replaced.
+        Problem: The list can't be replaced, because it keeps changing.
     """
     titles = {task.title for task in tasks}
     for _ in range(_TRIES):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ToolCaller(NamedTuple):
-    """The caller of tools, unless the arguments of a call name another one.
+    """The caller of tools, unless the arguments of a call name another caller.
 
     Attributes:
         conversation: The list; None for the list of the scope or the environment.
@@ -44,7 +44,7 @@ class ToolCaller(NamedTuple):
         user: The user that the client's connection is limited to.
         directory: The directory whose list is used if no list is named; None for the working directory.
         data_dir: The daemon's data directory; None for the one that the environment determines.
-        agent: Name of a sub-agent of this actor. The arguments of a call may name another one.
+        agent: Name of a sub-agent of this actor. The arguments of a call may name another sub-agent.
         is_nameless: Whether several agents share the actor. Such a caller claims nothing unless it names a sub-agent.
         answered: Whether the user has answered the question that the call's token belongs to.
         person: Command-line name of the person who uses the tools, as in a chat; empty for an agent. The tools may
@@ -140,7 +140,7 @@ def _get_list_name(conversation: str) -> Generator[Call[Any], Any, str]:
 def _run_checked(context: ToolContext, handler: Steps, damages: list[Damage]) -> Steps:
     """Run a handler. Resolve the task ids in each of its calls, and reject calls for tasks that others work on.
 
-    Errors are raised at the handler's yield. Damage reported by the daemon is added to `damages`.
+    Errors are raised in the handler, at its `yield`. Damage reported by the daemon is added to `damages`.
     """
     try:
         call = next(handler)
@@ -174,7 +174,8 @@ def check_sub_agent(name: str) -> str:
     """Return a sub-agent's name if it is valid or empty.
 
     Raises:
-        Problem: It does not consist of 1 to 40 letters, digits and . _ - or does not begin with a letter or digit.
+        Problem: The name does not consist of 1 to 40 letters, digits and . _ - or does not begin with a letter or
+            digit.
     """
     if name and not _SUB_AGENT.fullmatch(name):
         text = "agent must be 1 to 40 of A-Z a-z 0-9 . _ - and begin with a letter or digit"

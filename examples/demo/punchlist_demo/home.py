@@ -62,7 +62,7 @@ class Home:
         """Run `punch` as a person, and return its output.
 
         Raises:
-            SubprocessError: It failed, or took too long.
+            SubprocessError: The command failed, or took too long.
         """
         command = self._command(("-m", "punchlist", *words))
         env = _inherited() | {"USER": person, "PUNCHLIST_CONVERSATION": conversation, "FORCE_COLOR": str(int(colour))}

@@ -53,7 +53,7 @@ def atomic_write(
 def write_new(
     name: str, data: bytes, mode: int | None, *, folder: int | None = None, fsync: bool = True
 ) -> os.stat_result:
-    """Create a file with `data`, and return its status. A failure removes it.
+    """Create a file with `data`, and return its status. If writing fails, the file is removed.
 
     Readers may see an incomplete file, so no other program may know its name yet.
 

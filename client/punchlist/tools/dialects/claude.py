@@ -237,7 +237,8 @@ def _update(context: ToolContext, args: TaskUpdate) -> Steps:
     members |= {} if args.metadata is None else {"metadata": args.metadata}
     edges = {name: getattr(args, name) for name in _EDGES if getattr(args, name)}
     if not (members or edges or args.status):
-        # Some models send empty text for each omitted member. Clear members only if all empty ones are among these two.
+        # Some models send empty text for each omitted member. Clear `active_form` and `owner` only if no other member
+        # is empty.
         empty = {name for name in _MEMBERS if getattr(args, name) == ""}
         members = dict.fromkeys(empty, "") if empty <= {"active_form", "owner"} else {}
     if not (members or edges or args.status):
@@ -266,7 +267,7 @@ def _apply(
     context: ToolContext, args: TaskUpdate, members: dict[str, Any], edges: dict[str, Any], progress: _Progress
 ) -> Generator[Call[Any], Any, None]:
     """Update dependencies, then the status, then other members."""
-    # Changes that may be rejected come first, so that updates are rarely carried out only in part.
+    # Changes that may be rejected come first, so that an update is rarely made only in part.
     before: Task = yield context.calls.get(args.task_id)
     yield from _edit_edges(context, args.task_id, edges, progress)
     is_cleared = False

@@ -1,4 +1,4 @@
-"""`todo`: a chat assistant's tools for the to-dos of one user, the user of its server."""
+"""`todo`: a chat assistant's tools for the to-dos of a single user, for whom the server runs."""
 
 from collections.abc import Callable, Generator
 from functools import partial
