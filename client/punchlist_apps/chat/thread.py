@@ -57,8 +57,8 @@ class Thread:
         client: The connection. A connection that is limited to a user sees only this user's threads.
 
     Attributes:
-        person: The person's actor on the command line. In a chat, its claims count as the person's own too. If empty,
-            only the thread's claims do.
+        person: The person's actor on the command line. In a chat, this actor's claims count as the person's own too. If
+            empty, only the thread's claims count.
     """
 
     person: str = ""

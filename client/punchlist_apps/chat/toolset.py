@@ -1,4 +1,5 @@
-"""The tools of a chat: those of the dialect `todo`, and a few more. The turn controls confirmations; the model can't.
+"""The tools of a chat: the tools of the dialect `todo`, and a few others. The turn controls confirmations; the model
+can't.
 
 Calls are made with a key, which identifies their events in the log, even after a crash.
 """

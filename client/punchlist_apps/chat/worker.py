@@ -1,7 +1,8 @@
 """Runs a thread's turns one at a time, so that only one process works on each turn.
 
-A turn is a task in the thread's serial list. The worker that claims it owns it while the worker lives. Pausing the task
-from any client stops the turn. A worker that dies loses its claim, and the next one resumes from the stored records.
+A turn is a task in the thread's serial list. The worker that claims the task owns the turn for as long as the worker is
+alive. Pausing the task from any client stops the turn. A worker that dies loses its claim, and the next one resumes
+from the stored records.
 """
 
 import os
@@ -105,7 +106,7 @@ class Worker:
         return answer
 
     async def _claim(self, thread: Thread) -> ClaimResult:
-        """Claim the next turn. If the last one ended with an error, return this worker's existing claim of it."""
+        """Claim the next turn. If the last turn ended with an error, return this worker's existing claim of it."""
         return self._claims_after_errors.pop(thread.id, None) or await thread.queue.take(self._name, lease_ms=LEASE_MS)
 
     async def _run(self, thread: Thread, task: Task, fence: int | None, seq: int) -> dict[str, Any] | None:

@@ -117,7 +117,7 @@ def _exchange(sock: socket, number: int, method: str, params: dict[str, Any], wa
 
 
 EVENTS_OF_FIRST_TASK = 2
-"""Number of events of an addition that creates a list: the list's opening, and the task."""
+"""Number of events that the first `task.add` in a new list produces: one opens the list, and one adds the task."""
 
 
 def may_have_restarted_list(added: Any) -> bool:

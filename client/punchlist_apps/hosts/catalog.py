@@ -65,7 +65,7 @@ class Edit(NamedTuple):
 
 
 class FileEdits(NamedTuple):
-    """The edits of one configuration file. Links below `root` are not followed."""
+    """The edits to one configuration file. Links below `root` are not followed."""
 
     path: str
     form: Literal["json", "toml"]
@@ -181,7 +181,7 @@ class Host(NamedTuple):
         override: An environment variable that contains the directory of the user's file, and the file's name in it. The
             name is empty if the variable contains the file's path.
         command: The host's own command.
-        list_more: Returns the edits of other files.
+        list_more: Returns the edits to other files.
     """
 
     name: str
@@ -197,7 +197,7 @@ class Host(NamedTuple):
     list_more: Callable[[Place], tuple[FileEdits, ...]] | None = None
 
     def list_edits(self, place: Place) -> tuple[FileEdits, ...]:
-        """Return the edits of the host's files. The file that contains the server comes first."""
+        """Return the edits to the host's files. The file that contains the server comes first."""
         edit = Edit((*self.member, SERVER), self.build_entry(place))
         more = self.list_more(place) if self.list_more else ()
         return FileEdits(self.get_path(place), self.form, (edit,), _get_root(place)), *more

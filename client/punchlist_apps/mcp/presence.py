@@ -104,8 +104,7 @@ class Presence:
             link.close()
 
     async def _enter(self, link: Link, params: AgentEnter) -> None:
-        # Older daemons reject this call. With such a daemon, claims of the agents last until they
-        # expire.
+        # Older daemons reject this call. With such a daemon, the agents' claims last until they expire.
         with suppress(PunchlistError):
             result_of(await link.exchange(Request.of("agent.enter", params)), Acknowledged)
 

@@ -162,7 +162,7 @@ class Handlers:
         return _build_result(await connection.box.call(dialect, tool.name, arguments, caller._replace(answered=True)))
 
     def _select_user(self, context: Context, argument: str | None = None) -> str | None:
-        """Return the user of a request, from its argument, `_meta` or token; None if it may act for all users.
+        """Return the user of a request, from its argument, `_meta` or token; None if the request may act for all users.
 
         Raises:
             Problem: The token is not for this user.

@@ -1,6 +1,6 @@
 """The users of one server: which users a request may name, and a connection for each user.
 
-The daemon keeps users apart, because each connection is limited to its user. This module itself doesn't filter
+The daemon isolates users, because each connection is limited to its user. This module itself doesn't filter
 anything.
 """
 

@@ -51,7 +51,8 @@ class Lines(ScrollView, can_focus=True):
         return self.items[top : top + max(self.size.height, 1)]
 
     def set_items(self, items: Sequence[Item]) -> None:
-        """Replace the lines. If the selected line still exists, it stays selected, at the same place on the screen."""
+        """Replace the lines. If the selected line still exists, it remains selected, at the same place on the
+        screen."""
         key, height = self.key, self.cursor - self.scroll_offset.y
         self.items = items
         self.index = {item.key: position for position, item in enumerate(items) if item.key}

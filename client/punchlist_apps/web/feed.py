@@ -114,7 +114,7 @@ class Streams:
         streams.
 
         Raises:
-            Refused: The stream to end is this one.
+            Refused: The stream that would be ended is the new one.
         """
         self._open[stream] = token
         if len(self._open) > MAX_STREAMS:

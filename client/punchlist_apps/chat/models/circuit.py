@@ -28,7 +28,7 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 30.0, 300.0
 
 
 def describe_error(error: ModelError) -> str:
-    """Return a note for the user that the model is unavailable, or which settings to check."""
+    """Return a note that tells the user why the model didn't respond, and which settings to check if they are wrong."""
     detail = f": {clip(one_line(str(error)), _MAX_CHARS)}" if str(error) != error.kind else ""
     if error.kind in _PERMANENT:
         return f"the settings of the model are wrong ({error.kind}{detail}); check {_SETTINGS_TO_CHECK[error.kind]}"

@@ -146,7 +146,8 @@ def _pattern(source: str) -> re.Pattern[str]:
 
 
 def _read_request(text: str, items: list[Item], context: Context) -> Intent:
-    """Interpret one request. Confirming words at its end are part of it unless the request needs confirmation."""
+    """Interpret one request. Confirming words at the end confirm it if it needs confirmation; otherwise they are part
+    of it."""
     confirming = _pattern(words.CONFIRMING + "$").search(text)
     if confirming is not None and confirming.start():
         before = text[: confirming.start()]

@@ -101,7 +101,7 @@ def run_verify(context: Context) -> int:
                 _announce(context, "copying", status["log_bytes"])
                 return _verify_copy(context, client, path)
     except DaemonUnavailable:
-        pass  # no daemon serves the log; if one does after all, the program below reports that the log is locked
+        pass  # no daemon seems to serve the log; if one does, the program below reports that the log is locked
     return _verify(context, path)
 
 
@@ -220,7 +220,7 @@ def run_restore(context: Context) -> int:
 
 
 def _find_daemon(context: Context) -> int | None:
-    """Return the process id of this data directory's daemon; 0 if none is running, None if another has the socket."""
+    """Return the process id of the data directory's daemon; 0 if none is running, None if the socket isn't its own."""
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
             return caller.open().pid

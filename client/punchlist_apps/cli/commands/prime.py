@@ -49,7 +49,7 @@ _MAX_CHANGES = 1_000
 
 
 class HookInput:
-    """Members of a hook's input. A member that is missing or has another type gets the default below."""
+    """Members of a hook's input. A member that is missing or has the wrong type gets the default below."""
 
     session_id = ""
     hook_event_name = "SessionStart"

@@ -160,7 +160,7 @@ class Screen:
     ) -> None:
         with self._lock:
             self._is_closed = True
-        # Show it before restoring the handlers: from then on, a signal may end the process immediately.
+        # Show the cursor before restoring the handlers: from then on, a signal may end the process immediately.
         _show_cursor()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)

@@ -76,7 +76,7 @@ class Checks:
                 raise
 
     def stop(self) -> None:
-        """Stop without a result. The task whose check is running keeps waiting."""
+        """Stop without a result. The task whose check is running continues to wait at its gate."""
         self._stopped = True
         if self._child is not None:
             self._child.stop()

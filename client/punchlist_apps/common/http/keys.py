@@ -1,6 +1,6 @@
 """Tokens for browsers: tickets that are valid once, and the session tokens for which they are exchanged.
 
-Both are signed with the server's secret and contain their rights, so the server keeps no state and can stop when idle.
+Both are signed with the server's secret and contain their rights, so the server is stateless and can stop when idle.
 Changing the secret invalidates all tokens.
 """
 

@@ -20,7 +20,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-"""Byte order marks. A mark comes before any shorter one that is its prefix."""
+"""Byte order marks. Each mark precedes any shorter mark that is its prefix."""
 
 _SAMPLE_BYTES = 4_096
 _STDIN = "standard input"

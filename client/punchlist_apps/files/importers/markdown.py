@@ -207,7 +207,7 @@ def _write_section(lines: list[str], rows: _Rows, above: int) -> None:
     max_level = _LEVELS
     for tree in sections:
         task = tree[0][1]
-        # A deeper level than that of the previous section would make this one its subsection.
+        # At a deeper level than the previous section, this section would become its subsection.
         max_level = level = min(max(_get_level(task), above + 1), max_level)
         title = str(task["title"])
         lines += [""] if lines else []

@@ -109,7 +109,8 @@ class ListSync:
     async def erase(self) -> None:
         """Delete the unchanged files of an erased conversation, and stop writing.
 
-        Waits for a write in progress. Otherwise its file would stay and look like an attempt to create the list again.
+        Waits for a write in progress. Otherwise its file would be left and look like an attempt to create the list
+        again.
         """
         async with self._lock:
             self._is_erased = True
@@ -190,7 +191,7 @@ class ListSync:
         if data is not None and self._is_readable(name, data):
             if await self._apply_all({name: data}):
                 await self._save_copy(name, data, "doesn't belong to this list")
-        elif data is not None and name in self._written:  # Otherwise, this process's unfinished write left it.
+        elif data is not None and name in self._written:  # Otherwise, an interrupted write by this process left it.
             if self._is_too_recent(f"displaced {name}", UNREADABLE_S):
                 return False
             if data:
