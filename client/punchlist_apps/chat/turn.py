@@ -82,7 +82,7 @@ class Turn:
     """A turn in a thread.
 
     Args:
-        id: The turn's id, which is that of the person's message.
+        id: The turn's id, which is the id of the person's message.
         model: Model that reads the message; None to use only the rules.
         circuit: Circuit breaker of the model.
         publish: Called with the events of the turn. An exception from it ends the turn as a crash would.

@@ -31,7 +31,7 @@ local_changes: list[str] = []
 
 
 def take_key() -> str | None:
-    """Return the key of a change whose outcome is unknown, and forget it; None if there is no such change."""
+    """Return and forget the key of a change whose outcome is unknown; None if no change has an unknown outcome."""
     global _key  # noqa: PLW0603 - a process makes one change here
     key, _key = _key, ""
     return key or None

@@ -54,8 +54,8 @@ class Edit(NamedTuple):
         path: The keys of the member.
         value: Its value.
         is_ours: Recognizes every item that an earlier setup may have added, even one for another list or command.
-        only_removed: Whether the edit applies only to removals, which remove our item. A setup then leaves the array
-            unchanged.
+        only_removed: Whether the edit applies only to removals, which remove our item. In that case a setup leaves the
+            array unchanged.
     """
 
     path: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Registers this server's agents with the daemon, over a separate connection.
 
 The daemon counts an agent as present while this connection is open, so it stays open when idle. After the daemon
-restarts, all agents are registered again. An agent of an HTTP session leaves with the session. The others leave when
-the server ends, even if it crashes.
+restarts, all agents are registered again. An agent of an HTTP session leaves with the session. The other agents leave
+when the server ends, even if it crashes.
 """
 
 import os

@@ -327,7 +327,7 @@ def _build_result(reply: Reply) -> types.CallToolResult:
 
 
 def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -> Server[Any]:
-    """Build a server for any transport. While it runs, it follows the daemon's changes.
+    """Build a server for any transport. While the server runs, it follows the daemon's changes.
 
     Args:
         presence: Registers the agents with the daemon; None to create one.

@@ -212,7 +212,7 @@ class Users:
             released.set()
 
     async def run(self) -> None:
-        """Close idle connections until cancelled, then all of them."""
+        """Close idle connections until cancelled, then close all connections."""
         try:
             while True:
                 await anyio.sleep(self._idle_s / 2)

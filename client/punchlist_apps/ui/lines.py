@@ -89,7 +89,7 @@ class Lines(ScrollView, can_focus=True):
         self.post_message(self.Selected())
 
     def move_cursor(self, by: int) -> None:
-        """Move the cursor down by a number of lines, or up for a negative one."""
+        """Move the cursor down by a number of lines, or up if the number is negative."""
         self.select(self.cursor + by, 1 if by > 0 else -1)
 
     def select_key(self, key: str) -> None:

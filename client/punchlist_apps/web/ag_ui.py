@@ -63,7 +63,7 @@ class _Run(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AgUi:
-    """The endpoint for runs. It shares threads and the worker with `panel`."""
+    """The endpoint for runs, which shares threads and the worker with `panel`."""
 
     def __init__(self, panel: Panel) -> None:
         self._panel = panel

@@ -10,8 +10,8 @@ _PERMANENT = frozenset({"401", "403", "404", "configuration"})
 """Configuration errors. The configuration is read only at startup, so no more requests are sent to the model."""
 
 _MESSAGE_REJECTED = frozenset({"400", "413", "422"})
-"""Errors caused by a single message, such as one that makes the context too long. They don't pause requests to the
-model."""
+"""Errors caused by a single message, such as one that makes the context too long. These errors don't pause requests to
+the model."""
 
 _ONE_TURN_ONLY = _MESSAGE_REJECTED | {"steps", "budget", "stopped"}
 

@@ -113,10 +113,11 @@ _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '
 
 
 def _split_requests(text: str, items: list[Item], context: Context, rests: "dict[str, Intent]") -> Intent | None:
-    """Return two or more requests in one message, or None. Separators inside quotes or a title don't split it.
+    """Return two or more requests in one message, or None. Separators inside quotes or a title don't split the message.
 
     Args:
-        rests: Cache of the intents of the text after each separator. Without it, each separator doubles the time.
+        rests: Cache of the intents of the text after each separator. Without the cache, each separator doubles the
+            time.
     """
     masked = _QUOTED.sub(lambda match: "x" * len(match[0]), text)
     joints = [joint for joint in _JOINT.finditer(masked) if is_command(text[joint.end() :].strip())]

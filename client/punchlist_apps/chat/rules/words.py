@@ -49,7 +49,7 @@ _DOING = {
     "approve": "approve",
     "assign": "assign",
 }
-"""Intent of a question → verbs that agree to it. Any other verb is a different request."""
+"""Intent of a question → verbs that agree to the question. Any other verb is a different request."""
 _REFUSING = (
     r"(?:no|n|nope|nah|no way|never mind|nevermind|cancel|cancel (?:it|that)|stop|abort|don't|do not|dont"
     rf"|don't (?:do|{'|'.join(_DOING.values())}) {_IT}|leave (?:it|them)|keep (?:it|them)|not now|not yet"

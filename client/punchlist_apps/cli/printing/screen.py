@@ -49,7 +49,7 @@ class Screen:
 
     Use it in a `with` statement in the main thread.
 
-    Other threads may scroll it and write above it. If a line has a spinner, a thread animates it.
+    Other threads may scroll the region and write above it. If a line has a spinner, a thread animates it.
 
     Args:
         style: The style, whose width follows the window.

@@ -170,9 +170,9 @@ def remove_extras(title: str) -> str:
 
 
 def write(tasks: Iterable[dict[str, Any]], depths: Sequence[int]) -> str:
-    """Format tasks as a checklist that `read` can parse. `depths` are their levels of nesting.
+    """Format tasks as a checklist that `read` can parse. `depths` are the tasks' levels of nesting.
 
-    A section's own tasks are written before its subheadings. After a subheading, they would belong to it.
+    A section's own tasks are written before its subheadings. After a subheading, they would belong to that subheading.
     """
     rows = list(zip(depths, tasks, strict=True))
     lines: list[str] = []

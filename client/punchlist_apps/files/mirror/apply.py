@@ -33,7 +33,7 @@ _MAX_FOREIGN_ID = 64
 
 
 class Foreign(Exception):
-    """A file from another conversation or log, whose ids and versions aren't valid for this one."""
+    """A file from another conversation or log, whose ids and versions aren't valid here."""
 
 
 class Outcome(msgspec.Struct):

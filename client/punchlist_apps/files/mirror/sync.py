@@ -27,13 +27,13 @@ WRITE_PAUSE_S = 0.1
 """Minimum time between writes of a conversation's files, in seconds."""
 
 UNREADABLE_S = 2.0
-"""Time that a file may be unreadable before it is reported, in seconds. It may be only partly written."""
+"""Time that a file may be unreadable before it is reported, in seconds. Until then, it may be only partly written."""
 
 RECHECK_S = 0.05
 """Time until a partly written file is checked again, in seconds."""
 
 MISSING_S = 0.5
-"""Time that a file may be missing before it is written again, in seconds. An editor may be replacing it."""
+"""Time that a file may be missing before it is written again, in seconds. Until then, an editor may be replacing it."""
 
 _MAX_VALUE = 200
 """Maximum length of a value in a conflict's message, in characters."""
@@ -117,7 +117,8 @@ class ListSync:
             await self._remove_written()
 
     async def _report_reappeared(self) -> None:
-        """Report files of an erased list. They are often late saves by an editor, so the list isn't created again."""
+        """Report files of an erased list. Such files are often late saves by an editor, so the list isn't created
+        again."""
         text = (
             f"not read: the list {self.conversation} was deleted; rename the file, or create the list again: punch add"
         )
