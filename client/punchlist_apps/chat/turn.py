@@ -85,7 +85,7 @@ class Turn:
         id: The turn's id, which is the id of the person's message.
         model: Model that reads the message; None to use only the rules.
         circuit: Circuit breaker of the model.
-        publish: Called with the events of the turn. An exception from it ends the turn as a crash would.
+        publish: Called with the events of the turn. If it raises an exception, the turn ends as after a crash.
         stale_s: Maximum age of the message, in seconds; see `STALE_S`.
     """
 

@@ -99,8 +99,8 @@ class Worker:
         answer = None
         for task in await thread.queue.list(status="paused"):
             is_target = not turn or task.metadata.get("turn") == turn
-            # A paused turn can't be claimed. If its worker may still be alive, leave the answer to that worker, because
-            # only it knows whether a call in flight was made.
+            # A paused turn can't be claimed. If its worker may still be alive, let that worker answer, because only
+            # that worker knows whether a call in flight was made.
             if is_target and (not task.owner or task.status_changed_at < time.time() * 1000 - LEASE_MS):
                 answer = await self._run(thread, task, None, seq)
         return answer

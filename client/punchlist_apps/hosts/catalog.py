@@ -122,7 +122,7 @@ class CommandSpec(NamedTuple):
         program: The command's name.
         add: Arguments to add the server, which must not exist yet. `{command}` stands for the server's command line,
             `{json}` for its entry, `{named json}` for the entry with its name.
-        remove: Arguments to remove the server; empty if the command can't.
+        remove: Arguments to remove the server; empty if the command can't remove servers.
         keeps_comments: Whether the command preserves comments in the file.
     """
 

@@ -51,7 +51,7 @@ class Change(NamedTuple):
 
     Attributes:
         path: The file.
-        root: Links below this directory are not followed.
+        root: Directory below which links are not followed.
         before: The current content.
         after: The new content.
         without_us: `original` without punchlist's entries.

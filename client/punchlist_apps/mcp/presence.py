@@ -35,7 +35,8 @@ class Presence:
     """The agents of one server.
 
     Args:
-        directory: The directory in which they work; None for the working directory, if the server serves one host.
+        directory: The directory in which the agents work; None for the working directory, if the server serves one
+            host.
     """
 
     def __init__(self, client: AsyncClient, directory: str | None = None) -> None:

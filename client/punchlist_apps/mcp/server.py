@@ -330,7 +330,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -
     """Build a server for any transport. While the server runs, it follows the daemon's changes.
 
     Args:
-        presence: Registers the agents with the daemon; None to create one.
+        presence: Registers the agents with the daemon; None to create a new `Presence`.
 
     Raises:
         Problem: Unknown dialect or tool.

@@ -151,5 +151,5 @@ class Updates:
             try:
                 with anyio.fail_after(PAUSE_S * 100):
                     await session.send_resource_updated(uri)
-            except Exception:  # The failure of one session must not prevent the others from being notified.
+            except Exception:  # The failure of one session must not prevent the other sessions from being notified.
                 self.unsubscribe(session, uri)

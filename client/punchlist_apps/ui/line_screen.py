@@ -132,7 +132,7 @@ class LineScreen(Screen[None]):
 
     def report(self, *sentences: str) -> None:
         """Show the sentences as a message, or hide the message if there are none."""
-        for message in self.query("#message").results(Static):  # Empty after the screen was closed.
+        for message in self.query("#message").results(Static):  # No results once the screen is closed.
             message.display = bool(sentences)
             message.update(Text(safe("   ".join(sentences)), no_wrap=False))
 

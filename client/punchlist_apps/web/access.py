@@ -54,7 +54,7 @@ class Access:
         async def serve(scope: AsgiScope, receive: Receive, send: Send) -> None:
             token = get_bearer_token(scope["headers"]) if scope["type"] == "http" else b""
             allowed = self._keys.read_scope(token)
-            # Handlers that need a token reject this request in `require_scope`. The page's files don't need one.
+            # Handlers that need a token reject this request in `require_scope`. The page's files don't need a token.
             if allowed is None:
                 await app(scope, receive, send)
                 return

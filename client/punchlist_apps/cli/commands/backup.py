@@ -111,7 +111,7 @@ def _verify_copy(context: Context, client: Caller, path: str) -> int:
         copy = os.path.join(directory, "copy.db")
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            # Lock the directory: a daemon that starts treats an unlocked one as left over from a killed program.
+            # Lock the directory: a daemon that starts treats an unlocked directory as left over from a killed program.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             client.call("daemon.backup", {"path": copy, "check": False})
             return _verify(context, copy, path)
@@ -182,7 +182,7 @@ def run_restore(context: Context) -> int:
     if has_log and os.path.exists(backup) and os.path.samefile(log, backup):
         raise UsageError(f"{safe(backup)} is the log itself; name a backup, such as one in {data_dir}/backups")
     pid = _find_daemon(context)
-    # Verify the backup first, so that a damaged one changes nothing.
+    # Verify the backup first, so that a damaged backup doesn't change anything.
     code, contents = _run_punchlistd("--verify", backup)
     if contents is None or "error" in contents:
         return _show_failure(code, contents)

@@ -45,7 +45,7 @@ class Finding(NamedTuple):
         check: Name of the check.
         state: `ok`, `warn` or `fail`.
         found: Description of the result.
-        advice: What to do; empty if nothing.
+        advice: What to do; empty if nothing needs to be done.
     """
 
     check: str

@@ -122,7 +122,7 @@ def _prime(  # noqa: PLR0913 - agent, place and text are independent
     text = brief(result.get("name", name), result["tasks"], others)
     if text:
         context.print_lines([text])
-    # Save the position of the last change read, so that changes after it are reported next time, including those that
+    # Save the position of the last change read, so that later changes are reported next time, including those that
     # didn't fit on the page.
     if session and (position.epoch, position.seq) != (epoch, seq):
         positions.save(session, name, ReadPosition(epoch, seq, position.reminded))

@@ -128,7 +128,7 @@ class Screen:
         if self._max_lines is not None:
             self.write_above("")
             return
-        # Clear the window: if it became narrower, the lines are wrapped and their rows can't be counted.
+        # Clear the window: if it became narrower, the terminal has wrapped the lines, and their rows can't be counted.
         self._drawn = []
         write("\x1b[H\x1b[2J")
         self.draw()

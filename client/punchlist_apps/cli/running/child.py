@@ -146,7 +146,7 @@ class Child:
     def stop(self) -> None:
         """Send SIGTERM to the process group. `wait` kills processes that don't end."""
         if self._schedule_kill():
-            # `wait` kills descendants only after the leader has ended, so the leader is killed from here.
+            # `wait` kills descendants only after the leader has ended, so the leader is killed here.
             asyncio.get_running_loop().call_later(KILL_AFTER_S, self._kill)
         self._signal(signal.SIGTERM)
 

@@ -99,7 +99,7 @@ def _add(draft: Draft, entry: Entry, ref: str, parent: str, open_refs: set[str],
     box = entry.box or ""
     members = dict(BOXES.get(box, {}))
     if "status" in extras:
-        members = {}  # Older versions wrote failed tasks with the checkbox of important ones.
+        members = {}  # Older versions wrote failed tasks with the checkbox of important tasks.
     elif box == "-" and is_kiro:
         members = {"status": "in_progress"}
     if box not in BOXES:

@@ -115,7 +115,7 @@ class ProposalApplier:
                 except VersionConflict:
                     raise
                 except Blocked as error:
-                    blocked.append(change)  # Another change in this file may unblock this one.
+                    blocked.append(change)  # Another change in this file may unblock this change.
                     run.last_error = error
                 except RequestRefused as error:
                     run.record_rejection(change, error)

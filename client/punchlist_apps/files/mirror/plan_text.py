@@ -138,7 +138,7 @@ def rewrite_text(
     """Return the text with the list's changes, and the task of each line.
 
     Args:
-        tasks: The task of each entry; empty if it has none.
+        tasks: The task of each entry; empty if the entry has no task.
         synced: The entries as of the last sync, by task.
     """
     plan = parse_entries(text)
