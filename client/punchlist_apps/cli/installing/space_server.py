@@ -89,7 +89,7 @@ def build_configuration(
         logins: All members.
         servers: All servers of the space. With three servers, the loss of one is tolerated.
         number: The index of the server to configure.
-        secret: The password that servers use with each other, if the space has more than one.
+        secret: The password that servers use with each other, if the space has more than one server.
     """
     server = servers[number]
     lines = [
