@@ -1,1 +1,1 @@
-"""The applications of punchlist: each a folder, each built on the library `punchlist` alone."""
+"""The applications of punchlist. Each one is a folder, and is built only on the library `punchlist`."""

@@ -1,7 +1,7 @@
 """Detects untrue claims in a model's text: changes without an event, and counts that weren't returned by a tool.
 
-Only claims that use the English phrases below are detected. Real changes are therefore never reported in a model's
-words, but with `receipts.format_results`. This module checks turns without changes.
+Only claims that use the English phrases below are detected. Therefore real changes are always reported by
+`receipts.format_results`, never in a model's words. This module checks turns without changes.
 """
 
 import re
@@ -67,7 +67,7 @@ _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+|;\s+|,\s+but\s+|(?<![^\S\n])\s++
 
 
 def find_untrue(text: str, results: Iterable[ToolResult]) -> list[str]:
-    """Return the sentences of a text whose claims aren't proved by the calls of this turn."""
+    """Return the sentences of a text whose claims aren't supported by this turn's calls."""
     results = list(results)
     changed = any(result.changes for result in results)
     reads = [result for result in results if result.tool in ("list_todo_tasks", "get_todo_task") and not result.refused]
@@ -94,7 +94,7 @@ def _is_claim(sentence: str) -> bool:
 
 
 def _restates(sentence: str, reads: list[ToolResult]) -> bool:
-    """Return whether a sentence describes state that was read, as in "task 5 is completed", "your list has 3 tasks"."""
+    """Return whether a sentence only restates what was read, as in "task 5 is completed" or "your list has 3 tasks"."""
     low = sentence.lower()
     if (
         not reads
@@ -106,7 +106,7 @@ def _restates(sentence: str, reads: list[ToolResult]) -> bool:
 
 
 def _collect_counts(result: ToolResult) -> set[int]:
-    """Return each count of tasks that a list proves: in total, open, completed, and by status."""
+    """Return the task counts that a result confirms: total, open, completed, and by status."""
     rows: list[dict[str, Any]] = result.rows
     count = sum(int(row.get("omitted", 1)) for row in rows)
     statuses = {str(row.get("status", "")) for row in rows}

@@ -10,14 +10,14 @@ from typing import Any
 import anyio
 
 Publish = Callable[[str, dict[str, Any]], None]
-"""Publishes an event, given as its name and members."""
+"""Publishes an event with this name and these members."""
 
 _MAX_TURNS = 64
 """Maximum number of ended turns to keep for subscribers that reconnect, such as a reloaded page."""
 
 
 class Live:
-    """The events of the latest turns run by this process, by `Thread.turn_path`.
+    """The events of the latest turns run by this process, keyed by `Thread.turn_path`.
 
     Event names and members: `turn.started`, `delta` (`text`), `tool.started` (`id`, `tool`, `arguments`),
     `tool.completed` (the same with `chips`, and with `result` unless the call needs confirmation), `notice`, `message`

@@ -29,7 +29,7 @@ class NamedTask(msgspec.Struct, frozen=True):
     """A task named in a message, as it was when the message was sent.
 
     Attributes:
-        owner: The agent or person working on it at that time, except this person and their chats.
+        owner: The agent or person working on it at that time; empty if that is this person or one of their chats.
     """
 
     title: str

@@ -152,7 +152,8 @@ def _check_url(url: str) -> None:
 
 
 def build_model(settings: ChatSettings, env: Mapping[str, str]) -> Model | None:
-    """Return the named model, or None if none is named. Then only the rules are used, and no data leaves this machine.
+    """Return the named model, or None if no model is named. In that case only the rules are used, and no data leaves
+    this machine.
 
     Raises:
         BadSettings: The URL or the key is missing or invalid, or the extra isn't installed.

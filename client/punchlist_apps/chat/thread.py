@@ -1,8 +1,8 @@
 """A chat thread: its append-only messages and the queue of its turns.
 
-The id of a turn is that of the person's message, `u…`. The ids of its records are derived from it, so that repeating a
-step after a crash doesn't append anything twice. `u….s1` is a step with its calls, `u….c1.2` the result of a call, and
-`u….a` the answer.
+The id of a turn is the id of the person's message, `u…`. The ids of its records are derived from it, so that repeating
+a step after a crash doesn't append anything twice. `u….s1` is a step with its calls, `u….c1.2` the result of a call,
+and `u….a` the answer.
 """
 
 import hashlib
@@ -57,8 +57,8 @@ class Thread:
         client: The connection. A connection that is limited to a user sees only this user's threads.
 
     Attributes:
-        person: The person's actor on the command line. In a chat, its claims count as the person's own too. If empty,
-            only the thread's claims do.
+        person: The person's actor on the command line. In a chat, this actor's claims count as the person's own too. If
+            empty, only the thread's claims count.
     """
 
     person: str = ""
@@ -174,7 +174,8 @@ class Thread:
         return key if _UNIQUE.fullmatch(turn) else f"{key}/{hashlib.sha256(self.id.encode()).hexdigest()[:16]}"
 
     def turn_path(self, turn: str) -> str:
-        """Return an id for a turn that is unique across threads. Clients choose turn ids, so threads may share one."""
+        """Return an id for a turn that is unique across threads. Clients choose turn ids, so turns in two threads may
+        have the same id."""
         return f"{self.id}/{turn}"
 
     async def append(self, id: str, role: str, content: dict[str, Any]) -> dict[str, Any]:

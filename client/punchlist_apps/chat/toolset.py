@@ -1,4 +1,5 @@
-"""The tools of a chat: those of the dialect `todo`, and a few more. The turn controls confirmations; the model can't.
+"""The tools of a chat: the tools of the dialect `todo`, and a few others. The turn controls confirmations; the model
+can't.
 
 Calls are made with a key, which identifies their events in the log, even after a crash.
 """
@@ -248,7 +249,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     """A tool call.
 
     Attributes:
-        words: The person's own words that confirm the call; empty if it isn't confirmed.
+        words: The person's own words that confirm the call; empty if the call isn't confirmed.
         doubtful: Whether the person may have meant something else.
     """
 
@@ -293,7 +294,7 @@ async def make_call(thread: Thread, tool_call: ToolCall, key: str) -> Reply:
     caller = ToolCaller(conversation=thread.list, actor=thread.actor, person=thread.person)
     epoch = (await thread.client.open()).epoch
     memory = Memory()
-    memory.state_of(epoch, thread.list, thread.actor).renewed_at = time.monotonic()  # A chat holds no claims.
+    memory.state_of(epoch, thread.list, thread.actor).renewed_at = time.monotonic()  # A chat doesn't hold claims.
 
     async def run(call: Call[Any]) -> Any:
         # Each tool makes at most one change, so the key needs no suffix.

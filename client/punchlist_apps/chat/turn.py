@@ -2,8 +2,8 @@
 
 `Thread.send` has already appended the message. The order of a turn is fixed. The earlier exchanges are read. The model
 or the rules choose calls, which are stored and then made, and each result is stored. The answer is built from the
-receipts, stored, and published. A worker that resumes after a crash reads the stored records and does the rest. It
-finds out from the log, by the calls' keys, which calls were made.
+receipts, stored, and published. A worker that resumes after a crash reads the stored records and continues from there.
+It finds out from the log, by the calls' keys, which calls were made.
 """
 
 import re
@@ -43,7 +43,7 @@ STALE_S = 120.0
 earlier calls."""
 
 MAX_STEPS, MAX_CALLS = 8, 32
-"""Upper limits for a model: the number of steps in a turn, and of calls in a step."""
+"""Upper limits for a model: steps in a turn, and calls in a step."""
 
 MAX_CONTEXT_CHARS, MAX_MESSAGE_CHARS = 24_000, 4_000
 """Upper limits in characters for text sent to a model: in total, and per earlier message. The oldest messages are
@@ -54,7 +54,7 @@ of a message.
 """
 
 _READ_BY_MODEL = ("new", "unclear")
-"""Outcomes of a reply that are left to the model, if one is configured."""
+"""Effects of a reply that make the model read the message, if a model is configured."""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,10 +82,10 @@ class Turn:
     """A turn in a thread.
 
     Args:
-        id: The turn's id, which is that of the person's message.
+        id: The turn's id, which is the id of the person's message.
         model: Model that reads the message; None to use only the rules.
         circuit: Circuit breaker of the model.
-        publish: Called with the events of the turn. An exception from it ends the turn as a crash would.
+        publish: Called with the events of the turn. If it raises an exception, the turn ends as after a crash.
         stale_s: Maximum age of the message, in seconds; see `STALE_S`.
     """
 
@@ -223,7 +223,7 @@ class Turn:
             return await self._answer_by_rules()
         return await self._answer_by_model(self._model)
 
-    # who decides
+    # model or rules
 
     async def _answer_by_model(self, model: Model) -> dict[str, Any]:
         text, untrue = "", list[str]()

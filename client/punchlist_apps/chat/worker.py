@@ -1,7 +1,8 @@
 """Runs a thread's turns one at a time, so that only one process works on each turn.
 
-A turn is a task in the thread's serial list. The worker that claims it owns it while the worker lives. Pausing the task
-from any client stops the turn. A worker that dies loses its claim, and the next one resumes from the stored records.
+A turn is a task in the thread's serial list. The worker that claims the task owns the turn for as long as the worker is
+alive. Pausing the task from any client stops the turn. A worker that dies loses its claim, and the next one resumes
+from the stored records.
 """
 
 import os
@@ -98,14 +99,14 @@ class Worker:
         answer = None
         for task in await thread.queue.list(status="paused"):
             is_target = not turn or task.metadata.get("turn") == turn
-            # A paused turn can't be claimed. If its worker may still be alive, leave the answer to that worker, because
-            # only it knows whether a call in flight was made.
+            # A paused turn can't be claimed. If its worker may still be alive, let that worker answer, because only
+            # that worker knows whether a call in flight was made.
             if is_target and (not task.owner or task.status_changed_at < time.time() * 1000 - LEASE_MS):
                 answer = await self._run(thread, task, None, seq)
         return answer
 
     async def _claim(self, thread: Thread) -> ClaimResult:
-        """Claim the next turn. If the last one ended with an error, return this worker's existing claim of it."""
+        """Claim the next turn. If the last turn ended with an error, return this worker's existing claim of it."""
         return self._claims_after_errors.pop(thread.id, None) or await thread.queue.take(self._name, lease_ms=LEASE_MS)
 
     async def _run(self, thread: Thread, task: Task, fence: int | None, seq: int) -> dict[str, Any] | None:

@@ -52,7 +52,7 @@ def ensure_running(socket: str, data_dir: str, *, retry: bool = False) -> bool:
     try:
         log = os.open(path, flags, PRIVATE)
     except OSError:
-        # A sandbox may forbid writing there. The caller continues without mirrors.
+        # A sandbox may forbid writing to the data directory. The caller continues without mirrors.
         return False
     try:
         subprocess.Popen(

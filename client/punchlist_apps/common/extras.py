@@ -1,4 +1,4 @@
-"""Optional dependencies: which extras are installed, and the command that installs another one."""
+"""Optional dependencies: which extras are installed, and the command that installs another extra."""
 
 import json
 import os

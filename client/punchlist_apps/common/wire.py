@@ -31,7 +31,7 @@ local_changes: list[str] = []
 
 
 def take_key() -> str | None:
-    """Return the key of a change whose outcome is unknown, and forget it; None if there is no such change."""
+    """Return and forget the key of a change whose outcome is unknown; None if no change has an unknown outcome."""
     global _key  # noqa: PLW0603 - a process makes one change here
     key, _key = _key, ""
     return key or None
@@ -117,7 +117,7 @@ def _exchange(sock: socket, number: int, method: str, params: dict[str, Any], wa
 
 
 EVENTS_OF_FIRST_TASK = 2
-"""Number of events of an addition that creates a list: the list's opening, and the task."""
+"""Number of events that the first `task.add` in a new list produces: one opens the list, and one adds the task."""
 
 
 def may_have_restarted_list(added: Any) -> bool:

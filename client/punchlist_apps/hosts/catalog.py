@@ -54,8 +54,8 @@ class Edit(NamedTuple):
         path: The keys of the member.
         value: Its value.
         is_ours: Recognizes every item that an earlier setup may have added, even one for another list or command.
-        only_removed: Whether the edit applies only to removals, which remove our item. A setup then leaves the array
-            unchanged.
+        only_removed: Whether the edit applies only to removals, which remove our item. In that case a setup leaves the
+            array unchanged.
     """
 
     path: tuple[str, ...]
@@ -65,7 +65,7 @@ class Edit(NamedTuple):
 
 
 class FileEdits(NamedTuple):
-    """The edits of one configuration file. Links below `root` are not followed."""
+    """The edits to one configuration file. Links below `root` are not followed."""
 
     path: str
     form: Literal["json", "toml"]
@@ -122,7 +122,7 @@ class CommandSpec(NamedTuple):
         program: The command's name.
         add: Arguments to add the server, which must not exist yet. `{command}` stands for the server's command line,
             `{json}` for its entry, `{named json}` for the entry with its name.
-        remove: Arguments to remove the server; empty if the command can't.
+        remove: Arguments to remove the server; empty if the command can't remove servers.
         keeps_comments: Whether the command preserves comments in the file.
     """
 
@@ -181,7 +181,7 @@ class Host(NamedTuple):
         override: An environment variable that contains the directory of the user's file, and the file's name in it. The
             name is empty if the variable contains the file's path.
         command: The host's own command.
-        list_more: Returns the edits of other files.
+        list_more: Returns the edits to other files.
     """
 
     name: str
@@ -197,7 +197,7 @@ class Host(NamedTuple):
     list_more: Callable[[Place], tuple[FileEdits, ...]] | None = None
 
     def list_edits(self, place: Place) -> tuple[FileEdits, ...]:
-        """Return the edits of the host's files. The file that contains the server comes first."""
+        """Return the edits to the host's files. The file that contains the server comes first."""
         edit = Edit((*self.member, SERVER), self.build_entry(place))
         more = self.list_more(place) if self.list_more else ()
         return FileEdits(self.get_path(place), self.form, (edit,), _get_root(place)), *more

@@ -35,7 +35,7 @@ class Record(msgspec.Struct, frozen=True):
 
     Attributes:
         path: The file.
-        existed: Whether it existed before the first setup.
+        existed: Whether the file existed before the first setup.
         left: Digest of the content written by the last setup.
         made: Directories that the setups created.
     """
@@ -51,11 +51,11 @@ class Change(NamedTuple):
 
     Attributes:
         path: The file.
-        root: Links below this directory are not followed.
+        root: Directory below which links are not followed.
         before: The current content.
         after: The new content.
         without_us: `original` without punchlist's entries.
-        original: The content before the host's own command was run; `before` if it wasn't run.
+        original: The content before the host's own command was run; `before` if that command wasn't run.
     """
 
     path: str

@@ -33,8 +33,8 @@ class Replacement(NamedTuple):
         path: The file.
         before: The content when it was read.
         after: The new content.
-        root: Links below this directory are not followed. With None, links are followed, because a user's own files may
-            be links.
+        root: Directory below which links are not followed. If it is None, all links are followed, because a user's own
+            files may be links.
     """
 
     path: str

@@ -19,7 +19,7 @@ class ConfiguredCommand(NamedTuple):
 
     Attributes:
         is_hook: Whether a shell runs it.
-        line: A hook's command line as written.
+        line: A hook's command line, as it is written in the configuration.
         problem: Why the file can't be read; in that case there is no command.
     """
 

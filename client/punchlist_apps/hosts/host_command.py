@@ -1,6 +1,6 @@
 """Runs a host's own command to add the MCP server to the host's configuration or to remove it.
 
-That way, the host writes its file itself, so its own locking applies.
+The host then writes its file itself, so the host's own locking applies.
 """
 
 import shlex

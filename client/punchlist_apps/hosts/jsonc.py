@@ -50,7 +50,7 @@ class Node(NamedTuple):
 
 
 def parse(text: str) -> Node:
-    """Parse JSON with comments and trailing commas. Empty text gives an empty object.
+    """Parse JSON with comments and trailing commas. Empty text is parsed as an empty object.
 
     Raises:
         JsoncError: The text is invalid; the error contains the line.

@@ -19,8 +19,8 @@ class ReadPosition:
     Attributes:
         epoch: The epoch of `seq`.
         seq: Position in the log.
-        reminded: `ID@TIME` for each task in progress of which the session was reminded. TIME is when the task was
-            started.
+        reminded: `ID@TIME` for each task in progress that the session was reminded of. TIME is the time at which the
+            task was started.
     """
 
     __slots__ = ("epoch", "reminded", "seq")

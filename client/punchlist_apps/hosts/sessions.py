@@ -1,17 +1,17 @@
 """Maps host sessions to agents, so that the hooks and the MCP server of a session use one name.
 
-A host such as Claude Code starts hooks and MCP servers as separate processes. They have these facts in common:
+A host such as Claude Code starts hooks and MCP servers as separate processes. Both can find out these facts:
 
 | what | hooks | MCP server |
 |---|---|---|
 | session id | `session_id` on standard input | `CLAUDE_CODE_SESSION_ID`, as set at the server's start |
 | host's process | nearest ancestor that isn't a shell | the same |
 
-The session id changes within one process of the host (`/clear`, `/resume`), while the server still has the old one. So
-each hook stores the host's process and its sessions in a file, which the server reads. The name of an agent consists of
-its host's name and six hex digits of a hash of its session's id: `claude-code/7f3c1a`. Ids are never stored or shown.
-If the host has no session ids, a server stores its key under its place, so that the next server in that place can
-continue the agent.
+The session id changes within one process of the host (`/clear`, `/resume`), while the server still has the old id.
+Therefore each hook stores the host's process and its sessions in a file, which the server reads. The name of an agent
+consists of its host's name and six hex digits of a hash of its session's id: `claude-code/7f3c1a`. Ids are never stored
+or shown. If the host has no session ids, a server stores its agent's key under its place (directory, user and list), so
+that the next server in the same place can continue the agent.
 """
 
 import fcntl

@@ -58,7 +58,7 @@ def remove(text: str, path: Sequence[str]) -> str:
         elif line.strip() and not line.lstrip().startswith("#"):
             pending = []
         else:
-            pending.append(line)  # comments between two tables belong to the next one
+            pending.append(line)  # comments between two tables belong to the second table
     return _verify("".join([*lines, *pending]), _replace_table(document, path, None))
 
 

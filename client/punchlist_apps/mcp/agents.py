@@ -39,7 +39,7 @@ class Agent(NamedTuple):
     """The agent that makes a request.
 
     Attributes:
-        name: The actor of its changes and owner of its claims.
+        name: The actor of the agent's changes, and the owner of its claims.
         sub_agent: Name of the sub-agent in `_meta`, or "".
         is_nameless: Whether the server can't distinguish the client from others of the same host.
         connection: Scope within which its request ids are unique; "" if unknown.

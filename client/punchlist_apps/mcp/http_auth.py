@@ -24,7 +24,8 @@ class Refused(NamedTuple):
 
 
 class Token(SecretFile):
-    """The token that clients must send. To rotate it, write a new one or remove the file and restart."""
+    """The token that clients must send. To rotate the token, write a new one to the file, or remove the file and
+    restart."""
 
     def find_grant(self, token: bytes) -> Grant | None:
         return ALL_USERS if self.matches(token) else None

@@ -1,8 +1,8 @@
 """Registers this server's agents with the daemon, over a separate connection.
 
 The daemon counts an agent as present while this connection is open, so it stays open when idle. After the daemon
-restarts, all agents are registered again. An agent of an HTTP session leaves with the session. The others leave when
-the server ends, even if it crashes.
+restarts, all agents are registered again. An agent of an HTTP session leaves with the session. The other agents leave
+when the server ends, even if it crashes.
 """
 
 import os
@@ -35,7 +35,8 @@ class Presence:
     """The agents of one server.
 
     Args:
-        directory: The directory in which they work; None for the working directory, if the server serves one host.
+        directory: The directory in which the agents work; None for the working directory, if the server serves one
+            host.
     """
 
     def __init__(self, client: AsyncClient, directory: str | None = None) -> None:
@@ -104,8 +105,7 @@ class Presence:
             link.close()
 
     async def _enter(self, link: Link, params: AgentEnter) -> None:
-        # Older daemons reject this call. With such a daemon, claims of the agents last until they
-        # expire.
+        # Older daemons reject this call. With such a daemon, the agents' claims last until they expire.
         with suppress(PunchlistError):
             result_of(await link.exchange(Request.of("agent.enter", params)), Acknowledged)
 

@@ -162,7 +162,7 @@ class Handlers:
         return _build_result(await connection.box.call(dialect, tool.name, arguments, caller._replace(answered=True)))
 
     def _select_user(self, context: Context, argument: str | None = None) -> str | None:
-        """Return the user of a request, from its argument, `_meta` or token; None if it may act for all users.
+        """Return the user of a request, from its argument, `_meta` or token; None if the request may act for all users.
 
         Raises:
             Problem: The token is not for this user.
@@ -327,10 +327,10 @@ def _build_result(reply: Reply) -> types.CallToolResult:
 
 
 def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -> Server[Any]:
-    """Build a server for any transport. While it runs, it follows the daemon's changes.
+    """Build a server for any transport. While the server runs, it follows the daemon's changes.
 
     Args:
-        presence: Registers the agents with the daemon; None to create one.
+        presence: Registers the agents with the daemon; None to create a new `Presence`.
 
     Raises:
         Problem: Unknown dialect or tool.

@@ -1,7 +1,7 @@
 """Limits the sessions of MCP over HTTP, and sets the principal of each request to its token.
 
-The SDK keeps the sessions. It responds to a request for another principal's session as if that session didn't exist. If
-there are too many sessions, the token with the most sessions loses one. The client of that session gets a 404 and
+The SDK stores the sessions, and responds to a request for another principal's session as if that session didn't exist.
+If there are too many sessions, the token with the most sessions loses one. The client of that session gets a 404 and
 starts another session, as the protocol requires.
 """
 

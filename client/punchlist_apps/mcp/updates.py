@@ -40,7 +40,7 @@ class Updates:
         self._wake = anyio.Event()
         self._following = anyio.Event()
         self._attached: dict[str, str] = {}
-        """Name in a subscribed address, such as a session's -> the conversation that it stands for."""
+        """Name in a subscribed address, such as a session's id -> the conversation that the name refers to."""
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
         self._sessions.setdefault(uri, {})[session] = None
@@ -76,7 +76,7 @@ class Updates:
                 await self._resolve(uri)
 
     async def _resolve(self, uri: str) -> None:
-        """Record the conversation that an address stands for.
+        """Record the conversation that an address refers to.
 
         The name in the address may be that of an attached session.
         """
@@ -113,7 +113,7 @@ class Updates:
                 self._wake.set()
 
     def _update_attachments(self, conversation: str, event: ConversationConfigured) -> list[str]:
-        """Record attached and detached sessions. Return those whose ids now stand for another list."""
+        """Record attached and detached sessions. Return the sessions whose ids now refer to another list."""
         moved: list[str] = []
         if isinstance(event.detached, str) and self._attached.get(event.detached) == conversation:
             moved.append(event.detached)
@@ -151,5 +151,5 @@ class Updates:
             try:
                 with anyio.fail_after(PAUSE_S * 100):
                     await session.send_resource_updated(uri)
-            except Exception:  # The failure of one session must not prevent the others from being notified.
+            except Exception:  # The failure of one session must not prevent the other sessions from being notified.
                 self.unsubscribe(session, uri)

@@ -1,6 +1,6 @@
 """The users of one server: which users a request may name, and a connection for each user.
 
-The daemon keeps users apart, because each connection is limited to its user. This module itself doesn't filter
+The daemon isolates users, because each connection is limited to its user. This module itself doesn't filter
 anything.
 """
 
@@ -212,7 +212,7 @@ class Users:
             released.set()
 
     async def run(self) -> None:
-        """Close idle connections until cancelled, then all of them."""
+        """Close idle connections until cancelled, then close all connections."""
         try:
             while True:
                 await anyio.sleep(self._idle_s / 2)

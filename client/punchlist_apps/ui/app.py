@@ -128,7 +128,7 @@ class PunchApp(Program):
             self.board.update_card(push.card)
 
     async def _load_lists(self) -> None:
-        """Load all lists when the board's subscription starts. Lists that are already shown stay until the last page
+        """Load all lists when the board's subscription starts. Lists that are already shown remain until the last page
         arrives."""
         cursor: str | None = None
         self._pushed.clear()

@@ -105,7 +105,7 @@ class Board(LineScreen):
         self._close_filter(keep=False)
 
     def do_add(self) -> None:
-        """Ask for a name and open the list. It is created when its first task is added."""
+        """Ask for a name and open the list. A new list is created when its first task is added."""
 
         def open_named(name: str | None) -> None:
             if not name:

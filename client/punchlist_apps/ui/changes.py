@@ -7,7 +7,7 @@ from punchlist.clients.aio import AsyncConversation
 from punchlist_schemas.things import PRIORITIES, Task
 
 CLAIM_MS = 3_600_000
-"""Lease of claims made in `punch ui`, in milliseconds. They aren't renewed."""
+"""Lease of claims made in `punch ui`, in milliseconds. These claims aren't renewed."""
 
 
 class Request(NamedTuple):

@@ -132,7 +132,7 @@ class LineScreen(Screen[None]):
 
     def report(self, *sentences: str) -> None:
         """Show the sentences as a message, or hide the message if there are none."""
-        for message in self.query("#message").results(Static):  # Empty after the screen was closed.
+        for message in self.query("#message").results(Static):  # No results once the screen is closed.
             message.display = bool(sentences)
             message.update(Text(safe("   ".join(sentences)), no_wrap=False))
 
@@ -224,7 +224,7 @@ class LineScreen(Screen[None]):
             await awaitable
 
     def run_calls(self, calls: Awaitable[object], group: str = "calls", *, exclusive: bool = False) -> None:
-        """Make calls in the background, so that keys keep working. Errors are shown as a message."""
+        """Make calls in the background, so that the screen still responds to keys. Errors are shown as a message."""
         self.run_worker(self._report_errors(calls), group=group, exclusive=exclusive)
 
     async def _report_errors(self, calls: Awaitable[object]) -> None:

@@ -51,7 +51,8 @@ class Lines(ScrollView, can_focus=True):
         return self.items[top : top + max(self.size.height, 1)]
 
     def set_items(self, items: Sequence[Item]) -> None:
-        """Replace the lines. If the selected line still exists, it stays selected, at the same place on the screen."""
+        """Replace the lines. If the selected line still exists, it remains selected, at the same place on the
+        screen."""
         key, height = self.key, self.cursor - self.scroll_offset.y
         self.items = items
         self.index = {item.key: position for position, item in enumerate(items) if item.key}
@@ -88,7 +89,7 @@ class Lines(ScrollView, can_focus=True):
         self.post_message(self.Selected())
 
     def move_cursor(self, by: int) -> None:
-        """Move the cursor down by a number of lines, or up for a negative one."""
+        """Move the cursor down by a number of lines, or up if the number is negative."""
         self.select(self.cursor + by, 1 if by > 0 else -1)
 
     def select_key(self, key: str) -> None:

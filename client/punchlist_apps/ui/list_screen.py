@@ -88,7 +88,7 @@ class ListScreen(ListView):
         self.program.push_screen(Prompt(f"{names}  {change.question}"), change_with)
 
     async def _change(self, action: str, tasks: list[Task], text: str) -> None:
-        """Change tasks, subtasks before their parents. Tasks whose change is rejected stay marked."""
+        """Change tasks, subtasks before their parents. Tasks whose change is rejected remain marked."""
         change = CHANGES[action]
         errors: dict[str, str] = {}
         for task in sort_children_first(tasks):

@@ -61,7 +61,7 @@ def state(task: Task) -> str:
 
 
 def format_date(at: int | None, day: str | None) -> str:
-    """Format a due or not-before time, which is a day or a time; empty if there is none."""
+    """Format a task's due or not-before time, which is a day or a time; empty if the task has none."""
     return sanitize(day or "") or (format_time(at) if at else "")
 
 
@@ -195,7 +195,7 @@ def format_sharing(shared: Shared) -> str:
 
 
 def draw_card(card: Conversation, context: DrawContext, name_width: int, short_name: str = "") -> list[Part]:
-    """Render one list as a row. Its name is truncated to `name_width` columns."""
+    """Render one list as a row. The list's name is truncated to `name_width` columns."""
     counts = card.counts
     name = sanitize(card.title) or sanitize(short_name or card.conversation)
     glyph = ("in_progress", context.spinner) if counts.in_progress else ("", " ")

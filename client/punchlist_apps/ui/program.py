@@ -60,7 +60,7 @@ class Program(App[None]):
 
     @abstractmethod
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
-        """Pass the items of a subscription to `take`, forever. Reconnects after losing the daemon."""
+        """Pass the items of a subscription to `take`, forever. Reconnects after losing the connection to the daemon."""
 
     @abstractmethod
     async def follow_board(self) -> None:

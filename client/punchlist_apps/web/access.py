@@ -16,7 +16,7 @@ from punchlist_apps.common.http.problem import Problem, Refused
 from punchlist_apps.common.http.revocation import ENDED, TokenWatch
 
 MAX_USERS = 64
-"""Maximum number of users whose connections stay open."""
+"""Maximum number of users whose connections are kept open."""
 
 _READING = frozenset({"GET", "HEAD"})
 _ALLOWED = "punchlist.allowed"
@@ -25,8 +25,8 @@ _WIDER_PARAMS: dict[str, dict[str, tuple[Any, ...]]] = {
     "conversation.attach": {"session": ()},
     "conversation.open": {"user": (None,), "kind": ("list",)},
 }
-"""Parameters that make a call about one list affect other lists, and the harmless values of these parameters, by
-method.
+"""Parameters that make a call about one list affect other lists, with the values of these parameters that are harmless,
+by method.
 
 Other programs use a session's id to find their list. A chat's messages change the list that its metadata names.
 """
@@ -54,7 +54,7 @@ class Access:
         async def serve(scope: AsgiScope, receive: Receive, send: Send) -> None:
             token = get_bearer_token(scope["headers"]) if scope["type"] == "http" else b""
             allowed = self._keys.read_scope(token)
-            # Handlers that need a token reject this request in `require_scope`. The page's files don't need one.
+            # Handlers that need a token reject this request in `require_scope`. The page's files don't need a token.
             if allowed is None:
                 await app(scope, receive, send)
                 return
@@ -108,7 +108,7 @@ class Access:
         """Return the connection for a scope, bound to its user if it has one.
 
         Raises:
-            Refused: The scope's list has become a session of another list.
+            Refused: The name of the scope's list has become the id of a session that is attached to another list.
         """
         client = self._client if scope.user is None else await self._get_user_client(scope.user)
         if scope.list is not None:

@@ -63,7 +63,7 @@ class _Run(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AgUi:
-    """The endpoint for runs. It shares threads and the worker with `panel`."""
+    """The endpoint for runs, which shares threads and the worker with `panel`."""
 
     def __init__(self, panel: Panel) -> None:
         self._panel = panel
@@ -239,7 +239,7 @@ async def _resolve_interrupt(thread: Thread, turn: str, resume: list[_Resume]) -
     except NotFound:
         pass
     else:
-        return text  # This run repeats an earlier one.
+        return text  # This run repeats an earlier run.
     past = await thread.list_exchanges(None)
     if more or not past or not past[-1].answer.get("asks") or f"{past[-1].turn}.a" != entry.interrupt_id:
         raise ValueError("resume must answer the open question and nothing else")

@@ -121,7 +121,7 @@ def merge_params(*parts: Mapping[str, Any]) -> dict[str, Any]:
     """Merge the parameters from the path, the body or the query, and the headers.
 
     Raises:
-        Refused: The same parameter is in two of them.
+        Refused: The same parameter is in more than one of these.
     """
     params: dict[str, Any] = {}
     for part in parts:

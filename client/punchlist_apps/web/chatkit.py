@@ -62,7 +62,7 @@ class Caller(NamedTuple):
 
 
 class ChatKit(ChatKitServer[Caller]):
-    """The endpoint for ChatKit's requests. It shares threads and the worker with `panel`."""
+    """The endpoint for ChatKit's requests, which shares threads and the worker with `panel`."""
 
     def __init__(self, panel: Panel) -> None:
         super().__init__(_LogStore())
@@ -89,7 +89,7 @@ class ChatKit(ChatKitServer[Caller]):
         return Response(result.json, media_type="application/json", headers=headers)
 
     async def process(self, request: str | bytes | bytearray, context: Caller) -> StreamingResult | NonStreamingResult:
-        """Handle a request. It is validated first: once a stream has begun, an error can only cut the connection.
+        """Validate a request, then handle it: once a stream has begun, an error can only cut the connection.
 
         Raises:
             NotFoundError: The thread doesn't exist.
@@ -107,7 +107,8 @@ class ChatKit(ChatKitServer[Caller]):
         return await super().process(request, context)
 
     def get_stream_options(self, thread: ThreadMetadata, context: Caller) -> StreamOptions:
-        """Disable ChatKit's stop button. It only cuts the connection, so the turn would continue, as after a reload."""
+        """Disable ChatKit's stop button. The button only cuts the connection, so the turn would continue, as after a
+        reload."""
         return StreamOptions(allow_cancel=False)
 
     async def respond(

@@ -1,7 +1,7 @@
 """Server-sent events: streams of the board, of one list's rows, or of the log's events.
 
-An event's id contains the positions from which a client can resume. It is `EPOCH.BOARD.ROWS`, with `-` for a view that
-the stream doesn't have, or `EPOCH.SEQ` in a stream of events. Each stream has its own connection to the daemon and
+An event's id contains the positions from which a client can resume. The id is `EPOCH.BOARD.ROWS`, with `-` for a view
+that isn't in the stream, or `EPOCH.SEQ` in a stream of events. Each stream has its own connection to the daemon and
 reads from it no faster than its client reads from the stream.
 """
 
@@ -114,7 +114,7 @@ class Streams:
         streams.
 
         Raises:
-            Refused: The stream to end is this one.
+            Refused: The stream that would be ended is the new one.
         """
         self._open[stream] = token
         if len(self._open) > MAX_STREAMS:

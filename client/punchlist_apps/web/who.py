@@ -1,4 +1,5 @@
-"""Connected agents and people, as in `punch who`. A token limited to one list gets only those of that list."""
+"""Connected agents and people, as in `punch who`. With a token limited to one list, only the agents and people of that
+list are returned."""
 
 import time
 

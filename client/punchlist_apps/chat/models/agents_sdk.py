@@ -1,7 +1,7 @@
 """Models through the OpenAI Agents SDK, for Responses and Chat Completions. Needs the extra `chat-sdk`.
 
 The SDK runs the loop. A response's tool calls are stored before its tools run, and the tools make the turn's calls. The
-SDK's tracing is off, because it would export messages if the environment contains an API key. Its retries are off too.
+SDK's tracing is off, because it would export messages if the environment contains an API key. Retries are off too.
 """
 
 import json

@@ -10,8 +10,8 @@ _PERMANENT = frozenset({"401", "403", "404", "configuration"})
 """Configuration errors. The configuration is read only at startup, so no more requests are sent to the model."""
 
 _MESSAGE_REJECTED = frozenset({"400", "413", "422"})
-"""Errors caused by a single message, such as one that makes the context too long. They don't pause requests to the
-model."""
+"""Errors caused by a single message, such as one that makes the context too long. These errors don't pause requests to
+the model."""
 
 _ONE_TURN_ONLY = _MESSAGE_REJECTED | {"steps", "budget", "stopped"}
 
@@ -28,7 +28,7 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 30.0, 300.0
 
 
 def describe_error(error: ModelError) -> str:
-    """Return a note for the user that the model is unavailable, or which settings to check."""
+    """Return a note that tells the user why the model didn't respond, and which settings to check if they are wrong."""
     detail = f": {clip(one_line(str(error)), _MAX_CHARS)}" if str(error) != error.kind else ""
     if error.kind in _PERMANENT:
         return f"the settings of the model are wrong ({error.kind}{detail}); check {_SETTINGS_TO_CHECK[error.kind]}"

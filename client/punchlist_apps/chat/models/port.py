@@ -29,12 +29,12 @@ class Work(Protocol):
 
     @property
     def finished_steps(self) -> list[tuple[list[ToolCall], list[str]]]:
-        """Steps of this turn with the results of their calls. A turn that resumes after a crash may start with some."""
+        """Finished steps with the results of their calls. A turn that resumes after a crash may start with some."""
         ...
 
     @property
     def is_finished(self) -> bool:
-        """Whether the model must stop working on the turn, because it was stopped or waits for the person's answer."""
+        """Whether the model must stop, because the turn was stopped or is waiting for the person's answer."""
         ...
 
     async def plan_step(self, calls: list[ToolCall], usage: dict[str, int]) -> None:

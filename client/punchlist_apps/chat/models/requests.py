@@ -49,7 +49,7 @@ async def stream(  # noqa: C901, PLR0915 - one sequence, with the clean-up of ab
     response: http.client.HTTPResponse | None = None
     has_ended = False
 
-    # A thread can outlive this generator. Whichever ends last closes the connection that the thread opened.
+    # A thread can outlive this generator. Whichever of the two ends last closes the connection that the thread opened.
     def connect() -> None:
         connection.connect()
         connection.auto_open = 0  # Otherwise a late request would reconnect.

@@ -113,10 +113,11 @@ _MARKS = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '
 
 
 def _split_requests(text: str, items: list[Item], context: Context, rests: "dict[str, Intent]") -> Intent | None:
-    """Return two or more requests in one message, or None. Separators inside quotes or a title don't split it.
+    """Return two or more requests in one message, or None. Separators inside quotes or a title don't split the message.
 
     Args:
-        rests: Cache of the intents of the text after each separator. Without it, each separator doubles the time.
+        rests: Cache of the intents of the text after each separator. Without the cache, each separator doubles the
+            time.
     """
     masked = _QUOTED.sub(lambda match: "x" * len(match[0]), text)
     joints = [joint for joint in _JOINT.finditer(masked) if is_command(text[joint.end() :].strip())]
@@ -146,7 +147,8 @@ def _pattern(source: str) -> re.Pattern[str]:
 
 
 def _read_request(text: str, items: list[Item], context: Context) -> Intent:
-    """Interpret one request. Confirming words at its end are part of it unless the request needs confirmation."""
+    """Interpret one request. Confirming words at the end confirm it if it needs confirmation; otherwise they are part
+    of it."""
     confirming = _pattern(words.CONFIRMING + "$").search(text)
     if confirming is not None and confirming.start():
         before = text[: confirming.start()]

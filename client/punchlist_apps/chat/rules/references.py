@@ -40,7 +40,7 @@ class Match(NamedTuple):
 
 NO_MATCH = Match()
 MIN_SCORE, MIN_SCORE_ONE_WORD = 0.7, 0.74
-"""Minimum score of a title, for references with several words and with one word."""
+"""Minimum score of a matching title, for references of several words and of one word."""
 MIN_LEAD = 0.08
 """Minimum lead of the best title's score over the second-best."""
 _SLIP_SCORE = 0.95
@@ -51,8 +51,8 @@ _MAX_WORDS = 24
 _MAX_TASKS_FOR_TYPOS = 200
 """Maximum number of tasks against which misspelled words are matched, because matching is slow."""
 _MIN_TYPO_LENGTH, _MIN_SLIP_LENGTH = 4, 6
-"""Minimum lengths in letters: of a word that may be misspelled, and of one in which a single slip is certain to be a
-misspelling."""
+"""Minimum lengths, in letters, of a word that may be misspelled, and of a word that is certainly misspelled if it is
+off by a single slip."""
 _CUT = "~"
 """Marks a stem whose ending was removed, such as "settl~" from "settled"."""
 
@@ -145,7 +145,7 @@ def match_words(ref: str, items: list[Item]) -> Match:
 
 
 def has_same_words(title: str, text: str) -> bool:
-    """Return whether a title and a text contain the same words, in any order and form."""
+    """Return whether a title and another text contain the same words, in any order and form."""
     pairs = ((_stem_words(title), _stem_words(text)), (_stem_words(text), _stem_words(title)))
     return all(left and all(any(_is_same(word, other) for other in right) for word in left) for left, right in pairs)
 

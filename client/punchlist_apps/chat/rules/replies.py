@@ -56,7 +56,8 @@ def read_reply(text: str, items: list[Item], context: Context, question: Intent 
     """Interpret a message as a reply to the open question, or as a request if no question is open.
 
     Args:
-        question: The pending intent, whose `need` is the detail that the question waits for. None if none is open.
+        question: The pending intent, whose `need` is the detail that the question waits for; None if no question is
+            open.
     """
     if question is None:
         return Reply(
@@ -100,7 +101,7 @@ def _classify(text: str, items: list[Item], context: Context, question: Intent) 
 
 
 def _classify_whole(text: str, items: list[Item], context: Context, question: Intent) -> str | None:
-    """Return the kind of a reply that consists of a yes, a no or politeness; None for other replies."""
+    """Return the kind of a reply that is just a yes, a no or a polite phrase; None for other replies."""
     patterns = {
         "politeness": words.NEITHER,
         "agreement": words.agreement(question.name),

@@ -49,7 +49,7 @@ _DOING = {
     "approve": "approve",
     "assign": "assign",
 }
-"""Intent of a question → verbs that agree to it. Any other verb is a different request."""
+"""Intent of a question → verbs that agree to the question. Any other verb is a different request."""
 _REFUSING = (
     r"(?:no|n|nope|nah|no way|never mind|nevermind|cancel|cancel (?:it|that)|stop|abort|don't|do not|dont"
     rf"|don't (?:do|{'|'.join(_DOING.values())}) {_IT}|leave (?:it|them)|keep (?:it|them)|not now|not yet"
@@ -63,7 +63,7 @@ NEITHER = (
     r"(?:(?:thanks|thank you|please|wait|hold on|sorry)(?:[ ,.!]+(?:thanks|thank you|please|wait|sorry))*[.! ]*"
     r"|(?:oh[ ,]+)?(?:yeah|ya|sure)[ ,.]+right\b.*)"
 )
-"""Replies that don't answer a question: only polite words, and "yeah right", which may mean no."""
+"""Replies that don't answer a question: polite words alone, and "yeah right", which may mean no."""
 
 
 def all_of(count: int) -> str:
@@ -92,7 +92,7 @@ ANSWERING = (
     rf"(?:(?P<ended>(?:{_REFUSING}|{_AGREEING.replace('{own}', '')})(?:\s*[,.;:!]+| [–-])\s*|i mean(?:t)? )"
     r"|(?:yes|yep|yup|yeah|sure|no|nope|nah|wait|sorry)\s+)(?=\S)"
 )
-"""A yes or no before a request. The group `ended` matches if punctuation follows it."""
+"""A yes or no before a request. The group `ended` matches if punctuation follows the yes or no."""
 INSTEAD = r"[ ,]+(?:instead|rather)[.! ]*"
 """End of a correction."""
 

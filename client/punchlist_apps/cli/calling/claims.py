@@ -17,7 +17,7 @@ from punchlist_apps.cli.printing.next_step import advise_rejected_heading
 from punchlist_apps.common.terminal.render import format_task
 
 MAX_LEASE_MS = 86_400_000
-"""Lease in milliseconds for a task that a person has started. It is the longest that the daemon accepts."""
+"""Lease in milliseconds for a task that a person has started. This is the longest lease that the daemon accepts."""
 
 DEFAULT_LEASE_MS = 3_600_000
 """Default lease in milliseconds for `punch queue claim` and `punch next`, which don't renew it."""
@@ -25,7 +25,7 @@ DEFAULT_LEASE_MS = 3_600_000
 
 def claim_tasks(context: Context, *, lease_ms: int | None = None, wait_ms: int | None = None, **members: Any) -> Any:
     """Claim tasks for this owner and return the result of `task.claim`."""
-    # Check the name, because a claim doesn't create lists: with a mistyped name, it would just find no tasks.
+    # Check the name, because a claim doesn't create lists: with a mistyped name, the claim would just find no tasks.
     if context.args.conversation and not wait_ms:
         context.check_list(context.args.conversation)
     terms = {"owner": context.owner, "lease_ms": lease_ms or DEFAULT_LEASE_MS, "wait_ms": wait_ms, "keep": True}

@@ -161,8 +161,8 @@ class Context:
     def send(self, method: str, params: dict[str, Any], *, writes: bool = False) -> dict[str, Any]:
         """Call a method with exactly these parameters, and return plain JSON values.
 
-        The full client takes several times as long to load as a bare interpreter. It is loaded only if no daemon is
-        running, if the daemon is another build, and for errors and waits.
+        The full client takes several times as long to load as a bare interpreter. Therefore it is loaded only if no
+        daemon is running, if the daemon is another build, and for errors and waits.
         """
         result: dict[str, Any] | None = None
         key = wire.take_key()

@@ -134,7 +134,7 @@ class Caller:
     def _exchange(self, request: Request, deadline: float) -> Reply:
         try:
             reply = self._connect(deadline).exchange(request, deadline)
-        # Also on Ctrl-C: a late reply must not be taken as the reply to the next call.
+        # Close the link on Ctrl-C too, because a late reply must not be taken for the reply to the next call.
         except BaseException:
             self.close()
             raise

@@ -101,7 +101,7 @@ def run_verify(context: Context) -> int:
                 _announce(context, "copying", status["log_bytes"])
                 return _verify_copy(context, client, path)
     except DaemonUnavailable:
-        pass  # no daemon serves the log; if one does after all, the program below reports that the log is locked
+        pass  # no daemon seems to serve the log; if one does, the program below reports that the log is locked
     return _verify(context, path)
 
 
@@ -111,7 +111,7 @@ def _verify_copy(context: Context, client: Caller, path: str) -> int:
         copy = os.path.join(directory, "copy.db")
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            # Lock the directory: a daemon that starts treats an unlocked one as left over from a killed program.
+            # Lock the directory: a daemon that starts treats an unlocked directory as left over from a killed program.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             client.call("daemon.backup", {"path": copy, "check": False})
             return _verify(context, copy, path)
@@ -182,7 +182,7 @@ def run_restore(context: Context) -> int:
     if has_log and os.path.exists(backup) and os.path.samefile(log, backup):
         raise UsageError(f"{safe(backup)} is the log itself; name a backup, such as one in {data_dir}/backups")
     pid = _find_daemon(context)
-    # Verify the backup first, so that a damaged one changes nothing.
+    # Verify the backup first, so that a damaged backup doesn't change anything.
     code, contents = _run_punchlistd("--verify", backup)
     if contents is None or "error" in contents:
         return _show_failure(code, contents)
@@ -220,7 +220,7 @@ def run_restore(context: Context) -> int:
 
 
 def _find_daemon(context: Context) -> int | None:
-    """Return the process id of this data directory's daemon; 0 if none is running, None if another has the socket."""
+    """Return the process id of the data directory's daemon; 0 if none is running, None if the socket isn't its own."""
     try:
         with Caller(context.target.with_autostart(False), **context.options) as caller:
             return caller.open().pid

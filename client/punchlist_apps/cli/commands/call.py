@@ -72,7 +72,7 @@ def _parse_params(words: list[str], types: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse_value(word: str, type_: Any) -> Any:
-    """Parse an argument as JSON, unless the parameter accepts only the text, as with a task's id such as `3`."""
+    """Parse an argument as JSON, unless the parameter accepts only the unparsed text, such as `3` for a task id."""
     value = parse_loose_value(word)
     return word if _has_type(word, type_) and not _has_type(value, type_) else value
 

@@ -45,7 +45,7 @@ class Finding(NamedTuple):
         check: Name of the check.
         state: `ok`, `warn` or `fail`.
         found: Description of the result.
-        advice: What to do; empty if nothing.
+        advice: What to do; empty if nothing needs to be done.
     """
 
     check: str
@@ -88,7 +88,7 @@ def examine(target: Target) -> Iterator[Finding]:
 
 
 def _check_project(target: Target, client: Caller | None) -> Finding:
-    """Check which list agents in this directory use, or report why they can't use one."""
+    """Check which list agents in this directory use, or report why they can't use a list."""
     from punchlist.base import project
     from punchlist_schemas import directory
     from punchlist_schemas.project_file import DirectoryError
@@ -182,8 +182,8 @@ def _check_python() -> Finding:
 def _is_optimized() -> bool:
     """Return whether this Python was built with profile-guided optimization, which matters more than its version.
 
-    Debian builds Python with a profile but without that option, so the system's own Python counts as optimized. So does
-    a build that doesn't record its options.
+    Debian builds Python with a profile but without `--enable-optimizations`, so the system's own Python counts as
+    optimized. So does a build that doesn't record its options.
     """
     options: str | None = sysconfig.get_config_var("CONFIG_ARGS")
     return options is None or _OPTIMIZED in options or sys.base_prefix == "/usr"

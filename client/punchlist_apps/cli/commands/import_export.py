@@ -111,7 +111,7 @@ def _compare(context: Context, draft: Draft) -> tuple[Comparison, int]:
 def _import(context: Context, draft: Draft) -> tuple[Comparison, int, int]:
     """Import the draft.
 
-    One call is enough unless the draft exceeds the limit for a call. Otherwise each further call is based on a new
+    One call is enough unless the draft exceeds the limit for a call. Otherwise each additional call is based on a new
     comparison, so that an interrupted import resumes when the command is repeated.
 
     Returns:

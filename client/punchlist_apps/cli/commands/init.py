@@ -36,7 +36,7 @@ _GIT_S = 60
 def run_init(context: Context) -> int:
     """Write `.punchlist.toml`. An existing file is never changed.
 
-    A file that names a list goes into the working directory; one for the repository's own list goes into the
+    A file that names a list is written to the working directory; a file for the repository's own list is written to the
     repository's root.
     """
     args = context.args

@@ -49,7 +49,7 @@ _MAX_CHANGES = 1_000
 
 
 class HookInput:
-    """Members of a hook's input. A member that is missing or has another type gets the default below."""
+    """Members of a hook's input. A member that is missing or has the wrong type gets the default below."""
 
     session_id = ""
     hook_event_name = "SessionStart"
@@ -122,7 +122,7 @@ def _prime(  # noqa: PLR0913 - agent, place and text are independent
     text = brief(result.get("name", name), result["tasks"], others)
     if text:
         context.print_lines([text])
-    # Save the position of the last change read, so that changes after it are reported next time, including those that
+    # Save the position of the last change read, so that later changes are reported next time, including those that
     # didn't fit on the page.
     if session and (position.epoch, position.seq) != (epoch, seq):
         positions.save(session, name, ReadPosition(epoch, seq, position.reminded))

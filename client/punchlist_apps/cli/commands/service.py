@@ -162,7 +162,8 @@ def _write(path: Path, text: str) -> str:
 
 
 def _enable(name: str) -> str:
-    """Link a unit as `systemctl --user enable` does. That command isn't used, because it needs a running manager."""
+    """Link a unit as `systemctl --user enable` does. The command itself isn't used, because it needs a running
+    manager."""
     link = _resolve_directory() / _WANTS / name
     if link.is_symlink() or link.exists():
         return "unchanged"

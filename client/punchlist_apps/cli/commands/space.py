@@ -138,7 +138,7 @@ def _format_added(result: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_encrypted(space: dict[str, Any]) -> bool:
-    """Return whether the connection to a space's server uses TLS. Without it, only local servers are accepted."""
+    """Return whether the connection to a space's server uses TLS. Without TLS, only local servers are accepted."""
     url = space.get("server", "")
     local = re.search(r"@(127\.|localhost[:/]|\[::1\])", url) is not None and not space.get("ca")
     return url.startswith("tls://") or (url.startswith("postgres://") and not local)
@@ -268,7 +268,7 @@ def run_leave(context: Context) -> int:
 
 
 def _resolve_space(context: Context) -> str:
-    """Return the space named by `--space`, else the only one."""
+    """Return the space named by `--space`, else the only configured space."""
     if context.args.space is not None:
         return str(context.args.space)
     names = [space["space"] for space in context.call("space.list").get("spaces", [])]

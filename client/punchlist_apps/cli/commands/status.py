@@ -255,7 +255,7 @@ def _apply(context: Context, changes: Changes) -> tuple[list[dict[str, Any]], in
             if children and change["method"] == "task.claim" and len(changes[task]) > 1:
                 changes[task].remove(change)
                 continue
-            # Subtasks changed in this call must change before their parent.
+            # If this call also changes subtasks, they must change before their parent.
             if children and children <= changes.keys():
                 changes[task] = changes.pop(task)
                 continue

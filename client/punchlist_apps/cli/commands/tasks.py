@@ -275,7 +275,7 @@ def _parse_gate(text: str) -> dict[str, Any]:
 
 
 def _parse_links(pairs: list[str] | None) -> list[dict[str, str]] | None:
-    """Parse KIND=TARGET. Empty text gives no links, so that an edit can remove all of them."""
+    """Parse KIND=TARGET. Empty text means no links, so that an edit can remove all of them."""
     if pairs is None:
         return None
     links: list[dict[str, str]] = []

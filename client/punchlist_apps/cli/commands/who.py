@@ -22,7 +22,7 @@ COMMANDS = {
 }
 
 _SILENT_MS = 60_000
-"""Time without a report after which a machine no longer counts as connected, in milliseconds. It is three reporting
+"""Time without a report after which a machine no longer counts as connected, in milliseconds. This is three reporting
 intervals."""
 
 

@@ -26,10 +26,10 @@ class Request(NamedTuple):
 
     Attributes:
         space: The space.
-        hosts: Host names of its servers; empty to use those recorded in the directory.
-        database: Its PostgreSQL database; None for NATS, or to use the database recorded in the directory.
+        hosts: Host names of the space's servers; empty to use those recorded in the directory.
+        database: The space's PostgreSQL database; None for NATS, or to use the database recorded in the directory.
         roles: Members to add, with their roles.
-        without: Members to remove, which happens before others are added.
+        without: Members to remove. They are removed before others are added.
     """
 
     space: str

@@ -37,7 +37,7 @@ def create_login(name: str, role: str) -> Login:
 def build_sql(space: str, logins: list[Login], hosts: Sequence[str] = (), database: str = "DATABASE") -> str:
     """Return the SQL that the database's owner must run, and run again after each change.
 
-    It contains no passwords, only password verifiers.
+    The SQL contains no passwords, only password verifiers.
     """
     schema = f'"punch-{space}"'
     lines = [
@@ -79,9 +79,9 @@ def find_roles(text: str, space: str) -> dict[str, str]:
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return the SQL with some members added and others removed. The rest stays unchanged.
+    """Return the SQL with some members added and others removed. The rest is unchanged.
 
-    Earlier versions wrote statements that fail if they are run twice. These are replaced.
+    Earlier versions wrote statements that fail if they are run twice. Such statements are replaced.
     """
     added = {login.name for login in logins}
 

@@ -89,7 +89,7 @@ def build_configuration(
         logins: All members.
         servers: All servers of the space. With three servers, the loss of one is tolerated.
         number: The index of the server to configure.
-        secret: The password that servers use with each other, if there are several.
+        secret: The password that servers use with each other, if the space has more than one server.
     """
     server = servers[number]
     lines = [
@@ -124,7 +124,7 @@ def build_configuration(
 
 
 class User(NamedTuple):
-    """The part of a configuration that defines a user of a space, with the comment that names it."""
+    """The part of a configuration that defines a user of a space, with the comment that contains the user's name."""
 
     name: str
     role: str
@@ -170,7 +170,7 @@ def find_users(text: str, space: str) -> tuple[list[User], int]:
 
 
 def edit(text: str, space: str, logins: Sequence[Login], without: Collection[str] = ()) -> str:
-    """Return a configuration with some users added and others removed. The rest stays unchanged."""
+    """Return a configuration with some users added and others removed. The rest is unchanged."""
     users, _ = find_users(text, space)
     for user in reversed(users):
         if user.name in without:

@@ -213,7 +213,7 @@ def _split_command(words: Sequence[str]) -> tuple[str, Entry | str, list[str]]:
 def _find_command(argv: Sequence[str]) -> int:
     """Return the index of the command, which may come after common options.
 
-    Unknown options are rejected, because their values would be taken for the command.
+    Unknown options are rejected, because the value of one would be mistaken for the command.
     """
     known = {name: option.takes_value for option in (*COMMON, VERSION) for name in option.flags}
     known |= {"-h": False, "--help": False}

@@ -59,7 +59,7 @@ _MEMBERS: dict[str, Callable[[Any], Any]] = {
     "limit": _make_check(int, "a number"),
     "sort": _parse_sort,
 }
-"""Member of a filter, which has the name of an option of `punch list` → its parser."""
+"""Member of a filter, named after an option of `punch list` → parser of its value."""
 
 
 def load_filter(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Texts about a deleted list. Its log begins with the deletion."""
+"""Texts about a deleted list. The log of such a list begins with the deletion."""
 
 from typing import Any
 

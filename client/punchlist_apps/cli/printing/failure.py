@@ -60,7 +60,7 @@ def _advise_full_name(lists: list[str]) -> str:
 
 
 class UnknownName(Exception):
-    """A name that matches no agent or person in the list, or several of them.
+    """A name that matches no agent or person in the list, or more than one.
 
     Attributes:
         names: The names in the list, most similar first.
@@ -151,7 +151,8 @@ _ADVICE: dict[str, Callable[[Data], str]] = {
 }
 
 _ADVISED_IN_MESSAGE = frozenset(("not_found", "version_conflict", "blocked"))
-"""Kinds of errors whose message ends with advice. The advice above replaces it, because it names the command."""
+"""Kinds of errors whose message ends with advice. The advice above replaces that advice, because it names the
+command."""
 
 _as_json = False
 
@@ -208,7 +209,7 @@ def show_lease_held(error: LeaseHeld, advice: str) -> None:
 
 
 def show_gap(gap: Gap) -> int:
-    """Print which events are missing, and return the position after them."""
+    """Print which events are missing, and return the position after the missing events."""
     show_error(gap.kind, gap.message)
     return gap.behind
 

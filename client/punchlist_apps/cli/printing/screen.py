@@ -49,7 +49,7 @@ class Screen:
 
     Use it in a `with` statement in the main thread.
 
-    Other threads may scroll it and write above it. If a line has a spinner, a thread animates it.
+    Other threads may scroll the region and write above it. If a line has a spinner, a thread animates it.
 
     Args:
         style: The style, whose width follows the window.
@@ -128,7 +128,7 @@ class Screen:
         if self._max_lines is not None:
             self.write_above("")
             return
-        # Clear the window: if it became narrower, the lines are wrapped and their rows can't be counted.
+        # Clear the window: if it became narrower, the terminal has wrapped the lines, and their rows can't be counted.
         self._drawn = []
         write("\x1b[H\x1b[2J")
         self.draw()
@@ -160,7 +160,7 @@ class Screen:
     ) -> None:
         with self._lock:
             self._is_closed = True
-        # Show it before restoring the handlers: from then on, a signal may end the process immediately.
+        # Show the cursor before restoring the handlers: from then on, a signal may end the process immediately.
         _show_cursor()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)

@@ -22,10 +22,10 @@ class Checks:
     Args:
         conversation: The list.
         check: The name of the check.
-        command: The command that decides.
+        command: The command that performs the check.
         env: The environment of the command, without the task's variables.
-        timeout_ms: Upper limit for one run of the command. If it takes longer, it and its descendants are killed, and
-            the check fails.
+        timeout_ms: Upper limit for one run of the command. If a run takes longer, the command and its descendants are
+            killed, and the check fails.
         display: Prints the output.
 
     Attributes:
@@ -76,7 +76,7 @@ class Checks:
                 raise
 
     def stop(self) -> None:
-        """Stop without a result. The task whose check is running keeps waiting."""
+        """Stop without a result. The task whose check is running continues to wait at its gate."""
         self._stopped = True
         if self._child is not None:
             self._child.stop()

@@ -20,13 +20,14 @@ Stream = Literal["out", "err"]
 
 TAIL_LINES = 20
 TAIL_CHARS = 2_000
-"""Limits for the end of an output that a result or reason contains."""
+"""Upper limits, in lines and characters, for the end of the output that is stored in a result or reason."""
 
 MAX_LINE = 1 << 16
 """Maximum length of a line in bytes. Longer lines are split."""
 
 _DRAIN_S = 0.5
-"""Time to read output after the command has ended, in seconds. Its descendants may keep the pipes open forever."""
+"""Time to read output after the command has ended, in seconds, because its descendants may keep the pipes open
+forever."""
 
 _CHUNK = 1 << 16
 _MAX_ENV = 100_000
@@ -145,7 +146,7 @@ class Child:
     def stop(self) -> None:
         """Send SIGTERM to the process group. `wait` kills processes that don't end."""
         if self._schedule_kill():
-            # `wait` kills descendants only after the leader has ended, so the leader is killed from here.
+            # `wait` kills descendants only after the leader has ended, so the leader is killed here.
             asyncio.get_running_loop().call_later(KILL_AFTER_S, self._kill)
         self._signal(signal.SIGTERM)
 

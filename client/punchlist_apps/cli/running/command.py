@@ -27,7 +27,7 @@ _PROGRAM_OPTION = re.compile(r"-[A-Za-z]*[ceEr]|--(command|eval|run|print)")
 """These options."""
 
 _SHELL_CALLERS = frozenset({"ssh", "watch", "eval", "xargs", "parallel"})
-"""Programs that pass all their arguments to a shell, or build commands from them."""
+"""Programs that pass all their arguments to a shell, or build commands from their arguments."""
 
 _SELF_PROGRAMMABLE = frozenset(
     "make gmake just ninja rake awk gawk mawk sed dc ed ex vi vim nvim view less more "

@@ -53,7 +53,7 @@ class Display:
     Attributes:
         write_error: The error that ended the output. It isn't raised immediately, so that the results of running
             commands are still recorded.
-        on_write_error: Called once for this error.
+        on_write_error: Called once, when this error occurs.
     """
 
     def __init__(self, style: Style) -> None:

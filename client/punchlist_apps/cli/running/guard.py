@@ -34,8 +34,8 @@ _input: int | None = None
 def start_guard() -> Generator[None]:
     """Start a guard that ends the commands this process leaves running, even if it is killed."""
     global _input  # noqa: PLW0603 - a process has one guard
-    # Drop the marker of an outer runner that may have started this one: it would end the guard together with its
-    # command.
+    # Drop the marker of an outer runner that may have started this one: that runner would end the guard together with
+    # its command.
     env = {name: value for name, value in os.environ.items() if name != orphans.MARK}
     guard = subprocess.Popen(
         [sys.executable, "-P", "-m", __name__],

@@ -73,7 +73,7 @@ class Lanes:
     Attributes:
         failed: The tasks whose last attempt failed.
         done: Number of completed tasks.
-        waiting: Number of tasks that are done but wait at their gate.
+        waiting: Number of tasks that are done but still wait at their gate.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Lanes:
     async def _restart_failed(self) -> None:
         restarted = 0
         for task in await self._conversation.list(status="failed"):
-            # A parent that failed because of its children is reopened together with them.
+            # A parent that failed because of its children is reopened together with these children.
             with suppress(IllegalTransition):
                 await self._conversation.reopen(task.id)
                 restarted += not is_heading(task.metadata)

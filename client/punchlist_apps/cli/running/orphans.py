@@ -29,7 +29,7 @@ def find_marked(mark: str) -> list[int]:
 
 
 def send_signal(pids: Iterable[int], number: int) -> None:
-    """Send a signal to processes. A negative id means a process group."""
+    """Send a signal to processes. A negative id refers to a process group."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

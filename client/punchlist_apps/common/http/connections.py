@@ -44,7 +44,8 @@ _READ_BYTES = 16 << 10
 """Size of a read, which limits the number of bytes buffered for a peer that pipelines requests."""
 
 _SPARE = 256
-"""Descriptors reserved for everything else, including connections that two sockets accept before others are closed."""
+"""Number of descriptors reserved for other uses, including connections that two sockets accept before others are
+closed."""
 
 
 def raise_connection_limit() -> int:
@@ -68,7 +69,7 @@ class ConnectionSlots:
     Attributes:
         accept_batch: Number of connections that a listening socket accepts in one iteration of the event loop. Even if
             two sockets are flooded, a new connection keeps its slot for at least 8 iterations. Its request is read
-            after about 4.
+            after about 4 iterations.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Tokens for browsers: tickets that are valid once, and the session tokens for which they are exchanged.
 
-Both are signed with the server's secret and contain their rights, so the server keeps no state and can stop when idle.
+Both are signed with the server's secret and contain their rights, so the server is stateless and can stop when idle.
 Changing the secret invalidates all tokens.
 """
 
@@ -26,7 +26,7 @@ SESSION_S = 30 * 86_400
 """Default lifetime of a session, in seconds."""
 
 MAX_REDEEMED = 256
-"""Maximum number of redeemed tickets to remember. Those that expire last are kept."""
+"""Maximum number of redeemed tickets to remember. The tickets that expire last are kept."""
 
 _PURPOSE = b"punchlist web 1\n"
 
@@ -57,7 +57,8 @@ class Session(msgspec.Struct, frozen=True):
 class _Claims(msgspec.Struct, frozen=True, array_like=True):
     """The signed content of a token, which expires at the time `until` or at the uptime `until_uptime_s`.
 
-    The uptime limits the lifetime of tokens if the clock is set back. It is 0 in tokens of earlier versions.
+    The uptime limits the lifetime of tokens if the clock is set back. `until_uptime_s` is 0 in tokens of earlier
+    versions.
     """
 
     kind: Literal["ticket", "session"]
@@ -146,7 +147,7 @@ def _create_claims(kind: Literal["ticket", "session"], lasts_s: int, scope: Scop
 
 
 def _get_uptime_s() -> float:
-    """Return the number of seconds since the machine started, including sleep if the system counts it."""
+    """Return the number of seconds since the machine started, including time asleep if the system counts that."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

@@ -23,7 +23,7 @@ class Reporter:
         self._problem = ""
 
     def report(self, problem: str) -> None:
-        """Write the problem unless it was the last one. An empty problem resets the reporter."""
+        """Write the problem unless it is the same as the last one. An empty problem resets the reporter."""
         if problem not in ("", self._problem):
             print(safe(f"punch: all clients are rejected: {problem}"), file=sys.stderr, flush=True)
         self._problem = problem

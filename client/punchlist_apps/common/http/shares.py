@@ -10,8 +10,8 @@ T = TypeVar("T")
 def pick_to_evict(places: Iterable[tuple[T, Hashable, Any]]) -> T:
     """Return the place to evict.
 
-    It has the lowest rank among the places of the holders with the most places. `places` contains `(place, holder,
-    rank)` tuples.
+    The evicted place has the lowest rank among the places of the holders with the most places. `places` contains
+    `(place, holder, rank)` tuples.
     """
     entries = list(places)
     counts = Counter(holder for _, holder, _ in entries)

@@ -21,7 +21,8 @@ def parse_duration(text: str) -> int:
 
 
 def parse_time(text: str) -> "When":
-    """Parse a day or a local time: `2026-12-24`, `tomorrow 17:00`, `friday`, `3d`. Empty text gives `When(0)`."""
+    """Parse a day or a local time: `2026-12-24`, `tomorrow 17:00`, `friday`, `3d`. Empty text is parsed as
+    `When(0)`."""
     from punchlist.base import dates
 
     if not text.strip():

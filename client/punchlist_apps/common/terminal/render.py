@@ -20,7 +20,7 @@ _MAX_INDENT = 8
 _FOLD_ABOVE = 12
 """Number of finished tasks above which old ones are hidden."""
 _FOLD_KEEPS = 3
-"""Number of finished tasks that stay visible when old ones are hidden."""
+"""Number of finished tasks that are still shown when old ones are hidden."""
 _PAIR = 2
 _WIDE = ("W", "F")
 _JOINER, _EMOJI_FORM, _TONES = "\u200d", "\ufe0f", ("\U0001f3fb", "\U0001f3ff")
@@ -112,7 +112,7 @@ def format_header(conversation: str, counts: dict[str, int], style: Style, note:
 def fold_finished(tasks: Sequence[Task]) -> tuple[list[Task], int]:
     """Hide old finished tasks of a long list. Return the visible tasks and the number of hidden ones.
 
-    Unfinished tasks, the newest finished tasks and the ancestors of both stay visible.
+    Unfinished tasks, the newest finished tasks and the ancestors of both are always shown.
     """
     finished = [task for task in tasks if task.get("status") in FINISHED]
     if len(finished) <= _FOLD_ABOVE:

@@ -73,7 +73,7 @@ class Style:
         color: Whether to write color codes.
         width: Columns of a line; 0 for no limit.
         terminal: Whether the output is a terminal.
-        now: Current time in milliseconds, for elapsed times; 0 omits them.
+        now: Current time in milliseconds, for elapsed times; 0 to omit elapsed times.
         moves: Whether the cursor can be moved to redraw lines.
     """
 

@@ -33,7 +33,7 @@ _DERIVED = frozenset("content_hash dependency_count dependent_count comment_coun
 """Members that are derived from others and can therefore be skipped without a remark."""
 
 TABLES = ("dependencies", "labels", "comments")
-"""Tables other than that of the issues. In each of their rows, `issue_id` is the id of an issue."""
+"""Tables other than the issue table. In each of their rows, `issue_id` is the id of an issue."""
 
 
 def read(documents: Sequence[Document]) -> Draft:

@@ -16,7 +16,7 @@ _SESSION_LENGTH = 8
 
 
 def read(documents: Sequence[Document]) -> Draft:
-    """Read the tasks of one or more sessions. If there is more than one, each task gets a label `session-…`.
+    """Read the tasks of one or more sessions. If there is more than one session, each task gets a label `session-…`.
 
     Dependencies on missing tasks are dropped, since they block nothing in Claude Code. Deleted tasks are skipped.
     """

@@ -20,7 +20,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-"""Byte order marks. A mark comes before any shorter one that is its prefix."""
+"""Byte order marks. Each mark precedes any shorter mark that is its prefix."""
 
 _SAMPLE_BYTES = 4_096
 _STDIN = "standard input"
@@ -46,8 +46,8 @@ def read_file(path: str) -> Document:
     """Read a file, or standard input for `-`.
 
     Raises:
-        FormatError: It isn't a regular file, is too large, or isn't text.
-        OSError: It can't be read.
+        FormatError: The input isn't a regular file, is too large, or isn't text.
+        OSError: The input can't be read.
     """
     if path == "-":
         return decode(sys.stdin.buffer.read(MAX_BYTES + 1), _STDIN)
@@ -62,7 +62,7 @@ def read_file(path: str) -> Document:
 
 
 def decode(data: bytes, name: str) -> Document:
-    """Decode by the byte order mark. Without one, try UTF-16, UTF-8 and Windows-1252.
+    """Decode by the byte order mark. Without a mark, try UTF-16, UTF-8 and Windows-1252.
 
     Raises:
         FormatError: The data is too large, truncated within a character, or binary.

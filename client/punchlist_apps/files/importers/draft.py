@@ -105,8 +105,8 @@ class Draft:
         """Add a task. Members beyond the daemon's limits are truncated, with a remark.
 
         Args:
-            exact: Whether to keep the title's spaces.
-            state: Status and labels that stand for the status in the file.
+            exact: Whether to leave the title's spaces unchanged.
+            state: Status and labels that represent the status in the file.
 
         Returns:
             The task; None if it has no title, or if the draft already has a task with this id and title.
@@ -154,7 +154,7 @@ class Draft:
                 self.skip(f"`{clip(one_line(str(name)), 40)}`", line)
 
     def complete_headings(self, refs: Container[str]) -> None:
-        """Complete each of the tasks `refs` whose subtasks are all completed. The file gives no status for `refs`."""
+        """Complete each of the tasks `refs` whose subtasks are all completed. The file contains no status for them."""
         below: dict[str, list[Item]] = {}
         for item in self.items:
             below.setdefault(item.parent, []).append(item)
@@ -229,7 +229,7 @@ class Draft:
         own: dict[str, Any] = members.get("metadata") or {}
         if gate := members.get("gate"):
             to["gate"] = gate
-        # Hidden items aren't imported, such as the hashes of an earlier import in an exported list.
+        # Hidden items, such as the hashes that an earlier import left in an exported list, aren't imported.
         metadata = {key: value for key, value in visible_items(own) if value not in (None, "")}
         if len(msgspec.json.encode(metadata)) > _MAX_METADATA_BYTES:
             self.skip("metadata of more than 128 KiB", line)

@@ -54,7 +54,7 @@ _ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
 """Members of the objects in a JSON list or in JSON lines → the format. The first match wins."""
 
 _EVENT = frozenset(("seq", "version"))
-# No possessive group: before 3.11.5, Python mishandles backtracking inside one (python/cpython#106052).
+# No possessive group: before 3.11.5, Python mishandles backtracking inside such a group (python/cpython#106052).
 _LIST = re.compile(
     r"(?:[^\S\n]*+(?!(?:[-*+]|\d{1,9}[.)])[ \t])(?:#.*|[^\n]*:[ \t]*)?\n)*[^\S\n]*+(?:[-*+]|\d{1,9}[.)])[ \t]"
 )

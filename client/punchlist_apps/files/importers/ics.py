@@ -123,7 +123,7 @@ def _add(draft: Draft, todo: list[_Property]) -> None:  # noqa: C901 - one prope
             item.parent = prop.text.strip()
         elif prop.name == "RELATED-TO" and kind in ("DEPENDS-ON", "FINISHTOSTART"):
             item.blocked_by.append(prop.text.strip())
-        elif prop.name == "RELATED-TO" and kind != "CHILD":  # The child has the same relation.
+        elif prop.name == "RELATED-TO" and kind != "CHILD":  # The child names its parent.
             item.relations.append(("relates-to", prop.text.strip()))
 
 

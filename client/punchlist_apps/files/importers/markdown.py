@@ -99,7 +99,7 @@ def _add(draft: Draft, entry: Entry, ref: str, parent: str, open_refs: set[str],
     box = entry.box or ""
     members = dict(BOXES.get(box, {}))
     if "status" in extras:
-        members = {}  # Older versions wrote failed tasks with the checkbox of important ones.
+        members = {}  # Older versions wrote failed tasks with the checkbox of important tasks.
     elif box == "-" and is_kiro:
         members = {"status": "in_progress"}
     if box not in BOXES:
@@ -170,9 +170,9 @@ def remove_extras(title: str) -> str:
 
 
 def write(tasks: Iterable[dict[str, Any]], depths: Sequence[int]) -> str:
-    """Format tasks as a checklist that `read` can parse. `depths` are their levels of nesting.
+    """Format tasks as a checklist that `read` can parse. `depths` are the tasks' levels of nesting.
 
-    A section's own tasks are written before its subheadings. After a subheading, they would belong to it.
+    A section's own tasks are written before its subheadings. After a subheading, they would belong to that subheading.
     """
     rows = list(zip(depths, tasks, strict=True))
     lines: list[str] = []
@@ -207,7 +207,7 @@ def _write_section(lines: list[str], rows: _Rows, above: int) -> None:
     max_level = _LEVELS
     for tree in sections:
         task = tree[0][1]
-        # A deeper level than that of the previous section would make this one its subsection.
+        # At a deeper level than the previous section, this section would become its subsection.
         max_level = level = min(max(_get_level(task), above + 1), max_level)
         title = str(task["title"])
         lines += [""] if lines else []

@@ -2,7 +2,7 @@
 
 A task is matched by its id in the file (`source` in its metadata). A task without an id is matched by the title that it
 had in the file (`imported`), else by its current title; matches below the same parent are tried first. Status, owner
-and result stay, since changes to the list take precedence over the file.
+and result aren't changed, since changes to the list take precedence over the file.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ CALL_BYTES = 900_000
 Task = dict[str, Any]
 _SET = ("title", "description", "priority", "active_form", "due", "not_before", "estimate_ms", "gate")
 _MEMBERS = ("due_day", "not_before_day", *_SET)
-"""Members that are compared. A day comes before the time that follows from it."""
+"""Members that are compared. A day precedes the time that is derived from it."""
 
 _FILE = "file"
 """Key in a task's hashes for the hash of its file, if the task has no id there."""
@@ -53,8 +53,8 @@ class Comparison(msgspec.Struct):
         added: New tasks.
         updates: The changes to existing tasks.
         unchanged: Number of tasks without changes.
-        kept: Number of tasks that keep a value instead of the file's, because it was changed in the list after the
-            last import.
+        kept: Number of tasks with a value that isn't replaced by the file's, because it was changed in the list after
+            the last import.
         removed: Tasks to remove; empty unless the list is replaced.
         call: The tasks for the next call.
         is_whole: Whether this call makes all changes. If not, compare again after the call.
@@ -212,9 +212,11 @@ class _Comparer:
         return marks if item.key else marks | {_FILE: _compute_file_mark(self._draft)}
 
     def _find_kept(self, task: Task, target: dict[str, Any], item: Item) -> dict[str, bool]:
-        """Return the members that stay although the file differs, each with whether it was changed in the list.
+        """Return the members that keep their value although the file has another, each with whether it was changed in
+        the list.
 
-        A member also stays if the file is unchanged and differs only because of the local time zone.
+        A member also keeps its value if the file is unchanged and the values differ only because of the local time
+        zone.
         """
         marks = task.get("metadata", {}).get(IMPORTED)
         if not isinstance(marks, dict) or self._file_wins:
@@ -260,7 +262,8 @@ class _Comparer:
 
 
 def _is_same(task: Task, target: dict[str, Any], member: str) -> bool:
-    """Return whether a member needs no change. If the target has a day, the time follows from it and isn't compared."""
+    """Return whether a member needs no change. If the target has a day, the time is derived from it and isn't
+    compared."""
     return target[member] == task.get(member) or f"{member}_day" in target
 
 
@@ -281,7 +284,7 @@ def _compute_mark(value: Any) -> str:
 
 
 def _build_marks(item: Item, target: dict[str, Any], old: dict[str, str]) -> dict[str, str]:
-    """Return the hashes of the file's values and, where they differ, of the list's values. Other hashes stay."""
+    """Return the hashes of the file's values and, where they differ, of the list's values. Other hashes are kept."""
     marks = dict(old)
     for member in _SET:
         if member in target or f"{member}_day" in target:

@@ -42,7 +42,7 @@ class Entry(msgspec.Struct):
         box: The character in its checkbox; None if it has no checkbox.
         above: The index of its parent entry, or -1.
         indent: Its column; for a heading, its level.
-        description: The text below it that doesn't belong to another entry.
+        description: The text below the title that doesn't belong to another entry.
     """
 
     kind: str

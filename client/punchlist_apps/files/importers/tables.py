@@ -40,7 +40,8 @@ def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]
     """Yield the rows of a table with their line numbers.
 
     Args:
-        spread: A column that is in the header once but may have several cells. Extra cells of a row belong to it.
+        spread: A column that is in the header once but may have several cells. Extra cells of a row belong to this
+            column.
 
     Raises:
         FormatError: A quote isn't closed, or a cell is too large.

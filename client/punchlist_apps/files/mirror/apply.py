@@ -33,7 +33,7 @@ _MAX_FOREIGN_ID = 64
 
 
 class Foreign(Exception):
-    """A file from another conversation or log, whose ids and versions aren't valid for this one."""
+    """A file from another conversation or log, whose ids and versions aren't valid here."""
 
 
 class Outcome(msgspec.Struct):
@@ -115,7 +115,7 @@ class ProposalApplier:
                 except VersionConflict:
                     raise
                 except Blocked as error:
-                    blocked.append(change)  # Another change in this file may unblock this one.
+                    blocked.append(change)  # Another change in this file may unblock this change.
                     run.last_error = error
                 except RequestRefused as error:
                     run.record_rejection(change, error)

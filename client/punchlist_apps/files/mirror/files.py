@@ -32,7 +32,7 @@ class Trouble(Exception):
 
 
 class DisplacedFile(NamedTuple):
-    """A replaced file that stays open, since another program may have it open and still write to it."""
+    """A replaced file that is kept open, since another program may have it open and still write to it."""
 
     name: str
     descriptor: int
@@ -138,7 +138,7 @@ class Folder:
         """Give a file a second name.
 
         Raises:
-            FileExistsError: A file already has the name. It stays unchanged.
+            FileExistsError: A file with this name already exists. That file is unchanged.
             OSError: The file is missing, or the file system has no hard links.
         """
         self._in_folder(

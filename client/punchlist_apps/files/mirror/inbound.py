@@ -1,8 +1,8 @@
 """Imports Claude Code's own task folders into lists, in one direction: the folders are never written to.
 
 Each file is compared with its content at the last import, and the differences are applied to the list. A change to the
-list therefore stays until the file changes again. A missing file doesn't delete its task, since Claude Code removes the
-files of finished lists, and a resumed session starts without files. The imported contents are stored in the data
+list is therefore kept until the file changes again. A missing file doesn't delete its task, since Claude Code removes
+the files of finished lists, and a resumed session starts without files. The imported contents are stored in the data
 directory, one file for each session.
 """
 
@@ -243,7 +243,8 @@ def _save_state(path: str, state: ImportState) -> None:
 
 
 def _split_title(content: Fields, number: str) -> tuple[str, str]:
-    """Return the title and the description. A title that is too long is also put before the description."""
+    """Return the title and the description. A title that is too long is truncated, and put before the description in
+    full."""
     title, description = (
         str(content["title"] or content["active_form"] or f"task {number}"),
         str(content["description"]),

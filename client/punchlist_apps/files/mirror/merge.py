@@ -1,9 +1,9 @@
 """Three-way merge of a file, its base and the present list. Pure functions.
 
 Rules:
-1. A member that differs from the base is a proposed change; other members stay as they are in the list.
-2. A proposed change to a member that was changed differently in the list is a conflict: the list's value stays, and the
-   proposal is reported.
+1. A member that differs from the base is a proposed change; other members keep the list's values.
+2. A proposed change to a member that was changed differently in the list is a conflict: the list's value is kept, and
+   the proposal is reported.
 3. Sets are merged by element, objects by key.
 4. A task that isn't in the base is new. A missing task is deleted only if the file came from the present list, and only
    if the task hasn't changed in the list.
@@ -25,7 +25,8 @@ _MISSING: Any = object()
 
 
 class Add(NamedTuple):
-    """A new task with the id `ref` in the file. It is added after the task `after`, or first; with `at_end`, last."""
+    """A new task with the id `ref` in the file. It is added after the task `after`, first if that is None, or last with
+    `at_end`."""
 
     ref: str
     fields: Fields

@@ -44,7 +44,7 @@ class FileName:
         return ""
 
     def _is_foreign(self, stem: str) -> bool:
-        """Return whether a file names another list. A file that doesn't name a list may belong to this one."""
+        """Return whether a file names another list. A file that doesn't name a list may belong to this list."""
         name = f"{stem}.json"
         data = self._folder.read(name)
         try:

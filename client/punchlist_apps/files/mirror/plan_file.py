@@ -2,7 +2,7 @@
 
 The contents of the file and the list at the last sync are stored in the data directory. Only checkboxes, titles and
 lines for new tasks are written to the file. Changes to the file since the last sync become ordinary calls. If both
-sides have changed a member, the list's value stays, and the conflict is reported.
+sides have changed a member, the list's value is kept, and the conflict is reported.
 """
 
 import hashlib

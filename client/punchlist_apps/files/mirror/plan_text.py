@@ -46,7 +46,7 @@ class Proposal(msgspec.Struct):
         new: The indexes of entries that are new tasks.
         edits: Members to set, as task, member and value.
         deleted: Tasks whose lines were removed.
-        conflicts: A sentence for each member that both sides changed. The list's values stay.
+        conflicts: A sentence for each member that both sides changed. The list's values are kept.
     """
 
     tasks: list[str] = []
@@ -115,7 +115,7 @@ def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Field
 
 
 def _align(synced: Sequence[SyncedEntry], entries: Sequence[Entry]) -> list[int]:
-    """Match each entry to a synced entry, by title in order, or else by the entry above. Return indexes or -1."""
+    """Match each entry to a synced entry, by title in order, or else by the entry above; -1 for no match."""
     waiting: defaultdict[str, deque[int]] = defaultdict(deque)
     for index, old in enumerate(synced):
         waiting[old.title].append(index)
@@ -138,7 +138,7 @@ def rewrite_text(
     """Return the text with the list's changes, and the task of each line.
 
     Args:
-        tasks: The task of each entry; empty if it has none.
+        tasks: The task of each entry; empty if the entry has no task.
         synced: The entries as of the last sync, by task.
     """
     plan = parse_entries(text)
@@ -149,7 +149,7 @@ def rewrite_text(
         if current is not None and old is not None:
             _rewrite(lines, entry, old, current, dropped)
         elif task and current is None and entry.kind == "task" and get_status(entry.box) != "completed":
-            # Lines of deleted tasks are removed. Those of completed tasks stay as history.
+            # Lines of deleted tasks are removed. Lines of completed tasks are kept as history.
             dropped |= set(range(entry.line, entry.line + entry.titled))
     inserted = _insert(lines, plan, tasks, present)
     owners = {entry.line: task for entry, task in zip(plan.entries, tasks, strict=True)}

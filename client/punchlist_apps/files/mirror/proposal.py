@@ -91,7 +91,7 @@ def find_likeliest(form: Form, document: Document, recent: Sequence[Snapshot]) -
 
 
 def _count_differences(sheet: FieldsById, theirs: FieldsById) -> int:
-    """Count the members that differ between two lists. All members of a missing task count."""
+    """Count the members that differ between two lists. If a task is missing, all of its members count as different."""
     distance = sum(len(fields) for task, fields in sheet.items() if task not in theirs)
     for task, fields in theirs.items():
         other = sheet.get(task)

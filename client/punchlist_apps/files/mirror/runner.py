@@ -32,10 +32,11 @@ _FOLDERS_S = 1.0
 """Seconds between checks for created, deleted or replaced watched folders."""
 
 _MAX_EVENTS = 200
-"""More simultaneous file system events than this count as a burst, during which some may be lost."""
+"""Maximum number of simultaneous file system events. More than this count as a burst, in which some may have been
+lost."""
 
 _AFTER_BURST_S = 0.3
-"""Seconds from a burst, or the start of a watch, to another check of the files for changes without events."""
+"""Seconds after a burst, or after a watch starts, until the files are checked again for changes without an event."""
 
 _RETRY_S = 1.0
 _DEBOUNCE_MS = 60
@@ -198,7 +199,7 @@ class Runner:
         member = self._members.get(source.key(name))
         if isinstance(member, ListSync):
             if is_deletion:
-                # The member stays without a file, so that a late file event doesn't create the list again.
+                # Keep the member without a file, so that a late file event doesn't create the list again.
                 await member.erase()
                 return
             if member.is_erased:

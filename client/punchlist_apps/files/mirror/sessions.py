@@ -1,4 +1,4 @@
-"""Finds the list for a folder of Claude Code's tasks, which is that of the project that its session works in.
+"""Finds the list for a folder of Claude Code's tasks: the list of the project in which the folder's session works.
 
 Claude Code's configuration directory has `tasks/LIST/N.json`, one file for each task. LIST is the value of
 CLAUDE_CODE_TASK_LIST_ID, or the name of the session's team, or the session's id, with all characters but letters,

@@ -27,13 +27,13 @@ WRITE_PAUSE_S = 0.1
 """Minimum time between writes of a conversation's files, in seconds."""
 
 UNREADABLE_S = 2.0
-"""Time that a file may be unreadable before it is reported, in seconds. It may be only partly written."""
+"""Time that a file may be unreadable before it is reported, in seconds. Until then, it may be only partly written."""
 
 RECHECK_S = 0.05
 """Time until a partly written file is checked again, in seconds."""
 
 MISSING_S = 0.5
-"""Time that a file may be missing before it is written again, in seconds. An editor may be replacing it."""
+"""Time that a file may be missing before it is written again, in seconds. Until then, an editor may be replacing it."""
 
 _MAX_VALUE = 200
 """Maximum length of a value in a conflict's message, in characters."""
@@ -109,14 +109,16 @@ class ListSync:
     async def erase(self) -> None:
         """Delete the unchanged files of an erased conversation, and stop writing.
 
-        Waits for a write in progress. Otherwise its file would stay and look like an attempt to create the list again.
+        Waits for a write in progress. Otherwise its file would be left and look like an attempt to create the list
+        again.
         """
         async with self._lock:
             self._is_erased = True
             await self._remove_written()
 
     async def _report_reappeared(self) -> None:
-        """Report files of an erased list. They are often late saves by an editor, so the list isn't created again."""
+        """Report files of an erased list. Such files are often late saves by an editor, so the list isn't created
+        again."""
         text = (
             f"not read: the list {self.conversation} was deleted; rename the file, or create the list again: punch add"
         )
@@ -190,7 +192,7 @@ class ListSync:
         if data is not None and self._is_readable(name, data):
             if await self._apply_all({name: data}):
                 await self._save_copy(name, data, "doesn't belong to this list")
-        elif data is not None and name in self._written:  # Otherwise, this process's unfinished write left it.
+        elif data is not None and name in self._written:  # Otherwise, an interrupted write by this process left it.
             if self._is_too_recent(f"displaced {name}", UNREADABLE_S):
                 return False
             if data:
