@@ -63,7 +63,7 @@ class Memory:
         return state
 
     def record_list(self, log: str, actor: str, conversation: str) -> bool:
-        """Record the list of an agent's reply.
+        """Record which list an agent's latest reply was about.
 
         Return whether the agent's previous reply was about another list, or whether this is its first reply.
         """

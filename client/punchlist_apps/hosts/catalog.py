@@ -38,7 +38,7 @@ _VARIABLES = (
     *("PUNCHLIST_CONVERSATION", "PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART"),
     *("XDG_RUNTIME_DIR", "XDG_DATA_HOME"),
 )
-"""Variables that determine the daemon and the list. Codex passes only variables that are named to a server."""
+"""Variables that determine the daemon and the list. Codex passes a server only the variables listed in `env_vars`."""
 
 TOOL_S = 630
 """Timeout for a tool call in seconds, for hosts that have such a setting: the longest `wait` plus 30 seconds."""

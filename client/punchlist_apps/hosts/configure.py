@@ -27,7 +27,7 @@ _MAX_ATTEMPTS = 20
 
 
 class SetupError(Exception):
-    """A file that can't be changed. Nothing was written."""
+    """A file can't be changed. Nothing was written."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -216,7 +216,7 @@ class Configurator:
         return any(_apply_to_file(target, text, edit, remove=True) != text for edit in target.edits)
 
     def _undo_command(self, change: Change, command: HostCommand) -> None:
-        """Restore the file as it was before the host's command, or run the command again if that fails."""
+        """Restore the file as it was before the host's command. If that fails, run the host's remove command."""
         try:
             current = read(change.path, change.root)
             if current != change.before:

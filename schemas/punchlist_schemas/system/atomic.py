@@ -21,7 +21,7 @@ def atomic_write(
         path: The file. Its directory must exist.
         data: All of its bytes.
         mode: Its permissions, regardless of the umask. None: those of the existing file, else those the umask allows.
-        fsync: Whether to flush the bytes to disk before the file gets its name, and the name before returning.
+        fsync: Whether to fsync the file before the rename, and its directory after it.
         replace: Whether to replace an existing file.
 
     Raises:

@@ -17,7 +17,7 @@ PATIENCE_S = 30.0
 """Default timeout, in seconds."""
 
 DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
-"""Command prefix with which the daemon is killed if its parent is killed."""
+"""Command prefix that makes the kernel kill the daemon when its parent dies."""
 
 _INSTALLED = Path(sys.executable).with_name("punch")
 PUNCH = [str(_INSTALLED)] if _INSTALLED.exists() else [sys.executable, "-m", "punchlist"]

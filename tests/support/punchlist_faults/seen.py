@@ -33,7 +33,7 @@ _MISSING_KINDS = "damaged", "gap", "wrong_epoch"
 
 
 class Truth(msgspec.Struct):
-    """An intact log: its events, and the response to each question about each of its lists."""
+    """Reference data from an intact log: its events, and the response to each query for each list."""
 
     events: list[dict[str, Any]]
     answers: dict[str, Any]

@@ -30,7 +30,7 @@ class Login(NamedTuple):
 
 
 def create_login(name: str, role: str) -> Login:
-    """Return a member with a new password."""
+    """Return a login with a generated password."""
     return Login(name, role, base64.b32encode(os.urandom(25)).decode().lower())
 
 

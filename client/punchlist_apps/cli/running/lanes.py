@@ -148,7 +148,10 @@ class Lanes:
         return f" behind {names}, which failed (to retry: punch run --restart-failed)"
 
     async def _stop_children(self) -> None:
-        """Stop the running commands and wait until they have ended. Only a running event loop can kill them."""
+        """Stop the running commands and wait until they have ended.
+
+        Call this before the event loop stops, because killing a command needs the loop.
+        """
         for child in self._children:
             child.stop()
         await asyncio.gather(*(child.wait(None) for child in self._children))

@@ -106,7 +106,7 @@ class Draft:
 
         Args:
             exact: Whether to leave the title's spaces unchanged.
-            state: Status and labels that represent the status in the file.
+            state: The task's status and labels, mapped from its status in the file.
 
         Returns:
             The task; None if it has no title, or if the draft already has a task with this id and title.

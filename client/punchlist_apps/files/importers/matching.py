@@ -27,7 +27,7 @@ _MEMBERS = ("due_day", "not_before_day", *_SET)
 """Members that are compared. A day precedes the time that is derived from it."""
 
 _FILE = "file"
-"""Key in a task's hashes for the hash of its file, if the task has no id there."""
+"""Key of the file's hash among a task's hashes. Present only if the file gives the task no id."""
 
 
 class Difference(msgspec.Struct, frozen=True):

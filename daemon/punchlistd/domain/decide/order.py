@@ -19,7 +19,7 @@ class Spot(msgspec.Struct, frozen=True):
 
 
 def find_spot(state: State, before: str | None, after: str | None, moved: str | None = None) -> Spot | Rejection:
-    """Return the place before or after a neighbor. Without a neighbor, this is the end. The task `moved` is ignored."""
+    """Return the place before or after a neighbor, or the end of the list without one. The task `moved` is ignored."""
     ids = state.ids()
     neighbour = before if before is not None else after
     if neighbour is not None and neighbour not in state.tasks:

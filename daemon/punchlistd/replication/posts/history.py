@@ -174,7 +174,7 @@ async def _with_more(pieces: AsyncIterator[Piece]) -> AsyncGenerator[tuple[Piece
 
 
 async def put_back(log: EventLog, space: SharedLog, name: str, base: Place, shared: int) -> int:
-    """Restore the posts that a space has lost from a list. Return the number of posts.
+    """Restore a list's posts that the space has lost. Return the number of posts.
 
     Args:
         log: The local log.

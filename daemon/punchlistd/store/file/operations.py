@@ -297,7 +297,7 @@ class Operations:
         with self.translate_write_errors():
             try:
                 self.connection.execute(f"PRAGMA wal_checkpoint({mode})").close()
-            finally:  # a checkpoint that failed on a full disk has also written pages
+            finally:  # even a checkpoint that failed on a full disk may have written pages
                 self.inodes.settle()
             self._pages = 0
         if mode == "TRUNCATE":

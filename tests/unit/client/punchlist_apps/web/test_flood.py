@@ -38,7 +38,7 @@ class Server(NamedTuple):
         return int(status.partition("VmRSS:")[2].split()[0]) << 10
 
     def ask(self) -> float:
-        """Return the duration of the owner's request, in seconds."""
+        """Send a request as the owner and return its duration, in seconds."""
         started = time.monotonic()
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         link.request("GET", "/api/v1/conversations", headers={"Authorization": f"Bearer {self.token}"})
