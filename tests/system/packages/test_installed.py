@@ -104,16 +104,16 @@ COMPLETIONS = {
     "data/share/bash-completion/completions/punch",
     "data/share/zsh/site-functions/_punch",
     "data/share/fish/vendor_completions.d/punch.fish",
-    *(f"punchlist/shipped/completions/{name}" for name in ("bash/punch", "zsh/_punch", "fish/punch.fish")),
+    *(f"punchlist_apps/shipped/completions/{name}" for name in ("bash/punch", "zsh/_punch", "fish/punch.fish")),
 }
 BUILT = {f"punchlist_apps/web/page/built/{name}" for name in ("app.js", "chat.js", "page.css", "chat.css")}
-VSIX = "punchlist/shipped/editors/vscode/punchlist.vsix"
+VSIX = "punchlist_apps/shipped/editors/vscode/punchlist.vsix"
 SERVED = """
 import asyncio
 from punchlist_apps.web.files import PAGE, Files
 from starlette.requests import Request
 asked = Request({"type": "http", "method": "GET", "headers": [], "path_params": {"name": "app.js"}})
-assert asyncio.run(Files().file(asked)).body == (PAGE / "built/app.js").read_bytes()
+assert asyncio.run(Files().get_file(asked)).body == (PAGE / "built/app.js").read_bytes()
 """
 
 
