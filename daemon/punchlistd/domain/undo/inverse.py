@@ -118,6 +118,17 @@ class UndoRun:
         held = self.state.claims.get(task)
         return held is not None and held is self._claims_before.get(task) and self._last_claimed(task) > self._first
 
+    def can_restore_owner(self, task: str, owner: str) -> bool:
+        """Return whether a task can get its former owner back: no newer claim of another owner would lose the task."""
+        held = self.state.claims.get(task)
+        if held is None or held.owner == owner:
+            return True
+        if held is self._claims_before.get(task):
+            return not self.is_claimed_later(task)
+        # The undo of a newer call may have restored a claim that is newer than this call. A claim that this call's undo
+        # has restored is older.
+        return any(isinstance(event, Claimed) and event.task == task for event in self.events[self._begin :])
+
     def apply(self, event: KnownEvent) -> None:
         self.events.append(event)
         evolve(self.state, event, 0, self.state.version + 1, self.at)
@@ -238,8 +249,7 @@ def _restore_members(run: UndoRun, now: Task, changes: dict[str, Any], claim: Cl
 def _can_restore(run: UndoRun, task: Task, member: str, old: Any) -> bool:
     """Return whether a member can get its old value back without breaking a newer claim or making a cycle."""
     if member == "owner":
-        held = run.state.claims.get(task.id)
-        return held is None or held.owner == old or not run.is_claimed_later(task.id)
+        return run.can_restore_owner(task.id, old)
     return member != "parent" or _can_be_parent(run.state, task, old)
 
 

@@ -240,3 +240,13 @@ def test_task_claimed_by_another_is_not_restored(recorder: Recorder) -> None:
     recorder.call(p.TaskClaim(**C, task="1", owner="carl", keep=True), "carl")
     recorder.do(p.ListUndo(**C, of="ann", count=1), "ann")
     assert recorder.state.claims["1"].owner == "carl"
+
+
+def test_undo_keeps_the_owner_of_a_newer_claim_that_it_restores(recorder: Recorder) -> None:
+    recorder.call(p.TaskAdd(**C, title="a"), "ann")
+    recorder.call(p.TaskEdit(**C, task="1", owner="bob"), "ann")
+    recorder.call(p.TaskClaim(**C, task="1", owner="bob", keep=True), "bob")
+    recorder.call(p.TaskSetStatus(**C, task="1", status="paused"), "ann")
+    recorder.call(p.ListUndo(**C, of="ann", count=2), "ann")
+    (task,) = recorder.state.ordered()
+    assert (task.status, task.owner, recorder.state.claims["1"].owner) == ("in_progress", "bob", "bob")
