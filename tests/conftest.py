@@ -32,6 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     # A shell starts background processes with SIGINT ignored, and the programs started by tests would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Variables of the person who runs the tests would lead them to that person's daemon and lists.
+    for name in [name for name in os.environ if name.startswith("PUNCHLIST_") and name != "PUNCHLIST_WRITE"]:
+        del os.environ[name]
     if "TMPDIR" not in os.environ and has_room(IN_MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
     if config.getoption("numprocesses", None):
