@@ -21,6 +21,9 @@ SIZES = (50, 1_000, 10_000)
 ROUNDS = 10
 WORK = ROOT / "build/compare"
 RESULTS = WORK / "results.json"
+NARROWED = WORK / "narrowed.json"
+"""Results of a run of some peers or sizes, which the pages don't show."""
+
 PICTURE = ROOT / "docs/pictures/compare.svg"
 PAGES = {"docs/performance.md": False, "README.md": True}
 """Page with the table → whether it shows only the most important rows."""
@@ -56,9 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         comparison = Comparison(peers, options.sizes or SIZES, options.rounds, Path(work))
         comparison.install(install)
         found = compare(comparison)
-    results.save(found, RESULTS)
     print(report.draw_table(found))
-    if not options.peers and not options.sizes:
+    if options.peers or options.sizes:
+        results.save(found, NARROWED)
+    else:
+        results.save(found, RESULTS)
         write_pages(found)
     return 0
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Sequence
@@ -42,6 +43,7 @@ class Comparison:
             rounds,
             self.sizes,
             {peer.name: find_version(peer) for peer in peers},
+            load=os.getloadavg()[0],
         )
 
     def install(self, install: Callable[[Peer], Path]) -> None:

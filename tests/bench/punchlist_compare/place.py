@@ -17,7 +17,7 @@ from punchlist_bench import process
 TITLE = "Task number {:06} of the compared list"
 """Title of every task, so that all peers store and print the same text."""
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 20.0
 """Maximum duration of a command or an MCP request, in seconds; after it, the cell stays empty."""
 
 END_S = 10.0

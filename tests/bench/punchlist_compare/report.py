@@ -8,10 +8,13 @@ EMPTY = "–"
 
 def describe_run(results: Results) -> str:
     """Return when, on which machine and in how many rounds the figures were measured."""
-    return (
+    text = (
         f"Measured by `make compare` on {results.day}: {results.machine}.\n"
         f"Figures are medians of {results.rounds} rounds or more unless a footnote says otherwise.\n"
     )
+    if results.load is not None:
+        text += f"Other programs caused a load average of {results.load:.1f} before the run.\n"
+    return text
 
 
 def draw_table(results: Results, *, short: bool = False) -> str:

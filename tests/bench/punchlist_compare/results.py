@@ -43,6 +43,7 @@ class Results(msgspec.Struct):
     """A run.
 
     Attributes:
+        load: The machine's load average before the run, caused by other programs; None if it wasn't recorded.
         versions: Peer → version, in the order of the columns.
         figures: Key of the row → peer → cell.
     """
@@ -53,6 +54,7 @@ class Results(msgspec.Struct):
     sizes: list[int]
     versions: dict[str, str]
     figures: dict[str, dict[str, Figure]] = {}
+    load: float | None = None
 
     def add(self, key: str, peer: str, sample: float) -> None:
         self.get(key, peer).samples.append(sample)
