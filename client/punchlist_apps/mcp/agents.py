@@ -67,17 +67,23 @@ class Agents:
         sessions: Stored sessions of the hosts; None for a server shared by several processes.
         session: The id of the session that the server was started for, if the host names it.
         place: Key shared by servers that continue each other's work; it consists of the directory, user and list.
+        server_id: Identifies the server; 32 hex digits, random by default.
     """
 
-    def __init__(
-        self, actor: str | None = None, sessions: Sessions | None = None, session: str | None = None, place: str = ""
+    def __init__(  # noqa: PLR0913 - what identifies an agent
+        self,
+        actor: str | None = None,
+        sessions: Sessions | None = None,
+        session: str | None = None,
+        place: str = "",
+        server_id: str = "",
     ) -> None:
         self._actor = actor
         self._sessions = sessions
         self._session = session or ""
         self._place = place
         self._first = None if session is None else hash_session(session)
-        self._random_id = secrets.token_hex(16)
+        self._server_id = server_id or secrets.token_hex(16)
         self._names: dict[str, str] = {}
 
     async def identify(self, context: Context) -> Agent:
@@ -94,7 +100,7 @@ class Agents:
         host = client.client_info.name if client is not None else ""
         thread, request = _find_conversation_id(meta), context.request
         http_session = "" if request is None else str(request.headers.get(_HTTP_SESSION, ""))
-        connection = http_session if request is not None else self._random_id
+        connection = http_session if request is not None else self._server_id
         if self._actor is not None:
             name = await self._reserve_name(self._actor) if request is None else self._actor
         elif thread:
@@ -112,13 +118,13 @@ class Agents:
 
     def _key(self, host: str) -> str:
         if self._sessions is None:
-            return self._random_id
+            return self._server_id
         if self._first is None:
             host_record = self._sessions.load_current()
             if host_record is not None and host_record.sessions:
                 self._first = host_record.sessions[-1]
             else:
-                self._first = self._sessions.continue_agent(host, self._place, self._random_id)
+                self._first = self._sessions.continue_agent(host, self._place, self._server_id)
         return self._sessions.find_agent(self._first)
 
     async def _reserve_name(self, name: str) -> str:

@@ -35,11 +35,10 @@ class Presence:
     """The agents of one server.
 
     Args:
-        directory: The directory in which the agents work; None for the working directory, if the server serves one
-            host.
+        directory: The directory in which the agents work; "" if the server serves several hosts.
     """
 
-    def __init__(self, client: AsyncClient, directory: str | None = None) -> None:
+    def __init__(self, client: AsyncClient, directory: str = "") -> None:
         self._profile = Profile(client.options)
         self._directory = directory
         self._link: Link | None = None
@@ -111,9 +110,9 @@ class Presence:
 
     def _params(self, agent: Agent) -> AgentEnter:
         host = _sanitize(agent.host, _MAX_NAME)
-        if agent.http_session:
+        if not self._directory:
             return AgentEnter(agent=agent.name, host=host)
-        directory = os.path.realpath(self._directory or ".")
+        directory = os.path.realpath(self._directory)
         checkout = None
         with suppress(DirectoryError, OSError):
             checkout = repository.find_repository(directory)

@@ -30,6 +30,7 @@ from punchlist_apps.mcp.idempotency import KEY, RepeatedRequests
 from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.progress import await_with_progress
 from punchlist_apps.mcp.resources import Resources
+from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.updates import Updates
 from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, USER_KEY, Grant, UserConnection, Users, select_user
 from punchlist_schemas.project_file import is_conversation_id
@@ -54,23 +55,23 @@ class Setup(NamedTuple):
     """Settings of a server.
 
     Attributes:
+        process: The process that the host started.
+        data_dir: The daemon's data directory.
         dialects: Names of the dialects.
         conversation: The list; None for the list of the directory or session.
         actor: The name of all agents; None for a separate name for each.
         user: The user that the client is limited to; None if calls name their users.
         tools: Names of the offered tools; None for all tools of the dialects.
-        directory: The directory whose list is used if no list is named; None for the working directory.
-        data_dir: The daemon's data directory; None for the one in the environment.
         agents: Identifies the agents; None for a default based on `actor`.
     """
 
+    process: ServerProcess
+    data_dir: str
     dialects: tuple[str, ...] = ("native",)
     conversation: str | None = None
     actor: str | None = None
     user: str | None = None
     tools: tuple[str, ...] | None = None
-    directory: str | None = None
-    data_dir: str | None = None
     agents: Agents | None = None
 
 
@@ -193,8 +194,9 @@ class Handlers:
             conversation,
             agent.name,
             user,
-            self.setup.directory,
+            self.setup.process.project_directory,
             self.setup.data_dir,
+            self.setup.process.env,
             agent=agent.sub_agent,
             is_nameless=agent.is_nameless,
         )
@@ -335,7 +337,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -
     Raises:
         Problem: Unknown dialect or tool.
     """
-    handlers = Handlers(client, setup, presence or Presence(client, setup.directory))
+    handlers = Handlers(client, setup, presence or Presence(client, setup.process.project_directory))
 
     @asynccontextmanager
     async def run_tasks(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:

@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from punchlist import connect_async
+from punchlist_testing.agent_hosts import build_process
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.optional import require_package
 
@@ -29,7 +30,9 @@ async def test_handshake_host_is_notified_of_changes(tmp_path: Path) -> None:
         async with (
             connect_async(socket=daemon.socket, autostart=False) as client,
             connect_async(socket=daemon.socket, autostart=False) as other,
-            mcp.Client(build(client, Setup()), mode="legacy", message_handler=on_message) as session,
+            mcp.Client(
+                build(client, Setup(build_process(), "/")), mode="legacy", message_handler=on_message
+            ) as session,
         ):
             with anyio.fail_after(30):
                 await session.subscribe_resource(URI)
@@ -50,7 +53,7 @@ async def test_modern_stream_is_notified_of_changes(tmp_path: Path) -> None:
         async with (
             connect_async(socket=daemon.socket, autostart=False) as client,
             connect_async(socket=daemon.socket, autostart=False) as other,
-            mcp.Client(build(client, Setup())) as session,
+            mcp.Client(build(client, Setup(build_process(), "/"))) as session,
         ):
             with anyio.fail_after(30):
                 async with session.listen(resource_subscriptions=[URI]) as events:
@@ -67,7 +70,7 @@ async def test_attached_session_is_followed_to_another_list(tmp_path: Path) -> N
         async with (
             connect_async(socket=daemon.socket, autostart=False) as client,
             connect_async(socket=daemon.socket, autostart=False) as other,
-            mcp.Client(build(client, Setup())) as session,
+            mcp.Client(build(client, Setup(build_process(), "/"))) as session,
         ):
             work, elsewhere = other.conversation("work"), other.conversation("elsewhere")
             await work.attach("session-1")
@@ -89,7 +92,7 @@ async def test_reconnection_announces_all_subscribed_resources(tmp_path: Path) -
     with spawned_daemon(tmp_path) as daemon:
         async with (
             connect_async(socket=daemon.socket, autostart=False, timeout_s=0.2) as client,
-            mcp.Client(build(client, Setup())) as session,
+            mcp.Client(build(client, Setup(build_process(), "/"))) as session,
         ):
             with anyio.fail_after(30):
                 async with session.listen(resource_subscriptions=[URI, "punchlist://other/tasks"]) as events:
