@@ -16,17 +16,21 @@ from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_sessi
 from punchlist_apps.mcp.agents import Agents
 from punchlist_apps.mcp.server import Setup, build
 from punchlist_apps.mcp.server_process import ServerProcess
+from punchlist_apps.mcp.updates import Feeds
 from punchlist_schemas.vocabulary import MCP_CLIENT
 
 
 @asynccontextmanager
-async def open_session(args: Namespace, process: ServerProcess, session_id: str = "") -> AsyncGenerator[Server[Any]]:
+async def open_session(
+    args: Namespace, process: ServerProcess, session_id: str = "", feeds: Feeds | None = None
+) -> AsyncGenerator[Server[Any]]:
     """Open a session: yield its server, and close its connections at the end.
 
     Args:
         args: The arguments of `punch agent mcp`.
         process: The process that the host started.
         session_id: Identifies the session, also if another process continues it; 32 hex digits, random by default.
+        feeds: Feeds to share with other sessions of this process.
 
     Raises:
         Problem: Unknown dialect or tool.
@@ -37,9 +41,10 @@ async def open_session(args: Namespace, process: ServerProcess, session_id: str 
     sessions = Sessions(target.data_dir, find_host_process(process.pid))
     place = _build_place(process, setup)
     agents = Agents(args.actor, sessions, get_session(process.env), place, session_id)
-    client = AsyncClient(**build_options(args, target))
+    options = build_options(args, target)
+    client = AsyncClient(**options)
     try:
-        yield build(client, setup._replace(agents=agents))
+        yield build(client, setup._replace(agents=agents), feed=feeds and feeds.get(options))
     finally:
         sessions.close()
         await client.aclose()
