@@ -35,13 +35,11 @@ class Presence:
 
     Args:
         client: Makes the server's calls.
-        directory: The directory in which the agents work; "" if the server serves several hosts.
     """
 
-    def __init__(self, client: AsyncClient, directory: str = "") -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._client = client
         client.on_connect = self._enter_all
-        self._directory = directory
         self._agents: dict[str, AgentEnter] = {}
         self._current: dict[tuple[str, str], str] = {}
         """The current agent of each HTTP session and thread."""
@@ -59,7 +57,7 @@ class Presence:
         if not is_new and self._last[0] == agent.name and now - self._last[1] < REPORT_S:
             return
         self._last = agent.name, now
-        params = self._agents[agent.name] = self._params(agent)
+        params = self._agents[agent.name] = _build_params(agent)
         # Older daemons reject this call. With such a daemon, the agents' claims last until they expire.
         with anyio.move_on_after(RETRY_S), suppress(PunchlistError):
             await self._client.run(Call("agent.enter", params, bool))
@@ -86,16 +84,17 @@ class Presence:
         for params in list(self._agents.values()):
             await link.exchange(Request.of("agent.enter", params))
 
-    def _params(self, agent: Agent) -> AgentEnter:
-        host = _sanitize(agent.host, _MAX_NAME)
-        if not self._directory:
-            return AgentEnter(agent=agent.name, host=host)
-        directory = os.path.realpath(self._directory)
-        checkout = None
-        with suppress(DirectoryError, OSError):
-            checkout = repository.find_repository(directory)
-        branch = "" if checkout is None else _sanitize(checkout.branch, _MAX_NAME)
-        return AgentEnter(agent=agent.name, host=host, directory=_sanitize(directory, _MAX_PATH), branch=branch)
+
+def _build_params(agent: Agent) -> AgentEnter:
+    host = _sanitize(agent.host, _MAX_NAME)
+    if not agent.directory:
+        return AgentEnter(agent=agent.name, host=host)
+    directory = os.path.realpath(agent.directory)
+    checkout = None
+    with suppress(DirectoryError, OSError):
+        checkout = repository.find_repository(directory)
+    branch = "" if checkout is None else _sanitize(checkout.branch, _MAX_NAME)
+    return AgentEnter(agent=agent.name, host=host, directory=_sanitize(directory, _MAX_PATH), branch=branch)
 
 
 def _sanitize(text: str, max_length: int) -> str:
