@@ -362,7 +362,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
         Problem: Unknown dialect or tool.
     """
     own_feed = Feed(client)
-    presence = presence or Presence(client)
+    presence = presence or Presence(client, setup.process.pid)
     handlers = Handlers(client, setup, presence, feed or own_feed)
 
     @asynccontextmanager

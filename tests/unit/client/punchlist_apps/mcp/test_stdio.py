@@ -1,5 +1,6 @@
 """Sessions of several hosts in one process: their agents, lists and claims are those of separate processes."""
 
+import os
 import re
 import subprocess
 import sys
@@ -10,12 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+import msgspec
 import pytest
 
 from punchlist import connect_async
 from punchlist_apps.cli.parsing.parser import parse
 from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_apps.mcp.server_process import ServerProcess
+from punchlist_schemas.params import AgentEnter
 from punchlist_testing.agent_hosts import HOST, command, environment, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
@@ -141,3 +144,31 @@ async def test_shared_process_equals_separate_processes(root: Path, starts: list
         with spawned_daemon(root / f"daemon{number}") as daemon, anyio.fail_after(60):
             told.append(number_random_names(await play(daemon, root, connect_all, starts)))
     assert told[0] == told[1]
+
+
+async def test_each_session_is_listed_with_its_process(root: Path) -> None:
+    starts = [Started("one", "a"), Started("two", "b")]
+    with spawned_daemon(root / "daemon") as daemon, anyio.fail_after(60):
+        async with (
+            connect_async(socket=daemon.socket, autostart=False, name="zed") as client,
+            connect_to_one_process(daemon, root, starts) as agents,
+        ):
+            for agent in agents:
+                await call(agent, "plan", tasks=[{"title": "first"}])
+                await call(agent, "next")
+            listed = [agent for agent in await client.agents() if agent.host == HOST]
+            assert [agent.directory for agent in listed] == [str(root / "one"), str(root / "two")]
+            assert len({agent.pid for agent in listed} - {os.getpid()}) == 2
+            assert [[task.title for task in agent.tasks] for agent in listed] == [["first"], ["first"]]
+
+
+async def test_older_daemon_gets_no_process_id(root: Path) -> None:
+    from punchlist_apps.mcp.presence import restrict
+
+    params = AgentEnter(agent="a", host=HOST, pid=7)
+    with spawned_daemon(root / "daemon") as daemon:
+        async with connect_async(socket=daemon.socket, autostart=False) as client:
+            hello = await client.open()
+    assert restrict(params, hello) == params
+    older = msgspec.structs.replace(hello, features=tuple({*hello.features} - {"agent.pid"}))
+    assert restrict(params, older) == AgentEnter(agent="a", host=HOST)
