@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -19,7 +20,7 @@ from punchlist_apps.cli.parsing.parser import parse
 from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_schemas.params import AgentEnter
-from punchlist_testing.agent_hosts import HOST, command, environment, run_hook
+from punchlist_testing.agent_hosts import HOST, build_process, command, environment, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository
@@ -172,3 +173,46 @@ async def test_older_daemon_gets_no_process_id(root: Path) -> None:
     assert restrict(params, hello) == params
     older = msgspec.structs.replace(hello, features=tuple({*hello.features} - {"agent.pid"}))
     assert restrict(params, older) == AgentEnter(agent="a", host=HOST)
+
+
+@pytest.mark.parametrize(
+    ("words", "env"),
+    [
+        (["--socket", "run/daemon.sock", "--data-dir", "data"], {}),
+        ([], {"PUNCHLIST_SOCKET": "run/daemon.sock", "PUNCHLIST_DATA_DIR": "data", "PUNCHLIST_AUTOSTART": "0"}),
+    ],
+)
+async def test_relative_paths_belong_to_the_hosts_process(words: list[str], env: dict[str, str], root: Path) -> None:
+    from punchlist_apps.mcp.stdio import open_session
+
+    with spawned_daemon(root / "daemon") as daemon, anyio.fail_after(60):
+        args = parse(["agent", "mcp", "-c", "work", *words, *(["--no-autostart"] if words else [])])
+        async with (
+            open_session(args, build_process(daemon.directory, **env)) as server,
+            mcp.Client(server) as agent,
+        ):
+            assert "Added #1" in await call(agent, "plan", tasks=[{"title": "first"}])
+        async with connect_async(socket=daemon.socket, autostart=False) as client:
+            assert [task.title for task in await client.conversation("work").list()] == ["first"]
+
+
+async def test_server_starts_in_a_deleted_directory(root: Path) -> None:
+    gone = root / "gone"
+    gone.mkdir()
+    with spawned_daemon(root / "daemon") as daemon, anyio.fail_after(60):
+        words = shlex.join(command(daemon, "agent", "mcp"))
+        server = mcp.StdioServerParameters(
+            command="/bin/sh",
+            args=["-c", f"cd '{gone}' && rmdir '{gone}' && exec {words}"],
+            env=environment("a", CLAUDE_PROJECT_DIR=str(root / "one")),
+        )
+        async with mcp.Client(server) as agent:
+            assert "Added #1" in await call(agent, "plan", tasks=[{"title": "first"}])
+
+
+async def test_next_session_of_a_process_continues(root: Path) -> None:
+    with spawned_daemon(root / "daemon") as daemon, anyio.fail_after(60):
+        for reply in ("Now #1", "You are at it already.\nNow #1"):
+            async with connect_to_one_process(daemon, root, [Started("one"), Started("two")]) as (agent, _other):
+                await call(agent, "plan", tasks=[{"title": "first"}])
+                assert reply in await call(agent, "next")
