@@ -12,11 +12,48 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Base of all results."""
 
 
+Path = tuple[TaskName, ...]
+"""The nearest ancestors of a task, at most 8, topmost first."""
+
+
+class Turn(Result, frozen=True, kw_only=True):
+    """What an agent needs to know before its next call, at the `version` and `seq` of the result that contains it.
+
+    `total` is the number of tasks. `running` contains the tasks in progress, omitted if they are more than 100, and
+    `parents` those of them that have unfinished children. `ready` contains the ready ones of the tasks in the result of
+    `task.add_many` and `list.replace`.
+
+    `events` contains other actors' events after `since`, and later ones about the same tasks; it is omitted if some of
+    them are no longer in memory: call `event.read`. `changed` contains the first 20 tasks of these events that still
+    exist.
+
+    In the result of `list.apply`, and of a claim that got no task, `reasons` and `next` are those of `task.explain` for
+    the agent, and `abandoned` contains the open tasks whose owners have left. `paths` maps ids of tasks in this turn to
+    their parents.
+    """
+
+    counts: Counts
+    total: int
+    running: tuple[Task, ...] | None = None
+    parents: tuple[str, ...] = ()
+    ready: tuple[str, ...] | None = None
+    events: tuple[Recorded, ...] | None = None
+    changed: tuple[Task, ...] = ()
+    reasons: tuple[Reason, ...] | None = None
+    next: Task | None = None
+    abandoned: tuple[Task, ...] = ()
+    paths: dict[str, Path] = {}
+
+
 class Written(Result, frozen=True, kw_only=True):
-    """Base of mutation results: the conversation's version and the log's position after the call."""
+    """Base of mutation results: the conversation's version and the log's position after the call.
+
+    `turn` is set if the call requested it.
+    """
 
     version: int
     seq: int
+    turn: Turn | None = None
 
 
 class Limits(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -210,10 +247,6 @@ class ConversationResolveResult(Result, frozen=True, kw_only=True, omit_defaults
     allowed: bool
 
 
-Path = tuple[TaskName, ...]
-"""The nearest ancestors of a task, at most 8, topmost first."""
-
-
 class TaskResult(Written, frozen=True, kw_only=True):
     """One task after a mutation. `kept` is set if `task.add` returned this equal task instead of adding one."""
 
@@ -312,7 +345,7 @@ class TaskListResult(Result, frozen=True, kw_only=True):
 
     `total` is the number of matches before `offset` and `limit`. With `damaged`, the list is incomplete; with `shared`,
     its newest changes may be missing here. With `since`, `tasks` is empty, and `rows` and `gone` contain the changes;
-    with `reset`, they contain the whole list.
+    with `reset`, they contain the whole list. `turn` is set if the call requested it.
     """
 
     tasks: tuple[Task, ...]
@@ -326,6 +359,7 @@ class TaskListResult(Result, frozen=True, kw_only=True):
     gone: tuple[str, ...] = ()
     reset: bool = False
     name: str = ""
+    turn: Turn | None = None
 
 
 class SetStatusResult(Written, frozen=True, kw_only=True):

@@ -262,7 +262,7 @@ def test_mcp_server_reads_no_state_of_its_process() -> None:
     ("module", "source"),
     [
         ("punchlist.base.text", "def late():\n    from punchlist.connection import launch"),
-        ("punchlist_apps.cli.commands.log", "from punchlist_apps.cli.commands.import_export import run_export"),
+        ("punchlist_apps.cli.commands.log", "from punchlist_apps.cli.commands.export import run_export"),
         ("punchlistd.engine.lists.access", "from punchlistd.engine.writing import writer"),
     ],
 )

@@ -21,6 +21,8 @@ class AgentState(msgspec.Struct):
         renewed_at: Time of the last renewal of the claims on the monotonic clock, in seconds; None before the first.
         starters: Actors that started tasks without an owner: `ID@TIME` of the start -> actor.
         has_looked: Whether the list has been searched for tasks that this agent works on.
+        own: Tasks in progress of this agent or of nobody at its last call, except those with unfinished children; None
+            if they are unknown.
         active_tasks: Tasks in progress whose new notes are reported.
         notes_read: Version of the list up to which the notes on a task were reported, by task.
         unread_notes: Notes to include in the next reply, by task.
@@ -32,6 +34,7 @@ class AgentState(msgspec.Struct):
     renewed_at: float | None = None
     starters: dict[str, str] = {}
     has_looked: bool = False
+    own: tuple[str, ...] | None = None
     active_tasks: set[str] = set()
     notes_read: dict[str, int] = {}
     unread_notes: dict[str, list[Note]] = {}

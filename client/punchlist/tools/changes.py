@@ -82,6 +82,8 @@ def find_seen(context: ToolContext) -> Generator[Call[Any], Any, int | None]:
     """Return the position up to which changes were reported to the agent; None if it has not looked yet."""
     if context.state.seen is None:
         tasks: TaskList = yield context.calls.list(limit=1)
+        if not tasks.version:
+            return None  # The list doesn't exist yet.
         last_own = yield from search_back(
             context, tasks.seq, lambda event: (event.seq, event.version) if event.actor == context.actor else None
         )
@@ -116,7 +118,10 @@ def read_changes(context: ToolContext, after: int) -> Generator[Call[Any], Any, 
     changes = Changes(after, tasks.version)
     try:
         while True:
-            page: EventsResult = yield read_events(context, changes.seq)
+            snapshot = context.view.snapshot
+            page = None if snapshot is None else snapshot.read_changes(changes.seq, context.log)
+            if page is None:
+                page = yield read_events(context, changes.seq)
             _fold_page(changes, page, context)
             if len(page.events) < _PAGE:
                 return changes

@@ -18,16 +18,24 @@ from punchlist.base.actors import belongs_to_agent, belongs_to_person
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
 from punchlist.connection.core import Request
-from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused
-from punchlist.tools import changes, notes, phrases
+from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused, VersionConflict
+from punchlist.tools import changes, notes, phrases, turns
 from punchlist.tools.fates import describe_loss, reject_result
 from punchlist.tools.model import Problem, ToolContext
 from punchlist.tools.refusals import reject_unanswered, to_problem
 from punchlist_schemas.changes import CHANGES, ListApply
 from punchlist_schemas.events import Recorded, StatusChanged, TaskAdded, decode_event
-from punchlist_schemas.params import AgentList, ListClear, TaskClaim, TaskDelete, TaskEdit, TaskSetStatus
+from punchlist_schemas.params import (
+    AgentList,
+    ListClear,
+    Mutation,
+    TaskClaim,
+    TaskDelete,
+    TaskEdit,
+    TaskSetStatus,
+)
 from punchlist_schemas.results import ClaimResult, SetStatusResult, TaskExplainResult
-from punchlist_schemas.things import FINISHED, Agent, Conversation, Status, Task, names_of
+from punchlist_schemas.things import FINISHED, Agent, Conversation, Reason, Status, Task, names_of
 
 LEASE_MS = 2 * 3_600_000
 """Time that an agent's claim lasts after the last call of its session, in milliseconds."""
@@ -83,9 +91,20 @@ def _advise_takeover(context: ToolContext, task: str) -> str:
     return f"a person frees it with: punch reopen {task}"
 
 
+def explain_empty_claim(context: ToolContext) -> Generator[Call[Any], Any, Sequence[Reason]]:
+    """Return the reasons why the agent's latest claim got no task."""
+    if (turn := context.view.turn) is not None and turn.reasons is not None:
+        return turn.reasons
+    explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
+    return explained.reasons
+
+
 def offer_abandoned(context: ToolContext) -> Generator[Call[Any], Any, list[str]]:
     """Return a line for each task whose owner has left, for a reply without a ready task."""
-    tasks: TaskList = yield context.calls.list(status=("in_progress", "pending"))
+    if (turn := context.view.turn) is not None and turn.reasons is not None:
+        tasks: Sequence[Task] = turn.abandoned
+    else:
+        tasks = yield context.calls.list(status=("in_progress", "pending"))
     abandoned = [(task, gone) for task in tasks if (gone := phrases.describe_departure(task))][:_MAX_OFFERS]
     return [
         f"Task {task.id} belongs to {phrases.format_actor(task.owner)}, whose {gone}; "
@@ -94,10 +113,13 @@ def offer_abandoned(context: ToolContext) -> Generator[Call[Any], Any, list[str]
     ]
 
 
-def find_ready(context: ToolContext, ids: Collection[str]) -> Generator[Call[Any], Any, list[str]]:
-    """Return which of these tasks are ready and not reserved for others."""
+def find_ready(context: ToolContext, tasks: Iterable[Task]) -> Generator[Call[Any], Any, list[str]]:
+    """Return which of the tasks just added are ready and not reserved for others."""
+    owners = {task.id: task.owner for task in tasks}
+    if (turn := context.view.turn) is not None and turn.ready is not None:
+        return [id for id in turn.ready if _may_take(context, owners[id])]
     ready: TaskList = yield context.calls.list(ready=True)
-    return [task.id for task in ready if task.id in ids and _may_take(context, task.owner)]
+    return [task.id for task in ready if task.id in owners and _may_take(context, task.owner)]
 
 
 def reject_drop(others: Mapping[str, str]) -> Problem:
@@ -110,8 +132,37 @@ def reject_drop(others: Mapping[str, str]) -> Problem:
     return Problem("lease_held", f"other sessions are working on {names}: leave these tasks in the list")
 
 
+def make_call(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Any]:
+    """Make a tool's call unless it would take over, finish or drop another session's task; see `check_call`.
+
+    The daemon itself makes a change with `free`. Only if it rejects the change, the tasks are read and checked.
+    """
+    params = call.request.params
+    # If there is a turn already, the caller has chosen the preconditions.
+    if not isinstance(params, Mutation) or params.turn is not None:
+        return (yield call)
+    if context.view.has_turns and _is_about_tasks(params):
+        try:
+            return (yield turns.require(context, call, free=True))
+        except LeaseHeld:
+            pass
+    yield from check_call(context, call)
+    return (yield call)
+
+
+def _is_about_tasks(params: object) -> bool:
+    """Return whether `free` is enough to check a call."""
+    if isinstance(params, TaskDelete) and params.ask:
+        return False
+    return bool(_list_affected(params)) or _changes_text(params)
+
+
+def _changes_text(params: object) -> bool:
+    return isinstance(params, TaskEdit) and {params.title, params.description} != {msgspec.UNSET}
+
+
 def check_call(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, None]:
-    """Reject a tool's call that would take over, finish or drop another session's task. Runs before each call.
+    """Reject a tool's call that would take over, finish or drop another session's task.
 
     A task whose owner has left may be claimed by its id. A call with a fence passes, because the daemon checks it.
 
@@ -127,7 +178,7 @@ def check_call(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], An
             raise reject_unanswered(waiting[0])
     affected = _list_affected(params)
     if not affected:
-        if isinstance(params, TaskEdit) and {params.title, params.description} != {msgspec.UNSET}:
+        if isinstance(params, TaskEdit) and _changes_text(params):
             edited: Task = yield context.calls.get(params.task)
             _check_gates(params, [edited])
         return
@@ -305,10 +356,13 @@ def find_own_tasks(context: ToolContext) -> Generator[Call[Any], Any, list[Task]
 def find_current_tasks(context: ToolContext) -> Generator[Call[Any], Any, list[Task]]:
     """Return the tasks that this agent works on, except those that have open children."""
     own = yield from find_own_tasks(context)
+    if (turn := context.view.turn) is not None and turn.running is not None:
+        return [task for task in own if task.id not in turn.parents]
     current: list[Task] = []
     for task in own:
         explained: TaskExplainResult = yield context.calls.explain(task.id)
-        if not any(reason.kind == "child" for reason in explained.reasons):
+        # The other reasons explain the blockers of this task.
+        if not any(reason.kind == "child" and reason.of == task.id for reason in explained.reasons):
             current.append(task)
     return current
 
@@ -322,28 +376,87 @@ def take(context: ToolContext, task: str | None = None) -> Generator[Call[Any], 
     if context.is_nameless:
         text = "this server can't tell its clients apart: give agent, a name of your own, with each call"
         raise Problem("agent_required", text)
+    return _record_claim(context, (yield _build_claim(context, task)))
+
+
+def _build_claim(context: ToolContext, task: str | None = None) -> Call[ClaimResult]:
     also = (context.person,) if context.person else ()
-    claim: ClaimResult = yield context.calls.take(context.actor, task, also=also, lease_ms=LEASE_MS, keep=True)
+    return context.calls.take(context.actor, task, also=also, lease_ms=LEASE_MS, keep=True)
+
+
+def _record_claim(context: ToolContext, claim: ClaimResult) -> ClaimResult:
     if claim.task is not None and claim.fence is not None:
         context.state.claims[claim.task.id] = claim.fence
         notes.start(context, claim.task)
     return claim
 
 
-def start(context: ToolContext, task_id: str) -> Generator[Call[Any], Any, bool]:
+def take_next_known(context: ToolContext) -> Generator[Call[Any], Any, ClaimResult | None]:
+    """Claim the next task in one call, if the agent had none in progress at its last call. Return None otherwise."""
+    if not context.view.has_turns or context.state.own != () or context.is_nameless:
+        return None
+    try:
+        return _record_claim(context, (yield turns.require(context, _build_claim(context), own=())))
+    except VersionConflict:
+        return None
+
+
+def take_free(context: ToolContext, task: str) -> Generator[Call[Any], Any, ClaimResult | None]:
+    """Claim a pending task in one call. Return None if it isn't free."""
+    if not context.view.has_turns or context.is_nameless:
+        return None
+    try:
+        return _record_claim(context, (yield turns.require(context, _build_claim(context, task), free=True)))
+    except LeaseHeld:
+        return None
+
+
+def start(context: ToolContext, task: Task) -> Generator[Call[Any], Any, bool]:
     """Claim and start a task. Return whether this agent already had it.
 
     Raises:
-                Problem: Another session works on the task.
+        Problem: Another session works on the task.
     """
-    task: Task = yield context.calls.get(task_id)
     is_own = task.status == "in_progress" and task.owner == context.actor
     if is_own and (task.fence is not None or context.is_nameless):
         return True
     if task.status not in ("pending", "in_progress"):
-        yield context.calls.start(task_id)
-    yield from take(context, task_id)
+        yield context.calls.start(task.id)
+    yield from take(context, task.id)
     return is_own
+
+
+def settle_known(
+    context: ToolContext, task: str, status: Status, note: str
+) -> Generator[Call[Any], Any, SetStatusResult | None]:
+    """Complete, fail, pause or reopen a task in one call. Return None if that needs `settle` and its checks.
+
+    Args:
+        task: The task; "" for the one that the agent worked on at its last call.
+    """
+    state, own = context.state, None
+    if not task and state.own is not None and len(state.own) == 1 and state.own[0] in state.claims:
+        (task,), own = state.own, state.own
+    if not context.view.has_turns or not task:
+        return None
+    fence = state.claims.get(task)
+    call = _build_status_change(context, task, status, note, fence)
+    try:
+        done: SetStatusResult = yield turns.require(context, call, own=own, free=fence is None)
+    except (LeaseHeld, LeaseLost, NotFound, VersionConflict):
+        return None
+    state.claims.pop(task, None)
+    return done
+
+
+def _build_status_change(
+    context: ToolContext, task: str, status: Status, note: str, fence: int | None
+) -> Call[SetStatusResult]:
+    texts: dict[str, Any] = {
+        "result_summary": note or None if status == "completed" else None,
+        "fail_reason": note or None if status == "failed" else None,
+    }
+    return context.calls.set_status(task, status, fence=fence, **texts)
 
 
 def settle(
@@ -356,19 +469,15 @@ def settle(
         NotFound: No such task.
     """
     fence = context.state.claims.get(task_id)
-    texts: dict[str, Any] = {
-        "result_summary": note or None if status == "completed" else None,
-        "fail_reason": note or None if status == "failed" else None,
-    }
     try:
         try:
-            done: SetStatusResult = yield context.calls.set_status(task_id, status, fence=fence, **texts)
+            done: SetStatusResult = yield _build_status_change(context, task_id, status, note, fence)
         except LeaseHeld as error:
             if error.owner != context.actor:
                 raise
             # Another agent had taken the task, and an undo gave it back to this agent with a new claim.
             restored: Task = yield context.calls.get(task_id)
-            done = yield context.calls.set_status(task_id, status, fence=restored.fence, **texts)
+            done = yield _build_status_change(context, task_id, status, note, restored.fence)
     except (LeaseHeld, LeaseLost, NotFound) as error:
         if context.state.claims.pop(task_id, None) is None or fence is None:
             raise

@@ -101,8 +101,9 @@ def show_details(context: ToolContext, ids: Sequence[str], offset: int) -> Steps
     tasks: list[Task] = []
     parents: list[list[str]] = []
     for id in ids[:_DETAILS]:
-        tasks.append((yield context.calls.get(id)))
-        parents.append((yield from paths.get_parent_titles(context, tasks[-1])))
+        task, titles = yield from paths.get_with_parents(context, id)
+        tasks.append(task)
+        parents.append(titles)
     share = 30_000 // len(tasks)
     calls = [context.format_call("tasks", f"ids={task.id}") for task in tasks]
     blocks = [

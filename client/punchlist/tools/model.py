@@ -14,6 +14,7 @@ from punchlist.calls.conversations import ConversationCalls
 from punchlist.errors import ConfirmationRequired
 from punchlist.tools.agent_memory import AgentState, Memory
 from punchlist.tools.guide import render_guide
+from punchlist.tools.snapshot import View
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
 HIDDEN = "x-hidden"
@@ -126,6 +127,7 @@ class ToolContext(msgspec.Struct, frozen=True):
         is_nameless: Whether several agents share this name, so that it can't own a claim.
         answered: Whether the user has answered the question that the call's token belongs to.
         person: Command-line name of the person who uses the tools, as in a chat; empty for an agent.
+        view: What this tool call knows about the list.
     """
 
     calls: ConversationCalls
@@ -138,6 +140,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     is_nameless: bool = False
     answered: bool = False
     person: str = ""
+    view: View = msgspec.field(default_factory=View)
 
     @property
     def list_key(self) -> str:

@@ -126,7 +126,7 @@ def mark_notes_read(context: ToolContext, delta: changes.Changes, ids: Iterable[
 
 
 def report_open_tasks(
-    context: ToolContext, planned: Container[str], *, is_first: bool
+    context: ToolContext, planned: Collection[str], *, is_first: bool
 ) -> Generator[Call[Any], Any, list[str]]:
     """Return a line with the tasks that others and sub-agents have in progress.
 
@@ -134,6 +134,8 @@ def report_open_tasks(
         planned: Tasks that the reply itself shows.
         is_first: Whether the agent has not looked at the list yet. If it has not, the line contains all open tasks.
     """
+    if (turn := context.view.turn) is not None and turn.total == len(planned):
+        return []
     tasks: TaskList = yield context.calls.list(
         status=("in_progress", "pending", "paused") if is_first else "in_progress"
     )

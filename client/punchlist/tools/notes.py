@@ -79,31 +79,47 @@ def start(context: ToolContext, task: Task) -> None:
     follow(context, task)
 
 
-def collect_unread(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Collect other actors' new notes on this agent's tasks. Makes no call if the agent works on no task."""
+def are_due(context: ToolContext) -> bool:
+    """Return whether new notes must be collected: the agent works on a task, or may have before a restart."""
     # Agents that share a name can't be distinguished. A chat keeps no state between turns, so it would read the list in
     # each turn.
     state = context.state
-    if context.is_nameless or (not state.active_tasks and (state.has_looked or is_chat(context.actor))):
+    return not context.is_nameless and (bool(state.active_tasks) or not (state.has_looked or is_chat(context.actor)))
+
+
+def collect_unread(context: ToolContext) -> Generator[Call[Any], Any, None]:
+    """Collect other actors' new notes on this agent's tasks. Makes no call if the agent works on no task."""
+    if not are_due(context):
         return
     with suppress(RequestRefused):  # The tool's own calls report the error.
         running: TaskList = yield context.calls.list(status="in_progress")
-        own = [task for task in running if task.owner == context.actor or task.id in state.active_tasks]
-        for task in own:
-            if task.id not in state.notes_read and task.notes:
-                # This is the first call after a restart. Notes older than the agent's last change were shown in the
-                # reply to that change.
-                read_version = yield from changes.search_back(
-                    context, running.seq, lambda event: event.version if event.actor == context.actor else None
-                )
-                mark_read(context, task.id, read_version or 0)
-            read_version = state.notes_read.get(task.id, 0)
-            new = [note for note in task.notes if note.version > read_version and note.actor != context.actor]
-            if new:
-                state.unread_notes.setdefault(task.id, []).extend(new)
-            follow(context, task)
-        state.active_tasks.intersection_update(task.id for task in own)
-        state.has_looked = True
+        yield from collect(context, running, running.seq)
+
+
+def collect(context: ToolContext, tasks: Iterable[Task], seq: int) -> Generator[Call[Any], Any, None]:
+    """Collect the new notes on this agent's tasks in progress, and on those that its latest change has finished.
+
+    Args:
+        tasks: All tasks in progress, and the finished ones.
+        seq: Position in the log at which the tasks were read.
+    """
+    state = context.state
+    own = [task for task in tasks if task.owner == context.actor or task.id in state.active_tasks]
+    for task in own:
+        if task.id not in state.notes_read and task.notes:
+            # This is the first call after a restart. Notes older than the agent's last change were shown in the
+            # reply to that change.
+            read_version = yield from changes.search_back(
+                context, seq, lambda event: event.version if event.actor == context.actor else None
+            )
+            mark_read(context, task.id, read_version or 0)
+        read_version = state.notes_read.get(task.id, 0)
+        new = [note for note in task.notes if note.version > read_version and note.actor != context.actor]
+        if new:
+            state.unread_notes.setdefault(task.id, []).extend(new)
+        follow(context, task)
+    state.active_tasks.intersection_update(task.id for task in own)
+    state.has_looked = True
 
 
 def add_unread(context: ToolContext, reply: Reply) -> Reply:

@@ -1,16 +1,15 @@
 """Finds the paths of tasks (the titles of their parents) for replies."""
 
 from collections.abc import Callable, Generator, Iterable
-from operator import attrgetter
 from typing import Any
 
 from punchlist.base.tree import titles_above
-from punchlist.calls.call import Call
+from punchlist.calls.call import Call, itself
 from punchlist.calls.cursor import TaskList
 from punchlist.tools import phrases
 from punchlist.tools.model import ToolContext
 from punchlist_schemas.params import TaskGet
-from punchlist_schemas.results import Path
+from punchlist_schemas.results import TaskGetResult
 from punchlist_schemas.things import Task
 
 
@@ -18,9 +17,15 @@ def get_parent_titles(context: ToolContext, task: Task) -> Generator[Call[Any], 
     """Return the titles of a task's parents, outermost first."""
     if task.parent is None:
         return []
-    params = TaskGet(conversation=context.conversation, task=task.id)
-    path: Path = yield Call("task.get", params, attrgetter("path"))
-    return [parent.title for parent in path]
+    _, parents = yield from get_with_parents(context, task.id)
+    return parents
+
+
+def get_with_parents(context: ToolContext, task: str) -> Generator[Call[Any], Any, tuple[Task, list[str]]]:
+    """Return a task and the titles of its parents, outermost first."""
+    params = TaskGet(conversation=context.conversation, task=task)
+    result: TaskGetResult = yield Call("task.get", params, itself)
+    return result.task, [parent.title for parent in result.path]
 
 
 def load_paths(context: ToolContext, tasks: TaskList) -> Generator[Call[Any], Any, Callable[[Task], str]]:

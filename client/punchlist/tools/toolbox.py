@@ -17,7 +17,7 @@ from punchlist.calls.conversations import ConversationCalls
 from punchlist.clients import scope
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import NotFound, PunchlistError
-from punchlist.tools import claims, notes, registry
+from punchlist.tools import claims, notes, registry, turns
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import BUDGET, shorten
 from punchlist.tools.coercion import list_argument_names, parse_arguments
@@ -72,6 +72,8 @@ class ToolCaller(NamedTuple):
 
 
 _DEFAULT_CALLER = ToolCaller()
+_TURNS = "turns"
+"""Name of the feature of daemons that add turns to their results."""
 _SUB_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 _NO_LIST = (
@@ -85,11 +87,20 @@ _DAMAGED = (
 
 
 def run_tool(  # noqa: PLR0913 - the parts of a call
-    caller: ToolCaller, dialect: str | Dialect, tool_name: str, arguments: object, memory: Memory, log: str
+    caller: ToolCaller,
+    dialect: str | Dialect,
+    tool_name: str,
+    arguments: object,
+    memory: Memory,
+    log: str,
+    *,
+    has_turns: bool = False,
 ) -> Steps:
     """Run one call of a tool, from the model's arguments to the reply.
 
-    `log` is the epoch of the daemon's log.
+    Args:
+        log: The epoch of the daemon's log.
+        has_turns: Whether the daemon adds turns to its results.
     """
     try:
         dialect = dialect if isinstance(dialect, Dialect) else registry.dialect(dialect)
@@ -104,13 +115,17 @@ def run_tool(  # noqa: PLR0913 - the parts of a call
         conversation, is_named = yield from _find_list(caller, dialect)
         parsed = parse_arguments(tool.arguments, arguments)
         context = _build_context(caller, dialect, conversation, parsed, memory, log)
+        context.view.has_turns = has_turns
         reply = yield from _run_handler(context, tool, parsed, is_named=is_named)
     except Problem as problem:
         reply = dialect.refuse(problem)
     except PunchlistError as error:
         names = list_argument_names(tool.arguments) if tool else ()
         reply = dialect.refuse(to_problem(error, names, can_unblock=dialect.can_unblock))
-    return reply if context is None else notes.add_unread(context, reply)
+    if context is None:
+        return reply
+    yield from turns.collect_notes(context)
+    return notes.add_unread(context, reply)
 
 
 def _build_context(  # noqa: PLR0913 - the parts of a call
@@ -136,14 +151,19 @@ def _build_context(  # noqa: PLR0913 - the parts of a call
 def _run_handler(context: ToolContext, tool: Tool, arguments: Arguments, *, is_named: bool) -> Steps:
     damages: list[Damage] = []
     try:
-        yield from claims.renew_claims(context)
-        yield from notes.collect_unread(context)
-        reply = yield from _run_checked(context, tool.run(context, arguments), damages)
+        reply = yield from turns.follow(context, _run_steps(context, tool.run(context, arguments), damages))
     except NotFound as error:
         raise (yield from _explain_not_found(context, error)) from None
     if not is_named and context.memory.record_list(context.log, context.actor, context.conversation):
         reply = _add_to_reply(reply, "conversation", (yield from _get_list_name(context.conversation)))
     return _add_to_reply(reply, "damaged", _DAMAGED.format(damages[0])) if damages else reply
+
+
+def _run_steps(context: ToolContext, handler: Steps, damages: list[Damage]) -> Steps:
+    yield from claims.renew_claims(context)
+    if not context.view.has_turns:
+        yield from notes.collect_unread(context)
+    return (yield from _run_checked(context, handler, damages))
 
 
 def _get_list_name(conversation: str) -> Generator[Call[Any], Any, str]:
@@ -164,9 +184,8 @@ def _run_checked(context: ToolContext, handler: Steps, damages: list[Damage]) ->
         call = next(handler)
         while True:
             try:
-                call = yield from resolve_ids(context, call)
-                yield from claims.check_call(context, call)
-                result: Any = yield _record_damage(call, damages)
+                call = _record_damage((yield from resolve_ids(context, call)), damages)
+                result: Any = yield from claims.make_call(context, call)
             except (Problem, PunchlistError) as error:
                 call = handler.throw(error)
             else:
@@ -266,7 +285,8 @@ class Toolbox:
 
         A dialect returned by `offered` is limited to the offered tools.
         """
-        handler = run_tool(self.caller, dialect, name, arguments, self._memory, self._log())
+        log, has_turns = self._open()
+        handler = run_tool(self.caller, dialect, name, arguments, self._memory, log, has_turns=has_turns)
         try:
             call = next(handler)
             while True:
@@ -279,11 +299,12 @@ class Toolbox:
         except StopIteration as stop:
             return _truncate(stop.value)
 
-    def _log(self) -> str:
+    def _open(self) -> tuple[str, bool]:
         try:
-            return self._client.open().epoch
+            hello = self._client.open()
         except PunchlistError:
-            return ""  # the tool's own calls try again and report the error
+            return "", False  # the tool's own calls try again and report the error
+        return hello.epoch, _TURNS in hello.features
 
 
 class AsyncToolbox:
@@ -298,16 +319,17 @@ class AsyncToolbox:
         self, dialect: str | Dialect, name: str, arguments: object = None, caller: ToolCaller | None = None
     ) -> Reply:
         """See `Toolbox.call`."""
-        log = await self._log()
-        return _truncate(
-            await drive(run_tool(caller or self.caller, dialect, name, arguments, self._memory, log), self._client.run)
-        )
+        log, has_turns = await self._open()
+        caller = caller or self.caller
+        steps = run_tool(caller, dialect, name, arguments, self._memory, log, has_turns=has_turns)
+        return _truncate(await drive(steps, self._client.run))
 
-    async def _log(self) -> str:
+    async def _open(self) -> tuple[str, bool]:
         try:
-            return (await self._client.open()).epoch
+            hello = await self._client.open()
         except PunchlistError:
-            return ""
+            return "", False
+        return hello.epoch, _TURNS in hello.features
 
 
 async def drive(handler: Steps, run: Callable[[Call[Any]], Awaitable[Any]]) -> Reply:

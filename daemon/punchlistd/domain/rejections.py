@@ -46,6 +46,18 @@ def version_conflict(what: str, expected: int, actual: int) -> Rejection:
     return Rejection("version_conflict", message, {"expected": expected, "actual": actual})
 
 
+def other_own_tasks(agent: str, own: Iterable[str]) -> Rejection:
+    """Reject a change by an agent that expects to have other tasks in progress."""
+    names = ", ".join(f"#{task}" for task in sorted(own, key=int)[:_MAX_SHOWN]) or "nothing"
+    return Rejection("version_conflict", f"{agent} has {names} in progress; read the list again and repeat the call.")
+
+
+def task_not_free(task: Task, agent: str) -> Rejection:
+    """Reject a change by an agent to a task that is finished, waits for its gate or belongs to another agent."""
+    message = f"Task #{task.id} is {task.status} and not free for {agent}; read it, and repeat the call without `free`."
+    return Rejection("lease_held", message, {"task": task.id, "owner": task.owner})
+
+
 def dependency_cycle(path: Sequence[str]) -> Rejection:
     """Reject an edge or a parent that closes the cycle `path`. The first id in `path` is also the last."""
     shown = " → ".join(f"#{task}" for task in path[:_MAX_SHOWN]) + (" → …" if len(path) > _MAX_SHOWN else "")

@@ -30,6 +30,7 @@ FEATURES = (
     "undo",
     "at_version",
     "claims",
+    "turns",
     "rows",
     "board",
     "presence",

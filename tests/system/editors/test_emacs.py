@@ -13,7 +13,7 @@ import pytest
 
 from punchlist import Gate, connect
 from punchlist.base.text import safe
-from punchlist_apps.files.importers.markdown import BOX_OF
+from punchlist_apps.files.exporters.markdown import BOX_OF
 from punchlist_schemas.things import Link
 from punchlist_testing.daemon import Raw, Running, Spawned
 from punchlist_testing.domain import HOSTILE_TITLES

@@ -14,7 +14,7 @@ import pytest
 
 from punchlist import Client, Gate, connect
 from punchlist.base.text import safe
-from punchlist_apps.files.importers.markdown import BOX_OF
+from punchlist_apps.files.exporters.markdown import BOX_OF
 from punchlist_schemas.things import SettingsPatch
 from punchlist_testing.daemon import Raw, Running, Spawned
 from punchlist_testing.nvim import PLUGIN, Editor

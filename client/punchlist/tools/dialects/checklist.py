@@ -1,6 +1,6 @@
 """`checklist`: a simple list to tick off, with JSON replies."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
@@ -9,9 +9,9 @@ from punchlist.base.text import one_line
 from punchlist.base.tree import find_open_parents
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
-from punchlist.errors import RequestRefused
+from punchlist.errors import Blocked, IllegalTransition, LeaseHeld, NotFound, RequestRefused
 from punchlist.taskfiles.report import is_corrupt
-from punchlist.tools import claims, creating, notes, paths
+from punchlist.tools import claims, creating, notes, paths, turns
 from punchlist.tools.budget import MAX_TEXT, announce_omitted, fit, shorten, to_json
 from punchlist.tools.history import describe_completion_by_others
 from punchlist.tools.model import (
@@ -137,8 +137,7 @@ def _build_list(context: ToolContext, tasks: TaskList, offset: int = 0, note: st
 
 def _list(context: ToolContext, args: ListTasks) -> Steps:
     if args.task_id:
-        task: Task = yield context.calls.get(args.task_id)
-        parents = yield from paths.get_parent_titles(context, task)
+        task, parents = yield from paths.get_with_parents(context, args.task_id)
         return _to_reply({"tasks": [build_item(context, task, MAX_TEXT, args.offset, format_path(task, parents))]})
     tasks: TaskList = yield context.calls.list(offset=args.offset)
     return (yield from _build_list(context, tasks, args.offset))
@@ -175,6 +174,56 @@ def _complete_all(context: ToolContext, args: CompleteTasks) -> Steps:
     ids = list(dict.fromkeys(args.task_ids))
     if not ids:
         raise Problem("invalid_arguments", "taskIds must be a non-empty array of task ids.")
+    errors = yield from _complete_free(context, ids)
+    if errors is None:
+        errors = yield from _complete_each(context, ids)
+    failed = [{"id": id, "error": errors[id]} for id in ids if errors.get(id)]
+    page: TaskList = yield context.calls.list(limit=1)
+    return _to_reply(
+        {
+            "ok": not failed,
+            "completed": [id for id in ids if not errors.get(id)],
+            "failed": failed,
+            "nextTask": (yield from _find_next(context)),
+            "remaining": page.remaining,
+        },
+        refused=bool(failed),
+    )
+
+
+def _find_next(context: ToolContext) -> Generator[Call[Any], Any, dict[str, Any] | None]:
+    """Return the task that the agent gets next."""
+    turn = context.view.turn
+    if turn is not None and turn.reasons is not None:
+        task = turn.next
+    else:
+        explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
+        task = None if explained.next is None else (yield context.calls.get(explained.next.id))
+    if task is None:
+        return None
+    parents = yield from paths.get_parent_titles(context, task)
+    return _build_item_with_notes(context, task, format_path(task, parents))
+
+
+def _complete_free(context: ToolContext, ids: Sequence[str]) -> Generator[Call[Any], Any, dict[str, str] | None]:
+    """Complete tasks in one call, in this order. Return None if one of them can't be completed."""
+    if not context.view.has_turns:
+        return None
+    call = context.calls.apply([context.calls.complete(id) for id in ids])
+    try:
+        done: ApplyResult = yield turns.require(context, call, free=True)
+    except _REJECTED:
+        return None
+    named = set(ids)
+    return {task.id: gate for task in done.tasks if task.id in named and (gate := describe_gate(task))}
+
+
+_REJECTED = (Blocked, IllegalTransition, LeaseHeld, NotFound)
+"""Errors of a task that can't be completed, or not before another task."""
+
+
+def _complete_each(context: ToolContext, ids: Sequence[str]) -> Generator[Call[Any], Any, dict[str, str]]:
+    """Complete as many of these tasks as possible. Return, by id, why a task isn't completed; "" if it is completed."""
     tasks: TaskList = yield context.calls.list()
     by_id = {task.id: task for task in tasks}
     errors = {id: obstacle for id in ids if (obstacle := _find_obstacle(by_id.get(id)))}
@@ -195,21 +244,7 @@ def _complete_all(context: ToolContext, args: CompleteTasks) -> Steps:
             continue
         errors |= {task.id: gate for task in done.tasks if task.id in batch and (gate := describe_gate(task))}
         break
-    failed = [{"id": id, "error": errors[id]} for id in ids if errors.get(id)]
-    explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
-    page: TaskList = yield context.calls.list(limit=1)
-    next_task = None if explained.next is None else by_id.get(explained.next.id)
-    path_of = yield from paths.load_paths(context, tasks)
-    return _to_reply(
-        {
-            "ok": not failed,
-            "completed": [id for id in ids if not errors.get(id)],
-            "failed": failed,
-            "nextTask": _build_item_with_notes(context, next_task, path_of(next_task)) if next_task else None,
-            "remaining": page.remaining,
-        },
-        refused=bool(failed),
-    )
+    return errors
 
 
 def _complete_one(context: ToolContext, task: str) -> Generator[Call[Any], Any, dict[str, str]]:

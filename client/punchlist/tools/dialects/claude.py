@@ -124,10 +124,9 @@ def _create(context: ToolContext, args: TaskCreate) -> Steps:
 
 
 def _get(context: ToolContext, args: TaskGet) -> Steps:
-    task: Task = yield context.calls.get(args.task_id)
+    task, parents = yield from paths.get_with_parents(context, args.task_id)
     call = context.format_call("TaskGet", f"taskId={task.id}")
     description = shorten(task.description, offset=args.offset, call=call)
-    parents = yield from paths.get_parent_titles(context, task)
     reason = "Failed because" if task.status == "failed" else label_reason(task)
     metadata = dict(visible_items(task.metadata))
     lines = [
@@ -270,31 +269,42 @@ def _apply(
     # Changes that may be rejected come first, so that an update is rarely made only in part.
     before: Task = yield context.calls.get(args.task_id)
     yield from _edit_edges(context, args.task_id, edges, progress)
-    is_cleared = False
-    may_claim = before.owner in ("", *names_of(context.actor)) or describe_departure(before) != ""
-    if args.status == "in_progress" and may_claim and not args.owner and not context.is_nameless:
-        # With a claim, only this session can finish the task, and others can take it over once the session has ended.
-        yield from claims.start(context, before.id)
     if args.status and args.status != "deleted":
-        result: SetStatusResult = yield context.calls.set_status(args.task_id, args.status)
-        progress.updated.add("status")
-        if before.status != args.status:
-            progress.change = {"statusChange": {"from": before.status, "to": args.status}}
-        progress.notes = f" (unblocked: {join_ids(result.unblocked)})" if result.unblocked else ""
-        progress.notes += f" ({gate})" if (gate := describe_gate(result.task)) else ""
-        progress.notes += _format_setback(result.task) if args.status == "in_progress" else ""
-        if before.status == args.status == "completed":
-            by = yield from describe_end_by_others(context, before.id)
-            progress.notes += f" ({by} before)" if by else ""
-        if args.status == "completed" and not result.remaining:
-            remaining: TaskList = yield context.calls.list(limit=1)
-            is_cleared = not remaining.total
+        yield from _set_status(context, args, before, progress)
+    is_cleared = False
+    if args.status == "completed":
+        remaining: TaskList = yield context.calls.list(limit=1)
+        is_cleared = not remaining.total
     if is_cleared:
         progress.notes += "\nAll tasks are completed: the list has cleared itself."
     elif members:
         yield context.calls.edit(args.task_id, **members)
     progress.updated.update(progress.pending)
     progress.pending = []
+
+
+def _set_status(
+    context: ToolContext, args: TaskUpdate, before: Task, progress: _Progress
+) -> Generator[Call[Any], Any, None]:
+    assert args.status is not None and args.status != "deleted", "the status changes"
+    may_claim = before.owner in ("", *names_of(context.actor)) or describe_departure(before) != ""
+    if args.status == "in_progress" and may_claim and not args.owner and not context.is_nameless:
+        # With a claim, only this session can finish the task, and others can take it over once the session has ended.
+        yield from claims.start(context, before)
+        task: Task = yield context.calls.get(before.id)
+        unblocked: tuple[str, ...] = ()
+    else:
+        result: SetStatusResult = yield context.calls.set_status(args.task_id, args.status)
+        task, unblocked = result.task, result.unblocked
+    progress.updated.add("status")
+    if before.status != args.status:
+        progress.change = {"statusChange": {"from": before.status, "to": args.status}}
+    progress.notes = f" (unblocked: {join_ids(unblocked)})" if unblocked else ""
+    progress.notes += f" ({gate})" if (gate := describe_gate(task)) else ""
+    progress.notes += _format_setback(task) if args.status == "in_progress" else ""
+    if before.status == args.status == "completed":
+        by = yield from describe_end_by_others(context, before.id)
+        progress.notes += f" ({by} before)" if by else ""
 
 
 def _build_reply(args: TaskUpdate, progress: _Progress) -> Reply:

@@ -29,7 +29,7 @@ from punchlist.tools.model import (
 )
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
-from punchlist_schemas.results import EventsResult, TaskExplainResult
+from punchlist_schemas.results import ClaimResult, EventsResult
 from punchlist_schemas.things import FINISHED, Description, LongText, Priority, Status, Task, Title
 
 Ids = tuple[str, ...]
@@ -149,7 +149,7 @@ def _plan(context: ToolContext, args: Plan) -> Steps:
             more = len(kept_lines) - _MAX_NAMED
             kept_lines = [*kept_lines[:_MAX_NAMED], f"{more} more are on the list already: kept."]
     added = [task.id for task in listed if task.id not in kept]
-    ready = yield from claims.find_ready(context, {task.id for task in listed})
+    ready = yield from claims.find_ready(context, listed)
     verb = "The list is" if args.replace else "Added"
     ranges, ready_ids = phrases.format_ranges(added) or "nothing", phrases.format_some(ready) or "none"
     lines = [f"{verb} {ranges}. Ready: {ready_ids}. Call next to begin.", *kept_lines]
@@ -189,33 +189,54 @@ def _next(context: ToolContext, args: Next) -> Steps:
         text = f"id needs result or failed; to take task {args.id}: update with status in_progress"
         raise Problem("invalid_arguments", text)
     last = yield from changes.find_seen(context)
-    own = yield from claims.find_current_tasks(context)
-    if own and not finishes:
-        return (yield from _reply_with_own_task(context, last, ["You are at it already."], {}, own[0]))
-    lines: list[str] = []
-    data: dict[str, Any] = {}
-    if finishes:
-        # If all of the agent's tasks have open children, the daemon rejects the completion and names the children.
-        own = own or (yield from claims.find_own_tasks(context))
-        if not args.id and len(own) > 1:
-            ids = join_ids([task.id for task in own], "#")
-            raise Problem("invalid_arguments", f"you are working on {ids}: give the id of the one that this is about")
-        if not args.id and not own:
-            raise (yield from fates.explain_missing_task(context))
-        task_id = args.id or own[0].id
+    if not finishes:
+        if (claim := (yield from claims.take_next_known(context))) is not None:
+            return (yield from _reply_to_claim(context, last, [], {}, claim))
+        if own := (yield from claims.find_current_tasks(context)):
+            return (yield from _reply_with_own_task(context, last, ["You are at it already."], {}, own[0]))
+        return (yield from _take_next(context, last, [], {}))
+    status: Status = "failed" if args.failed else "completed"
+    done = yield from claims.settle_known(context, args.id, status, args.failed or args.result)
+    if done is None:
+        task_id = args.id or (yield from _find_own_task(context)).id
         yield from _check_not_completed(context, task_id, args.result)
-        status: Status = "failed" if args.failed else "completed"
         done = yield from claims.settle(context, task_id, status, args.failed or args.result)
-        lines.append(phrases.format_finished(done))
-        data |= {"finished": task_id, "unblocked": done.unblocked[:100]}
-        own = (yield from claims.find_current_tasks(context)) if done.task.parent else []
-        # An agent that has split a task finishes the parent after the children, before it claims another task.
-        if parents := [task for task in own if task.id == done.task.parent]:
-            return (yield from _reply_with_own_task(context, last, lines, data, parents[0]))
+    lines, data = [phrases.format_finished(done)], {"finished": done.task.id, "unblocked": done.unblocked[:100]}
+    own = (yield from claims.find_current_tasks(context)) if done.task.parent else []
+    # An agent that has split a task finishes the parent after the children, before it claims another task.
+    if parents := [task for task in own if task.id == done.task.parent]:
+        return (yield from _reply_with_own_task(context, last, lines, data, parents[0]))
+    return (yield from _take_next(context, last, lines, data))
+
+
+def _find_own_task(context: ToolContext) -> Generator[Call[Any], Any, Task]:
+    """Return the task that the agent works on.
+
+    Raises:
+        Problem: It works on none, or on several.
+    """
+    # If all of the agent's tasks have open children, the daemon rejects the completion and names the children.
+    own = (yield from claims.find_current_tasks(context)) or (yield from claims.find_own_tasks(context))
+    if len(own) > 1:
+        ids = join_ids([task.id for task in own], "#")
+        raise Problem("invalid_arguments", f"you are working on {ids}: give the id of the one that this is about")
+    if not own:
+        raise (yield from fates.explain_missing_task(context))
+    return own[0]
+
+
+def _take_next(context: ToolContext, last: int | None, lines: list[str], data: dict[str, Any]) -> Steps:
+    """Claim the next task, and return the reply of `next`."""
     claim = yield from claims.take(context)
+    return (yield from _reply_to_claim(context, last, lines, data, claim))
+
+
+def _reply_to_claim(
+    context: ToolContext, last: int | None, lines: list[str], data: dict[str, Any], claim: ClaimResult
+) -> Steps:
     if claim.task is None and (own := (yield from claims.find_current_tasks(context))):
         return (yield from _reply_with_own_task(context, last, lines, data, own[0]))
-    return (yield from _reply_to_next(context, last, lines, data, claim.task, [one.title for one in claim.path]))
+    return (yield from _reply_to_next(context, last, lines, data, claim.task, [task.title for task in claim.path]))
 
 
 def _reply_with_own_task(
@@ -257,8 +278,8 @@ def _reply_to_next(  # noqa: PLR0913 - the parts of a reply
         data["next"] |= {"path": list(parents)} if parents else {}
         data["next"] |= {"notes": note_lines} if note_lines else {}
     else:
-        explained: TaskExplainResult = yield context.calls.explain(owner=context.actor)
-        lines.append(phrases.explain_no_task(tasks.counts, explained.reasons, context.names.get("plan", "")))
+        reasons = yield from claims.explain_empty_claim(context)
+        lines.append(phrases.explain_no_task(tasks.counts, reasons, context.names.get("plan", "")))
         lines += yield from claims.offer_abandoned(context)
     lines.append(f"{tasks.remaining} left, version {tasks.version}.")
     shown = [] if task is None else [task.id]
@@ -305,17 +326,29 @@ def _update(context: ToolContext, args: Update) -> Steps:
 
 def _set_status(context: ToolContext, args: Update, status: Status) -> Generator[Call[Any], Any, str]:
     if status == "in_progress":
-        # A claimed task isn't returned by another agent's `next`.
-        is_own = yield from claims.start(context, args.id)
-        task: Task = yield context.calls.get(args.id)
-        setback = phrases.describe_setback(task)
-        return f"#{args.id} is yours{' already' if is_own else ''}.{f' {setback}' if setback else ''}"
-    yield from _check_not_completed(context, args.id, args.note if status == "completed" else "")
-    before: Task = yield context.calls.get(args.id)
-    if before.status == status == "completed" and (by := (yield from describe_completion_by_others(context, args.id))):
-        return f"#{args.id} was completed already ({by}, {ago(before.status_changed_at, int(time.time() * 1000))} ago)."
-    done = yield from claims.settle(context, args.id, status, args.note)
+        return (yield from _start(context, args.id))
+    done = yield from claims.settle_known(context, args.id, status, args.note)
+    if done is None:
+        yield from _check_not_completed(context, args.id, args.note if status == "completed" else "")
+        before: Task = yield context.calls.get(args.id)
+        is_completed = before.status == status == "completed"
+        if is_completed and (by := (yield from describe_completion_by_others(context, args.id))):
+            passed = ago(before.status_changed_at, int(time.time() * 1000))
+            return f"#{args.id} was completed already ({by}, {passed} ago)."
+        done = yield from claims.settle(context, args.id, status, args.note)
     return phrases.format_finished(done) if status in FINISHED else f"#{args.id} {done.task.status}."
+
+
+def _start(context: ToolContext, task_id: str) -> Generator[Call[Any], Any, str]:
+    # A claimed task isn't returned by another agent's `next`.
+    claim = yield from claims.take_free(context, task_id)
+    is_own, task = False, None if claim is None else claim.task
+    if task is None:
+        before: Task = yield context.calls.get(task_id)
+        is_own = yield from claims.start(context, before)
+        task = yield context.calls.get(task_id)
+    setback = phrases.describe_setback(task)
+    return f"#{task_id} is yours{' already' if is_own else ''}.{f' {setback}' if setback else ''}"
 
 
 def _tasks(context: ToolContext, args: Tasks) -> Steps:

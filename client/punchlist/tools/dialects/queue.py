@@ -357,7 +357,7 @@ def _resume(context: ToolContext, args: OneTask) -> Steps:
     if context.is_nameless:
         yield context.calls.resume(task.id)
     else:
-        yield from claims.start(context, task.id)
+        yield from claims.start(context, task)
     resumed: Task = yield context.calls.get(task.id)
     next_task = yield from _hand_out(context, resumed)
     return _to_reply({"success": True, "message": f"Task {task.id} resumed.", "nextTask": next_task})

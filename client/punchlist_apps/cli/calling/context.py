@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 
 
 _READS = frozenset(
-    ("task.list", "task.get", "task.explain", "conversation.get", "conversation.list", "event.read", "daemon.status")
+    (
+        "task.list",
+        "task.get",
+        "task.explain",
+        "conversation.get",
+        "conversation.list",
+        "event.read",
+        "daemon.status",
+        "task.search",
+    )
 )
 _PAGE = 10_000
 _MAX_SUGGESTIONS = 3

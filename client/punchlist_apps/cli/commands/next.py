@@ -68,7 +68,8 @@ def run_next(context: Context) -> int:
 
 
 def _has_open_children(context: Context, task: str) -> bool:
-    return any(reason["kind"] == "child" for reason in context.read("task.explain", task=task).get("reasons", ()))
+    reasons = context.read("task.explain", task=task).get("reasons", ())
+    return any(reason["kind"] == "child" and reason["of"] == task for reason in reasons)
 
 
 def _complete(context: Context, mine: list[dict[str, Any]]) -> int | None:

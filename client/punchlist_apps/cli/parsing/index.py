@@ -83,8 +83,8 @@ SECTIONS = {
     ),
     "files and settings": (
         Entry("init", "init", "Write the project file .punchlist.toml, which names this directory's list"),
-        Entry("import", "import_export", "Add the tasks of a file in one step"),
-        Entry("export", "import_export", "Write the list, or its events, to a file"),
+        Entry("import", "import_files", "Add the tasks of a file in one step"),
+        Entry("export", "export", "Write the list, or its events, to a file"),
         Entry("mirror", "mirror", "Mirror lists to files and back, for programs that use only files"),
         Entry(
             *("setup", "setup", "Add punchlist to an agent's host: the MCP server, and hooks for Claude Code"),

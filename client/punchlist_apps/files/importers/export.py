@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from punchlist_apps.files.exporters.json import EXPORT_VERSION
 from punchlist_apps.files.importers.document import Document, expect_list, expect_object, parse_json, to_text
 from punchlist_apps.files.importers.draft import Draft, Note
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_schemas.things import PRIORITIES, STATUSES
 
-EXPORT_VERSION = 1
 _MEMBERS = (
     *("description", "status", "priority", "active_form", "owner", "metadata", "result_summary", "fail_reason", "due"),
     *("not_before", "labels", "estimate_ms", "gate", "due_day", "not_before_day"),
@@ -65,12 +65,6 @@ def read(documents: Sequence[Document]) -> Draft:
             parent=parent,
         )
     return draft.finish()
-
-
-def build_export(conversation: dict[str, Any], tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return a conversation's list as the JSON value that `read` parses."""
-    head = {name: conversation[name] for name in ("conversation", "title", "version") if conversation.get(name)}
-    return {"format": "punchlist", "format_version": EXPORT_VERSION, **head, "tasks": list(tasks)}
 
 
 _TYPES: dict[str, type] = {

@@ -11,7 +11,8 @@ import msgspec
 
 from punchlist.base.text import clip, one_line
 from punchlist.taskfiles.file_format import Fields
-from punchlist_apps.files.importers.markdown import BOX_OF, BOXES, remove_extras
+from punchlist_apps.files.exporters.markdown import BOX_OF
+from punchlist_apps.files.importers.markdown import BOXES, remove_extras
 from punchlist_apps.files.importers.outline import BOX_LINE, Entry, Outline, parse_outline
 from punchlist_apps.files.mirror.merge import Delete, Edit, FieldsById, reconcile
 

@@ -1,18 +1,19 @@
 """A conversation in memory: its state, and caches that make replies cheap to build."""
 
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.things import Conversation, Damage, Running, Shared, Task
+from punchlist_schemas.things import Conversation, Damage, Reason, Running, Shared, Task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State
 from punchlistd.domain.state.snapshot import dump_state
 from punchlistd.engine.lists.history import fact_of
 from punchlistd.engine.lists.short_names import ShortNames
+from punchlistd.engine.lists.trail import Trail
 from punchlistd.engine.replies import LONG_BYTES, Pieces, Reply
 from punchlistd.store.port import Snapshot, Stored
 
@@ -29,6 +30,7 @@ LISTED_BYTES = 4 << 20
 """Limit for the encoded lists of all conversations together, in bytes. A single larger list is kept anyway."""
 
 _NO_LISTING = (-1, 0, b"")
+_LEASE_MEMBERS = ("left_at", "silent_at", "machine", "lease_expires_at")
 
 Present = Callable[[State], Set[str]]
 """Returns the names of the agents present for a list."""
@@ -108,6 +110,7 @@ class LoadedConversation:
         replies: Fingerprints of recent keyed calls and the replies to them, by key.
         saved_version: Version of the stored snapshot.
         summarized_version: Version of the stored summary.
+        trail: Its newest events, if agents have requested turns.
         counted: This conversation's part of the totals: its numbers of unfinished tasks and of tasks in progress.
         lane: Its write path, if it is shared.
         place: Its place in the shared log.
@@ -133,6 +136,7 @@ class LoadedConversation:
         "present",
         "state",
         "summarized_version",
+        "trail",
         "is_unused_name",
         "in_use",
         "used",
@@ -156,6 +160,7 @@ class LoadedConversation:
         self.summarized_version = saved_version
         self._listing = _NO_LISTING
         self.listings: Listings | None = None
+        self.trail: Trail | None = None
         self.short_names: ShortNames | None = None
         self.claim_details: AddClaimDetails | None = None
         self.present: Present = no_agents
@@ -246,6 +251,12 @@ class LoadedConversation:
         departures = {task.id: departure_of(task) for task in self.add_claim_details(tasks)}
         return tuple(msgspec.structs.replace(entry, **departures.get(entry.id, {})) for entry in running)
 
+    def add_lease_times(self, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+        """Add expiry times and departures of the owners to reasons."""
+        causes = self.add_claim_details([self.state.tasks[task] for task in {reason.by for reason in reasons}])
+        members = {cause.id: {name: getattr(cause, name) for name in _LEASE_MEMBERS} for cause in causes}
+        return tuple(msgspec.structs.replace(reason, **members[reason.by]) for reason in reasons)
+
     def build_list_reply(self, head: bytes, newer: bytes) -> Reply:
         """Return a JSON object with the whole list between other members, without copying a long list."""
         listing, newer = self.encode_listing(), self.shared_member + self.name_member + newer
@@ -284,7 +295,7 @@ def departure_of(task: Task) -> dict[str, Any]:
     """Return the members of a task that describe its owner's departure."""
     if task.left_at is None and task.silent_at is None:
         return {}
-    return {name: getattr(task, name) for name in ("left_at", "silent_at", "machine", "lease_expires_at")}
+    return {name: getattr(task, name) for name in _LEASE_MEMBERS}
 
 
 class HasListing(Protocol):

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
@@ -14,12 +13,11 @@ from punchlistd.domain.explain import explain
 from punchlistd.domain.rejections import task_not_found
 from punchlistd.domain.state import State
 from punchlistd.engine.lists.loaded import LoadedConversation
+from punchlistd.engine.lists.turns import build_turn
 from punchlistd.engine.replies import LONG_BYTES, Outcome, Pieces, Reply
 
 LIST_END = b',"version":%d,"seq":%d,"total":%d}'
 """The last members of a listing: the list's version, the log's head, and the number of tasks."""
-
-_LEASE_MEMBERS = ("lease_expires_at", "left_at", "silent_at", "machine")
 
 
 def get_conversation(_params: p.ConversationParams, loaded: LoadedConversation, _head: int) -> Outcome:
@@ -42,8 +40,6 @@ def explain_task(params: p.TaskExplain, loaded: LoadedConversation, head: int) -
     if params.task is not None and task is None:
         return loaded.reject_missing(task_not_found(params.task, loaded.state.next_task))
     explained = explain(state, task, params.owner)
-    causes = loaded.add_claim_details([state.tasks[id] for id in {reason.by for reason in explained.reasons}])
-    leases = {cause.id: {name: getattr(cause, name) for name in _LEASE_MEMBERS} for cause in causes}
     return _encode(
         r.TaskExplainResult(
             task=None if task is None else loaded.add_claim_details([task])[0],
@@ -53,7 +49,7 @@ def explain_task(params: p.TaskExplain, loaded: LoadedConversation, head: int) -
             completable=explained.completable,
             ahead=explained.ahead,
             next=explained.next,
-            reasons=tuple(structs.replace(reason, **leases[reason.by]) for reason in explained.reasons),
+            reasons=loaded.add_lease_times(explained.reasons),
             more=explained.more,
             version=state.version,
             seq=head,
@@ -69,9 +65,10 @@ def needs_log(params: p.TaskList) -> bool:
 
 def list_tasks(params: p.TaskList, loaded: LoadedConversation, head: int) -> Outcome:
     """Answer `task.list` from the current state."""
-    if params == p.TaskList(conversation=params.conversation):
+    if params == p.TaskList(conversation=params.conversation, turn=params.turn):
         state = loaded.state
-        return loaded.build_list_reply(b"{", LIST_END % (state.version, head, len(state.tasks)))
+        turn = b"" if params.turn is None else _encode_turn(params.turn, loaded, head)
+        return loaded.build_list_reply(b"{", turn + LIST_END % (state.version, head, len(state.tasks)))
     return filter_tasks(params, loaded.state, head, loaded)
 
 
@@ -90,9 +87,11 @@ def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConv
         # Slice the ids first, so that the cost depends on the page, not on the length of the list.
         total, page = len(state.tasks), [state.tasks[name] for name in state.ids()[params.offset : end]]
     page = page if loaded is None else loaded.add_claim_details(page)
-    damaged = b"" if loaded is None else loaded.damaged_member + loaded.shared_member + loaded.name_member
+    more = b"" if loaded is None else loaded.damaged_member + loaded.shared_member + loaded.name_member
+    if loaded is not None and params.turn is not None:
+        more += _encode_turn(params.turn, loaded, head)
     if params.fields is None:
-        return _list_result(_encode(page), state, head, total, damaged)
+        return _list_result(_encode(page), state, head, total, more)
     unknown = [name for name in params.fields if name not in Task.__struct_fields__]
     if unknown:
         members = ", ".join(Task.__struct_fields__)
@@ -103,7 +102,7 @@ def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConv
         )
     keep = {"id", *params.fields}
     partial = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
-    return _list_result(_encode(partial), state, head, total, damaged)
+    return _list_result(_encode(partial), state, head, total, more)
 
 
 _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
@@ -143,8 +142,13 @@ def _words(task: Task) -> str:
     return "\n".join((task.title, task.description, *task.labels, *(note.text for note in task.notes))).casefold()
 
 
-def _list_result(tasks: bytes, state: State, head: int, total: int, damaged: bytes) -> Reply:
-    end = b',"counts":%b%b%b' % (_encode(state.counts()), damaged, LIST_END % (state.version, head, total))
+def _encode_turn(query: p.TurnQuery, loaded: LoadedConversation, head: int) -> bytes:
+    """Return a turn as an additional member of a JSON object."""
+    return b',"turn":' + _encode(build_turn(query, loaded, head))
+
+
+def _list_result(tasks: bytes, state: State, head: int, total: int, more: bytes) -> Reply:
+    end = b',"counts":%b%b%b' % (_encode(state.counts()), more, LIST_END % (state.version, head, total))
     return Pieces((b'{"tasks":', tasks, end)) if len(tasks) > LONG_BYTES else b'{"tasks":%b%b' % (tasks, end)
 
 

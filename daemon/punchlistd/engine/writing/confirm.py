@@ -251,7 +251,14 @@ def _process_of(caller: Caller) -> int:
 def _encode_call(params: p.Confirmable, state: State) -> bytes:
     """Encode a call so that equal calls compare equal, whichever name they use for the conversation."""
     bare = msgspec.structs.replace(
-        params, conversation=state.conversation, key=None, confirm=None, ask=False, answered=False, actor=None
+        params,
+        conversation=state.conversation,
+        key=None,
+        turn=None,
+        confirm=None,
+        ask=False,
+        answered=False,
+        actor=None,
     )
     return msgspec.json.encode(bare, order="deterministic")
 

@@ -20,8 +20,11 @@ from punchlistd.store.port import Damaged, EventLog, Stored, side_of
 
 
 def fingerprint(method: str, params: Mutation) -> str:
-    """Return a hash of a call's method and its params, without the key and the confirmation token."""
-    bare = msgspec.structs.replace(params, key=None)
+    """Return a hash of a call's method and its params, without the key, the confirmation token and the turn.
+
+    A caller that repeats the call after its own restart knows less about the list, and asks for another turn.
+    """
+    bare = msgspec.structs.replace(params, key=None, turn=None)
     if getattr(bare, "confirm", None) is not None:
         bare = msgspec.structs.replace(bare, confirm=None)
     text = method.encode() + msgspec.json.encode(bare, order="deterministic")

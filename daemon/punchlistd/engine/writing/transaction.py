@@ -33,6 +33,7 @@ from punchlist_schemas.params import (
 from punchlist_schemas.results import ClaimResult, TaskResult, Written
 from punchlistd.domain.commands import NOTHING, Command, Decision, EndClaims, EndReservations, Wake
 from punchlistd.domain.decide import decide, follow_up
+from punchlistd.domain.decide.turns import check_turn
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import ambiguous_name, conversation_not_found
 from punchlistd.domain.responses import respond
@@ -42,6 +43,7 @@ from punchlistd.engine.claims import CLAIMS, Claims
 from punchlistd.engine.lists.access import Access, check_access
 from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.loaded import LoadedConversation, Place
+from punchlistd.engine.lists.turns import build_turn
 from punchlistd.engine.replies import INTERNAL_ERROR, REPLY_BYTES, Outcome, size_of
 from punchlistd.engine.timers.deferrals import Deferrals
 from punchlistd.engine.timers.idle import Idle
@@ -168,6 +170,7 @@ class Transaction:
             if is_deleted:
                 self.deleted.append(name)
                 loaded.forget_replies()
+                loaded.trail = None
                 event_side = msgspec.structs.replace(side or _NO_SIDE, owner=owner) if owner else side
             elif type(event) is ConversationConfigured:
                 self.sessions.append((name, event))
@@ -178,6 +181,8 @@ class Transaction:
             seq, version = self.head - remaining, state.version - remaining
             undone = decision.touches, decision.reverts_to
             wire = _encode(_Wire(seq, name, version, at, command.actor, call, *undone, event))
+            if loaded.trail is not None:
+                loaded.trail.add(seq, command.actor, event, wire)
             line, loaded.check = seal(loaded.check, wire, event_side)
             self.entries.append(Sealed(name, version, line, "" if event_side is None else event_side.key, is_deleted))
             self.published.append(PublishedEvent(name, wire, remaining, owner))
@@ -312,7 +317,9 @@ class Transactor:
             decision = self._check_name(state)
         if decision is None:
             try:
-                if state.claims or state.settings.rate_limit or type(params) in _CHECKED_FIRST:
+                if params.turn is not None:
+                    decision = check_turn(state, params, params.turn)
+                if decision is None and (state.claims or state.settings.rate_limit or type(params) in _CHECKED_FIRST):
                     decision = self._check_preconditions(item, loaded)
                 if decision is None:
                     for part in decide(state, item.command):
@@ -533,7 +540,10 @@ class Transactor:
         except Exception:
             item.outcome = _log_fault(item)
             return
-        item.outcome = _encode(_add_lease_times(answer, loaded) if state.running or state.reserved else answer)
+        answer = _add_lease_times(answer, loaded) if state.running or state.reserved else answer
+        if params.turn is not None:
+            answer = msgspec.structs.replace(answer, turn=build_turn(params.turn, loaded, answer.seq, answer))
+        item.outcome = _encode(answer)
         if params.key is not None:
             loaded.remember(params.key, item.fingerprint, item.outcome)
             if events and loaded.keys is not None:

@@ -25,7 +25,10 @@ def find_imports(*words: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "line",
-    ["list", "add b -p high", "start 1", "done 1 -r text", "next", "agent prime -c default --session s", "undo"],
+    [
+        *("list", "add b -p high", "start 1", "done 1 -r text", "next", "agent prime -c default --session s", "undo"),
+        *("find a", "export", "export --format markdown", "export --format jsonl"),
+    ],
 )
 def test_a_single_call_loads_neither_library_nor_asyncio(punch: Any, line: str) -> None:
     for title in ("a", "b"):
@@ -35,6 +38,12 @@ def test_a_single_call_loads_neither_library_nor_asyncio(punch: Any, line: str) 
     assert loaded.isdisjoint(heavy), loaded & heavy
     commands = {name for name in loaded if name.startswith("punchlist_apps.cli.commands.")}
     assert len(commands) == 1
+
+
+@pytest.mark.parametrize("line", ["find a", "export", "export --format markdown"])
+def test_find_and_export_load_little_more_than_list(punch: Any, line: str) -> None:
+    punch("add", "a")
+    assert len(find_imports(*line.split()) - find_imports("list")) <= 10
 
 
 def test_only_the_owner_may_start_again(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

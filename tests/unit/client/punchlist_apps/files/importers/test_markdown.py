@@ -6,6 +6,7 @@ import pytest
 
 from punchlist.base.metadata import visible_items
 from punchlist_apps.common.terminal.render import as_tree
+from punchlist_apps.files.exporters.markdown import write
 from punchlist_apps.files.importers import markdown
 from punchlist_apps.files.importers.document import Document
 from punchlist_apps.files.importers.draft import MAX_TASKS, Draft
@@ -213,7 +214,7 @@ def test_written_list_round_trips() -> None:
     others = ("labels", "links", "due_day", "estimate_ms", "notes")
     for _ in mostly_untraced(300):
         tasks, depths = random_tasks(picks)
-        text = markdown.write(tasks, depths)
+        text = write(tasks, depths)
         plan = parse(text)
         number = {task["ref"]: str(index) for index, task in enumerate(plan, 1)}
         for task, found in zip(tasks, plan, strict=True):
@@ -259,7 +260,7 @@ def exported(text: str) -> str:
         for task in plan
     ]
     rows = as_tree(tasks)
-    return markdown.write([task for _, task in rows], [depth for depth, _ in rows])
+    return write([task for _, task in rows], [depth for depth, _ in rows])
 
 
 def test_headings_and_groups_are_written_back() -> None:
@@ -297,7 +298,7 @@ def test_random_trees_round_trip() -> None:
             task = {"id": str(index), "title": f"t{index}", "status": status, "metadata": metadata, "parent": parent}
             tasks.append(task | ({"owner": "ann"} if picks.random() < 0.3 else {}))
         rows = as_tree(tasks)
-        text = markdown.write([task for _, task in rows], [depth for depth, _ in rows])
+        text = write([task for _, task in rows], [depth for depth, _ in rows])
         back = {task["title"]: task for task in parse(text)}
         title_of = {task["ref"]: task["title"] for task in back.values()}
         assert len(back) == len(tasks), text

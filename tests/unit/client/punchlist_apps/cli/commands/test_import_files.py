@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from punchlist_apps.cli.commands import import_export
+from punchlist_apps.cli.commands import import_files
 from punchlist_testing.terminal import terminal
 
 PLAN = "# Plan\n- [x] a\n- [ ] b\n  - [/] c\n"
@@ -50,7 +50,7 @@ def test_repeated_import_keeps_statuses(punch: Any) -> None:
 
 
 def test_concurrent_imports_add_no_duplicates(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = import_export.compare
+    real = import_files.compare
     raced: list[int] = []
 
     def late(*args: Any, **options: Any) -> Any:
@@ -60,7 +60,7 @@ def test_concurrent_imports_add_no_duplicates(punch: Any, monkeypatch: pytest.Mo
             punch("import", "-", stdin=PLAN)  # another import comes first
         return found
 
-    monkeypatch.setattr(import_export, "compare", late)
+    monkeypatch.setattr(import_files, "compare", late)
     assert punch("import", "-", stdin=PLAN).lines[0] == "imported 0 tasks, 3 unchanged (markdown)"
     assert len(punch("list", "--json").json["tasks"]) == 3
 

@@ -1,27 +1,19 @@
-"""`punch import` and `punch export`: import task files into a list with one atomic call, and export them."""
+"""`punch import`: imports task files into a list with one atomic call."""
 
-import errno
-import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
-from punchlist.base.text import safe_block, safe_json
-from punchlist.base.tree import as_tree
 from punchlist.errors import RequestRefused
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.calling.events import read_events
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag
 from punchlist_apps.cli.printing.import_lines import format_changes, format_remarks, format_summary, to_json
-from punchlist_apps.common.terminal.style import write
-from punchlist_apps.files.importers import export, formats, markdown
+from punchlist_apps.files.importers import formats
 from punchlist_apps.files.importers.draft import Draft
 from punchlist_apps.files.importers.formats import FORMATS
 from punchlist_apps.files.importers.matching import Comparison, compare, plan_replacement
 from punchlist_apps.files.importers.wrong import FormatError
-from punchlist_schemas.system.atomic import atomic_write
 
 _FILE: dict[str, Any] = {"metavar": "FILE"}
 
@@ -49,26 +41,8 @@ COMMANDS = {
             "gh issue list --json number,title,body,state,labels,assignees,url | punch import -",
         ),
     ),
-    "export": Usage(
-        (
-            Argument(
-                ("file",),
-                "the file, or - for standard output (default)",
-                {"metavar": "FILE", "nargs": "?", "default": "-"},
-                "file",
-            ),
-            choice(
-                "--format",
-                text="write tasks (json or markdown) or events (jsonl)",
-                choices=("json", "markdown", "jsonl"),
-            ),
-            flag("--force", text="overwrite an existing file"),
-        ),
-        ("punch export plan.md", "punch export --format jsonl > events.jsonl"),
-    ),
 }
 
-_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _MAX_CONFLICTS = 50
 """Maximum number of times a comparison is repeated because the list changed."""
 
@@ -160,43 +134,3 @@ def _reject_losses(draft: Draft) -> None:
         more = f", and {len(losses) - 1} more kinds; to see them, leave out --strict" if len(losses) > 1 else ""
         message = f"can't be imported whole: {first.count} × {first.text}{more}"
         raise FormatError(message, draft.name, first.lines[0] if first.lines else 0)
-
-
-def run_export(context: Context) -> int:
-    args = context.args
-    form = args.format or _BY_SUFFIX.get(os.path.splitext(args.file)[1].lower(), "json")
-    text = "".join(_render(context, form))
-    if args.file == "-":
-        write(_sanitize(text, form) if context.style.terminal else text)
-        return 0
-    _write(args.file, text, replace=args.force)
-    context.note(f"wrote {args.file} ({form})")
-    return 0
-
-
-def _sanitize(text: str, form: str) -> str:
-    """Escape control characters, because titles from other users must not control the terminal."""
-    return safe_block(text) if form == "markdown" else safe_json(text)
-
-
-def _write(path: str, text: str, *, replace: bool) -> None:
-    if not replace and os.path.lexists(path):
-        raise FileExistsError(errno.EEXIST, "the file exists; to replace it, add --force", path)
-    path = os.path.realpath(path)  # replace the target of a link, not the link
-    if os.path.lexists(path) and not os.path.isfile(path):
-        raise FileExistsError(errno.EEXIST, "not a regular file; name another file", path)
-    atomic_write(path, text.encode(), mode=None)
-
-
-def _render(context: Context, form: str) -> Iterator[str]:
-    if form == "jsonl":
-        for event in read_events(context):
-            yield json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
-        return
-    tasks: list[dict[str, Any]] = context.read("task.list")["tasks"]
-    if form == "markdown":
-        rows = as_tree(tasks)
-        yield markdown.write([task for _, task in rows], [depth for depth, _ in rows])
-        return
-    conversation = context.read("conversation.get")["conversation"]
-    yield json.dumps(export.build_export(conversation, tasks), ensure_ascii=False, indent=2) + "\n"
