@@ -19,13 +19,11 @@ Path = tuple[TaskName, ...]
 class Turn(Result, frozen=True, kw_only=True):
     """What an agent needs to know before its next call, at the `version` and `seq` of the result that contains it.
 
-    `total` is the number of tasks. `running` contains the tasks in progress, omitted if they are more than 100, and
-    `parents` those of them that have unfinished children. `ready` contains the ready ones of the tasks in the result of
-    `task.add_many` and `list.replace`.
-
-    `events` contains other actors' events after `since`, and later ones about the same tasks; it is omitted if some of
-    them are no longer in memory: call `event.read`. `changed` contains the first 20 tasks of these events that still
-    exist.
+    `total` is the number of tasks. `running` contains the tasks in progress, and `parents` those of them that have
+    unfinished children. `ready` contains the ready ones of the tasks in the result of `task.add_many` and
+    `list.replace`. `events` contains other actors' events after `since`, and later ones about the same tasks. `changed`
+    contains the first 20 tasks of these events that still exist. If tasks or events are too many or too long, `running`
+    and `events` are omitted, and `changed` contains fewer tasks: read them with other calls.
 
     In the result of `list.apply`, and of a claim that got no task, `reasons` and `next` are those of `task.explain` for
     the agent, and `abandoned` contains the open tasks whose owners have left. `paths` maps ids of tasks in this turn to

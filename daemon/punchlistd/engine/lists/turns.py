@@ -17,7 +17,10 @@ MAX_RUNNING = 100
 """Maximum number of tasks in progress in a turn."""
 
 MAX_CHANGED = 20
-"""Maximum number of changed tasks in a turn."""
+"""Maximum number of changed tasks in a turn, and of abandoned ones."""
+
+MAX_BYTES = 256 << 10
+"""Limit for the tasks in progress in a turn, and for the changed tasks, in bytes. Long notes can exceed it."""
 
 
 def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: Written | None = None) -> Turn:
@@ -34,13 +37,14 @@ def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: W
     since = query.since if query.since is not None and query.since <= seq else None
     news = None if since is None else loaded.trail.select(since, query.agent)
     names = dict.fromkeys(name for name, _ in news or () if name in state.tasks)
-    changed = loaded.add_claim_details([state.tasks[name] for name in [*names][:MAX_CHANGED]])
-    is_crowded = len(state.running) > MAX_RUNNING
-    running = [] if is_crowded else loaded.add_claim_details(_sort(state, state.running))
+    changed = _limit(loaded, [state.tasks[name] for name in [*names][:MAX_CHANGED]])
+    running = _limit(loaded, _sort(state, state.running)) if len(state.running) <= MAX_RUNNING else []
+    if is_crowded := len(running) < len(state.running):
+        running = []
     is_idle = isinstance(answer, ApplyResult) or (isinstance(answer, ClaimResult) and answer.task is None)
     explained = explain(state, None, query.agent) if is_idle else None
-    next_task = None if explained is None or explained.next is None else state.tasks[explained.next.id]
-    shown = [*running, *changed] if next_task is None else [*running, *changed, next_task]
+    next_name = None if explained is None else explained.next
+    next_tasks = [] if next_name is None else loaded.add_claim_details([state.tasks[next_name.id]])
     return Turn(
         counts=state.counts(),
         total=len(state.tasks),
@@ -50,10 +54,20 @@ def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: W
         events=None if news is None else tuple(_recorded.decode(wire) for _, wire in news),
         changed=tuple(changed),
         reasons=None if explained is None else loaded.add_lease_times(explained.reasons),
-        next=next_task,
+        next=next_tasks[0] if next_tasks else None,
         abandoned=_find_abandoned(loaded) if is_idle else (),
-        paths={task.id: path for task in shown if (path := state.path(task))},
+        paths={task.id: path for task in (*running, *changed, *next_tasks) if (path := state.path(task))},
     )
+
+
+def _limit(loaded: LoadedConversation, tasks: list[Task]) -> list[Task]:
+    """Return the first tasks that fit into `MAX_BYTES`, with the details of their claims."""
+    room = MAX_BYTES
+    for index, task in enumerate(tasks):
+        room -= len(_encode(task))
+        if room < 0:
+            return loaded.add_claim_details(tasks[:index])
+    return loaded.add_claim_details(tasks)
 
 
 def _sort(state: State, names: Iterable[str]) -> list[Task]:
@@ -70,7 +84,9 @@ def _find_abandoned(loaded: LoadedConversation) -> tuple[Task, ...]:
     state = loaded.state
     owned = {*state.running, *(name for names in state.reserved.values() for name in names)}
     tasks = loaded.add_claim_details(_sort(state, owned))
-    return tuple(task for task in tasks if task.left_at is not None or task.silent_at is not None)
+    abandoned = [task for task in tasks if task.left_at is not None or task.silent_at is not None]
+    return tuple(_limit(loaded, abandoned[:MAX_CHANGED]))
 
 
+_encode = msgspec.json.Encoder().encode
 _recorded = msgspec.json.Decoder(Recorded)

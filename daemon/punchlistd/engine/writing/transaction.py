@@ -537,12 +537,12 @@ class Transactor:
             self._claims.observe(item, state, events)
         try:
             answer: Written = respond(params, state, events, transaction.head, decision, item.command.actor)
+            if params.turn is not None:
+                answer = msgspec.structs.replace(answer, turn=build_turn(params.turn, loaded, answer.seq, answer))
         except Exception:
             item.outcome = _log_fault(item)
             return
         answer = _add_lease_times(answer, loaded) if state.running or state.reserved else answer
-        if params.turn is not None:
-            answer = msgspec.structs.replace(answer, turn=build_turn(params.turn, loaded, answer.seq, answer))
         item.outcome = _encode(answer)
         if params.key is not None:
             loaded.remember(params.key, item.fingerprint, item.outcome)

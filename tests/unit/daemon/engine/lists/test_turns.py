@@ -111,6 +111,20 @@ async def test_many_running_tasks_are_left_out(peer: Peer, monkeypatch: pytest.M
     assert "running" not in await look(peer)
 
 
+async def test_long_tasks_are_left_out(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MAX_BYTES", 3_000)
+    await add(peer, "a", status="in_progress")
+    since = (await look(peer))["seq"]
+    for task in ("1", "2"):
+        if task == "2":
+            await add(peer, "b", status="in_progress")
+        await peer.result("task.note", conversation=C, task=task, text="n" * 1_500, actor="bob")
+    turn = await look(peer, since=since)
+    assert "running" not in turn
+    assert [task["id"] for task in turn["changed"]] == ["1"]
+    assert len(turn["events"]) == 3
+
+
 async def test_added_tasks_are_ready_or_not(peer: Peer) -> None:
     tasks = [{"title": "a", "ref": "a"}, {"title": "b", "blocked_by": ["a"]}, {"title": "c"}]
     added = await peer.result("task.add_many", conversation=C, tasks=tasks, turn=ask())

@@ -136,6 +136,22 @@ async def test_concurrent_machines_number_tasks_without_gaps(space: MemorySpace)
 
 
 @together()
+async def test_turn_shows_changes_of_another_machine(space: MemorySpace) -> None:
+    a, b = await sharing(space)
+    query = p.TurnQuery(agent="ann")
+    since = (await a.call(p.TaskAdd(conversation=LIST, title="two", turn=query)))["seq"]
+    await b.reaches(LIST, 3)
+    version = (await b.call(p.TaskEdit(conversation=LIST, task="1", title="changed")))["version"]
+    await a.reaches(LIST, version)
+    query = p.TurnQuery(agent="ann", since=since, own=())
+    turn = (await a.call(claim("ann", turn=query)))["turn"]
+    assert [task["title"] for task in turn["changed"]] == ["changed"]
+    assert [task["owner"] for task in turn["running"]] == ["ann"]
+    rejection = await a.refused(claim("ann", turn=query))
+    assert rejection.kind == "version_conflict"
+
+
+@together()
 async def test_callers_answered_together_share_the_next_post(
     space: MemorySpace,
 ) -> None:

@@ -47,6 +47,12 @@ def test_next_shows_own_task_in_progress(punch: Any) -> None:
     assert [task["status"] for task in punch("list", "--json").json["tasks"]] == ["in_progress", "pending"]
 
 
+def test_next_shows_own_task_that_was_blocked(punch: Any) -> None:
+    for words in ("add own", "start 1", "add blocker", "add part --parent 2", "edit 1 --blocked-by 2"):
+        punch(*words.split())
+    assert "#1 own" in punch("next").out
+
+
 def test_next_shows_most_urgent_task_without_claim(punch: Any) -> None:
     punch("add", "a")
     punch("add", "b", "--priority", "high")
