@@ -63,6 +63,7 @@ class Setup(NamedTuple):
         user: The user that the client is limited to; None if calls name their users.
         tools: Names of the offered tools; None for all tools of the dialects.
         agents: Identifies the agents; None for a default based on `actor`.
+        session_id: Secret of the session that another process may continue; empty for a server's own session.
     """
 
     process: ServerProcess
@@ -73,6 +74,7 @@ class Setup(NamedTuple):
     user: str | None = None
     tools: tuple[str, ...] | None = None
     agents: Agents | None = None
+    session_id: str = ""
 
 
 KEEP_PLAN_HERE = (
@@ -134,6 +136,11 @@ class Handlers:
 
         key = "" if tool.effect == "reads" else _build_request_key(context, params, agent, user)
         return await await_with_progress(context, self._repeated_requests.once(key, run, _is_final) if key else run())
+
+    async def enter_known_agents(self) -> None:
+        """Register the agents of an earlier process of this session, which keep their claims."""
+        for agent in self._agents.known:
+            await self.presence.enter(agent)
 
     async def _call(
         self,
@@ -328,6 +335,13 @@ def _build_result(reply: Reply) -> types.CallToolResult:
     return types.CallToolResult(content=content, structured_content=plain, is_error=reply.refused)
 
 
+def _build_security(session_id: str) -> RequestStateSecurity:
+    """Return the seal of what a host sends back with a user's answer. Each process of a session can open it."""
+    if not session_id:
+        return RequestStateSecurity.ephemeral()
+    return RequestStateSecurity(keys=[hashlib.sha256(f"request-state {session_id}".encode()).digest()])
+
+
 def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -> Server[Any]:
     """Build a server for any transport. While the server runs, it follows the daemon's changes.
 
@@ -345,6 +359,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -
             group.start_soon(handlers.updates.run)
             group.start_soon(handlers.presence.run)
             group.start_soon(handlers.users.run)
+            group.start_soon(handlers.enter_known_agents)
             yield {}
             group.cancel_scope.cancel()
 
@@ -374,5 +389,5 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -
         on_get_prompt=handlers.get_prompt,
     )
     server.middleware.append(_answer_until_revoked)
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="punchlist"))
+    server.middleware.append(RequestStateBoundary(_build_security(setup.session_id), default_audience="punchlist"))
     return server

@@ -2,7 +2,7 @@
 
 import os
 from argparse import Namespace
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,20 +13,29 @@ from punchlist.connection.launch import Target
 from punchlist.connection.options import Options
 from punchlist_apps.common import wire
 from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_session
-from punchlist_apps.mcp.agents import Agents
+from punchlist_apps.mcp.agents import AgentMemory, Agents
 from punchlist_apps.mcp.server import Setup, build
 from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_schemas.vocabulary import MCP_CLIENT
 
 
 @asynccontextmanager
-async def open_session(args: Namespace, process: ServerProcess, session_id: str = "") -> AsyncGenerator[Server[Any]]:
+async def open_session(
+    args: Namespace,
+    process: ServerProcess,
+    session_id: str = "",
+    *,
+    memory: AgentMemory | None = None,
+    on_memory: Callable[[AgentMemory], None] = lambda _memory: None,
+) -> AsyncGenerator[Server[Any]]:
     """Open a session: yield its server, and close its connections at the end.
 
     Args:
         args: The arguments of `punch agent mcp`.
         process: The process that the host started.
         session_id: Identifies the session, also if another process continues it; 32 hex digits, random by default.
+        memory: The memory of the process that served the session before.
+        on_memory: Called when the memory has changed.
 
     Raises:
         Problem: Unknown dialect or tool.
@@ -36,10 +45,12 @@ async def open_session(args: Namespace, process: ServerProcess, session_id: str 
     setup = build_setup(args, process, target)
     sessions = Sessions(target.data_dir, find_host_process(process.pid))
     place = _build_place(process, setup)
-    agents = Agents(args.actor, sessions, get_session(process.env), place, session_id)
+    agents = Agents(
+        args.actor, sessions, get_session(process.env), place, session_id, memory=memory, on_memory=on_memory
+    )
     client = AsyncClient(**build_options(args, target))
     try:
-        yield build(client, setup._replace(agents=agents))
+        yield build(client, setup._replace(agents=agents, session_id=session_id))
     finally:
         sessions.close()
         await client.aclose()
