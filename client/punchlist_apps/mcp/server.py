@@ -31,7 +31,7 @@ from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.progress import await_with_progress
 from punchlist_apps.mcp.resources import Resources
 from punchlist_apps.mcp.server_process import ServerProcess
-from punchlist_apps.mcp.updates import Updates
+from punchlist_apps.mcp.updates import Feed, Updates
 from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, USER_KEY, Grant, UserConnection, Users, select_user
 from punchlist_schemas.project_file import is_conversation_id
 
@@ -90,10 +90,10 @@ class Handlers:
         Problem: Unknown dialect or tool.
     """
 
-    def __init__(self, client: AsyncClient, setup: Setup, presence: Presence) -> None:
+    def __init__(self, client: AsyncClient, setup: Setup, presence: Presence, feed: Feed) -> None:
         self.setup = setup
         self.presence = presence
-        self.updates = Updates(client)
+        self.updates = Updates(feed)
         self.users = Users(client)
         self._all = UserConnection(client)
         self._agents = setup.agents or Agents(setup.actor)
@@ -342,20 +342,25 @@ def _build_security(session_id: str) -> RequestStateSecurity:
     return RequestStateSecurity(keys=[hashlib.sha256(f"request-state {session_id}".encode()).digest()])
 
 
-def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -> Server[Any]:
-    """Build a server for any transport. While the server runs, it follows the daemon's changes.
+def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, feed: Feed | None = None) -> Server[Any]:
+    """Build a server for any transport.
 
     Args:
         presence: Registers the agents with the daemon; None to create a new `Presence`.
+        feed: Changes of resources, followed by the caller; None to follow the daemon while the server runs.
 
     Raises:
         Problem: Unknown dialect or tool.
     """
-    handlers = Handlers(client, setup, presence or Presence(client, setup.process.project_directory))
+    own_feed = Feed(client)
+    presence = presence or Presence(client, setup.process.project_directory)
+    handlers = Handlers(client, setup, presence, feed or own_feed)
 
     @asynccontextmanager
     async def run_tasks(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
         async with anyio.create_task_group() as group:
+            if feed is None:
+                group.start_soon(own_feed.run)
             group.start_soon(handlers.updates.run)
             group.start_soon(handlers.presence.run)
             group.start_soon(handlers.users.run)

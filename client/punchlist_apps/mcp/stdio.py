@@ -16,6 +16,7 @@ from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_sessi
 from punchlist_apps.mcp.agents import AgentMemory, Agents
 from punchlist_apps.mcp.server import Setup, build
 from punchlist_apps.mcp.server_process import ServerProcess
+from punchlist_apps.mcp.updates import Feeds
 from punchlist_schemas.vocabulary import MCP_CLIENT
 
 
@@ -25,6 +26,7 @@ async def open_session(
     process: ServerProcess,
     session_id: str = "",
     *,
+    feeds: Feeds | None = None,
     memory: AgentMemory | None = None,
     on_memory: Callable[[AgentMemory], None] = lambda _memory: None,
 ) -> AsyncGenerator[Server[Any]]:
@@ -34,6 +36,7 @@ async def open_session(
         args: The arguments of `punch agent mcp`.
         process: The process that the host started.
         session_id: Identifies the session, also if another process continues it; 32 hex digits, random by default.
+        feeds: Feeds to share with other sessions of this process.
         memory: The memory of the process that served the session before.
         on_memory: Called when the memory has changed.
 
@@ -48,9 +51,11 @@ async def open_session(
     agents = Agents(
         args.actor, sessions, get_session(process.env), place, session_id, memory=memory, on_memory=on_memory
     )
-    client = AsyncClient(**build_options(args, target))
+    options = build_options(args, target)
+    client = AsyncClient(**options)
     try:
-        yield build(client, setup._replace(agents=agents, session_id=session_id))
+        setup = setup._replace(agents=agents, session_id=session_id)
+        yield build(client, setup, feed=feeds and feeds.get(options))
     finally:
         sessions.close()
         await client.aclose()

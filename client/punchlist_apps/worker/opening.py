@@ -16,6 +16,7 @@ from punchlist_apps.cli.printing.failure import show_exception
 from punchlist_apps.mcp.agents import AgentMemory
 from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.stdio import open_session
+from punchlist_apps.mcp.updates import Feeds
 from punchlist_apps.relay.frames import Hello
 
 
@@ -30,12 +31,13 @@ class Refused(Exception):
 
 @asynccontextmanager
 async def open_server(
-    hello: Hello, pid: int, memory: bytes, remember: Callable[[bytes], None]
+    hello: Hello, pid: int, feeds: Feeds, memory: bytes, remember: Callable[[bytes], None]
 ) -> AsyncGenerator[Server[Any]]:
     """Yield the server of a session.
 
     Args:
         pid: The relay's process; the host is one of its ancestors.
+        feeds: The worker's subscriptions to the daemon.
         memory: What the last worker remembered; empty for a new session.
         remember: Called with what the next worker needs to know.
 
@@ -49,6 +51,7 @@ async def open_server(
         args,
         process,
         hello.session,
+        feeds=feeds,
         memory=agents,
         on_memory=lambda agents: remember(msgspec.json.encode(agents)),
     ) as server:

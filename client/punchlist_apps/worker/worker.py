@@ -14,6 +14,7 @@ from typing import cast
 from punchlist.base import host_variables
 from punchlist.connection import starter
 from punchlist_apps.common.http.connections import raise_connection_limit
+from punchlist_apps.mcp.updates import Feeds, open_feeds
 from punchlist_apps.relay import frames
 from punchlist_apps.worker.installation import read_stamp
 from punchlist_apps.worker.opening import Refused, open_server
@@ -57,6 +58,7 @@ class Worker:
         self._suspects = asyncio.Lock()
         self._inode = 0
         self._stamp = self._failed_stamp = read_stamp()
+        self._feeds: Feeds
         self._used_at = 0.0
         self._ended = asyncio.Event()
         self._emptied = asyncio.Event()
@@ -66,21 +68,25 @@ class Worker:
         """Serve relays until the worker is idle, stopped or replaced."""
         loop = asyncio.get_running_loop()
         self._used_at = loop.time()
-        sock = self._listen()
-        server = await asyncio.start_unix_server(self._serve_relay, sock=sock)
-        loop.add_signal_handler(signal.SIGTERM, self._ended.set)
-        loop.add_signal_handler(signal.SIGUSR1, self.hand_over)
-        if ready is not None:
-            os.write(ready, b"ready")
-            os.close(ready)
-        tasks = [asyncio.create_task(task()) for task in (self._watch_loop, self._watch_life)]
-        await self._ended.wait()
-        server.close()
-        if self._handover is None:
-            self._remove_socket()
-        await asyncio.gather(*(session.leave(has_successor=self._handover is not None) for session in self._sessions))
-        for task in tasks:
-            task.cancel()
+        async with open_feeds() as self._feeds:
+            server = await asyncio.start_unix_server(self._serve_relay, sock=self._listen())
+            loop.add_signal_handler(signal.SIGTERM, self._ended.set)
+            loop.add_signal_handler(signal.SIGUSR1, self.hand_over)
+            if ready is not None:
+                os.write(ready, b"ready")
+                os.close(ready)
+            tasks = [asyncio.create_task(task()) for task in (self._watch_loop, self._watch_life)]
+            await self._ended.wait()
+            server.close()
+            if self._handover is None:
+                self._remove_socket()
+            await self._leave_sessions()
+            for task in tasks:
+                task.cancel()
+
+    async def _leave_sessions(self) -> None:
+        has_successor = self._handover is not None
+        await asyncio.gather(*(session.leave(has_successor=has_successor) for session in self._sessions))
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_S):
                 while self._sessions:
@@ -144,7 +150,8 @@ class Worker:
         self._sessions.add(session)
         try:
             pid = os_calls.read_peer(writer.get_extra_info("socket"))[0]
-            async with open_server(hello, pid, memory, partial(session.send, frames.MEMORY, 0)) as server:
+            remember = partial(session.send, frames.MEMORY, 0)
+            async with open_server(hello, pid, self._feeds, memory, remember) as server:
                 session.send(frames.ACCEPT)
                 await session.serve(server)
             session.end()
