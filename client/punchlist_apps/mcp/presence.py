@@ -36,12 +36,14 @@ class Presence:
     Args:
         client: Makes the server's calls.
         directory: The directory in which the agents work; "" if the server serves several hosts.
+        pid: The process that the host started.
     """
 
-    def __init__(self, client: AsyncClient, directory: str = "") -> None:
+    def __init__(self, client: AsyncClient, directory: str = "", pid: int = 0) -> None:
         self._client = client
         client.on_connect = self._enter_all
         self._directory = directory
+        self._pid = 0 if pid == os.getpid() else pid
         self._agents: dict[str, AgentEnter] = {}
         self._current: dict[tuple[str, str], str] = {}
         """The current agent of each HTTP session and thread."""
@@ -95,7 +97,8 @@ class Presence:
         with suppress(DirectoryError, OSError):
             checkout = repository.find_repository(directory)
         branch = "" if checkout is None else _sanitize(checkout.branch, _MAX_NAME)
-        return AgentEnter(agent=agent.name, host=host, directory=_sanitize(directory, _MAX_PATH), branch=branch)
+        place = _sanitize(directory, _MAX_PATH)
+        return AgentEnter(agent=agent.name, host=host, directory=place, branch=branch, pid=self._pid)
 
 
 def _sanitize(text: str, max_length: int) -> str:

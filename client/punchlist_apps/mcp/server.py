@@ -64,6 +64,7 @@ class Setup(NamedTuple):
         tools: Names of the offered tools; None for all tools of the dialects.
         agents: Identifies the agents; None for a default based on `actor`.
         session_id: Secret of the session that another process may continue; empty for a server's own session.
+        is_resumed: Whether an earlier process served the session.
     """
 
     process: ServerProcess
@@ -75,6 +76,7 @@ class Setup(NamedTuple):
     tools: tuple[str, ...] | None = None
     agents: Agents | None = None
     session_id: str = ""
+    is_resumed: bool = False
 
 
 KEEP_PLAN_HERE = (
@@ -93,7 +95,7 @@ class Handlers:
     def __init__(self, client: AsyncClient, setup: Setup, presence: Presence, feed: Feed) -> None:
         self.setup = setup
         self.presence = presence
-        self.updates = Updates(feed)
+        self.updates = Updates(feed, is_resumed=setup.is_resumed)
         self.users = Users(client)
         self._all = UserConnection(client)
         self._agents = setup.agents or Agents(setup.actor)
@@ -353,7 +355,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
         Problem: Unknown dialect or tool.
     """
     own_feed = Feed(client)
-    presence = presence or Presence(client, setup.process.project_directory)
+    presence = presence or Presence(client, setup.process.project_directory, setup.process.pid)
     handlers = Handlers(client, setup, presence, feed or own_feed)
 
     @asynccontextmanager

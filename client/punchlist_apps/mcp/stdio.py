@@ -21,12 +21,13 @@ from punchlist_schemas.vocabulary import MCP_CLIENT
 
 
 @asynccontextmanager
-async def open_session(
+async def open_session(  # noqa: PLR0913 - what differs between the two kinds of processes
     args: Namespace,
     process: ServerProcess,
     session_id: str = "",
     *,
     feeds: Feeds | None = None,
+    is_resumed: bool = False,
     memory: AgentMemory | None = None,
     on_memory: Callable[[AgentMemory], None] = lambda _memory: None,
 ) -> AsyncGenerator[Server[Any]]:
@@ -37,6 +38,7 @@ async def open_session(
         process: The process that the host started.
         session_id: Identifies the session, also if another process continues it; 32 hex digits, random by default.
         feeds: Feeds to share with other sessions of this process.
+        is_resumed: Whether an earlier process served the session.
         memory: The memory of the process that served the session before.
         on_memory: Called when the memory has changed.
 
@@ -54,7 +56,7 @@ async def open_session(
     options = build_options(args, target)
     client = AsyncClient(**options)
     try:
-        setup = setup._replace(agents=agents, session_id=session_id)
+        setup = setup._replace(agents=agents, session_id=session_id, is_resumed=is_resumed)
         yield build(client, setup, feed=feeds and feeds.get(options))
     finally:
         sessions.close()

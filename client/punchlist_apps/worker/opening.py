@@ -52,6 +52,7 @@ async def open_server(
         process,
         hello.session,
         feeds=feeds,
+        is_resumed=hello.is_resumed,
         memory=agents,
         on_memory=lambda agents: remember(msgspec.json.encode(agents)),
     ) as server:
