@@ -31,11 +31,18 @@ def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None
 def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, DirectoryList | None] | None":
     """Return the id of the list for calls that name none, and the directory's list if the directory determined it.
 
+    Args:
+        place: The directory; None for the working directory, "" if it is unknown.
+
     Raises:
         DirectoryError: The project file or repository can't be used, or the directory does not exist.
     """
     if name := env.get("PUNCHLIST_CONVERSATION"):
         return name, None
+    if place == "":
+        raise DirectoryError(
+            "The host names no project for this server", "start it with a list: punch agent mcp -c NAME"
+        )
     if place is not None and not os.path.isdir(place):
         # Its parent directories may belong to another project.
         raise DirectoryError(f"The project's directory {place} is gone", "name one that exists, or a list: -c NAME")

@@ -42,7 +42,8 @@ class ToolCaller(NamedTuple):
         conversation: The list; None for the list of the scope or the environment.
         actor: The agent's name: actor of its changes and owner of its claims. Give each agent its own.
         user: The user that the client's connection is limited to.
-        directory: The directory whose list is used if no list is named; None for the working directory.
+        directory: The directory whose list is used if no list is named; None for the working directory, "" if it
+            is unknown.
         data_dir: The daemon's data directory; None for the one that the environment determines.
         env: The agent's environment variables; None for those of this process.
         agent: Name of a sub-agent of this actor. The arguments of a call may name another sub-agent.

@@ -12,6 +12,7 @@ Otherwise the session is that of the process (see `punchlist_apps.hosts.sessions
 the host doesn't name its session, a server continues the session of a server that ended in the same place.
 """
 
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
@@ -49,6 +50,7 @@ class Agent(NamedTuple):
         host: The name that the host reports for itself.
         http_session: The MCP session of a request over HTTP.
         thread: The conversation that the host names in the request.
+        directory: The directory in which the agent works; "" if unknown.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Agent(NamedTuple):
     host: str = ""
     http_session: str = ""
     thread: str = ""
+    directory: str = ""
 
 
 class AgentMemory(msgspec.Struct):
@@ -82,7 +85,7 @@ class Agents:
         actor: The name of all agents, if the server was started with one.
         sessions: Stored sessions of the hosts; None for a server shared by several processes.
         session: The id of the session that the server was started for, if the host names it.
-        place: Key shared by servers that continue each other's work; it consists of the directory, user and list.
+        scope: What else servers in one directory share if they continue each other's work: user, list and dialects.
         server_id: Identifies the server; 32 hex digits, random by default.
         memory: The memory of the process that served the session before.
         on_memory: Called with the memory when it has changed, before the agent's call runs.
@@ -93,7 +96,7 @@ class Agents:
         actor: str | None = None,
         sessions: Sessions | None = None,
         session: str | None = None,
-        place: str = "",
+        scope: str = "",
         server_id: str = "",
         *,
         memory: AgentMemory | None = None,
@@ -102,12 +105,12 @@ class Agents:
         self._actor = actor
         self._sessions = sessions
         self._session = session or ""
-        self._place = place
+        self._scope = scope
         self._server_id = server_id or secrets.token_hex(16)
         self._memory = memory or AgentMemory(None if session is None else hash_session(session))
         self._on_memory = on_memory
         for name, reserved in [*self._memory.names.items()]:
-            if sessions is not None and not sessions.lock_name(reserved):
+            if sessions is not None and not sessions.lock_name(reserved):  # another server has taken it
                 del self._memory.names[name]
 
     @property
@@ -115,13 +118,16 @@ class Agents:
         """The agents that have made requests, also to an earlier process of the session."""
         return [*self._memory.agents.values()]
 
-    async def identify(self, context: Context) -> Agent:
+    async def identify(self, context: Context, directory: str = "") -> Agent:
         """Return the agent that makes a request.
+
+        Args:
+            directory: The project's directory; "" if unknown.
 
         Raises:
             Problem: Another running server uses this server's `--actor`.
         """
-        agent = await self._identify(context)
+        agent = await self._identify(context, directory)
         if context.request is None and (known := agent._replace(sub_agent="")) not in self._memory.agents.values():
             self._memory.agents.pop(agent.name, None)
             self._memory.agents[agent.name] = known
@@ -130,7 +136,7 @@ class Agents:
             self._on_memory(self._memory)
         return agent
 
-    async def _identify(self, context: Context) -> Agent:
+    async def _identify(self, context: Context, directory: str) -> Agent:
         meta: Mapping[str, Any] = dict(context.meta or {})
         sub_agent = meta.get(AGENT_KEY, "")
         if not isinstance(sub_agent, str):
@@ -145,17 +151,24 @@ class Agents:
         elif thread:
             name = build_agent_name(host or "mcp", hash_session(thread))
         elif request is None:
-            name = await self._reserve_name(build_agent_name(host or "mcp", self._key(host or "mcp")))
+            name = await self._reserve_name(build_agent_name(host or "mcp", self._key(host or "mcp", directory)))
         elif http_session:
             name = build_agent_name(host or "mcp", hash_session(http_session))
         else:
             return Agent(build_agent_name(host or "mcp", "http"), sub_agent, is_nameless=True)
         session = thread or (self._session if request is None else "")
         return Agent(
-            name, sub_agent, connection=connection, session=session, host=host, http_session=http_session, thread=thread
+            name,
+            sub_agent,
+            connection=connection,
+            session=session,
+            host=host,
+            http_session=http_session,
+            thread=thread,
+            directory=directory if request is None else "",
         )
 
-    def _key(self, host: str) -> str:
+    def _key(self, host: str, directory: str) -> str:
         if self._sessions is None:
             return self._server_id
         if self._memory.first is None:
@@ -163,7 +176,8 @@ class Agents:
             if host_record is not None and host_record.sessions:
                 self._memory.first = host_record.sessions[-1]
             else:
-                self._memory.first = self._sessions.continue_agent(host, self._place, self._server_id)
+                place = f"{os.path.realpath(directory)}\0{self._scope}"
+                self._memory.first = self._sessions.continue_agent(host, place, self._server_id)
         return self._sessions.find_agent(self._memory.first)
 
     async def _reserve_name(self, name: str) -> str:

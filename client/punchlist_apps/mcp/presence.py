@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 
 import anyio
+import msgspec
 
 from punchlist.calls.call import Call
 from punchlist.clients.aio import AsyncClient
@@ -19,6 +20,7 @@ from punchlist_apps.mcp.agents import Agent
 from punchlist_schemas import repository
 from punchlist_schemas.params import AgentEnter, AgentLeave
 from punchlist_schemas.project_file import DirectoryError
+from punchlist_schemas.results import HelloResult
 
 RETRY_S = 1.0
 """Time between attempts to connect, in seconds. Also the maximum time that a report of an agent's call takes."""
@@ -35,15 +37,13 @@ class Presence:
 
     Args:
         client: Makes the server's calls.
-        directory: The directory in which the agents work; "" if the server serves several hosts.
-        pid: The process that the host started.
+        pid: The process that the host started; 0 if the server serves several hosts.
     """
 
-    def __init__(self, client: AsyncClient, directory: str = "", pid: int = 0) -> None:
+    def __init__(self, client: AsyncClient, pid: int = 0) -> None:
         self._client = client
+        self._pid = pid
         client.on_connect = self._enter_all
-        self._directory = directory
-        self._pid = 0 if pid == os.getpid() else pid
         self._agents: dict[str, AgentEnter] = {}
         self._current: dict[tuple[str, str], str] = {}
         """The current agent of each HTTP session and thread."""
@@ -61,10 +61,11 @@ class Presence:
         if not is_new and self._last[0] == agent.name and now - self._last[1] < REPORT_S:
             return
         self._last = agent.name, now
-        params = self._agents[agent.name] = self._params(agent)
+        params = self._agents[agent.name] = _build_params(agent, self._pid)
         # Older daemons reject this call. With such a daemon, the agents' claims last until they expire.
         with anyio.move_on_after(RETRY_S), suppress(PunchlistError):
-            await self._client.run(Call("agent.enter", params, bool))
+            hello = await self._client.open()
+            await self._client.run(Call("agent.enter", restrict(params, hello), bool))
 
     def end_session(self, session: str) -> None:
         """Deregister the agents of an HTTP session that has ended."""
@@ -86,19 +87,24 @@ class Presence:
 
     async def _enter_all(self, link: Link) -> None:
         for params in list(self._agents.values()):
-            await link.exchange(Request.of("agent.enter", params))
+            await link.exchange(Request.of("agent.enter", restrict(params, link.hello)))
 
-    def _params(self, agent: Agent) -> AgentEnter:
-        host = _sanitize(agent.host, _MAX_NAME)
-        if not self._directory:
-            return AgentEnter(agent=agent.name, host=host)
-        directory = os.path.realpath(self._directory)
-        checkout = None
-        with suppress(DirectoryError, OSError):
-            checkout = repository.find_repository(directory)
-        branch = "" if checkout is None else _sanitize(checkout.branch, _MAX_NAME)
-        place = _sanitize(directory, _MAX_PATH)
-        return AgentEnter(agent=agent.name, host=host, directory=place, branch=branch, pid=self._pid)
+
+def _build_params(agent: Agent, pid: int) -> AgentEnter:
+    host = _sanitize(agent.host, _MAX_NAME)
+    if not agent.directory:
+        return AgentEnter(agent=agent.name, host=host, pid=pid)
+    directory = os.path.realpath(agent.directory)
+    checkout = None
+    with suppress(DirectoryError, OSError):
+        checkout = repository.find_repository(directory)
+    branch = "" if checkout is None else _sanitize(checkout.branch, _MAX_NAME)
+    return AgentEnter(agent=agent.name, host=host, directory=_sanitize(directory, _MAX_PATH), branch=branch, pid=pid)
+
+
+def restrict(params: AgentEnter, hello: HelloResult) -> AgentEnter:
+    """Return the params without members that an older daemon rejects."""
+    return params if "agent.pid" in hello.features else msgspec.structs.replace(params, pid=0)
 
 
 def _sanitize(text: str, max_length: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import anyio
 import mcp_types as types
 import msgspec
-from mcp.server import Server
+from mcp.server import NotificationOptions, Server
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -26,6 +26,7 @@ from punchlist.tools.toolbox import ToolCaller
 from punchlist_apps.common.http.revocation import run_while_valid
 from punchlist_apps.mcp import elicitation
 from punchlist_apps.mcp.agents import Agent, Agents
+from punchlist_apps.mcp.directories import SANDBOX_STATE, Directories
 from punchlist_apps.mcp.idempotency import KEY, RepeatedRequests
 from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.progress import await_with_progress
@@ -98,6 +99,7 @@ class Handlers:
         self.updates = Updates(feed, is_resumed=setup.is_resumed)
         self.users = Users(client)
         self._all = UserConnection(client)
+        self._directories = Directories(setup.process)
         self._agents = setup.agents or Agents(setup.actor)
         self._repeated_requests: RepeatedRequests[Result] = RepeatedRequests()
         dialects = offered(setup.dialects, setup.tools)
@@ -125,16 +127,16 @@ class Handlers:
         dialect, tool = offer
         try:
             user = self._select_user(context, coercion.find_user(tool, dict(params.arguments or {})))
-            agent = await self._agents.identify(context)
+            directory = await self._directories.find(context)
+            agent = await self._agents.identify(context, directory)
         except Problem as problem:
             return _build_result(dialect.refuse(problem))
         await self.presence.enter(agent)
 
         async def run() -> Result:
             async with self._connect(user) as connection:
-                return await self._call(
-                    context, params, offer, await self._build_caller(context, agent, user, connection), connection
-                )
+                caller = await self._build_caller(context, agent, directory, user, connection)
+                return await self._call(context, params, offer, caller, connection)
 
         key = "" if tool.effect == "reads" else _build_request_key(context, params, agent, user)
         return await await_with_progress(context, self._repeated_requests.once(key, run, _is_final) if key else run())
@@ -190,7 +192,7 @@ class Handlers:
                 yield connection
 
     async def _build_caller(
-        self, context: Context, agent: Agent, user: str | None, connection: UserConnection
+        self, context: Context, agent: Agent, directory: str, user: str | None, connection: UserConnection
     ) -> ToolCaller:
         meta_conversation = dict(context.meta or {}).get(CONVERSATION_KEY)
         if isinstance(meta_conversation, str) and meta_conversation:
@@ -203,7 +205,7 @@ class Handlers:
             conversation,
             agent.name,
             user,
-            self.setup.process.project_directory,
+            directory,
             self.setup.data_dir,
             self.setup.process.env,
             agent=agent.sub_agent,
@@ -269,7 +271,9 @@ class Handlers:
         else:
             user = self._get_reader(context)
             async with self._connect(user) as connection:
-                caller = await self._build_caller(context, await self._agents.identify(context), user, connection)
+                directory = await self._directories.find(context)
+                agent = await self._agents.identify(context, directory)
+                caller = await self._build_caller(context, agent, directory, user, connection)
                 caller = caller._replace(conversation=arguments.get("conversation") or caller.conversation)
                 tasks = await connection.box.call("native", "tasks", {}, caller)
             text = f"These are the open tasks:\n\n{tasks.text}\n\nContinue where the work stopped."
@@ -344,6 +348,25 @@ def _build_security(session_id: str) -> RequestStateSecurity:
     return RequestStateSecurity(keys=[hashlib.sha256(f"request-state {session_id}".encode()).digest()])
 
 
+class _PluginServer(Server[Any]):
+    """A server in a plugin's directory, to which Codex sends its directory with each call."""
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        return super().get_capabilities(
+            notification_options,
+            {SANDBOX_STATE: {}, **(experimental_capabilities or {})},
+            extensions,
+            protocol_version=protocol_version,
+        )
+
+
 def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, feed: Feed | None = None) -> Server[Any]:
     """Build a server for any transport.
 
@@ -355,7 +378,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
         Problem: Unknown dialect or tool.
     """
     own_feed = Feed(client)
-    presence = presence or Presence(client, setup.process.project_directory, setup.process.pid)
+    presence = presence or Presence(client, setup.process.pid)
     handlers = Handlers(client, setup, presence, feed or own_feed)
 
     @asynccontextmanager
@@ -370,7 +393,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
             yield {}
             group.cancel_scope.cancel()
 
-    server: Server[Any] = Server(
+    server = (_PluginServer if setup.process.is_in_plugin else Server[Any])(
         "punchlist",
         version=__version__,
         title="punchlist",

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from punchlist.base import host_variables
 from punchlist.base.project import host_directory
 
 
@@ -26,9 +27,20 @@ class ServerProcess(NamedTuple):
 
     @property
     def project_directory(self) -> str:
-        """The directory of the host's project: from a host's variable, else the working directory."""
-        return self.resolve(host_directory(self.env) or "")
+        """The directory of the host's project: from a host's variable, else the working directory.
+
+        Empty if that is a plugin's directory, which says nothing about the project.
+        """
+        if (directory := host_directory(self.env)) is not None:
+            return self.resolve(directory)
+        return "" if self.is_in_plugin else self.directory
+
+    @property
+    def is_in_plugin(self) -> bool:
+        """Whether the working directory is that of the plugin that configures the server, or below it."""
+        roots = [os.path.realpath(self.resolve(root)) for name in host_variables.PLUGIN if (root := self.env.get(name))]
+        return any(os.path.commonpath((root, os.path.realpath(self.directory))) == root for root in roots)
 
     def resolve(self, path: str) -> str:
         """Return a path as an absolute path, relative to the process's working directory."""
-        return os.path.join(self.directory, path) if path else self.directory
+        return os.path.join(self.directory, path)

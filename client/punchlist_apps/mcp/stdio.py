@@ -1,6 +1,5 @@
 """One host's session over standard input and output, of this process or of one that passes the messages on."""
 
-import os
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -49,9 +48,9 @@ async def open_session(  # noqa: PLR0913 - what differs between the two kinds of
     wire.ensure_mirrors_run(target)
     setup = build_setup(args, process, target)
     sessions = Sessions(target.data_dir, find_host_process(process.pid))
-    place = _build_place(process, setup)
+    scope = "\0".join((args.user or "", setup.conversation or "", *setup.dialects))
     agents = Agents(
-        args.actor, sessions, get_session(process.env), place, session_id, memory=memory, on_memory=on_memory
+        args.actor, sessions, get_session(process.env), scope, session_id, memory=memory, on_memory=on_memory
     )
     options = build_options(args, target)
     client = AsyncClient(**options)
@@ -61,12 +60,6 @@ async def open_session(  # noqa: PLR0913 - what differs between the two kinds of
     finally:
         sessions.close()
         await client.aclose()
-
-
-def _build_place(process: ServerProcess, setup: Setup) -> str:
-    """Return the key of the servers that continue each other's work."""
-    directory = os.path.realpath(process.project_directory)
-    return "\0".join((directory, setup.user or "", setup.conversation or "", *setup.dialects))
 
 
 def build_target(args: Namespace, process: ServerProcess) -> Target:

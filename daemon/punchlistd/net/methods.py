@@ -34,6 +34,7 @@ FEATURES = (
     "board",
     "presence",
     "agents",
+    "agent.pid",
 )
 
 _IS_LIST_VIEW = {"rows": True, "presence": True, "board": False}

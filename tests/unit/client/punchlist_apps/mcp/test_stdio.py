@@ -1,6 +1,8 @@
 """Sessions of several hosts in one process: their agents, lists and claims are those of separate processes."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -10,13 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+import msgspec
 import pytest
 
 from punchlist import connect_async
 from punchlist_apps.cli.parsing.parser import parse
 from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_apps.mcp.server_process import ServerProcess
-from punchlist_testing.agent_hosts import HOST, command, environment, run_hook
+from punchlist_schemas.params import AgentEnter
+from punchlist_testing.agent_hosts import HOST, build_process, command, environment, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository
@@ -141,3 +145,74 @@ async def test_shared_process_equals_separate_processes(root: Path, starts: list
         with spawned_daemon(root / f"daemon{number}") as daemon, anyio.fail_after(60):
             told.append(number_random_names(await play(daemon, root, connect_all, starts)))
     assert told[0] == told[1]
+
+
+async def test_each_session_is_listed_with_its_process(root: Path) -> None:
+    starts = [Started("one", "a"), Started("two", "b")]
+    with spawned_daemon(root / "daemon") as daemon, anyio.fail_after(60):
+        async with (
+            connect_async(socket=daemon.socket, autostart=False, name="zed") as client,
+            connect_to_one_process(daemon, root, starts) as agents,
+        ):
+            for agent in agents:
+                await call(agent, "plan", tasks=[{"title": "first"}])
+                await call(agent, "next")
+            listed = [agent for agent in await client.agents() if agent.host == HOST]
+            assert [agent.directory for agent in listed] == [str(root / "one"), str(root / "two")]
+            assert len({agent.pid for agent in listed} - {os.getpid()}) == 2
+            assert [[task.title for task in agent.tasks] for agent in listed] == [["first"], ["first"]]
+
+
+async def test_older_daemon_gets_no_process_id(root: Path) -> None:
+    from punchlist_apps.mcp.presence import restrict
+
+    params = AgentEnter(agent="a", host=HOST, pid=7)
+    with spawned_daemon(root / "daemon") as daemon:
+        async with connect_async(socket=daemon.socket, autostart=False) as client:
+            hello = await client.open()
+    assert restrict(params, hello) == params
+    older = msgspec.structs.replace(hello, features=tuple({*hello.features} - {"agent.pid"}))
+    assert restrict(params, older) == AgentEnter(agent="a", host=HOST)
+
+
+@pytest.mark.parametrize(
+    ("words", "env"),
+    [
+        (["--socket", "run/daemon.sock", "--data-dir", "data"], {}),
+        ([], {"PUNCHLIST_SOCKET": "run/daemon.sock", "PUNCHLIST_DATA_DIR": "data", "PUNCHLIST_AUTOSTART": "0"}),
+    ],
+)
+async def test_relative_paths_belong_to_the_hosts_process(words: list[str], env: dict[str, str], root: Path) -> None:
+    from punchlist_apps.mcp.stdio import open_session
+
+    with spawned_daemon(root / "daemon") as daemon, anyio.fail_after(60):
+        args = parse(["agent", "mcp", "-c", "work", *words, *(["--no-autostart"] if words else [])])
+        async with (
+            open_session(args, build_process(daemon.directory, **env)) as server,
+            mcp.Client(server) as agent,
+        ):
+            assert "Added #1" in await call(agent, "plan", tasks=[{"title": "first"}])
+        async with connect_async(socket=daemon.socket, autostart=False) as client:
+            assert [task.title for task in await client.conversation("work").list()] == ["first"]
+
+
+async def test_server_starts_in_a_deleted_directory(root: Path) -> None:
+    gone = root / "gone"
+    gone.mkdir()
+    with spawned_daemon(root / "daemon") as daemon, anyio.fail_after(60):
+        words = shlex.join(command(daemon, "agent", "mcp"))
+        server = mcp.StdioServerParameters(
+            command="/bin/sh",
+            args=["-c", f"cd '{gone}' && rmdir '{gone}' && exec {words}"],
+            env=environment("a", CLAUDE_PROJECT_DIR=str(root / "one")),
+        )
+        async with mcp.Client(server) as agent:
+            assert "Added #1" in await call(agent, "plan", tasks=[{"title": "first"}])
+
+
+async def test_next_session_of_a_process_continues(root: Path) -> None:
+    with spawned_daemon(root / "daemon") as daemon, anyio.fail_after(60):
+        for reply in ("Now #1", "You are at it already.\nNow #1"):
+            async with connect_to_one_process(daemon, root, [Started("one"), Started("two")]) as (agent, _other):
+                await call(agent, "plan", tasks=[{"title": "first"}])
+                assert reply in await call(agent, "next")
