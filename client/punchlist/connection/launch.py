@@ -344,6 +344,11 @@ def find_lock_holder(data_dir: str) -> "int | None":
     return int(pid) if os_calls.holds_lock(pid, inode) else None
 
 
+def note_connected(socket: str) -> None:
+    """Act as if this process had been connected to the daemon, because it continues the work of a process that was."""
+    _known_sockets.add(socket)
+
+
 def allow_start(socket: str) -> None:
     """Allow this process to start the daemon again, even if it was connected to the stopped one."""
     _known_sockets.discard(socket)

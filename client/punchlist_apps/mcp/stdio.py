@@ -8,7 +8,7 @@ from typing import Any
 from mcp.server import Server
 
 from punchlist.clients.aio import AsyncClient
-from punchlist.connection.launch import Target
+from punchlist.connection.launch import Target, allow_start, note_connected
 from punchlist.connection.options import Options
 from punchlist_apps.common import wire
 from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_session
@@ -45,6 +45,8 @@ async def open_session(  # noqa: PLR0913 - what differs between the two kinds of
         Problem: Unknown dialect or tool.
     """
     target = build_target(args, process)
+    # Only a new session starts a daemon that was stopped on purpose.
+    (note_connected if is_resumed else allow_start)(target.socket)
     wire.ensure_mirrors_run(target)
     setup = build_setup(args, process, target)
     sessions = Sessions(target.data_dir, find_host_process(process.pid))

@@ -7,6 +7,7 @@ import sys
 from _socket import AF_UNIX, SOCK_STREAM
 from _socket import socket as Socket
 
+from punchlist_apps.relay import frames
 from punchlist_apps.relay.relay import PATIENCE_S, Unavailable
 from punchlist_schemas.rendezvous import data_dir, make_directories, socket_path, worker_path
 from punchlist_schemas.system import os_calls
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 MODULE = "punchlist_apps.worker"
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
-_SIGKILL = 9
 
 
 class Dialing:
@@ -32,7 +32,7 @@ class Dialing:
         option = find_option(words, "--data-dir")
         daemon = socket_path(env, find_option(words, "--socket"), option)
         self._data_dir = data_dir(env, option)
-        self.path = worker_path(daemon, self._data_dir, f"{sys.prefix}\0{os.path.dirname(__file__)}")
+        self.path = find_path(daemon, self._data_dir)
 
     def connect(self) -> Socket | None:
         """Return a socket connected to the worker, after starting one if needed; None to try again later.
@@ -40,41 +40,82 @@ class Dialing:
         Raises:
             Unavailable: No worker can be started or reached.
         """
-        if (sock := self._connect()) is not None:
+        if (sock := connect(self.path)) is not None:
             return sock
         make_directories(os.path.dirname(self.path))
         lock = os.open(f"{self.path}.start", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             # When a worker dies, all of its relays come here, and one starts the next worker.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if (sock := self._connect()) is None:
+            if (sock := connect(self.path)) is None:
                 _start(self.path, self._data_dir)
-                sock = self._connect()
+                sock = connect(self.path)
         except BlockingIOError:
             return None
         finally:
             os.close(lock)
         return sock
 
-    def _connect(self) -> Socket | None:
-        sock = Socket(AF_UNIX, SOCK_STREAM)
-        try:
-            os_calls.connect(sock, self.path)
-            if os_calls.read_peer(sock)[1] != os.getuid():
-                raise Unavailable(f"{self.path} belongs to another user")
-        except OSError as error:
-            sock.close()
-            if error.errno in _NOT_RUNNING:
-                return None
-            raise Unavailable(str(error)) from None
-        return sock
-
     def end(self, sock: Socket) -> None:
         """Kill the worker at the other end of a socket, because it hangs. Its sessions continue with the next one."""
+        import signal
+
         pid = os_calls.read_peer(sock)[0]
-        # The listener may have been the service manager, whose process must not be killed.
+        # Another program may listen there.
         if MODULE in os_calls.read_command_line(pid):
-            os.kill(pid, _SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+
+
+def find_path(socket: str, data_dir: str) -> str:
+    """Return the path of the socket of this installation's worker for a daemon."""
+    return worker_path(socket, data_dir, f"{sys.prefix}\0{os.path.dirname(__file__)}")
+
+
+def connect(path: str) -> "Socket | None":
+    """Return a socket connected to the worker at a path, or None if none is running.
+
+    Raises:
+        Unavailable: The worker can't be reached.
+    """
+    sock = Socket(AF_UNIX, SOCK_STREAM)
+    try:
+        os_calls.connect(sock, path)
+        if os_calls.read_peer(sock)[1] != os.getuid():
+            raise Unavailable(f"{path} belongs to another user")
+    except OSError as error:
+        sock.close()
+        if error.errno in _NOT_RUNNING:
+            return None
+        raise Unavailable(f"{path}: {error.strerror}") from None
+    return sock
+
+
+def stop(path: str, timeout_s: float) -> "int | None":
+    """Stop the worker after its running calls. Return its process, or None if none is running.
+
+    Its sessions continue with another one when their hosts send something.
+
+    Raises:
+        Unavailable: The worker can't be reached, or hangs.
+    """
+    import signal
+
+    if (sock := connect(path)) is None:
+        return None
+    pid = os_calls.read_peer(sock)[0]
+    sock.settimeout(timeout_s)
+    try:
+        if os_calls.is_suspended(pid):
+            os.kill(pid, signal.SIGCONT)
+        sock.send(frames.encode(frames.STOP))
+        sock.recv(1)  # the end of the connection
+    except TimeoutError:
+        raise Unavailable(f"the worker (process {pid}) has not ended; to end it: kill -9 {pid}") from None
+    except OSError:
+        pass
+    finally:
+        sock.close()
+    return pid
 
 
 def find_option(words: "Sequence[str]", name: str) -> "str | None":

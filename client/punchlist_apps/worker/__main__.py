@@ -1,4 +1,4 @@
-"""`python -m punchlist_apps.worker`, started by the first relay, by a predecessor or by systemd."""
+"""`python -m punchlist_apps.worker`, started by the first relay, or by its predecessor."""
 
 import argparse
 import faulthandler
@@ -9,9 +9,6 @@ import sys
 
 LOST_RACE = 75
 """Exit code if another worker holds the lock."""
-
-_LISTEN_FD = 3
-"""Descriptor of the socket that systemd passes (sd_listen_fds(3))."""
 
 
 def main() -> int:
@@ -32,11 +29,8 @@ def main() -> int:
     # Loaded after the lock, because it takes a second of processor time that the loser of a race should not spend.
     from punchlist_apps.worker.worker import Worker, run  # noqa: PLC0415
 
-    listening = _LISTEN_FD if os.environ.pop("LISTEN_PID", "") == str(os.getpid()) else None
-    run(
-        Worker(options.socket, options.data_dir, lock, listening, options.idle_exit, options.hang_exit),
-        options.ready_fd,
-    )
+    worker = Worker(options.socket, options.data_dir, lock, options.idle_exit, options.hang_exit)
+    run(worker, options.ready_fd)
     return 0
 
 

@@ -1,5 +1,6 @@
 """Opens the server of a session from the command line, directory and variables of its relay."""
 
+import json
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, redirect_stderr
@@ -45,7 +46,7 @@ async def open_server(
         Refused: The command line is invalid.
     """
     process = ServerProcess(hello.env, hello.directory, pid)
-    agents = msgspec.json.decode(memory, type=AgentMemory) if memory else None
+    agents = _decode_memory(memory) if memory else None
     args = _parse(hello.words)
     async with open_session(
         args,
@@ -54,9 +55,18 @@ async def open_server(
         feeds=feeds,
         is_resumed=hello.is_resumed,
         memory=agents,
-        on_memory=lambda agents: remember(msgspec.json.encode(agents)),
+        on_memory=lambda agents: remember(_encode_memory(agents)),
     ) as server:
         yield server
+
+
+def _encode_memory(agents: AgentMemory) -> bytes:
+    # msgspec encodes no file names that aren't text.
+    return json.dumps(msgspec.to_builtins(agents)).encode()
+
+
+def _decode_memory(memory: bytes) -> AgentMemory:
+    return msgspec.convert(json.loads(memory), AgentMemory)
 
 
 def _parse(words: list[str]) -> Namespace:

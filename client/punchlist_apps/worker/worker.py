@@ -40,18 +40,16 @@ class Worker:
     Args:
         path: Path of its socket.
         lock: Descriptor of the lock, held until the process ends.
-        listening: Descriptor of a socket that systemd listens on; None to listen on `path`.
         idle_s: Time without a session after which the worker ends, in seconds; 0 for never.
         hang_s: Time for which the event loop may be blocked, in seconds.
     """
 
     def __init__(  # noqa: PLR0913 - the options of a process
-        self, path: str, data_dir: str, lock: int, listening: int | None, idle_s: float, hang_s: float
+        self, path: str, data_dir: str, lock: int, idle_s: float, hang_s: float
     ) -> None:
         self._path = path
         self._data_dir = data_dir
         self._lock = lock
-        self._listening = listening
         self._idle_s = idle_s
         self._hang_s = hang_s
         self._sessions: set[Session] = set()
@@ -94,8 +92,6 @@ class Worker:
                     await self._emptied.wait()
 
     def _listen(self) -> socket.socket:
-        if self._listening is not None:
-            return socket.socket(fileno=self._listening)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         directory, name = os.path.split(self._path)
         os.chdir(directory)  # the address of a socket has a short upper limit
@@ -113,12 +109,12 @@ class Worker:
     def _is_in_place(self) -> bool:
         """Whether new relays find this worker's socket."""
         try:
-            return self._listening is not None or os.stat(self._path).st_ino == self._inode
+            return os.stat(self._path).st_ino == self._inode
         except OSError:
             return False
 
     def _remove_socket(self) -> None:
-        if self._listening is None and self._is_in_place:
+        if self._is_in_place:
             os.unlink(self._path)
 
     async def _serve_relay(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -178,13 +174,12 @@ class Worker:
             self._handover = asyncio.create_task(self._start_successor())
 
     async def _start_successor(self) -> None:
-        if self._listening is None:
-            program = starter.worker(self._path, self._data_dir, self._lock)
-            report = await asyncio.to_thread(lambda: starter.Starting(program).wait(_SUCCESSOR_S))
-            if report is None or not report.ready:
-                _log.error("no successor started: %s", report and report.reason)
-                self._failed_stamp, self._handover = read_stamp(), None
-                return
+        program = starter.worker(self._path, self._data_dir, self._lock)
+        report = await asyncio.to_thread(lambda: starter.Starting(program).wait(_SUCCESSOR_S))
+        if report is None or not report.ready:
+            _log.error("no successor started: %s", report and report.reason)
+            self._failed_stamp, self._handover = read_stamp(), None
+            return
         self._ended.set()
 
     async def _watch_loop(self) -> None:

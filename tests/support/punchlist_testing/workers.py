@@ -82,6 +82,7 @@ class Host:
         folder: The directory of the daemon's files.
         words: More arguments.
         program: Arguments of the interpreter that run `punch`.
+        autostart: Whether the session may start a daemon.
     """
 
     def __init__(
@@ -91,10 +92,12 @@ class Host:
         program: Sequence[str] = ("-m", "punchlist"),
         capabilities: dict[str, Any] | None = None,
         env: dict[str, str] | None = None,
+        autostart: bool = False,
     ) -> None:
         places = ["--socket", str(folder / "run" / "daemon.sock"), "--data-dir", str(folder / "data")]
+        words = words if autostart else (*words, "--no-autostart")
         self.process = subprocess.Popen(
-            [sys.executable, *program, "agent", "mcp", "-c", "work", *places, "--no-autostart", *words],
+            [sys.executable, *program, "agent", "mcp", "-c", "work", *places, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -448,3 +448,30 @@ def test_idle_worker_ends(daemon: Spawned, hosts: Callable[..., Host]) -> None:
     with ExitStack() as stack:
         assert spawn_worker(daemon, stack, hosts, "--idle-exit", "0.2").wait(PATIENCE_S) == 0
         assert list(run_folder(daemon).glob("mcp-*.sock")) == []
+
+
+def punch(daemon: Spawned, *words: str) -> str:
+    command = [sys.executable, "-m", "punchlist", *words, "--socket", daemon.socket, "--data-dir", daemon.data_dir]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False).stdout
+
+
+def test_stopped_daemon_stays_stopped_for_its_sessions(daemon: Spawned) -> None:
+    with Host(daemon.directory, autostart=True) as host:
+        host.call("plan", tasks=[{"title": "One"}])
+        assert "stopped the daemon" in punch(daemon, "daemon", "stop")
+        assert find_worker(run_folder(daemon)) is None
+        assert "punch daemon start" in host.call("tasks")
+        assert "no daemon is running" in punch(daemon, "daemon", "stop")
+        with Host(daemon.directory, autostart=True) as another:
+            assert "One" in another.call("tasks")
+            assert "One" in host.call("tasks")
+    punch(daemon, "daemon", "stop")
+
+
+def test_doctor_names_the_worker_or_its_last_words(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    assert "sessions: none; the first one starts a worker" in punch(daemon, "doctor")
+    hosts()
+    assert f"sessions: served by the worker, process {find_worker(run_folder(daemon))}" in punch(daemon, "doctor")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    (daemon.directory / "data" / "mcp.log").write_text("one\nModuleNotFoundError: No module named 'mcp'\n")
+    assert "the last one reported: ModuleNotFoundError: No module named 'mcp'" in punch(daemon, "doctor")
