@@ -21,6 +21,7 @@ import pytest
 
 import punchlist
 from punchlist import connect
+from punchlist_apps.relay import frames
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.served_mcp import arguments, environment
@@ -475,3 +476,29 @@ def test_doctor_names_the_worker_or_its_last_words(daemon: Spawned, hosts: Calla
     signal_worker(run_folder(daemon), signal.SIGTERM)
     (daemon.directory / "data" / "mcp.log").write_text("one\nModuleNotFoundError: No module named 'mcp'\n")
     assert "the last one reported: ModuleNotFoundError: No module named 'mcp'" in punch(daemon, "doctor")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
+def test_worker_does_not_serve_another_user(
+    daemon: Spawned, hosts: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    worker = find_worker(run_folder(daemon))
+    # Let another user reach the socket, so that only the worker's own check is left.
+    run_folder(daemon).chmod(0o755)
+    path.chmod(0o666)
+    monkeypatch.chdir(run_folder(daemon))
+    with socket.socket(socket.AF_UNIX) as foreign:
+        foreign.settimeout(PATIENCE_S)
+        os.seteuid(65_534)
+        try:
+            foreign.connect(path.name)
+        finally:
+            os.seteuid(0)
+        with suppress(BrokenPipeError):
+            foreign.sendall(frames.encode(frames.STOP))
+        with suppress(ConnectionResetError):
+            assert foreign.recv(100) == b""
+    assert hosts().call("tasks")
+    assert find_worker(run_folder(daemon)) == worker
