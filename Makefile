@@ -85,10 +85,10 @@ $(COMPLETIONS): $(READY) completions/generate.py $(foreach depth,* */* */*/*,$(w
 	@$(BIN)/python completions/generate.py
 
 # Further sections, which ONLY names, need more than the others do: editors, a browser, or servers.
-bench: $(READY) $(if $(filter apart,$(ONLY)),$(NATS)) $(if $(filter editors vscode,$(ONLY)),$(EDITORS)) $(if $(filter faces,$(ONLY)),$(FACES) page) ## Measure (QUICK=1; ONLY=durable for a section; ONLY=apart, chat, editors, faces, grow or vscode for more).
+bench: $(READY) $(if $(filter apart,$(ONLY)),$(NATS)) $(if $(filter editors vscode,$(ONLY)),$(EDITORS)) $(if $(filter faces,$(ONLY)),$(FACES) page) $(if $(filter sessions,$(ONLY)),$(CONFORMANCE)) ## Measure (QUICK=1; ONLY=durable for a section; ONLY=apart, chat, editors, faces, grow, sessions or vscode for more).
 	@$(if $(filter vscode,$(ONLY)),$(MAKE) $(VSCODE) $(VSIX))
 	@SIZE='$(SIZE)' RUNS='$(RUNS)' KILLS='$(KILLS)' PYTHONPATH=tests/support \
-		$(if $(filter editors vscode,$(ONLY)),build/editors/venv/bin,$(if $(filter faces,$(ONLY)),build/faces/venv/bin,$(BIN)))/python \
+		$(if $(filter editors vscode,$(ONLY)),build/editors/venv/bin,$(if $(filter faces,$(ONLY)),build/faces/venv/bin,$(if $(filter sessions,$(ONLY)),$(SDK),$(BIN))))/python \
 		tests/bench/run.py $(if $(filter 1,$(QUICK)),--quick) $(ONLY)
 
 # Node comes as a wheel, with its npm, so that all peers in JavaScript run on one version.
@@ -96,11 +96,11 @@ compare: $(READY) $(NODE) ## Compare with other task lists, fetched from Debian,
 	@$(WITH_NODE); PYTHONPATH=tests/bench $(BIN)/python -m punchlist_compare \
 		$(if $(REPORT),--report,$(if $(PEERS),--peers $(PEERS)) $(if $(SIZES),--sizes $(SIZES)) $(if $(ROUNDS),--rounds $(ROUNDS)))
 
-fault: $(READY) $(if $(filter apart,$(NAME)),$(NATS)) $(if $(filter together sessions,$(NAME)),$(CONFORMANCE)) ## Break something and check the promises: NAME=crash SIZE=200 SEED=1; without NAME, list the programs.
+fault: $(READY) $(if $(filter apart,$(NAME)),$(NATS)) $(if $(filter together sessions workers,$(NAME)),$(CONFORMANCE)) ## Break something and check the promises: NAME=crash SIZE=200 SEED=1; without NAME, list the programs.
 	@$(if $(filter fuzz,$(NAME)$(SIZE)),test -d build/atheris || $(BIN)/python -m pip install -qq --target build/atheris --no-deps atheris==3.0.0 2>/dev/null || true)
 	@SEED='$(SEED)' SIZE='$(SIZE)' SECONDS='$(or $(SECONDS),$(if $(filter fuzz,$(NAME)$(SIZE)),60))' ONLY='$(ONLY)' BUG='$(BUG)' ENGINE='$(ENGINE)' \
 		PYTHONPATH=tests/support:tests/bench:build/atheris \
-		$(if $(filter together sessions,$(NAME)),$(SDK),$(BIN))/python -m punchlist_faults $(NAME)
+		$(if $(filter together sessions workers,$(NAME)),$(SDK),$(BIN))/python -m punchlist_faults $(NAME)
 
 mutants: build/mutants/venv/.ready ## List small changes of domain, engine and store that no test notices, of SIZE=50 tried (MODULE=daemon/punchlistd/domain narrows, SIZE=0 tries all; fetches cosmic-ray).
 	@SEED='$(or $(SEED),$(shell date +%Y%m%d))' SIZE='$(or $(SIZE),50)' MODULE='$(MODULE)' build/mutants/venv/bin/python tests/mutants.py
@@ -130,7 +130,7 @@ conformance: $(if $(filter agents,$(ONLY)),$(AGENTS),$(CONFORMANCE)) ## Check pu
 	@$(if $(filter agents,$(ONLY)),$(call tested_with,build/agents-sdk,agents-sdk,$(AGENTS_TESTS)),$(mcp_checks))
 
 AGENTS_TESTS := $(addprefix tests/unit/client/punchlist_apps/,chat/test_agents_sdk.py chat/test_agent_over_mcp.py web/test_chatkit.py web/test_ag_ui.py web/test_matrix.py)
-MCP_TESTS := -n $(WORKERS) --dist loadfile tests/unit/client/punchlist_apps/mcp tests/unit/client/punchlist/tools/test_adapters.py tests/unit/client/punchlist_apps/cli/commands/test_mcp.py tests/unit/bench/test_compare.py
+MCP_TESTS := -n $(WORKERS) --dist loadfile tests/unit/client/punchlist_apps/mcp tests/unit/client/punchlist_apps/relay tests/unit/client/punchlist/tools/test_adapters.py tests/unit/client/punchlist_apps/cli/commands/test_mcp.py tests/unit/bench/test_compare.py
 
 define mcp_checks
 $(SDK)/basedpyright --warnings -p tests/system/conformance/pyrightconfig.json; \

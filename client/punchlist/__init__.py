@@ -16,9 +16,9 @@ with punchlist.connect() as client:
 package is cheap.
 """
 
-from typing import TYPE_CHECKING
-
 from punchlist.base import __version__
+
+TYPE_CHECKING = False
 
 _MODULES = {
     "punchlist.clients.aio": "AsyncClient AsyncConversation connect_async",

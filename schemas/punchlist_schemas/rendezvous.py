@@ -3,10 +3,14 @@
 They don't depend on the working directory. Imports little, because shell prompts load this module.
 """
 
+import binascii
 import os
-from collections.abc import Mapping
 
 from punchlist_schemas.system import os_calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SOCKET_NAME = "daemon.sock"
 STATUS_NAME = "status"
@@ -72,6 +76,17 @@ def status_path(socket: str) -> str:
 def stopped_path(socket: str) -> str:
     """Return the path of the marker file for a daemon that was stopped on purpose. The next daemon removes the file."""
     return f"{socket}.stopped"
+
+
+def worker_path(socket: str, data_dir: str, installation: str) -> str:
+    """Return the path of the socket of an installation's worker, which serves agents' hosts.
+
+    Args:
+        socket: The daemon's socket.
+        installation: The installation's directory, such as `sys.prefix`.
+    """
+    digits = binascii.crc32("\0".join((installation, data_dir, socket)).encode("utf-8", "surrogateescape"))
+    return f"{os.path.dirname(socket)}/mcp-{digits:08x}.sock"
 
 
 def make_directories(path: str, mode: int = 0o700) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ _PARSING = (*_PRINTING, "cli.parsing")
 _CALLING = (*_PARSING, "cli.calling")
 _RUNNING = (*_CALLING, "cli.running")
 _INSTALLING = (*_CALLING, "hosts", "hosts.sessions", "cli.installing")
-_COMMANDS = (*_RUNNING, *_INSTALLING, "chat", "mcp", "ui", "web")
+_COMMANDS = (*_RUNNING, *_INSTALLING, "chat", "mcp", "relay", "ui", "web")
 
 FLOORS: dict[str, dict[str, tuple[str, ...]]] = {
     "punchlist": {
@@ -107,7 +107,9 @@ FLOORS: dict[str, dict[str, tuple[str, ...]]] = {
         "chat": ("common",),
         "ui": ("common",),
         "web": ("common", "chat"),
-        "cli": (*_CALLING, "cli.dispatch"),
+        "relay": (),
+        "worker": (*_COMMANDS, "cli.commands.mcp", "relay"),
+        "cli": (*_CALLING, "cli.dispatch", "relay"),
         "cli.dispatch": _CALLING,
         "cli.printing": _PRINTING,
         "cli.parsing": _PARSING,

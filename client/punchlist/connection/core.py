@@ -13,6 +13,11 @@ Rules:
 """
 
 import os
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import sha256
 from typing import Any, TypeVar
 
 import msgspec
@@ -75,7 +80,7 @@ class Request(msgspec.Struct, frozen=True):
     def of(cls, method: str, params: Params) -> "Request":
         """Return the request for a typed call. A change without a key gets one."""
         if isinstance(params, Mutation) and params.key is None:
-            params = msgspec.structs.replace(params, key=new_key())
+            params = msgspec.structs.replace(params, key=new_key(method))
         return cls(method, params, _is_repeatable(method), _patience_s(method, msgspec.structs.asdict(params)))
 
     @classmethod
@@ -83,7 +88,7 @@ class Request(msgspec.Struct, frozen=True):
         """Return the request for an untyped call. It gets a key if the method table lists it as a change."""
         row = METHODS.get(method)
         if row is not None and row.kind == "write" and params.get("key") is None:
-            params = {**params, "key": new_key()}
+            params = {**params, "key": new_key(method)}
         return cls(method, params, _is_repeatable(method), _patience_s(method, params))
 
 
@@ -94,9 +99,39 @@ def _patience_s(method: str, params: dict[str, Any]) -> float:
     return waiting / 1000 if isinstance(waiting, int) else _SLOW.get(method, 0.0)
 
 
-def new_key() -> str:
-    """Return a new random idempotency key."""
-    return os.urandom(16).hex()
+class _Origin:
+    """The request from which keys are derived, and the number of its changes so far, by method."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.changes: Counter[str] = Counter()
+
+
+_origin: ContextVar[_Origin | None] = ContextVar("origin", default=None)
+
+
+@contextmanager
+def derived_keys(name: str) -> Generator[None]:
+    """Derive the keys of all changes in this context from a request, so that running it again changes nothing twice.
+
+    A change has the key of the change with the same method and number in the earlier run.
+
+    Args:
+        name: Identifies the request; must be unique, and secret if others must not guess the keys.
+    """
+    token = _origin.set(_Origin(name))
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
+def new_key(method: str = "") -> str:
+    """Return a new idempotency key: random, or within `derived_keys` the key of the request's next change."""
+    if (origin := _origin.get()) is None:
+        return os.urandom(16).hex()
+    origin.changes[method] += 1
+    return sha256(f"{origin.name}\0{method}\0{origin.changes[method]}".encode()).hexdigest()[:32]
 
 
 def _is_repeatable(method: str) -> bool:

@@ -276,13 +276,13 @@ class Target:
         return recorded if recorded.startswith("/") and "\0" not in recorded and recorded != self._socket else ""
 
     def _start(self, deadline: float) -> Socket:
-        from punchlist.connection.starter import Starting, start_by_manager
+        from punchlist.connection.starter import Starting, daemon, start_by_manager
 
         if start_by_manager(self.socket):
             return self._connect_to_winner(deadline)
         while True:
             try:
-                starting = self._starting = self._starting or Starting(self.socket, self.data_dir)
+                starting = self._starting = self._starting or Starting(daemon(self.socket, self.data_dir))
             except OSError as error:
                 raise DaemonUnavailable(
                     f"punchlistd could not be started: {error.filename!r}: {error.strerror}"
@@ -342,6 +342,11 @@ def find_lock_holder(data_dir: str) -> "int | None":
     except OSError:
         return None
     return int(pid) if os_calls.holds_lock(pid, inode) else None
+
+
+def note_connected(socket: str) -> None:
+    """Act as if this process had been connected to the daemon, because it continues the work of a process that was."""
+    _known_sockets.add(socket)
 
 
 def allow_start(socket: str) -> None:

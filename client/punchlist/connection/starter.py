@@ -1,4 +1,7 @@
-"""Starts a detached daemon that outlives this process. It has no output, and reports on a pipe when it is ready."""
+"""Starts a detached program that outlives this process: the daemon, or the worker that serves agents' hosts.
+
+It has no output, and reports on a pipe when it is ready.
+"""
 
 import os
 import subprocess
@@ -11,10 +14,10 @@ from punchlist.connection.readable import is_readable
 from punchlist_schemas.rendezvous import make_directories, stopped_path
 
 IDLE_EXIT_S = 900
-"""Time without connections after which an automatically started daemon stops, in seconds."""
+"""Time without connections after which an automatically started program stops, in seconds."""
 
 MAX_LOG_BYTES = 1 << 20
-"""Size in bytes above which the daemon's log is renamed to `daemon.log.1` when the daemon starts."""
+"""Size in bytes above which a program's log is renamed, such as to `daemon.log.1`, when the program starts."""
 
 INHERITED = frozenset({"HOME", "PATH", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH"})
 """Environment variables passed to a process that outlives its starter. Others, such as API keys, are not passed."""
@@ -31,12 +34,45 @@ _LAST_LINES = 10
 _READY = b"ready"
 
 
+class Program(NamedTuple):
+    """A program to start.
+
+    Attributes:
+        module: The Python module to run.
+        options: Its options, in addition to those for its life.
+        data_dir: The data directory, created if needed. It contains the log.
+        log: File name of the log.
+        passed: Descriptors that the program inherits.
+    """
+
+    module: str
+    options: tuple[str, ...]
+    data_dir: str
+    log: str
+    passed: tuple[int, ...] = ()
+
+    @property
+    def log_path(self) -> str:
+        return f"{self.data_dir}/{self.log}"
+
+
+def daemon(socket: str, data_dir: str) -> Program:
+    """Return the daemon that listens on this socket."""
+    return Program("punchlistd", ("--socket", socket, "--data-dir", data_dir), data_dir, "daemon.log")
+
+
+def worker(socket: str, data_dir: str, lock: int | None = None) -> Program:
+    """Return the worker that listens on this socket. A successor inherits its predecessor's lock."""
+    options = ("--socket", socket, "--data-dir", data_dir, *(() if lock is None else ("--lock-fd", str(lock))))
+    return Program("punchlist_apps.worker", options, data_dir, "mcp.log", () if lock is None else (lock,))
+
+
 class Report(NamedTuple):
     """The outcome of a start.
 
     Attributes:
-        lost_race: Whether another daemon holds the data directory.
-        reason: Why the daemon ended, with the last lines of its log.
+        lost_race: Whether another process holds the program's lock.
+        reason: Why the program ended, with the last lines of its log.
     """
 
     ready: bool
@@ -46,13 +82,9 @@ class Report(NamedTuple):
 
 
 class Starting:
-    """A daemon that was started and may not be ready yet.
+    """A program that was started and may not be ready yet.
 
     It is never killed: a slow one can serve later calls.
-
-    Args:
-        socket: Path of the socket it listens on.
-        data_dir: Its data directory, created if needed.
 
     Raises:
         OSError: A file or the interpreter can't be used; `filename` is its path.
@@ -60,17 +92,17 @@ class Starting:
 
     _ready: int | None = None
 
-    def __init__(self, socket: str, data_dir: str) -> None:
-        make_directories(data_dir)
-        self.log_path = f"{data_dir}/daemon.log"
-        log = _open_log(self.log_path)
+    def __init__(self, program: Program) -> None:
+        make_directories(program.data_dir)
+        self._program = program
+        log = _open_log(program.log_path)
         self._log_offset = os.fstat(log).st_size
         self._started_at = time.monotonic()
         self._lock = threading.Lock()
         self._report: Report | None = None
         reading, writing = os.pipe()
         try:
-            self._process = _spawn(socket, data_dir, writing, log)
+            self._process = _spawn(program, writing, log)
         except OSError:
             os.close(reading)
             raise
@@ -78,12 +110,12 @@ class Starting:
             os.close(writing)
             os.close(log)
         self._ready = reading
-        # Reaps the daemon if it ends before this process.
-        self._reaper = threading.Thread(target=self._process.wait, name="punchlistd-reaper", daemon=True)
+        # Reaps the program if it ends before this process.
+        self._reaper = threading.Thread(target=self._process.wait, name="punchlist-reaper", daemon=True)
         self._reaper.start()
 
     def wait(self, timeout_s: float) -> Report | None:
-        """Return the outcome, once the daemon is ready or has ended; None if it is still starting after `timeout_s`."""
+        """Return the outcome once the program is ready or has ended; None if it is still starting after `timeout_s`."""
         end = time.monotonic() + timeout_s
         if not self._lock.acquire(timeout=max(0.0, timeout_s)):
             return None
@@ -100,7 +132,7 @@ class Starting:
         if signal.startswith(_READY):
             return Report(ready=True)
         code = self._process.wait()
-        lines = _read_last_lines(self.log_path, self._log_offset)
+        lines = _read_last_lines(self._program.log_path, self._log_offset)
         if code == _EXIT_LOST_RACE:
             return Report(ready=False, lost_race=True, reason=lines, exit_code=code)
         reason = f"it exited with code {code}"
@@ -113,8 +145,8 @@ class Starting:
     def __str__(self) -> str:
         elapsed_s = time.monotonic() - self._started_at
         return (
-            f"punchlistd (process {self._process.pid}) is not ready {elapsed_s:.0f} s after its "
-            f"start and continues in the background: try again in a moment. Its log is {self.log_path}."
+            f"{self._program.module} (process {self._process.pid}) is not ready {elapsed_s:.0f} s after its "
+            f"start and continues in the background: try again in a moment. Its log is {self._program.log_path}."
         )
 
 
@@ -130,18 +162,18 @@ def start_by_manager(socket: str) -> bool:
         return False
 
 
-def _spawn(socket: str, data_dir: str, ready: int, log: int) -> subprocess.Popen[bytes]:
-    # -P: modules in the working directory must not shadow the daemon's. cwd="/": the daemon must not block the
+def _spawn(program: Program, ready: int, log: int) -> subprocess.Popen[bytes]:
+    # -P: modules in the working directory must not shadow the program's. cwd="/": the program must not block the
     # unmounting or removal of the working directory.
-    options = ["--socket", socket, "--data-dir", data_dir, "--idle-exit", str(IDLE_EXIT_S), "--ready-fd", str(ready)]
+    options = [*program.options, "--idle-exit", str(IDLE_EXIT_S), "--ready-fd", str(ready)]
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "punchlistd", *options],
+        [sys.executable, "-P", "-m", program.module, *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=log,
         cwd="/",
         env=environment(),
-        pass_fds=(ready,),
+        pass_fds=(ready, *program.passed),
         start_new_session=True,
     )
 

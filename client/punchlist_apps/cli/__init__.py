@@ -2,19 +2,31 @@
 
 import os
 import sys
-from collections.abc import Sequence
+
+from punchlist_apps import relay
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _STDERR = 2
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command and return its exit code; `punchlist_apps.cli.printing.exit_codes` lists the codes."""
     _reserve_standard_numbers()
+    words = sys.argv[1:] if argv is None else [*argv]
     try:
+        # Before anything else is loaded: every session of every host runs a relay.
+        if relay.is_relayed(words):
+            code = relay.run(words)
+            if code is not None:
+                return code
+            words.append(relay.OWN)
         from punchlist_apps.cli import dispatch
     except KeyboardInterrupt:
         return 130
-    return dispatch.run(sys.argv[1:] if argv is None else argv)
+    return dispatch.run(words)
 
 
 def _reserve_standard_numbers() -> None:

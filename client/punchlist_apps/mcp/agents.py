@@ -14,10 +14,11 @@ the host doesn't name its session, a server continues the session of a server th
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 import anyio
+import msgspec
 from mcp.server.context import ServerRequestContext
 
 from punchlist.tools.model import Problem
@@ -31,6 +32,7 @@ AGENT_KEY = "punchlist/agent"
 _CONVERSATION_KEYS = ("threadId", "vscode.conversationId")
 _CODEX = "x-codex-turn-metadata"
 _HTTP_SESSION = "mcp-session-id"
+_MAX_AGENTS = 50
 _TRIES = 40
 _WAIT_S = 2.0
 """Upper limit for the wait of a restarted server for its predecessor to end, in seconds."""
@@ -62,6 +64,20 @@ class Agent(NamedTuple):
     directory: str = ""
 
 
+class AgentMemory(msgspec.Struct):
+    """What another process needs to continue a session with the same agents.
+
+    Attributes:
+        first: The key of the session when the server started.
+        names: Name that an agent would have -> the name that was reserved for it.
+        agents: The agents so far by name, oldest first, at most `_MAX_AGENTS`.
+    """
+
+    first: str | None = None
+    names: dict[str, str] = {}
+    agents: dict[str, Agent] = {}
+
+
 class Agents:
     """Identifies the agents of one server.
 
@@ -71,6 +87,8 @@ class Agents:
         session: The id of the session that the server was started for, if the host names it.
         scope: What else servers in one directory share if they continue each other's work: user, list and dialects.
         server_id: Identifies the server; 32 hex digits, random by default.
+        memory: The memory of the process that served the session before.
+        on_memory: Called with the memory when it has changed, before the agent's call runs.
     """
 
     def __init__(  # noqa: PLR0913 - what identifies an agent
@@ -80,14 +98,25 @@ class Agents:
         session: str | None = None,
         scope: str = "",
         server_id: str = "",
+        *,
+        memory: AgentMemory | None = None,
+        on_memory: Callable[[AgentMemory], None] = lambda _memory: None,
     ) -> None:
         self._actor = actor
         self._sessions = sessions
         self._session = session or ""
         self._scope = scope
-        self._first = None if session is None else hash_session(session)
         self._server_id = server_id or secrets.token_hex(16)
-        self._names: dict[str, str] = {}
+        self._memory = memory or AgentMemory(None if session is None else hash_session(session))
+        self._on_memory = on_memory
+        for name, reserved in [*self._memory.names.items()]:
+            if sessions is not None and not sessions.lock_name(reserved):  # another server has taken it
+                del self._memory.names[name]
+
+    @property
+    def known(self) -> list[Agent]:
+        """The agents that have made requests, also to an earlier process of the session."""
+        return [*self._memory.agents.values()]
 
     async def identify(self, context: Context, directory: str = "") -> Agent:
         """Return the agent that makes a request.
@@ -98,6 +127,16 @@ class Agents:
         Raises:
             Problem: Another running server uses this server's `--actor`.
         """
+        agent = await self._identify(context, directory)
+        if context.request is None and (known := agent._replace(sub_agent="")) not in self._memory.agents.values():
+            self._memory.agents.pop(agent.name, None)
+            self._memory.agents[agent.name] = known
+            for name in [*self._memory.agents][:-_MAX_AGENTS]:
+                del self._memory.agents[name]
+            self._on_memory(self._memory)
+        return agent
+
+    async def _identify(self, context: Context, directory: str) -> Agent:
         meta: Mapping[str, Any] = dict(context.meta or {})
         sub_agent = meta.get(AGENT_KEY, "")
         if not isinstance(sub_agent, str):
@@ -132,25 +171,25 @@ class Agents:
     def _key(self, host: str, directory: str) -> str:
         if self._sessions is None:
             return self._server_id
-        if self._first is None:
+        if self._memory.first is None:
             host_record = self._sessions.load_current()
             if host_record is not None and host_record.sessions:
-                self._first = host_record.sessions[-1]
+                self._memory.first = host_record.sessions[-1]
             else:
                 place = f"{os.path.realpath(directory)}\0{self._scope}"
-                self._first = self._sessions.continue_agent(host, place, self._server_id)
-        return self._sessions.find_agent(self._first)
+                self._memory.first = self._sessions.continue_agent(host, place, self._server_id)
+        return self._sessions.find_agent(self._memory.first)
 
     async def _reserve_name(self, name: str) -> str:
         """Reserve a name for this process and return it.
 
         If another server already uses the name, return a similar one.
         """
-        if self._sessions is None or name in self._names:
-            return self._names.get(name, name)
+        if self._sessions is None or name in self._memory.names:
+            return self._memory.names.get(name, name)
         for _ in range(_TRIES):
             if self._sessions.lock_name(name):
-                self._names[name] = name
+                self._memory.names[name] = name
                 break
             await anyio.sleep(_WAIT_S / _TRIES)
         else:
@@ -160,8 +199,8 @@ class Agents:
                     " or without --actor to get its own name"
                 )
                 raise Problem("name_taken", text)
-            self._names[name] = build_agent_name(name.rpartition("/")[0], secrets.token_hex(16))
-        return self._names[name]
+            self._memory.names[name] = build_agent_name(name.rpartition("/")[0], secrets.token_hex(16))
+        return self._memory.names[name]
 
 
 def _find_conversation_id(meta: Mapping[str, Any]) -> str:

@@ -64,6 +64,8 @@ class Setup(NamedTuple):
         user: The user that the client is limited to; None if calls name their users.
         tools: Names of the offered tools; None for all tools of the dialects.
         agents: Identifies the agents; None for a default based on `actor`.
+        session_id: Secret of the session that another process may continue; empty for a server's own session.
+        is_resumed: Whether an earlier process served the session.
     """
 
     process: ServerProcess
@@ -74,6 +76,8 @@ class Setup(NamedTuple):
     user: str | None = None
     tools: tuple[str, ...] | None = None
     agents: Agents | None = None
+    session_id: str = ""
+    is_resumed: bool = False
 
 
 KEEP_PLAN_HERE = (
@@ -92,7 +96,7 @@ class Handlers:
     def __init__(self, client: AsyncClient, setup: Setup, presence: Presence, feed: Feed) -> None:
         self.setup = setup
         self.presence = presence
-        self.updates = Updates(feed)
+        self.updates = Updates(feed, is_resumed=setup.is_resumed)
         self.users = Users(client)
         self._all = UserConnection(client)
         self._directories = Directories(setup.process)
@@ -136,6 +140,11 @@ class Handlers:
 
         key = "" if tool.effect == "reads" else _build_request_key(context, params, agent, user)
         return await await_with_progress(context, self._repeated_requests.once(key, run, _is_final) if key else run())
+
+    async def enter_known_agents(self) -> None:
+        """Register the agents of an earlier process of this session, which keep their claims."""
+        for agent in self._agents.known:
+            await self.presence.enter(agent)
 
     async def _call(
         self,
@@ -332,6 +341,13 @@ def _build_result(reply: Reply) -> types.CallToolResult:
     return types.CallToolResult(content=content, structured_content=plain, is_error=reply.refused)
 
 
+def _build_security(session_id: str) -> RequestStateSecurity:
+    """Return the seal of what a host sends back with a user's answer. Each process of a session can open it."""
+    if not session_id:
+        return RequestStateSecurity.ephemeral()
+    return RequestStateSecurity(keys=[hashlib.sha256(f"request-state {session_id}".encode()).digest()])
+
+
 class _PluginServer(Server[Any]):
     """A server in a plugin's directory, to which Codex sends its directory with each call."""
 
@@ -373,6 +389,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
             group.start_soon(handlers.updates.run)
             group.start_soon(handlers.presence.run)
             group.start_soon(handlers.users.run)
+            group.start_soon(handlers.enter_known_agents)
             yield {}
             group.cancel_scope.cancel()
 
@@ -402,5 +419,5 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
         on_get_prompt=handlers.get_prompt,
     )
     server.middleware.append(_answer_until_revoked)
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="punchlist"))
+    server.middleware.append(RequestStateBoundary(_build_security(setup.session_id), default_audience="punchlist"))
     return server

@@ -1,18 +1,18 @@
 """One host's session over standard input and output, of this process or of one that passes the messages on."""
 
 from argparse import Namespace
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp.server import Server
 
 from punchlist.clients.aio import AsyncClient
-from punchlist.connection.launch import Target
+from punchlist.connection.launch import Target, allow_start, note_connected
 from punchlist.connection.options import Options
 from punchlist_apps.common import wire
 from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_session
-from punchlist_apps.mcp.agents import Agents
+from punchlist_apps.mcp.agents import AgentMemory, Agents
 from punchlist_apps.mcp.server import Setup, build
 from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.updates import Feeds
@@ -20,8 +20,15 @@ from punchlist_schemas.vocabulary import MCP_CLIENT
 
 
 @asynccontextmanager
-async def open_session(
-    args: Namespace, process: ServerProcess, session_id: str = "", feeds: Feeds | None = None
+async def open_session(  # noqa: PLR0913 - what differs between the two kinds of processes
+    args: Namespace,
+    process: ServerProcess,
+    session_id: str = "",
+    *,
+    feeds: Feeds | None = None,
+    is_resumed: bool = False,
+    memory: AgentMemory | None = None,
+    on_memory: Callable[[AgentMemory], None] = lambda _memory: None,
 ) -> AsyncGenerator[Server[Any]]:
     """Open a session: yield its server, and close its connections at the end.
 
@@ -30,20 +37,28 @@ async def open_session(
         process: The process that the host started.
         session_id: Identifies the session, also if another process continues it; 32 hex digits, random by default.
         feeds: Feeds to share with other sessions of this process.
+        is_resumed: Whether an earlier process served the session.
+        memory: The memory of the process that served the session before.
+        on_memory: Called when the memory has changed.
 
     Raises:
         Problem: Unknown dialect or tool.
     """
     target = build_target(args, process)
+    # Only a new session starts a daemon that was stopped on purpose.
+    (note_connected if is_resumed else allow_start)(target.socket)
     wire.ensure_mirrors_run(target)
     setup = build_setup(args, process, target)
     sessions = Sessions(target.data_dir, find_host_process(process.pid))
     scope = "\0".join((args.user or "", setup.conversation or "", *setup.dialects))
-    agents = Agents(args.actor, sessions, get_session(process.env), scope, session_id)
+    agents = Agents(
+        args.actor, sessions, get_session(process.env), scope, session_id, memory=memory, on_memory=on_memory
+    )
     options = build_options(args, target)
     client = AsyncClient(**options)
     try:
-        yield build(client, setup._replace(agents=agents), feed=feeds and feeds.get(options))
+        setup = setup._replace(agents=agents, session_id=session_id, is_resumed=is_resumed)
+        yield build(client, setup, feed=feeds and feeds.get(options))
     finally:
         sessions.close()
         await client.aclose()

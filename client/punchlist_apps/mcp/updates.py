@@ -47,6 +47,7 @@ class Feed:
         self._subscribed: Counter[str] = Counter()
         self._demand = anyio.Event()
         self._changed: set[str] = set()
+        self._announced: set[str] = set()
         self._all_changed = False
         self._wake = anyio.Event()
         self._following = anyio.Event()
@@ -67,6 +68,11 @@ class Feed:
             await self._following.wait()
             for uri in uris:
                 await self._resolve(uri)
+
+    def announce(self, *uris: str) -> None:
+        """Publish these resources, because their subscribers may have missed changes."""
+        self._announced.update(uris)
+        self._wake.set()
 
     def unsubscribe(self, *uris: str) -> None:
         self._subscribed.subtract(uris)
@@ -131,12 +137,15 @@ class Feed:
             await anyio.sleep(PAUSE_S)
             self._wake = anyio.Event()
             changed, self._changed = self._changed, set()
+            announced, self._announced = self._announced, set()
             everything, self._all_changed = self._all_changed, False
             for uri in list(self._subscribed):
                 if everything:
                     await self._resolve(uri)
                 address = parse_uri(uri)
-                if address is not None and (everything or self._list_ids(address.conversation) & changed):
+                if address is None:
+                    continue
+                if everything or uri in announced or self._list_ids(address.conversation) & changed:
                     await self.bus.publish(ResourceUpdated(uri))
 
     def _list_ids(self, conversation: str) -> set[str]:
@@ -177,10 +186,15 @@ async def _run_and_close(feed: Feed, client: AsyncClient) -> None:
 
 
 class Updates:
-    """The subscriptions of one server's clients, and the task that notifies those of the handshake era."""
+    """The subscriptions of one server's clients, and the task that notifies those of the handshake era.
 
-    def __init__(self, feed: Feed) -> None:
+    Args:
+        is_resumed: Whether an earlier process served the session, so that subscribers may have missed changes.
+    """
+
+    def __init__(self, feed: Feed, *, is_resumed: bool = False) -> None:
         self._feed = feed
+        self._is_resumed = is_resumed
         self._listen = ListenHandler(feed.bus)
         self._sessions: dict[str, dict[ServerSession, None]] = {}
         self._changed: set[str] = set()
@@ -190,7 +204,7 @@ class Updates:
         sessions = self._sessions.setdefault(uri, {})
         if session not in sessions:
             sessions[session] = None
-            await self._feed.subscribe(uri)
+            await self._subscribe(uri)
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         sessions = self._sessions.get(uri, {})
@@ -205,10 +219,15 @@ class Updates:
     ) -> SubscriptionsListenResult:
         uris = params.notifications.resource_subscriptions or ()
         try:
-            await self._feed.subscribe(*uris)
+            await self._subscribe(*uris)
             return await self._listen(context, params)
         finally:
             self._feed.unsubscribe(*uris)
+
+    async def _subscribe(self, *uris: str) -> None:
+        await self._feed.subscribe(*uris)
+        if self._is_resumed:
+            self._feed.announce(*uris)
 
     async def run(self) -> None:
         """Notify clients of the handshake era, until cancelled. Then end their subscriptions."""

@@ -2,12 +2,12 @@
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    import socket
     import subprocess
+    from _socket import socket as Socket
     from collections.abc import Callable
 
 MAX_ADDRESS_BYTES = 107
@@ -23,16 +23,16 @@ _PR_SET_CHILD_SUBREAPER = 36
 _MOUNTS = "/proc/self/mountinfo"
 
 
-def read_peer(sock: "socket.socket") -> tuple[int, int]:
+def read_peer(sock: "Socket") -> tuple[int, int]:
     """Return process id and user id of the peer of a Unix socket."""
-    import socket
+    from _socket import SO_PEERCRED, SOL_SOCKET
 
     # struct ucred: pid, uid, gid
-    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    credentials = sock.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
     return int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder)
 
 
-def connect(sock: "socket.socket", path: str) -> None:
+def connect(sock: "Socket", path: str) -> None:
     """Connect to a Unix socket, regardless of the length of its path."""
     if len(os.fsencode(path)) <= MAX_ADDRESS_BYTES:
         sock.connect(path)

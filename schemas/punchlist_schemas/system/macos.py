@@ -2,12 +2,12 @@
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    import socket
     import subprocess
+    from _socket import socket as Socket
     from collections.abc import Callable
 
 MAX_ADDRESS_BYTES = 103
@@ -31,7 +31,7 @@ _STATFS_TYPE = slice(72, 88)
 """f_fstypename of struct statfs with 64-bit inodes (sys/mount.h)."""
 
 
-def read_peer(sock: "socket.socket") -> tuple[int, int]:
+def read_peer(sock: "Socket") -> tuple[int, int]:
     """Return process id and user id of the peer of a Unix socket."""
     pid = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID, 4)
     return int.from_bytes(pid, sys.byteorder), parse_user_id(
@@ -50,7 +50,7 @@ def parse_user_id(xucred: bytes) -> int:
     return int.from_bytes(xucred[4:8], sys.byteorder)
 
 
-def connect(sock: "socket.socket", path: str) -> None:
+def connect(sock: "Socket", path: str) -> None:
     """Connect to a Unix socket.
 
     Raises:

@@ -34,6 +34,7 @@ FIGURES = {
     "evaluate": None,
     "faces": "docs/faces.md",
     "grow": None,
+    "sessions": "docs/hosts.md",
     "vscode": "docs/editors.md",
 }
 """Additional sections, which run only if named -> page that a full run writes; None to print only."""

@@ -29,7 +29,15 @@ PARTS = {
     "schemas": Part(("schemas/",), 95),
     "client": Part(("client/",), 90),
     # These import the MCP SDK, which isn't installed in .venv: `make conformance` measures them.
-    "mcp": Part(("client/punchlist_apps/mcp/", "client/punchlist_apps/cli/commands/mcp.py"), 90),
+    "mcp": Part(
+        (
+            "client/punchlist_apps/mcp/",
+            "client/punchlist_apps/worker/",
+            "client/punchlist_apps/relay/",
+            "client/punchlist_apps/cli/commands/mcp.py",
+        ),
+        90,
+    ),
     # These import the Agents SDK: `make conformance ONLY=agents` measures them.
     "agents-sdk": Part(("client/punchlist_apps/chat/models/agents_sdk.py", "client/punchlist_apps/web/chatkit.py"), 80),
     # Only tests with a NATS server run these.

@@ -15,6 +15,7 @@ import msgspec
 from blockbuster import blockbuster_ctx
 
 from punchlist_testing.unmeasured import unmeasured
+from punchlist_testing.workers import stop_workers
 from punchlistd.app.app import App
 from punchlistd.settings import Settings
 
@@ -154,12 +155,16 @@ class Spawned:
 def spawned_daemon(
     directory: Path, *arguments: str, env: dict[str, str] | None = None, measured: bool = False
 ) -> Generator[Spawned]:
-    """Run a daemon in a child process and kill it at the end of the block; takes the arguments of `Spawned`."""
+    """Run a daemon in a child process and kill it at the end of the block; takes the arguments of `Spawned`.
+
+    The workers of its sessions are stopped too.
+    """
     daemon = Spawned(directory, *arguments, env=env, measured=measured)
     daemon.start()
     try:
         yield daemon
     finally:
+        stop_workers(Path(daemon.socket).parent)
         daemon.kill()
 
 

@@ -54,6 +54,7 @@ def test_fault_breaks_no_promise(name: str, size: int) -> None:
         ("restart", 6_400),
         ("soak", 3),
         ("together", 100),
+        ("workers", 300),
     ],
 )
 def test_longer_fault_breaks_no_promise(name: str, size: int) -> None:

@@ -5,6 +5,7 @@ import shutil
 import stat
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ _SYSTEM_FOLDER = "/usr/bin"
 _SYSTEM_PYTHONS = ("python3.14", "python3.13", "python3.12", "python3.11")
 _MIB = 1 << 20
 _OTHERS = 0o077
+_DAY_S = 86_400
 REPLY_S = 10.0
 """Upper limit for a reply from the daemon, in seconds."""
 
@@ -84,6 +86,7 @@ def examine(target: Target) -> Iterator[Finding]:
         yield from _check_mirrors(target.data_dir)
         yield _check_project(target, client if replies else None)
     yield from _check_hosts()
+    yield _check_worker(target)
     yield from _check_extras(target.data_dir)
 
 
@@ -131,6 +134,37 @@ def _check_hosts() -> Iterator[Finding]:
             yield Finding(entry.title, "fail", trouble, advice or f"punch setup {entry.host} --scope {entry.scope}")
         else:
             yield Finding(entry.title, "ok", entry.text)
+
+
+def _check_worker(target: Target) -> Finding:
+    """Check the worker of the hosts' sessions, or report why they run without one."""
+    from punchlist_apps import relay
+    from punchlist_apps.relay import dialing
+    from punchlist_apps.relay.relay import Unavailable
+
+    if relay.is_own():
+        return Finding("sessions", "ok", "each in its own process, because PUNCHLIST_MCP=own")
+    try:
+        sock = dialing.connect(dialing.find_path(target.socket, target.data_dir))
+    except Unavailable as error:
+        return Finding("sessions", "warn", f"each in its own process, because the worker can't be reached: {error}")
+    if sock is not None:
+        pid = os_calls.read_peer(sock)[0]
+        sock.close()
+        return Finding("sessions", "ok", f"served by the worker, process {pid}")
+    if not (reason := _read_new_line(f"{target.data_dir}/mcp.log")):
+        return Finding("sessions", "ok", "none; the first one starts a worker")
+    return Finding("sessions", "warn", f"no worker is running; the last one reported: {reason}")
+
+
+def _read_new_line(path: str) -> str:
+    """Return the last line of a log, or "" if nothing was written for a day."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as log:
+            is_new = os.fstat(log.fileno()).st_mtime > time.time() - _DAY_S
+            return one_line(["", *log.read().splitlines()][-1]) if is_new else ""
+    except OSError:
+        return ""
 
 
 def _check_extras(data_dir: str) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import extras
 from punchlist_apps.common.terminal.argument_types import parse_port
+from punchlist_apps.relay import is_own, run
 
 if TYPE_CHECKING:
     from punchlist_apps.mcp.server_process import ServerProcess
@@ -30,6 +31,7 @@ COMMANDS = {
             ),
             value("--tools", text="serve only these tools (default: all)", metavar="NAME,NAME", type=parse_names),
             value("--user", text="serve only this user's lists (default: calls name the user)", metavar="NAME"),
+            flag("--own", text="serve in this process, not in the one that all sessions share"),
             flag("--http", text="serve HTTP on this machine instead of standard input and output"),
             value(
                 "--port",
@@ -62,6 +64,8 @@ def run_mcp(context: Context) -> int:
     """Serve until the host disconnects, or with `--http` until a signal arrives."""
     args = context.args
     check_options(args)
+    if not (args.http or args.own or is_own()) and (code := run(args.words)) is not None:
+        return code
     if not extras.is_installed():
         show_error("configuration", extras.MISSING, extras.build_install_command())
         return CONFIGURATION

@@ -2,10 +2,12 @@
 
 from punchlist.errors import TimedOut
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.cli.installing.supervisor import start, stop
+from punchlist_apps.cli.installing.supervisor import STOP_TIMEOUT_S, start, stop
 from punchlist_apps.cli.parsing.arguments import Usage
 from punchlist_apps.cli.printing.exit_codes import NO_DAEMON
 from punchlist_apps.cli.printing.failure import show_error
+from punchlist_apps.relay import dialing
+from punchlist_apps.relay.relay import Unavailable
 
 COMMANDS = {
     "stop": Usage((), ("punch daemon stop",)),
@@ -14,7 +16,12 @@ COMMANDS = {
 
 
 def run_stop(context: Context) -> int:
+    """Stop the worker, whose sessions would otherwise call the daemon, and the daemon."""
     target = context.target.with_autostart(False)
+    try:
+        dialing.stop(dialing.find_path(target.socket, target.data_dir), STOP_TIMEOUT_S)
+    except Unavailable as error:
+        context.note(f"punch: {error}")
     try:
         pid = stop(target, context.options)
     except TimedOut as error:

@@ -17,7 +17,9 @@ from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
 
 _SYSTEMCTL_TIMEOUT_S = 90
-_STOP_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 30.0
+"""Upper limit for a program to finish its calls and end, in seconds."""
+
 _POLL_S = 0.02
 _PROPERTIES = ("LoadState", "ActiveState", "SubState", "MainPID", "NRestarts", "Result", "StatusText", "Listen")
 
@@ -91,7 +93,7 @@ def stop(target: Target, options: Options) -> int | None:
         if os.path.isdir(os.path.dirname(target.socket)):
             atomic_write(stopped_path(target.socket), b"")
         return None
-    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    deadline = time.monotonic() + STOP_TIMEOUT_S
     while os.path.exists(target.socket):
         if time.monotonic() > deadline:
             raise TimedOut(f"the daemon (process {pid}) has not finished its calls; try again in a moment")

@@ -10,7 +10,7 @@ import pytest
 from punchlist import DaemonUnavailable, connect
 from punchlist.connection import starter
 from punchlist.connection.launch import Target
-from punchlist.connection.starter import Report, Starting
+from punchlist.connection.starter import Report, Starting, daemon
 
 Pretend = Callable[[str], None]
 
@@ -34,7 +34,7 @@ def begin(tmp_path: Path) -> Callable[[], Report]:
     """Starts a daemon in the test's directory and waits for its report."""
 
     def begin() -> Report:
-        report = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data")).wait(10)
+        report = Starting(daemon(str(tmp_path / "run" / "s"), str(tmp_path / "data"))).wait(10)
         assert report is not None
         return report
 
@@ -80,7 +80,7 @@ def test_only_the_word_ready_signals_readiness(begin: Callable[[], Report], pret
 def test_slow_daemon_survives_and_all_callers_agree(tmp_path: Path, pretend: Pretend) -> None:
     os.mkfifo(tmp_path / "go")
     pretend(f"read -r word < {tmp_path}/go; echo ready > /proc/$$/fd/${{11}}")
-    starting = Starting(str(tmp_path / "run" / "s"), str(tmp_path / "data"))
+    starting = Starting(daemon(str(tmp_path / "run" / "s"), str(tmp_path / "data")))
     assert starting.wait(0.05) is None
     assert starting.wait(0) is None
     (tmp_path / "go").write_text("now\n")

@@ -11,6 +11,7 @@ from punchlist_apps.cli import main
 from punchlist_apps.cli.printing import failure
 from punchlist_apps.common import wire
 from punchlist_testing.daemon import Running
+from punchlist_testing.workers import stop_workers
 
 
 class Outcome(NamedTuple):
@@ -41,7 +42,7 @@ def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     """An isolated environment and directory. No daemon is started automatically."""
     for name in ("PUNCHLIST_CONVERSATION", "CLAUDE_PROJECT_DIR", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
@@ -51,7 +52,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("PUNCHLIST_AUTOSTART", "0")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    stop_workers(tmp_path / "run")
 
 
 @pytest.fixture

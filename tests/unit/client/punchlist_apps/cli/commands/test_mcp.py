@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from punchlist_apps.cli.printing import exit_codes
 from punchlist_apps.common import extras
 from punchlist_testing.optional import require_package
 from punchlist_testing.terminal import spawned, terminal
@@ -26,19 +27,20 @@ def test_an_unknown_tool_is_a_usage_error(run: Any) -> None:
 @pytest.mark.parametrize("module", ["mcp", "uvicorn"])
 def test_missing_extra_is_reported_with_command(run: Any, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    outcome = run("agent", "mcp")
+    outcome = run("agent", "mcp", "--own")
     assert outcome.code == 78
     assert outcome.err == f"error: {extras.MISSING}\n  {extras.build_install_command()}\n"
 
 
 @pytest.mark.usefixtures("home")
-def test_interrupt_ends_server_with_open_input() -> None:
+@pytest.mark.parametrize(("words", "code"), [((), exit_codes.INTERRUPTED), (("--own",), -signal.SIGINT)])
+def test_interrupt_ends_server_with_open_input(words: tuple[str, ...], code: int) -> None:
     require_package("mcp")
-    with terminal("agent", "mcp") as screen:
+    with terminal("agent", "mcp", *words) as screen:
         screen.type('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         screen.wait_for('"result"')
         screen.process.send_signal(signal.SIGINT)
-        assert screen.process.wait(10) == -signal.SIGINT
+        assert screen.process.wait(10) == code
 
 
 def test_an_unusable_token_is_reported(home: Path) -> None:

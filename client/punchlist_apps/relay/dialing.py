@@ -1,0 +1,151 @@
+"""Finds the worker's socket, connects to it, and starts a worker if none listens."""
+
+import errno
+import fcntl
+import os
+import sys
+from _socket import AF_UNIX, SOCK_STREAM
+from _socket import socket as Socket
+
+from punchlist_apps.relay import frames
+from punchlist_apps.relay.relay import PATIENCE_S, Unavailable
+from punchlist_schemas.rendezvous import data_dir, make_directories, socket_path, worker_path
+from punchlist_schemas.system import os_calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MODULE = "punchlist_apps.worker"
+
+_NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
+
+
+class Dialing:
+    """The worker that serves one command line.
+
+    Attributes:
+        path: The worker's socket.
+    """
+
+    def __init__(self, words: "Sequence[str]", env: "Mapping[str, str]") -> None:
+        option = find_option(words, "--data-dir")
+        daemon = socket_path(env, find_option(words, "--socket"), option)
+        self._data_dir = data_dir(env, option)
+        self.path = find_path(daemon, self._data_dir)
+
+    def connect(self) -> Socket | None:
+        """Return a socket connected to the worker, after starting one if needed; None to try again later.
+
+        Raises:
+            Unavailable: No worker can be started or reached.
+        """
+        if (sock := connect(self.path)) is not None:
+            return sock
+        make_directories(os.path.dirname(self.path))
+        lock = os.open(f"{self.path}.start", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            # When a worker dies, all of its relays come here, and one starts the next worker.
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if (sock := connect(self.path)) is None:
+                _start(self.path, self._data_dir)
+                sock = connect(self.path)
+        except BlockingIOError:
+            return None
+        finally:
+            os.close(lock)
+        return sock
+
+    def end(self, sock: Socket) -> None:
+        """Kill the worker at the other end of a socket, because it hangs. Its sessions continue with the next one."""
+        import signal
+
+        pid = os_calls.read_peer(sock)[0]
+        # Another program may listen there.
+        if MODULE in os_calls.read_command_line(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def find_path(socket: str, data_dir: str) -> str:
+    """Return the path of the socket of this installation's worker for a daemon."""
+    return worker_path(socket, data_dir, f"{sys.prefix}\0{os.path.dirname(__file__)}")
+
+
+def connect(path: str) -> "Socket | None":
+    """Return a socket connected to the worker at a path, or None if none is running.
+
+    Raises:
+        Unavailable: The worker can't be reached.
+    """
+    sock = Socket(AF_UNIX, SOCK_STREAM)
+    try:
+        os_calls.connect(sock, path)
+        if os_calls.read_peer(sock)[1] != os.getuid():
+            raise Unavailable(f"{path} belongs to another user")
+    except OSError as error:
+        sock.close()
+        if error.errno in _NOT_RUNNING:
+            return None
+        raise Unavailable(f"{path}: {error.strerror}") from None
+    return sock
+
+
+def stop(path: str, timeout_s: float) -> "int | None":
+    """Stop the worker after its running calls. Return its process, or None if none is running.
+
+    Its sessions continue with another one when their hosts send something.
+
+    Raises:
+        Unavailable: The worker can't be reached, or hangs.
+    """
+    import signal
+
+    if (sock := connect(path)) is None:
+        return None
+    pid = os_calls.read_peer(sock)[0]
+    sock.settimeout(timeout_s)
+    try:
+        if os_calls.is_suspended(pid):
+            os.kill(pid, signal.SIGCONT)
+        sock.send(frames.encode(frames.STOP))
+        sock.recv(1)  # the end of the connection
+    except TimeoutError:
+        raise Unavailable(f"the worker (process {pid}) has not ended; to end it: kill -9 {pid}") from None
+    except OSError:
+        pass
+    finally:
+        sock.close()
+    return pid
+
+
+def find_option(words: "Sequence[str]", name: str) -> "str | None":
+    """Return the value of an option in a command line. The worker's parser rejects a command line that isn't valid."""
+    value = None
+    for number, word in enumerate(words):
+        if word == name:
+            value = words[number + 1] if number + 1 < len(words) else None
+        elif word.startswith(f"{name}="):
+            value = word.partition("=")[2]
+    return value
+
+
+def _start(path: str, data_dir: str) -> None:
+    """Start a worker, and wait until it is ready or another one turns out to be running.
+
+    A child process does it, so that this one doesn't load what starting needs, and stays small.
+
+    Raises:
+        Unavailable: The worker ended.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            from punchlist.connection.starter import Starting, worker
+
+            report = Starting(worker(path, data_dir)).wait(PATIENCE_S)
+            code = 0 if report is not None and (report.ready or report.lost_race) else 1
+        finally:
+            os._exit(code)
+    if os.waitpid(child, 0)[1] != 0:
+        raise Unavailable(f"the worker did not start; its log is {data_dir}/mcp.log")

@@ -1,0 +1,51 @@
+"""`python -m punchlist_apps.worker`, started by the first relay, or by its predecessor."""
+
+import argparse
+import faulthandler
+import fcntl
+import os
+import signal
+import sys
+
+LOST_RACE = 75
+"""Exit code if another worker holds the lock."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="punchlist_apps.worker", description=__doc__)
+    parser.add_argument("--socket", required=True, help="path of the socket to listen on")
+    parser.add_argument("--data-dir", required=True, help="the data directory, whose log the worker writes")
+    parser.add_argument("--idle-exit", type=float, default=0.0, help="seconds without a session after which to end")
+    parser.add_argument("--hang-exit", type=float, default=10.0, help="seconds after which a hanging loop is ended")
+    parser.add_argument("--ready-fd", type=int, help="descriptor to report readiness on")
+    parser.add_argument("--lock-fd", type=int, help="the lock of the predecessor")
+    options = parser.parse_args()
+    faulthandler.enable()
+    # A request to hand over is void until there is something to hand over, and must not end the process.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    lock = _lock(f"{options.socket}.lock") if options.lock_fd is None else options.lock_fd
+    if lock is None:
+        return LOST_RACE
+    # Loaded after the lock, because it takes a second of processor time that the loser of a race should not spend.
+    from punchlist_apps.worker.worker import Worker, run  # noqa: PLC0415
+
+    worker = Worker(options.socket, options.data_dir, lock, options.idle_exit, options.hang_exit)
+    run(worker, options.ready_fd)
+    return 0
+
+
+def _lock(path: str) -> int | None:
+    """Return the locked descriptor, or None if another process holds the lock."""
+    from punchlist_schemas.rendezvous import make_directories  # noqa: PLC0415
+
+    make_directories(os.path.dirname(path))
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return None
+    return lock
+
+
+if __name__ == "__main__":
+    sys.exit(main())

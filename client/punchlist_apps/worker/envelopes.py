@@ -1,0 +1,80 @@
+"""The envelopes of MCP's messages, and what happens to a host's line: the worker's only knowledge of MCP.
+
+The rest of a message stays as it is, in both directions.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+KEPT = frozenset({"initialize", "notifications/initialized", "resources/subscribe", "logging/setLevel"})
+"""Methods whose lines are the state of a session: each later worker gets them again."""
+
+CHANGING = "tools/call"
+CANCELLED = "notifications/cancelled"
+SUBSCRIBE = "resources/subscribe"
+UNSUBSCRIBE = "resources/unsubscribe"
+
+_INTERNAL_ERROR = -32603
+_BROKE = (
+    "punchlist's server broke several times over this request, so it was not tried again. "
+    "See the list for what it has changed."
+)
+
+
+class Envelope(msgspec.Struct, omit_defaults=True):
+    """A request, a notification or a response.
+
+    Attributes:
+        id: Missing in notifications; None in responses to lines that can't be read.
+        method: Missing in responses.
+    """
+
+    jsonrpc: str = ""
+    id: str | int | float | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+    @property
+    def is_request(self) -> bool:
+        return self.method is not UNSET and self.id is not UNSET
+
+    def find_param(self, name: str) -> Any:
+        """Return a member of the params, or None."""
+        try:
+            return None if self.params is UNSET else _members.decode(self.params).get(name)
+        except msgspec.MsgspecError:
+            return None
+
+
+_decoder = msgspec.json.Decoder(Envelope)
+_members = msgspec.json.Decoder(dict[str, Any])
+
+
+def decode(line: bytes) -> Envelope | None:
+    """Return a line's envelope, or None if the line isn't a message."""
+    try:
+        return _decoder.decode(line)
+    except msgspec.MsgspecError:
+        return None
+
+
+def encode(envelope: Envelope) -> bytes:
+    return msgspec.json.encode(envelope) + b"\n"
+
+
+def encode_message(**members: Any) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", **members}) + b"\n"
+
+
+def encode_cancellation(id: str) -> bytes:
+    """Return the notification that withdraws a question to the host."""
+    return encode_message(method=CANCELLED, params={"requestId": id, "reason": "the server was restarted"})
+
+
+def encode_broken(id: Any) -> bytes:
+    """Return the response to a request over which several workers broke."""
+    return encode_message(id=id, error={"code": _INTERNAL_ERROR, "message": _BROKE})

@@ -1,0 +1,504 @@
+"""Sessions over a relay: what a host sees while workers end, hang or are replaced, and other hosts misbehave."""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, suppress
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+import punchlist
+from punchlist import connect
+from punchlist_apps.relay import frames
+from punchlist_testing.daemon import Spawned, spawned_daemon
+from punchlist_testing.optional import require_package
+from punchlist_testing.served_mcp import arguments, environment
+from punchlist_testing.workers import PATIENCE_S, Host, ending, find_worker, signal_worker
+
+require_package("mcp")
+mcp: Any = import_module("mcp")
+
+MODES = ["legacy", "auto"]
+QUICK = """
+import sys
+from punchlist_apps.relay import relay
+relay.PING_S = relay.HANG_S = 0.3
+from punchlist_apps.cli import main
+sys.exit(main())
+"""
+"""A relay that soon ends a worker that doesn't reply."""
+
+FRAGILE = """
+import sys, time
+from punchlist_apps.worker import __main__, session
+receive = session.Session._receive
+
+async def receive_and_fail(self, op, number, line):
+    if b"please block" in line:
+        await receive(self, op, number, line)
+        time.sleep(60)
+    if b"please raise" in line:
+        raise ValueError("planted")
+    return await receive(self, op, number, line)
+
+session.Session._receive = receive_and_fail
+sys.exit(__main__.main())
+"""
+"""A worker whose loop is blocked, or whose session raises, on the words in a line."""
+
+
+ENDING = """
+import os, sys
+if "punchlist_apps.worker" in sys.orig_argv:
+    from punchlist_apps.worker import session
+    receive = session.Session._receive
+
+    async def receive_or_end(self, op, number, line):
+        text = await receive(self, op, number, line)
+        if b"please end" in text:
+            await self.flush()
+            os._exit(9)
+        return text
+
+    session.Session._receive = receive_or_end
+"""
+"""Makes each worker end on the words in a line, after it has reported the line as begun."""
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Generator[Spawned]:
+    with spawned_daemon(tmp_path) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def hosts(daemon: Spawned) -> Generator[Callable[..., Host]]:
+    """Starts hosts, and ends them after the test."""
+    with ExitStack() as stack:
+        yield lambda *words, **options: stack.enter_context(Host(daemon.directory, *words, **options))
+
+
+def run_folder(daemon: Spawned) -> Path:
+    return daemon.directory / "run"
+
+
+def titles(daemon: Spawned) -> list[str]:
+    with connect(socket=daemon.socket, autostart=False) as client:
+        return [task.title for task in client.conversation("work").list()]
+
+
+def owners(daemon: Spawned) -> dict[str, str]:
+    with connect(socket=daemon.socket, autostart=False) as client:
+        return {task.title: task.owner for task in client.conversation("work").list()}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_writers_outlive_killed_workers(mode: str, daemon: Spawned) -> None:
+    server = mcp.StdioServerParameters(command=sys.executable, args=arguments(daemon), env=environment())
+    added = anyio.Event(), anyio.Event(), anyio.Event()
+    expected: list[str] = []
+
+    async def write(writer: int) -> None:
+        async with mcp.Client(server, mode=mode) as session:
+            for number in range(30):
+                title = f"{writer}/{number}"
+                reply = await session.call_tool("plan", {"tasks": [{"title": title}]})
+                assert not reply.is_error, reply.content
+                expected.append(title)
+                if number % 10 == 5:
+                    added[number // 10].set()
+
+    with anyio.fail_after(PATIENCE_S * 2):
+        async with anyio.create_task_group() as group:
+            for writer in range(3):
+                group.start_soon(write, writer)
+            for event in added:
+                await event.wait()
+                await anyio.to_thread.run_sync(signal_worker, run_folder(daemon))
+    assert sorted(titles(daemon)) == sorted(expected)
+    assert len(expected) == 90
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+def test_session_moves_when_worker_leaves(number: int, daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    host.call("plan", tasks=[{"title": "One"}])
+    former = signal_worker(run_folder(daemon), number)
+    assert "Added #2" in host.call("plan", tasks=[{"title": "Two"}])
+    assert find_worker(run_folder(daemon)) not in (None, former)
+    assert titles(daemon) == ["One", "Two"]
+
+
+def test_terminated_worker_has_no_successor_until_needed(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    assert list(run_folder(daemon).glob("mcp-*.sock")) == []
+    assert host.call("tasks")
+
+
+def test_agents_keep_their_names_and_tasks(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    first, second = hosts(), hosts()
+    first.call("plan", tasks=[{"title": "One"}, {"title": "Two"}])
+    first.call("next")
+    second.call("next")
+    before = owners(daemon)
+    signal_worker(run_folder(daemon))
+    second.call("next", result="done by the second")
+    first.call("next", result="done by the first")
+    assert owners(daemon) == before
+    assert len({*before.values()}) == 2
+
+
+def test_agent_returns_with_the_next_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    host.call("plan", tasks=[{"title": "One"}])
+    host.call("next")
+    with connect(socket=daemon.socket, autostart=False) as client:
+        with client.conversation("work").watch(view="rows") as lists:
+            signal_worker(run_folder(daemon))
+            for has_left in (True, False):
+                while (lists.next(timeout_s=PATIENCE_S)[0].left_at is not None) != has_left:
+                    pass
+
+
+def test_question_is_asked_again_by_the_next_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts("--dialect", "todo", capabilities={"elicitation": {}})
+    with connect(socket=daemon.socket, autostart=False) as client:
+        client.conversation("work").add("Milk")
+    request = host.request("tools/call", {"name": "delete_todo_task", "arguments": {"task_id": 1}})
+    asked = next(message for message in host.messages() if message.get("method") == "elicitation/create")
+    signal_worker(run_folder(daemon))
+    withdrawn, again = [next(host.messages()) for _ in range(2)]
+    assert withdrawn["params"]["requestId"] == asked["id"] != again["id"]
+    assert again["params"] == asked["params"]
+    yes = {"action": "accept", "content": {"confirm": True}}
+    host.send({"id": asked["id"], "result": {"action": "decline"}})
+    host.send({"id": again["id"], "result": yes})
+    assert host.wait_for(request)["result"]["structuredContent"]["status"] == "deleted"
+    assert titles(daemon) == []
+
+
+async def test_modern_answer_reaches_the_next_worker(daemon: Spawned) -> None:
+    types: Any = import_module("mcp_types")
+    asked: list[str] = []
+
+    async def answer(_context: Any, params: Any) -> Any:
+        asked.append(params.message)
+        await anyio.to_thread.run_sync(signal_worker, run_folder(daemon))
+        return types.ElicitResult(action="accept", content={"confirm": True})
+
+    with connect(socket=daemon.socket, autostart=False) as client:
+        client.conversation("work").add("Milk")
+    words = arguments(daemon, "--dialect", "todo")
+    server = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment())
+    with anyio.fail_after(PATIENCE_S):
+        async with mcp.Client(server, mode="auto", elicitation_callback=answer) as session:
+            done = await session.call_tool("delete_todo_task", {"task_id": 1})
+            assert done.structured_content["status"] == "deleted"
+    assert len(asked) == 1
+    assert titles(daemon) == []
+
+
+def test_subscription_outlives_a_killed_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    with connect(socket=daemon.socket, autostart=False) as client:
+        client.conversation("work").add("One")
+        host.ask("resources/subscribe", {"uri": "punchlist://work/tasks"})
+        signal_worker(run_folder(daemon))
+        host.call("tasks")
+        client.conversation("work").add("Two")
+        updated = next(message for message in host.messages() if message.get("method") != "ping")
+    assert updated["method"] == "notifications/resources/updated"
+    assert updated["params"]["uri"] == "punchlist://work/tasks"
+
+
+async def test_modern_subscription_outlives_a_killed_worker(daemon: Spawned) -> None:
+    uri = "punchlist://work/tasks"
+    server = mcp.StdioServerParameters(command=sys.executable, args=arguments(daemon), env=environment())
+    with anyio.fail_after(PATIENCE_S), connect(socket=daemon.socket, autostart=False) as client:
+        client.conversation("work").add("One")
+        async with mcp.Client(server, mode="auto") as session:
+            async with session.listen(resource_subscriptions=[uri]) as events:
+                await anyio.to_thread.run_sync(signal_worker, run_folder(daemon))
+                await session.list_tools()
+                client.conversation("work").add("Two")
+                async for event in events:
+                    assert uri in str(event)
+                    break
+
+
+def test_unsubscribed_resource_stays_so(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    with connect(socket=daemon.socket, autostart=False) as client:
+        client.conversation("work").add("One")
+        for method in ("resources/subscribe", "resources/unsubscribe"):
+            host.ask(method, {"uri": "punchlist://work/tasks"})
+        signal_worker(run_folder(daemon))
+        host.call("tasks")
+        host.ask("resources/subscribe", {"uri": "punchlist://other/tasks"})
+        client.conversation("work").add("Two")
+        client.conversation("other").add("Three")
+        updated = next(host.messages())
+    assert updated["params"]["uri"] == "punchlist://other/tasks"
+
+
+def spawn_worker(
+    daemon: Spawned, stack: ExitStack, hosts: Callable[..., Host], *options: str
+) -> "subprocess.Popen[bytes]":
+    """Replace the worker by one that fails on certain words; `hosts` are started to find its socket."""
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    ready, told = os.pipe()
+    places = ["--socket", str(path), "--data-dir", daemon.data_dir, "--ready-fd", str(told), *options]
+    log = stack.enter_context(open(daemon.directory / "fragile.log", "wb"))
+    process = stack.enter_context(
+        subprocess.Popen([sys.executable, "-c", FRAGILE, *places], pass_fds=[told], stderr=log, env=environment())
+    )
+    stack.callback(process.kill)
+    os.close(told)
+    with open(ready, "rb") as signals:
+        assert signals.read() == b"ready"
+    return process
+
+
+def test_blocked_worker_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    with ExitStack() as stack:
+        spawn_worker(daemon, stack, hosts, "--hang-exit", "0.5")
+        bad, good = hosts(), hosts()
+        fragile = find_worker(run_folder(daemon))
+        request = bad.request("tools/call", {"name": "plan", "arguments": {"tasks": [{"title": "please block"}]}})
+        assert "Added" in good.call("plan", tasks=[{"title": "good"}])
+        assert "Added" in bad.wait_for(request)["result"]["content"][0]["text"]
+        assert find_worker(run_folder(daemon)) != fragile
+        assert b"please block" not in (log := (daemon.directory / "fragile.log").read_bytes())
+        assert b"receive_and_fail" in log, "the stacks are in the log"
+    assert sorted(titles(daemon)) == ["good", "please block"]
+
+
+def test_failed_session_ends_alone(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    with ExitStack() as stack:
+        spawn_worker(daemon, stack, hosts)
+        bad, good = hosts(), hosts()
+        fragile = find_worker(run_folder(daemon))
+        bad.request("tools/call", {"name": "plan", "arguments": {"tasks": [{"title": "please raise"}]}})
+        assert bad.process.wait(PATIENCE_S) == 70
+        assert bad.process.stderr is not None
+        assert b"session failed" in bad.process.stderr.read()
+        assert "Added #1" in good.call("plan", tasks=[{"title": "good"}])
+        assert find_worker(run_folder(daemon)) == fragile
+    assert titles(daemon) == ["good"]
+
+
+@pytest.mark.long
+def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp_path: Path) -> None:
+    (tmp_path / "plant").mkdir()
+    (tmp_path / "plant" / "sitecustomize.py").write_text(ENDING)
+    env = environment()
+    env["PYTHONPATH"] = f"{tmp_path / 'plant'}:{env['PYTHONPATH']}"
+    host, other = hosts(env=env), hosts(env=env)
+    request = other.request("tools/call", {"name": "plan", "arguments": {"tasks": [{"title": "please end"}]}})
+    assert "broke several times" in other.wait_for(request)["error"]["message"]
+    assert "Added #1" in host.call("plan", tasks=[{"title": "good"}])
+
+
+def test_suspended_worker_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts(program=("-c", QUICK))
+    former = signal_worker(run_folder(daemon), signal.SIGSTOP)
+    assert "Added #1" in host.call("plan", tasks=[{"title": "One"}])
+    assert find_worker(run_folder(daemon)) != former
+
+
+def test_line_without_end_hurts_no_other(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    bad, good = hosts(), hosts()
+    bad.write(b"x" * 10_000_000)
+    assert "Added #1" in good.call("plan", tasks=[{"title": "good"}])
+    with suppress(BrokenPipeError):
+        bad.write(b"x" * 10_000_000)
+    assert bad.process.wait(PATIENCE_S) == 65
+    assert bad.process.stderr is not None
+    assert bad.process.stderr.read() == b"punch: a line of the host is longer than 16 MiB\n"
+
+
+def test_long_line_is_served(hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    message = {"id": "long", "method": "tools/call", "params": {"name": "tasks", "arguments": {"x": "x" * 10_000_000}}}
+    host.send(message)
+    assert "result" in next(host.messages())
+
+
+def test_host_that_does_not_read_hurts_no_other(hosts: Callable[..., Host]) -> None:
+    silent, good = hosts(), hosts()
+    count = 3_000
+    lines = [json.dumps({"jsonrpc": "2.0", "id": f"{number}", "method": "tools/list"}) for number in range(count)]
+    writer = Thread(target=silent.write, args=("".join(f"{line}\n" for line in lines).encode(),))
+    writer.start()
+    assert "Added #1" in good.call("plan", tasks=[{"title": "good"}])
+    got = [message["id"] for message in itertools.islice(silent.messages(), count)]
+    writer.join(PATIENCE_S)
+    assert sorted(got, key=int) == [f"{number}" for number in range(count)]
+
+
+def test_unreadable_lines_are_ignored(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    host.write(b"\n \nnot json\n[1, 2]\n\xff\n")
+    assert host.call("tasks")
+    signal_worker(run_folder(daemon))
+    assert host.call("tasks")
+
+
+@pytest.mark.parametrize("words", [(), ("--own",)])
+def test_end_of_input_ends_the_session(words: tuple[str, ...], hosts: Callable[..., Host]) -> None:
+    host = hosts(*words)
+    assert host.call("tasks")
+    host.end()
+    assert list(host.messages()) == []
+    assert host.process.wait(PATIENCE_S) == 0
+
+
+def test_host_that_is_gone_ends_the_relay(hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    assert host.process.stdout is not None
+    host.process.stdout.close()
+    assert host.process.wait(PATIENCE_S) == 0
+    host.process.stdout = None
+
+
+def test_stale_socket_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon))
+    assert path.exists(), "a killed worker leaves its socket"
+    assert "Added #1" in hosts().call("plan", tasks=[{"title": "One"}])
+
+
+def test_newer_installation_replaces_the_worker(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    root = Path(punchlist.__file__).parents[2]
+    for folder in ("client", "schemas", "daemon"):
+        shutil.copytree(root / folder, tmp_path / "copy" / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    copied = [str(tmp_path / "copy" / folder) for folder in ("client", "schemas", "daemon")]
+    env = environment() | {"PYTHONPATH": os.pathsep.join([*copied, *(path for path in sys.path if path)])}
+    session = hosts(env=env)
+    session.call("plan", tasks=[{"title": "One"}])
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    with open(tmp_path / "copy" / "client" / "punchlist" / "__init__.py", "a", encoding="utf-8") as source:
+        source.write("# newer\n")
+    with ending(former):
+        hosts(env=env).call("tasks")
+    assert "Added #2" in session.call("plan", tasks=[{"title": "Two"}])
+
+
+def test_two_installations_have_their_own_workers(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    root = Path(punchlist.__file__).parents[2]
+    shutil.copytree(root / "client", tmp_path / "client", ignore=shutil.ignore_patterns("__pycache__"))
+    env = environment() | {
+        "PYTHONPATH": os.pathsep.join([str(tmp_path / "client"), *(path for path in sys.path if path)])
+    }
+    for host in (hosts(), hosts(env=env)):
+        host.call("plan", tasks=[{"title": f"{host.process.pid}"}])
+    assert len([*run_folder(daemon).glob("mcp-*.sock")]) == 2
+    assert len(titles(daemon)) == 2
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
+def test_socket_of_another_user_is_not_used(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon))
+    with socket.socket(socket.AF_UNIX) as foreign:
+        path.unlink()
+        # The credentials of a listener are those of the process that called listen().
+        foreign.bind(str(path))
+        os.seteuid(65_534)
+        try:
+            foreign.listen()
+        finally:
+            os.seteuid(0)
+        assert "Added #1" in hosts().call("plan", tasks=[{"title": "One"}])
+        foreign.setblocking(False)
+        with foreign.accept()[0] as peer:
+            assert peer.recv(1) == b"", "nothing was sent to the other user"
+    path.unlink()
+
+
+def test_session_runs_on_its_own_without_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    Path(f"{path}.lock").unlink()
+    Path(f"{path}.lock").mkdir()
+    assert "Added #1" in hosts().call("plan", tasks=[{"title": "One"}])
+    assert find_worker(run_folder(daemon)) is None
+    assert "Is a directory" in (daemon.directory / "data" / "mcp.log").read_text().splitlines()[-1]
+
+
+def test_idle_worker_ends(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    with ExitStack() as stack:
+        assert spawn_worker(daemon, stack, hosts, "--idle-exit", "0.2").wait(PATIENCE_S) == 0
+        assert list(run_folder(daemon).glob("mcp-*.sock")) == []
+
+
+def punch(daemon: Spawned, *words: str) -> str:
+    command = [sys.executable, "-m", "punchlist", *words, "--socket", daemon.socket, "--data-dir", daemon.data_dir]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False).stdout
+
+
+def test_stopped_daemon_stays_stopped_for_its_sessions(daemon: Spawned) -> None:
+    with Host(daemon.directory, autostart=True) as host:
+        host.call("plan", tasks=[{"title": "One"}])
+        assert "stopped the daemon" in punch(daemon, "daemon", "stop")
+        assert find_worker(run_folder(daemon)) is None
+        assert "punch daemon start" in host.call("tasks")
+        assert "no daemon is running" in punch(daemon, "daemon", "stop")
+        with Host(daemon.directory, autostart=True) as another:
+            assert "One" in another.call("tasks")
+            assert "One" in host.call("tasks")
+    punch(daemon, "daemon", "stop")
+
+
+def test_doctor_names_the_worker_or_its_last_words(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    assert "sessions: none; the first one starts a worker" in punch(daemon, "doctor")
+    hosts()
+    assert f"sessions: served by the worker, process {find_worker(run_folder(daemon))}" in punch(daemon, "doctor")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    (daemon.directory / "data" / "mcp.log").write_text("one\nModuleNotFoundError: No module named 'mcp'\n")
+    assert "the last one reported: ModuleNotFoundError: No module named 'mcp'" in punch(daemon, "doctor")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
+def test_worker_does_not_serve_another_user(
+    daemon: Spawned, hosts: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    worker = find_worker(run_folder(daemon))
+    # Let another user reach the socket, so that only the worker's own check is left.
+    run_folder(daemon).chmod(0o755)
+    path.chmod(0o666)
+    monkeypatch.chdir(run_folder(daemon))
+    with socket.socket(socket.AF_UNIX) as foreign:
+        foreign.settimeout(PATIENCE_S)
+        os.seteuid(65_534)
+        try:
+            foreign.connect(path.name)
+        finally:
+            os.seteuid(0)
+        with suppress(BrokenPipeError):
+            foreign.sendall(frames.encode(frames.STOP))
+        with suppress(ConnectionResetError):
+            assert foreign.recv(100) == b""
+    assert hosts().call("tasks")
+    assert find_worker(run_folder(daemon)) == worker
