@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     OnFrame = Callable[[int, bytes], object]
 
 PATIENCE_S = 30.0
-"""Upper limit for the time without a worker, in seconds."""
+"""Upper limit for the start of a worker before the first line is read, in seconds."""
+
+RESUME_S = 120.0
+"""Upper limit for the time without a worker later, in seconds."""
 
 PING_S = 5.0
 """Time without a byte from the worker after which it is pinged, in seconds."""
@@ -31,10 +34,14 @@ MAX_LINE_BYTES = 16 << 20
 BUFFER_BYTES = 256 << 10
 """Size of a direction's buffer above which its source isn't read."""
 
-MAX_BREAKS = 8
-"""Number of workers that may end while they process a line. Most are killed for another reason."""
+SUSPECT_BREAKS = 2
+"""Number of workers that ended while they processed a line, from which on the line begins alone. Most workers are
+killed for another reason, and with many lines at once."""
 
-_HANG_BREAKS = 4
+MAX_BREAKS = 5
+"""The same number from which on the line is rejected."""
+
+_HANG_BREAKS = 3
 """What a worker counts that hung."""
 
 TOO_LONG = 65
@@ -75,6 +82,12 @@ class _Line:
         self.text = text
         self.has_begun = False
         self.breaks = 0
+
+    def choose_op(self) -> bytes:
+        """Return how the next worker gets the line."""
+        if self.breaks < SUSPECT_BREAKS:
+            return frames.AGAIN
+        return frames.ALONE if self.breaks < MAX_BREAKS else frames.BROKEN
 
 
 class Relay:
@@ -219,8 +232,7 @@ class Relay:
                 self._to_worker += frames.encode(frames.ANSWERED, number, self._kept[number])
             else:
                 line = self._open[number]
-                op = frames.AGAIN if line.breaks < MAX_BREAKS else frames.BROKEN
-                self._to_worker += frames.encode(op, number, line.text)
+                self._to_worker += frames.encode(line.choose_op(), number, line.text)
 
     def _lose(self, *, on_purpose: bool = False) -> None:
         """Let go of a worker that has ended."""
@@ -238,7 +250,7 @@ class Relay:
             line.has_begun = False
         if self._is_accepted:
             self._is_accepted, self._hello.is_resumed = False, True
-            self._deadline = time.monotonic() + PATIENCE_S
+            self._deadline = time.monotonic() + RESUME_S
         self._fail()
 
     def _fail(self) -> None:

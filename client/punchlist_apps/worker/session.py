@@ -24,13 +24,14 @@ MAX_OPEN = 64
 LEAVE_S = 5.0
 """Upper limit for the time that running calls get to end when the worker leaves, in seconds."""
 
-SUSPECT_S = 0.02
-"""Time between the begins of two lines that may have broken the last worker, in seconds."""
+ALONE_S = 1.0
+"""Upper limit for the time for which a line that may break the worker keeps others like it from beginning, in
+seconds. It is long enough for a call that doesn't wait."""
 
 _TAG = secrets.token_hex(3)
 """Distinguishes this worker's questions from those of its predecessors."""
 
-_LINES = frozenset({frames.LINE, frames.ANSWERED, frames.AGAIN, frames.BROKEN})
+_LINES = frozenset({frames.LINE, frames.ANSWERED, frames.AGAIN, frames.ALONE, frames.BROKEN})
 _CHUNK = 1 << 16
 
 
@@ -77,8 +78,7 @@ class Session:
     The SDK reads it and writes to it like standard input and output.
 
     Args:
-        suspects: Held while a line begins that may have broken an earlier worker. If this worker breaks too, no other
-            such line is blamed.
+        suspects: Held by a line that begins alone (`frames.ALONE`).
     """
 
     def __init__(self, id: str, reader: "FrameReader", writer: asyncio.StreamWriter, suspects: asyncio.Lock) -> None:
@@ -159,9 +159,9 @@ class Session:
             return b""
         request = self._open[envelope.id] = _Request(number, envelope.method, is_silent=op == frames.ANSWERED)
         if envelope.method == envelopes.CHANGING:
-            if op == frames.AGAIN:
+            if op == frames.ALONE:
                 await self._suspects.acquire()
-                asyncio.get_running_loop().call_later(SUSPECT_S, self._suspects.release)
+                asyncio.create_task(self._release_after(request))
             request.has_begun = True
             self.send(frames.BEGIN, number)
         elif envelope.method == envelopes.SUBSCRIBE:
@@ -169,6 +169,11 @@ class Session:
         elif envelope.method == envelopes.UNSUBSCRIBE:
             self.send(frames.DONE, self._subscriptions.pop(str(envelope.find_param("uri")), 0))
         return line
+
+    async def _release_after(self, request: _Request) -> None:
+        with anyio.move_on_after(ALONE_S):
+            await request.done.wait()
+        self._suspects.release()
 
     def _receive_answer(self, answer: Envelope) -> bytes:
         """Return the host's answer to a question of this worker; nothing if an earlier one asked."""
