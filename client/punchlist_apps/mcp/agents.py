@@ -128,7 +128,9 @@ class Agents:
             Problem: Another running server uses this server's `--actor`.
         """
         agent = await self._identify(context, directory)
-        if context.request is None and (known := agent._replace(sub_agent="")) not in self._memory.agents.values():
+        # The memory is sent as JSON, and a directory's name may contain any bytes.
+        known = agent._replace(sub_agent="", directory=agent.directory.encode(errors="replace").decode())
+        if context.request is None and known not in self._memory.agents.values():
             self._memory.agents.pop(agent.name, None)
             self._memory.agents[agent.name] = known
             for name in [*self._memory.agents][:-_MAX_AGENTS]:
