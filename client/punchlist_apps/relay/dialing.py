@@ -42,6 +42,14 @@ class Dialing:
         """
         if (sock := connect(self.path)) is not None:
             return sock
+        try:
+            return self._start_and_connect()
+        except BlockingIOError:
+            return None  # another relay starts the worker
+        except OSError as error:
+            raise Unavailable(str(error)) from None
+
+    def _start_and_connect(self) -> "Socket | None":
         make_directories(os.path.dirname(self.path))
         lock = os.open(f"{self.path}.start", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -50,11 +58,9 @@ class Dialing:
             if (sock := connect(self.path)) is None:
                 _start(self.path, self._data_dir)
                 sock = connect(self.path)
-        except BlockingIOError:
-            return None
+            return sock
         finally:
             os.close(lock)
-        return sock
 
     def end(self, sock: Socket) -> None:
         """Kill the worker at the other end of a socket, because it hangs. Its sessions continue with the next one."""

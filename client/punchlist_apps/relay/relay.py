@@ -317,9 +317,12 @@ class Relay:
             self._lose()
             return
         self._heard_at, self._is_pinged = time.monotonic(), False
-        for op, number, body in self._from_worker.feed(data):
-            if self._sock is sock and op in self._on_frame:
-                self._on_frame[op](number, body)
+        try:
+            for op, number, body in self._from_worker.feed(data):
+                if self._sock is sock and op in self._on_frame:
+                    self._on_frame[op](number, body)
+        except frames.InvalidFrame:
+            self._lose()  # another program listens there
 
     def _accept(self, _number: int, _body: bytes) -> None:
         self._is_accepted = True

@@ -134,13 +134,14 @@ class Worker:
         op, _, body = await anext(reader, (b"", 0, b""))
         if op == frames.STOP:
             self._ended.set()
-        if op != frames.HELLO:
+            await asyncio.Event().wait()  # the end of this process closes the connection
+        if op != frames.HELLO or self._ended.is_set():
             return
         self._check_installation()
         hello = frames.decode_hello(body)
         op, _, memory = await anext(reader, (b"", 0, b""))
         session = Session(hello.session, reader, writer, self._suspects)
-        if len(self._sessions) >= MAX_SESSIONS or self._ended.is_set():
+        if len(self._sessions) >= MAX_SESSIONS:
             session.send(frames.DECLINE)
             return
         self._sessions.add(session)

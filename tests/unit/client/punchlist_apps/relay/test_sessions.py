@@ -40,6 +40,9 @@ sys.exit(main())
 """
 """A relay that soon ends a worker that doesn't reply."""
 
+HASTY = QUICK.replace("relay.PING_S", "relay.PATIENCE_S = relay.PING_S")
+"""A relay that also soon gives up finding a worker."""
+
 FRAGILE = """
 import sys, time
 from punchlist_apps.worker import __main__, session
@@ -75,6 +78,19 @@ if "punchlist_apps.worker" in sys.orig_argv:
     session.Session._receive = receive_or_end
 """
 """Makes each worker end on the words in a line, after it has reported the line as begun."""
+
+
+WITHOUT_PROC = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+NEWNS, PRIVATE = 0x20000, 0x44000
+mounts = (b"/", None, PRIVATE), (b"/proc", b"tmpfs", 0)
+if libc.unshare(NEWNS) or any(libc.mount(b"none", *mount, None) for mount in mounts):
+    sys.exit(77)
+from punchlist_apps.cli import main
+sys.exit(main())
+"""
+"""A relay, and thereby a worker, for which /proc is empty."""
 
 
 @pytest.fixture
@@ -376,6 +392,37 @@ def test_host_that_is_gone_ends_the_relay(hosts: Callable[..., Host]) -> None:
     host.process.stdout = None
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can hide /proc")
+def test_session_works_without_proc(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts(program=("-c", WITHOUT_PROC))
+    assert "Added #1" in host.call("plan", tasks=[{"title": "One"}])
+    signal_worker(run_folder(daemon))
+    assert "Added #2" in host.call("plan", tasks=[{"title": "Two"}])
+
+
+def test_foreign_program_on_the_socket_is_not_used(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    with socket.socket(socket.AF_UNIX) as foreign:
+        foreign.bind(str(path))
+        foreign.listen()
+        thread = Thread(target=_serve_nonsense, args=(foreign,))
+        thread.start()
+        with Host(daemon.directory, program=("-c", HASTY)) as host:
+            assert "Added #1" in host.call("plan", tasks=[{"title": "One"}])
+        foreign.shutdown(socket.SHUT_RDWR)
+        thread.join(PATIENCE_S)
+    path.unlink()
+
+
+def _serve_nonsense(listening: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            with listening.accept()[0] as peer:
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
 def test_stale_socket_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
     hosts()
     (path,) = run_folder(daemon).glob("mcp-*.sock")
@@ -456,6 +503,7 @@ def punch(daemon: Spawned, *words: str) -> str:
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.long  # the session tries to reach the daemon for 30 s, as each client does
 def test_stopped_daemon_stays_stopped_for_its_sessions(daemon: Spawned) -> None:
     with Host(daemon.directory, autostart=True) as host:
         host.call("plan", tasks=[{"title": "One"}])
