@@ -12,9 +12,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     _reserve_standard_numbers()
     try:
         from punchlist_apps.cli import dispatch
+        from punchlist_apps.cli.calling import warm_process
     except KeyboardInterrupt:
         return 130
-    return dispatch.run(sys.argv[1:] if argv is None else argv)
+    warm = warm_process.take_path()
+    try:
+        return dispatch.run(sys.argv[1:] if argv is None else argv)
+    finally:
+        if warm:
+            warm_process.start(warm)
 
 
 def _reserve_standard_numbers() -> None:

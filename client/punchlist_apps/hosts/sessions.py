@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 
 from punchlist_apps.common import plain_json
+from punchlist_apps.common.process import find_parent
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
@@ -69,7 +70,7 @@ def get_session(env: "Mapping[str, str]") -> str | None:
 
 def find_host_process() -> str | None:
     """Return the nearest ancestor that isn't a shell as `PID-START`, or None if unknown."""
-    pid = os.getppid()
+    pid = find_parent()
     while pid > 1 and (process := os_calls.read_process(pid)):
         name, started, parent = process
         if name not in _SHELLS:

@@ -12,7 +12,7 @@ from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, parse_names, value
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
-from punchlist_apps.common import extras, wire
+from punchlist_apps.common import autostart, extras
 from punchlist_apps.common.terminal.argument_types import parse_port
 from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_session
 from punchlist_schemas.rendezvous import data_dir
@@ -65,7 +65,7 @@ def run_mcp(context: Context) -> int:
     if not extras.is_installed():
         show_error("configuration", extras.MISSING, extras.build_install_command())
         return CONFIGURATION
-    wire.ensure_mirrors_run(context.target)
+    autostart.ensure_mirrors_run(context.target)
     import anyio
 
     from punchlist_apps.mcp.agents import Agents

@@ -17,11 +17,11 @@ from typing import Any
 from punchlist.base import project
 from punchlist.base.actors import belongs_to_agent
 from punchlist.base.text import safe_block
-from punchlist.connection.launch import is_stopped
+from punchlist.connection.launch import HOOK_S, is_stopped
 from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Usage, flag, value
-from punchlist_apps.common import autostart, plain_json, wire
+from punchlist_apps.common import autostart, plain_json
 from punchlist_apps.hosts.briefing import build_briefing, build_news, build_reminder
 from punchlist_apps.hosts.read_positions import ReadPosition, ReadPositions
 from punchlist_apps.hosts.sessions import Sessions, build_agent_name, find_host_process, hash_session
@@ -104,7 +104,7 @@ def _leave(context: Context, event: HookInput) -> int:
     if event.session_id and event.reason != "clear":
         sessions = Sessions(context.target.data_dir, find_host_process())
         own = context.args.actor or build_agent_name(HOST, sessions.find_agent(hash_session(event.session_id)))
-        wire.call(context.target, "agent.leave", {"agent": own})
+        context.peek("agent.leave", {"agent": own}, HOOK_S)
     return 0
 
 
@@ -157,7 +157,7 @@ def _stop(context: Context, session: str, own: str, event: HookInput) -> int:
     fresh = [task for task in own_tasks if _build_stamp(task) not in position.reminded]
     if not fresh:
         if not tasks:
-            context.send("turn.end", {"conversation": name, "actor": own}, writes=True)
+            context.send("turn.end", {"conversation": name, "actor": own})
         return 0
     reminded = tuple(_build_stamp(task) for task in own_tasks)
     positions.save(session, name, ReadPosition(position.epoch, position.seq, reminded))

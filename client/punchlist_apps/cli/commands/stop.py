@@ -1,6 +1,9 @@
 """`punch daemon stop` and `punch daemon start`."""
 
+import os
+
 from punchlist.errors import TimedOut
+from punchlist_apps.cli.calling import warm_process
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.installing.supervisor import start, stop
 from punchlist_apps.cli.parsing.arguments import Usage
@@ -15,6 +18,7 @@ COMMANDS = {
 
 def run_stop(context: Context) -> int:
     target = context.target.with_autostart(False)
+    warm_process.stop(os.path.dirname(target.socket))
     try:
         pid = stop(target, context.options)
     except TimedOut as error:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from punchlist_apps.cli import main
-from punchlist_apps.cli.printing import failure
-from punchlist_apps.common import wire
+from punchlist_apps.cli.printing import failure, stored
 from punchlist_testing.daemon import Running
 
 
@@ -35,8 +34,7 @@ Punch = Callable[..., Outcome]
 @pytest.fixture(autouse=True)
 def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the changes and options of an earlier test's commands."""
-    monkeypatch.setattr(wire, "completed_calls", [])
-    monkeypatch.setattr(wire, "local_changes", [])
+    stored.forget()
     monkeypatch.setattr(failure, "_as_json", False)
 
 
@@ -61,9 +59,7 @@ def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
     def run(*words: str, stdin: str = "") -> Outcome:
         capfd.readouterr()
         # Outside of tests, a process runs only one command.
-        wire.take_key()
-        wire.completed_calls.clear()
-        wire.local_changes.clear()
+        stored.forget()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
         code = main(list(words))
         captured = capfd.readouterr()

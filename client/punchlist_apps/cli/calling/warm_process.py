@@ -1,0 +1,60 @@
+"""Starts and stops the warm process. Imports little, because the plain program starts it after a command."""
+
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.system import os_calls
+
+VARIABLE = "PUNCHLIST_WARM"
+"""Environment variable with the path of the socket on which to start a warm process. 0 turns warm processes off."""
+
+
+def take_path() -> str:
+    """Return the path that `client/punch.c` put into `VARIABLE`, and remove it; empty if there is none."""
+    return os.environ.pop(VARIABLE) if os.environ.get(VARIABLE, "").startswith("/") else ""
+
+
+def start(path: str) -> None:
+    """Start a warm process on a socket, unless one has just failed to start. Don't wait for it."""
+    import subprocess
+
+    from punchlist.connection.starter import environment
+    from punchlist_apps.common.autostart import has_new_error
+
+    log = f"{os.path.dirname(path)}/warm.log"
+    with suppress(OSError):
+        make_directories(os.path.dirname(path))
+        if has_new_error(log):
+            return
+        with open(log, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)) as errors:
+            subprocess.Popen(
+                [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", path],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd="/",
+                env=environment(),
+                start_new_session=True,
+            ).returncode = (
+                0  # The process outlives this one. Without a return code, Popen would warn that it still runs.
+            )
+
+
+def stop(folder: str) -> None:
+    """Stop the warm processes whose sockets are in a directory. Their running commands continue."""
+    from punchlist.connection.launch import connect
+    from punchlist.errors import DaemonUnavailable
+
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith("warm-") and name.endswith(".sock"):
+                try:
+                    with connect(f"{folder}/{name}") as link:
+                        os.kill(os_calls.read_peer(link)[0], signal.SIGTERM)
+                except ConnectionRefusedError:
+                    os.unlink(f"{folder}/{name}")
+                except (OSError, DaemonUnavailable):
+                    continue
