@@ -85,18 +85,14 @@ static int describe_confinement(const char *process, char text[MAX_CONFINEMENT])
     return !fclose(status);
 }
 
-/* Write the directory of the daemon's socket, by the rules of punchlist_schemas.rendezvous. Return its length. */
+/* Write the directory of the daemon's usual socket, by the rules of punchlist_schemas.rendezvous. Return its length. */
 static int find_directory(char *path, size_t size) {
-    const char *socket = getenv("PUNCHLIST_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
-    const char *chosen = getenv("PUNCHLIST_DATA_DIR"), *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     struct stat status;
-    if (socket && *socket)
-        return *socket == '/' ? snprintf(path, size, "%.*s", (int)(strrchr(socket, '/') - socket), socket) : 0;
     if (runtime && *runtime == '/') return snprintf(path, size, "%s/punchlist", runtime);
     int length = snprintf(path, size, "/run/user/%u", getuid());
     if (!stat(path, &status) && status.st_uid == getuid())
         return length + snprintf(path + length, size - (size_t)length, "/punchlist");
-    if (chosen && *chosen) return *chosen == '/' ? snprintf(path, size, "%s/run", chosen) : 0;
     if (data && *data == '/') return snprintf(path, size, "%s/punchlist/run", data);
     return home && *home ? snprintf(path, size, "%s/.local/share/punchlist/run", home) : 0;
 }

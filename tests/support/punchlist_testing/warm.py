@@ -49,6 +49,7 @@ class Warm:
         self.daemon = socket
         self.program = home / "bin/punch"
         self.program.parent.mkdir()
+        (home / "punchlist").mkdir()
         shutil.copy(PROGRAM, self.program)
         stub = self.program.with_name("punchlist")
         stub.write_text(_STUB)
@@ -58,6 +59,7 @@ class Warm:
             **measured,
             "HOME": str(home),
             "PATH": os.environ["PATH"],
+            "XDG_RUNTIME_DIR": str(home),
             "LANG": "C.UTF-8",
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
             "PUNCHLIST_SOCKET": socket,

@@ -306,7 +306,7 @@ def test_each_confinement_has_its_warm_process(warm: Warm) -> None:
         check=False,
     )
     assert outcome.returncode == PLAIN
-    assert outcome.stdout.startswith(f"{warm.home}/run/warm-"), "it starts its own"
+    assert outcome.stdout.startswith(f"{warm.home}/punchlist/warm-"), "it starts its own"
 
 
 RECORD = """
@@ -347,7 +347,7 @@ def test_worker_serves_no_other_confinement(own: Warm, wrapper: list[str]) -> No
         pytest.skip("setpriv is not installed")
     path = own.find_path()
     own.start()
-    for place in (own.home, own.home / "run", Path(path)):
+    for place in (own.home, own.home / "punchlist", Path(path)):
         place.chmod(0o777)
     connect = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(1))"
     outcome = subprocess.run(
@@ -418,7 +418,7 @@ def test_killed_worker_is_reported(warm: Warm) -> None:
 def test_stopping_the_daemon_ends_it(own: Warm) -> None:
     path = own.find_path()
     own.start()
-    Path(own.home / "run/warm-0.sock").touch()
+    Path(own.home / "punchlist/warm-0.sock").touch()
     assert own.run("daemon", "stop").returncode == 0
     assert own.process is not None and own.process.wait(READY_S) == 0
     assert not os.path.exists(path)

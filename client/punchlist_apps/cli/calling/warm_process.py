@@ -5,7 +5,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from punchlist_schemas.rendezvous import make_directories
+from punchlist_schemas.rendezvous import make_directories, socket_path
 from punchlist_schemas.system import os_calls
 
 VARIABLE = "PUNCHLIST_WARM"
@@ -43,11 +43,14 @@ def start(path: str) -> None:
             )
 
 
-def stop(folder: str) -> None:
-    """Stop the warm processes whose sockets are in a directory. Their running commands continue."""
+def stop() -> None:
+    """Stop this user's warm processes. Their running commands continue."""
     from punchlist.connection.launch import connect
     from punchlist.errors import DaemonUnavailable
 
+    # They serve the commands for all daemons, so their directory doesn't depend on these variables.
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("PUNCHLIST_")}
+    folder = os.path.dirname(socket_path(usual))
     with suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith("warm-") and name.endswith(".sock"):

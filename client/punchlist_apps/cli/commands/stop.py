@@ -1,7 +1,5 @@
 """`punch daemon stop` and `punch daemon start`."""
 
-import os
-
 from punchlist.errors import TimedOut
 from punchlist_apps.cli.calling import warm_process
 from punchlist_apps.cli.calling.context import Context
@@ -18,7 +16,7 @@ COMMANDS = {
 
 def run_stop(context: Context) -> int:
     target = context.target.with_autostart(False)
-    warm_process.stop(os.path.dirname(target.socket))
+    warm_process.stop()
     try:
         pid = stop(target, context.options)
     except TimedOut as error:
