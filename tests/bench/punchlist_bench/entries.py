@@ -1,23 +1,22 @@
-"""Times commands as users run them, in turn: by the clock, and in processor time of all processes that do their work."""
+"""Times commands as users run them: by the clock, and in processor time of all processes that work for them."""
 
 import os
+import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from punchlist_bench.harness import middle
-
-RUNS = 10
-"""Number of runs of a command in a sample."""
+RUNS = 6
+"""Number of runs in a sample."""
 
 
 class Cost(NamedTuple):
-    """Medians of a command's runs, in milliseconds.
+    """Cost of a command in milliseconds.
 
     Attributes:
-        wall: From its start to its end.
-        processor: Processor time of the command itself and of its helpers.
+        wall: Median time from the command's start to its end.
+        processor: Mean processor time of the command and its helpers.
     """
 
     wall: float
@@ -28,33 +27,38 @@ class Command(NamedTuple):
     """A command to time.
 
     Attributes:
-        words: Returns the words of the next run, of which the first is a path.
-        helpers: Returns the ids of other processes that work for it, such as a daemon.
+        words: Its words; the first one is the program's path.
+        helpers: Returns the ids of other processes that work for the command, such as a daemon.
+        prepare: Called before each run, at no cost to the command.
     """
 
-    words: Callable[[], Sequence[str]]
+    words: Sequence[str | Path]
     env: Mapping[str, str]
     helpers: Callable[[], Iterable[int]] = tuple
+    prepare: Callable[[], object] | None = None
 
 
-def time_in_turn(commands: Mapping[str, Command], rounds: int) -> dict[str, Cost]:
-    """Run each command `RUNS` times a round, and return the medians.
+def measure(command: Command, runs: int = RUNS) -> Cost:
+    """Run a command several times and return its cost.
 
     Raises:
-        RuntimeError: A command failed.
+        RuntimeError: The command failed.
     """
-    walls: dict[str, list[float]] = {name: [] for name in commands}
-    processors: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(rounds):
-        for name, command in commands.items():
-            helpers = list(command.helpers())
-            own, before = 0.0, _sum_runtime_ms(helpers)
-            for _ in range(RUNS):
-                wall_ms, processor_ms = _run(command.words(), command.env)
-                walls[name].append(wall_ms)
-                own += processor_ms
-            processors[name].append((own + _sum_runtime_ms(helpers) - before) / RUNS)
-    return {name: Cost(middle(walls[name]), middle(processors[name])) for name in commands}
+    helpers = list(command.helpers())
+    before = _sum_runtimes_ms(helpers)
+    prepared_ms = 0.0
+    samples: list[Cost] = []
+    for _ in range(runs):
+        if command.prepare is not None:
+            prepared_ms -= _sum_runtimes_ms(helpers)
+            command.prepare()
+            prepared_ms += _sum_runtimes_ms(helpers)
+        samples.append(_run(command))
+    helped = (_sum_runtimes_ms(helpers) - before - prepared_ms) / runs
+    return Cost(
+        statistics.median(sample.wall for sample in samples),
+        statistics.mean(sample.processor for sample in samples) + helped,
+    )
 
 
 def find_processes(text: str) -> list[int]:
@@ -69,20 +73,18 @@ def find_processes(text: str) -> list[int]:
     return found
 
 
-def _run(words: Sequence[str], env: Mapping[str, str]) -> tuple[float, float]:
+def _run(command: Command) -> Cost:
+    words = list(map(str, command.words))
     quiet = [(os.POSIX_SPAWN_OPEN, descriptor, "/dev/null", os.O_RDWR, 0) for descriptor in (0, 1, 2)]
     begin = time.perf_counter()
-    pid = os.posix_spawn(words[0], list(words), env, file_actions=quiet)
+    pid = os.posix_spawn(words[0], words, command.env, file_actions=quiet)
     _, status, usage = os.wait4(pid, 0)
     wall_s = time.perf_counter() - begin
     if status:
         raise RuntimeError(f"{' '.join(words)} ended with {os.waitstatus_to_exitcode(status)}")
-    return wall_s * 1e3, (usage.ru_utime + usage.ru_stime) * 1e3
+    return Cost(wall_s * 1e3, (usage.ru_utime + usage.ru_stime) * 1e3)
 
 
-def _sum_runtime_ms(pids: Iterable[int]) -> float:
-    total_ns = 0
-    for pid in pids:
-        for schedule in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-            total_ns += int(schedule.read_text().split()[0])
-    return total_ns / 1e6
+def _sum_runtimes_ms(pids: Iterable[int]) -> float:
+    schedules = (schedule for pid in pids for schedule in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+    return sum(int(schedule.read_text().split()[0]) for schedule in schedules) / 1e6

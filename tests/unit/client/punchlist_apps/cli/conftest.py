@@ -1,5 +1,6 @@
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from punchlist_apps.cli import main
 from punchlist_apps.cli.printing import failure, stored
 from punchlist_testing.daemon import Running
+from punchlist_testing.terminal import WARM_DIRECTORY, command, environment
 
 
 class Outcome(NamedTuple):
@@ -58,6 +60,10 @@ def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
 
     def run(*words: str, stdin: str = "") -> Outcome:
         capfd.readouterr()
+        if WARM_DIRECTORY:
+            data = stdin.encode("utf-8", "surrogateescape")
+            done = subprocess.run(command(*words), input=data, env=environment(), capture_output=True, check=False)
+            return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
         # Outside of tests, a process runs only one command.
         stored.forget()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
