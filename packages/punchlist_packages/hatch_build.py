@@ -28,10 +28,10 @@ COMPLETIONS = {
 """Completion script → the path, below `share`, where its shell looks for it."""
 
 PROGRAM = "client/punch.c"
-PURE = "PUNCHLIST_PURE"
-"""Environment variable that makes the build leave out the compiled program."""
+MACHINE = "PUNCHLIST_MACHINE"
+"""Environment variable with the architecture to compile for; by default this machine's. `any` compiles nothing."""
 
-STATIC_TAG = "py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+_TAG = "py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
 """Tag of a wheel whose only compiled file is a static program, which runs on any Linux."""
 
 _PLAIN_PROGRAM = "#!python\nimport sys\nfrom punchlist_apps.cli import main\nsys.exit(main())\n"
@@ -94,9 +94,12 @@ class BuildHook(BuildHookInterface[Any]):
         self._folder = tempfile.TemporaryDirectory(prefix="punchlist-build-")
         folder = Path(self._folder.name)
         if self.target_name == "wheel":
-            program = folder / "punch"
-            if compile_program(program) and version != "editable":
-                build_data |= {"pure_python": False, "tag": STATIC_TAG.format(machine=platform.machine())}
+            program, machine = folder / "punch", os.environ.get(MACHINE, platform.machine())
+            if not compile_program(program, machine):
+                program.write_text(_PLAIN_PROGRAM, "utf-8")
+                program.chmod(0o755)
+            elif version != "editable":
+                build_data |= {"pure_python": False, "tag": _TAG.format(machine=machine)}
             build_data["shared_scripts"][str(program)] = "punch"
         if version == "editable":
             return
@@ -116,16 +119,13 @@ class BuildHook(BuildHookInterface[Any]):
             included[str(root / VSIX)] = f"{SHIPPED}/{VSIX}"
 
 
-def compile_program(target: Path, machine: str = platform.machine()) -> bool:
-    """Write the program `punch`, compiled for Linux or plain. Return whether it is compiled."""
+def compile_program(target: Path, machine: str) -> bool:
+    """Compile the program `punch` for Linux on an architecture. Return whether there is a compiler that can do it."""
     compiler = shutil.which("cc" if machine == platform.machine() else f"{machine}-linux-gnu-gcc")
-    if sys.platform == "linux" and compiler and not os.environ.get(PURE):
-        command = [compiler, "-O2", "-s", "-static", "-o", str(target), str(ROOT / PROGRAM)]
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            return True
-    target.write_text(_PLAIN_PROGRAM, "utf-8")
-    target.chmod(0o755)
-    return False
+    if sys.platform != "linux" or compiler is None:
+        return False
+    command = [compiler, "-O2", "-s", "-static", "-o", str(target), str(ROOT / PROGRAM)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def is_current(package: Path) -> bool:
