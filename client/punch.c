@@ -128,12 +128,20 @@ static int find_address(void) {
            size - (size_t)length;
 }
 
+/* Return whether Python would look for modules in the working directory or below it. */
+static int has_relative_module_path(void) {
+    const char *path = getenv("PYTHONPATH");
+    for (const char *part = path; part && *part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL)
+        if (*part != '/') return 1;
+    return 0;
+}
+
 /* Return whether a command may be handed over. */
 static int may_hand_over(char **argv) {
     const char *setting = getenv(SWITCH), *preload = getenv("LD_PRELOAD");
     for (; *argv; argv++) /* names an open file of this process */
         if (strstr(*argv, "/dev/fd/") || strstr(*argv, "/proc/self/")) return 0;
-    return !(setting && *setting) && !(preload && *preload) && find_address();
+    return !(setting && *setting) && !(preload && *preload) && !has_relative_module_path() && find_address();
 }
 
 /* Receive the worker's first message, which carries its process id, and check the worker. */

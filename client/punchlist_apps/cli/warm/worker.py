@@ -62,6 +62,7 @@ class Worker:
     """Runs commands, one at a time."""
 
     def __init__(self) -> None:
+        os.environ.clear()
         self._confinement = read_confinement(os.getpid())
         self._open_files = _count_open_files()
         self._is_repeatable = True
@@ -172,7 +173,6 @@ def _enter(command: Command) -> None:
     for descriptor in command.descriptors:
         os.close(descriptor)
     os.umask(command.umask)
-    os.environ.clear()
     for entry in reversed(command.environment):  # the first of two entries counts
         name, equals, value = entry.partition(b"=")
         if name and equals:
@@ -203,6 +203,12 @@ def _leave() -> None:
         os.dup2(null, number)
     os.close(null)
     os.chdir("/")
+    os.environ.clear()  # it may contain secrets
+    forget_command()
+
+
+def forget_command() -> None:
+    """Forget all that a repeatable command leaves in the modules."""
     stored.forget()
     launch.forget_connections()
 
