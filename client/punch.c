@@ -26,7 +26,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#ifndef PATIENCE_MS
 #define PATIENCE_MS 300 /* longest wait for a worker, since a suspended process doesn't answer */
+#endif
 #define MAX_CONFINEMENT 8192
 #define SWITCH "PUNCHLIST_WARM" /* 0: run the plain program. Set for it: where to start a warm process */
 
@@ -163,7 +165,7 @@ static enum state receive_ready(void) {
 
 /* Connect to a worker. If there is no warm process, let the plain program start one. */
 static int connect_to_worker(void) {
-    struct timeval patience = {0, PATIENCE_MS * 1000}; /* for a full queue of connections */
+    struct timeval patience = {PATIENCE_MS / 1000, PATIENCE_MS % 1000 * 1000}; /* for a full queue of connections */
     int on = 1;
     channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(channel, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);

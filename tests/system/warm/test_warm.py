@@ -16,7 +16,7 @@ from punchlist_apps.cli.parsing.index import COMMANDS, OWN_PROCESS
 from punchlist_apps.cli.warm import server
 from punchlist_testing.daemon import READY_S
 from punchlist_testing.terminal import Terminal
-from punchlist_testing.warm import PLAIN, Warm, is_compiled, wait_until, warm_home
+from punchlist_testing.warm import PLAIN, PROGRAM, Warm, is_compiled, wait_until, warm_home
 
 pytestmark = pytest.mark.skipif(not is_compiled(), reason="punch is not compiled: install a C compiler, then run make")
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
@@ -394,7 +394,7 @@ def test_another_program_has_another_warm_process(own: Warm) -> None:
 
 
 def test_suspended_warm_process(own: Warm) -> None:
-    path = own.find_path()
+    shutil.copy(PROGRAM, own.program)
     own.start()
     assert own.process is not None
     pids = [own.process.pid, *own.list_workers()]
@@ -406,7 +406,6 @@ def test_suspended_warm_process(own: Warm) -> None:
         os.kill(pid, signal.SIGCONT)
     wait_until(own.is_used, "it runs commands again")
     assert '"tasks":[]' in own.run("list", "--json").stdout, "the given-up command was not run"
-    del path
 
 
 def test_killed_warm_process_finishes_commands(own: Warm) -> None:

@@ -127,7 +127,7 @@ def _work(listener: socket.socket, ends: list[int]) -> NoReturn:
         os.setpgid(0, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        worker = Worker()
+        worker = Worker(listener)
         while worker.is_clean() and select([listener, *ends], [], [], WORKER_IDLE_EXIT_S)[0] == [listener]:
             with suppress(BlockingIOError):  # another worker was faster
                 link, _ = listener.accept()

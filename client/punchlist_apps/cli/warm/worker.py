@@ -59,9 +59,10 @@ class Command(NamedTuple):
 
 
 class Worker:
-    """Runs commands, one at a time."""
+    """Runs commands, one at a time, from connections to `listener`."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
         os.environ.clear()
         self._confinement = read_confinement(os.getpid())
         self._open_files = _count_open_files()
@@ -117,6 +118,9 @@ class Worker:
         if command in OWN_PROCESS:
             raise NeedsOwnProcess
         self._is_repeatable = command in REPEATABLE
+        if not self._is_repeatable:
+            # Otherwise, if the warm process were killed, connections would wait for a listener that no process accepts from.
+            self._listener.close()
 
     def _watch(self, link: socket.socket) -> None:
         """Raise the caller's signals in this process, and end with the caller."""

@@ -30,7 +30,6 @@ LINES = {
     "next": "next --take",
     "note": "note 1 text",
     "pause": "pause 1",
-    "queue claim": "queue claim",
     "queue release": "queue release 1",
     "queue renew": "queue renew 1",
     "redo": "redo",
@@ -45,19 +44,18 @@ LINES = {
 }
 """Repeatable command → a command line. It may be refused."""
 
+PLAIN = (bool, int, str, list, dict, set, tuple, type(None))
 CHANGES_AT_EACH_START = {"punchlist_apps.cli.printing.failure._as_json"}
 
 
 def read_state() -> dict[str, str]:
     """Return the plain values of our modules."""
-    return {
-        f"{module}.{name}": repr(value)
-        for module, content in list(sys.modules.items())
-        if module.partition(".")[0] in ("punchlist", "punchlist_apps", "punchlist_schemas")
-        and ".cli.test" not in module
-        for name, value in list(vars(content).items())
-        if isinstance(value, bool | int | str | list | dict | set | tuple | None) and not name.startswith("__")
-    }
+    state: dict[str, str] = {}
+    for module, content in list(sys.modules.items()):
+        if module.startswith(("punchlist.", "punchlist_apps.", "punchlist_schemas.")):
+            members: dict[str, Any] = {**vars(content)}
+            state |= {f"{module}.{name}": repr(value) for name, value in members.items() if type(value) in PLAIN}
+    return state
 
 
 def test_each_repeatable_command_has_a_line() -> None:
