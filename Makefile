@@ -229,7 +229,7 @@ $(READY): $(RUNTIME)
 
 # What punchlist needs to run: a tenth of what its development takes. The second pip is the pinned one: its console scripts
 # start without importing re.
-$(RUNTIME): pyproject.toml requirements/dev.txt
+$(RUNTIME): pyproject.toml requirements/dev.txt client/punch.c
 	@'$(or $(PYTHON),python3)' -c '$(SUITABLE)' 2>/dev/null || { \
 		echo 'punchlist requires Python 3.11 or newer, and $(or $(PYTHON),python3) is not; install it or name one: make PYTHON=/path/to/python3.11' >&2; \
 		exit 1; }

@@ -35,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Variables of the person who runs the tests would lead them to that person's daemon and lists.
     for name in [name for name in os.environ if name.startswith("PUNCHLIST_") and name != "PUNCHLIST_WRITE"]:
         del os.environ[name]
+    # Only the tests of the warm process start one.
+    os.environ["PUNCHLIST_WARM"] = "0"
     if "TMPDIR" not in os.environ and has_room(IN_MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
     if config.getoption("numprocesses", None):

@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 from punchlist_packages import bundle, debian
-from punchlist_packages.hatch_build import ROOT, stamped
+from punchlist_packages.hatch_build import MACHINE, ROOT, compile_program, stamped
 
 _FALLBACK_EPOCH = 1_577_836_800
 """Modification time of the files if git has no commit to take it from: the start of 2020."""
@@ -27,10 +27,13 @@ def main() -> None:
     os.environ["SOURCE_DATE_EPOCH"] = str(epoch)
     dist, work = ROOT / "dist", ROOT / "build/dist"
     shutil.rmtree(dist, ignore_errors=True)
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-d", str(dist)], cwd=ROOT, check=True, capture_output=True
-    )
+    _build(dist, "any")
     (wheel,) = dist.glob("*.whl")
+    work.mkdir(parents=True, exist_ok=True)
+    if compile_program(work / "punch", machine):
+        _build(dist, machine, "-t", "wheel")
+    else:
+        print(f"`punch` was not compiled: there is no static C compiler for {machine}; it runs without a warm process")
     site = work / "site"
     shutil.rmtree(site, ignore_errors=True)
     bundle.make(site, wheel, machine, work / "wheels")
@@ -43,6 +46,11 @@ def main() -> None:
         print(f"{package} was not built: dpkg-deb is not installed")
     for made in sorted(dist.iterdir()):
         print(f"{made.stat().st_size / 1e6:6.1f} MB  dist/{made.name}")
+
+
+def _build(dist: Path, machine: str, *options: str) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(dist), *options]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env={**os.environ, MACHINE: machine})
 
 
 def single_file(target: Path, site: Path, machine: str, stamp: str) -> None:

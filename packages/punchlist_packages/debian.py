@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from punchlist_packages import bundle, man
-from punchlist_packages.hatch_build import COMPLETIONS, ROOT, SHIPPED
+from punchlist_packages.hatch_build import COMPLETIONS, ROOT, SHIPPED, compile_program
 
 PRIVATE = "usr/lib/punchlist"
 _SCRIPT = "#!/{private}/bin/python -P\nimport sys\nfrom {module} import main\nsys.exit(main())\n"
@@ -65,6 +65,7 @@ def make(target: Path, root: Path, site: Path, machine: str, stamped: str, epoch
     for python in bundle.PYTHONS[1:]:
         (root / PRIVATE / "lib" / f"python{python}").symlink_to(f"python{bundle.PYTHONS[0]}")
     _environment(root)
+    compile_program(root / PRIVATE / "bin/punch", machine)  # replaces the plain one
     _shared(root, site, stamped, epoch)
     public = stamped.partition("+")[0]
     names = {"private": PRIVATE, "library": library}

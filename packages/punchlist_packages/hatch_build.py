@@ -7,6 +7,7 @@ which is also the fallback if there is no tag or no git.
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,15 @@ COMPLETIONS = {
     "fish/punch.fish": "fish/vendor_completions.d/punch.fish",
 }
 """Completion script → the path, below `share`, where its shell looks for it."""
+
+PROGRAM = "client/punch.c"
+MACHINE = "PUNCHLIST_MACHINE"
+"""Environment variable with the architecture to compile for; by default this machine's. `any` compiles nothing."""
+
+_TAG = "py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+"""Tag of a wheel whose only compiled file is a static program, which runs on any Linux."""
+
+_PLAIN_PROGRAM = "#!python\nimport sys\nfrom punchlist_apps.cli import main\nsys.exit(main())\n"
 
 _LINE = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 _DESCRIBED = re.compile(
@@ -79,13 +89,21 @@ class BuildHook(BuildHookInterface[Any]):
         # pip builds a checkout before it checks the required Python version.
         if sys.version_info < (3, 11):  # noqa: UP036
             sys.exit(f"punchlist requires Python 3.11 or newer, and this is {platform.python_version()}")
-        if version == "editable":
-            return
         root = Path(self.root)
-        stated = stamped(root)
         # Removed with this object, even after an error.
         self._folder = tempfile.TemporaryDirectory(prefix="punchlist-build-")
         folder = Path(self._folder.name)
+        if self.target_name == "wheel":
+            program, machine = folder / "punch", os.environ.get(MACHINE, platform.machine())
+            if not compile_program(program, machine):
+                program.write_text(_PLAIN_PROGRAM, "utf-8")
+                program.chmod(0o755)
+            elif version != "editable":
+                build_data |= {"pure_python": False, "tag": _TAG.format(machine=machine)}
+            build_data["shared_scripts"][str(program)] = "punch"
+        if version == "editable":
+            return
+        stated = stamped(root)
         included: dict[str, str] = build_data["force_include"]
         for number, path in enumerate(STATED):
             text = _LINE.sub(f'__version__ = "{stated}"', (root / path).read_text("utf-8"))
@@ -99,6 +117,15 @@ class BuildHook(BuildHookInterface[Any]):
         build_data["shared_data"] |= {str(scripts / path): f"share/{place}" for path, place in COMPLETIONS.items()}
         if is_current(root / VSIX):
             included[str(root / VSIX)] = f"{SHIPPED}/{VSIX}"
+
+
+def compile_program(target: Path, machine: str) -> bool:
+    """Compile the program `punch` for Linux on an architecture. Return whether there is a compiler that can do it."""
+    compiler = shutil.which("cc" if machine == platform.machine() else f"{machine}-linux-gnu-gcc")
+    if sys.platform != "linux" or compiler is None:
+        return False
+    command = [compiler, "-O2", "-s", "-static", "-o", str(target), str(ROOT / PROGRAM)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def is_current(package: Path) -> bool:

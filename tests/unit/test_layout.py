@@ -116,6 +116,7 @@ FLOORS: dict[str, dict[str, tuple[str, ...]]] = {
         "cli.calling": _CALLING,
         "cli.running": _RUNNING,
         "cli.installing": _INSTALLING,
+        "cli.warm": (*_COMMANDS, "cli.dispatch", "cli.warm"),
         **{
             f"cli.commands.{path.stem}": _COMMANDS
             for path in (ROOT / "client/punchlist_apps/cli/commands").glob("*.py")

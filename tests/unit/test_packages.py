@@ -1,17 +1,20 @@
 """Building packages, as far as that needs no network; `make dist TEST=1` installs them."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from punchlist_apps.cli.parsing.index import COMMANDS, GROUPS
 from punchlist_packages import debian, man
-from punchlist_packages.hatch_build import ROOT, STATED, is_current, stamped
+from punchlist_packages.hatch_build import MACHINE, ROOT, STATED, compile_program, is_current, stamped
 
 PINS = ("dist", "dev", "mcp")
 
@@ -120,3 +123,22 @@ def test_stale_vscode_package_is_left_out(tmp_path: Path) -> None:
     assert is_current(package)
     os.utime(package, (0, 0))
     assert not is_current(package)
+
+
+@pytest.mark.parametrize("machine", ["any", platform.machine()])
+def test_wheel_contains_one_program_punch(tmp_path: Path, machine: str) -> None:
+    if machine != "any" and not compile_program(tmp_path / "punch", machine):
+        pytest.skip("there is no static C compiler")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env={**os.environ, MACHINE: machine})
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        (name,) = (name for name in packed.namelist() if name.endswith(".data/scripts/punch"))
+        assert packed.read(name).startswith(b"#!python\n" if machine == "any" else b"\x7fELF")
+        assert packed.getinfo(name).external_attr >> 16 & 0o111, "it can be run"
+    assert wheel.name.endswith("-py3-none-any.whl") == (machine == "any")
+
+
+def test_unknown_machine_gets_the_plain_program(tmp_path: Path) -> None:
+    assert not compile_program(tmp_path / "punch", "unknown")
+    assert not (tmp_path / "punch").exists()

@@ -354,6 +354,11 @@ def allow_start(socket: str) -> None:
     _known_sockets.discard(socket)
 
 
+def forget_connections() -> None:
+    """Treat this process as one that has not been connected to any daemon."""
+    _known_sockets.clear()
+
+
 def is_stopped(socket: str) -> bool:
     """Return whether the daemon on this socket was stopped on purpose and hasn't been started since."""
     return os.path.lexists(stopped_path(socket))

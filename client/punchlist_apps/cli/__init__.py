@@ -17,6 +17,9 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     _reserve_standard_numbers()
     words = sys.argv[1:] if argv is None else [*argv]
     try:
+        from punchlist_apps.cli.calling import warm_process
+
+        path, names = warm_process.take_path(), list[str]()
         # Before anything else is loaded: every session of every host runs a relay.
         if relay.is_relayed(words):
             code = relay.run(words)
@@ -24,9 +27,13 @@ def main(argv: "Sequence[str] | None" = None) -> int:
                 return code
             words.append(relay.OWN)
         from punchlist_apps.cli import dispatch
+        from punchlist_apps.cli.parsing.index import REPEATABLE
     except KeyboardInterrupt:
         return 130
-    return dispatch.run(words)
+    code = dispatch.run(words, names.append)
+    if path and not REPEATABLE.isdisjoint(names):  # others, such as `punch daemon stop`, would start it for nothing
+        warm_process.start(path)
+    return code
 
 
 def _reserve_standard_numbers() -> None:

@@ -12,8 +12,13 @@ from punchlist_apps.cli.printing import exit_codes, failure
 from punchlist_apps.common.terminal.style import write
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Only a bug prints a traceback."""
+def run(argv: Sequence[str], admit: Callable[[str], None] = lambda _name: None) -> int:
+    """Run one command line and return its exit code. Only a bug prints a traceback.
+
+    Args:
+        argv: The arguments, without the program's name.
+        admit: Called with the name of the command before it runs.
+    """
     command = ""
     failure.set_json_errors(_wants_json(argv))
     try:
@@ -21,10 +26,11 @@ def run(argv: Sequence[str]) -> int:
         if argv and argv[0] == "complete":
             from punchlist_apps.cli.calling.completions import print_completions
 
+            admit("complete")
             return print_completions(argv[1:])
         args = parse(argv)
         command = args.command or ""
-        return _dispatch(args)
+        return _dispatch(args, admit)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else exit_codes.USAGE
     except BrokenPipeError:
@@ -61,12 +67,13 @@ def _check_text(argv: Sequence[str]) -> None:
             raise failure.UsageError(f"argument {number} is not UTF-8 text") from None
 
 
-def _dispatch(args: Namespace) -> int:
+def _dispatch(args: Namespace, admit: Callable[[str], None]) -> int:
     if args.command is None and args.version:
         return _print_version()
     from punchlist_apps.cli.calling.context import Context
 
     entry = COMMANDS[args.command or "list"]
+    admit(entry.name)
     module = import_module(f"punchlist_apps.cli.commands.{entry.module}")
     handler: Callable[[Context], int] = getattr(module, f"run_{entry.word}" if args.command else "run_alone")
     context = Context(args)

@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any
 
+from punchlist.connection.launch import Target
 from punchlist_schemas.system.atomic import PRIVATE
 
 IDLE_S = 3_600
@@ -31,6 +32,12 @@ def is_running(data_dir: str) -> bool:
     return False
 
 
+def ensure_mirrors_run(target: Target) -> None:
+    """Start `punch mirror run` if mirrors are configured, it isn't running, and `target` may start programs."""
+    if target.autostart and os.path.lexists(f"{target.data_dir}/mirror/config.json"):
+        ensure_running(target.socket, target.data_dir)
+
+
 def ensure_running(socket: str, data_dir: str, *, retry: bool = False) -> bool:
     """Start `punch mirror run` if mirrors are configured and it isn't running. Return whether it was started.
 
@@ -39,7 +46,7 @@ def ensure_running(socket: str, data_dir: str, *, retry: bool = False) -> bool:
     """
     kinds = _read_kinds(data_dir)
     path = os.path.join(data_dir, "mirror", "run.log")
-    if not kinds or is_running(data_dir) or (not retry and _has_new_error(path)):
+    if not kinds or is_running(data_dir) or (not retry and has_new_error(path)):
         return False
     import subprocess
 
@@ -69,7 +76,8 @@ def ensure_running(socket: str, data_dir: str, *, retry: bool = False) -> bool:
     return True
 
 
-def _has_new_error(log: str) -> bool:
+def has_new_error(log: str) -> bool:
+    """Return whether a process wrote an error to its log less than `RETRY_S` ago."""
     try:
         status = os.stat(log)
     except OSError:

@@ -8,7 +8,7 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from punchlist.clients.aio import AsyncClient
-from punchlist_apps.common import wire
+from punchlist_apps.common import autostart
 from punchlist_apps.common.http.connections import ConnectionSlots, raise_connection_limit
 from punchlist_apps.common.http.guard import App
 from punchlist_apps.common.http.server import build_server
@@ -32,7 +32,7 @@ async def serve_stdio(args: Namespace, process: ServerProcess) -> None:
 async def serve_http(args: Namespace, process: ServerProcess, token: Grants) -> None:
     """Serve hosts over HTTP on the loopback interface until a signal stops the server."""
     target = build_target(args, process)
-    wire.ensure_mirrors_run(target)
+    autostart.ensure_mirrors_run(target)
     client = AsyncClient(**build_options(args, target))
     try:
         sockets = take_systemd_sockets() or open_loopback_sockets(args.port)

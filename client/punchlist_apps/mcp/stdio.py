@@ -10,7 +10,7 @@ from mcp.server import Server
 from punchlist.clients.aio import AsyncClient
 from punchlist.connection.launch import Target, allow_start, note_connected
 from punchlist.connection.options import Options
-from punchlist_apps.common import wire
+from punchlist_apps.common import autostart
 from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_session
 from punchlist_apps.mcp.agents import AgentMemory, Agents
 from punchlist_apps.mcp.server import Setup, build
@@ -47,7 +47,7 @@ async def open_session(  # noqa: PLR0913 - what differs between the two kinds of
     target = build_target(args, process)
     # Only a new session starts a daemon that was stopped on purpose.
     (note_connected if is_resumed else allow_start)(target.socket)
-    wire.ensure_mirrors_run(target)
+    autostart.ensure_mirrors_run(target)
     setup = build_setup(args, process, target)
     sessions = Sessions(target.data_dir, find_host_process(process.pid))
     scope = "\0".join((args.user or "", setup.conversation or "", *setup.dialects))

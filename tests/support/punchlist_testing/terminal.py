@@ -17,14 +17,20 @@ from punchlist.connection.readable import is_readable
 PATIENCE_S = 30.0
 """Timeout for each wait, in seconds."""
 
+WARM_DIRECTORY = os.environ.get("WARM_DIRECTORY", "")
+"""If it is set, tests run the installed program `punch`, whose warm process listens in this directory."""
+
 
 def environment(**more: str) -> dict[str, str]:
     """Return the environment for a child process, which can import the same modules as this one."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **more}
+    warm = {"PUNCHLIST_WARM": "", "XDG_RUNTIME_DIR": WARM_DIRECTORY} if WARM_DIRECTORY else {}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **warm, **more}
 
 
 def command(*words: str) -> list[str]:
     """Return the argument vector that runs `punch` in a child process."""
+    if WARM_DIRECTORY:
+        return [os.path.join(os.path.dirname(sys.executable), "punch"), *words]
     return [sys.executable, "-m", "punchlist", *words]
 
 

@@ -18,6 +18,7 @@ from punchlist_apps.cli.installing.vscode_extension import ID
 from punchlist_packages.hatch_build import ROOT
 
 DIST = ROOT / "dist"
+PURE, COMPILED = "*-any.whl", "*linux*.whl"
 PATH = "/usr/local/bin:/usr/bin:/bin"
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -36,7 +37,7 @@ def made(pattern: str) -> Path:
 @pytest.fixture(scope="module")
 def stamp() -> str:
     """Return the version of the packages, which includes their commit."""
-    with zipfile.ZipFile(made("*.whl")) as wheel:
+    with zipfile.ZipFile(made(PURE)) as wheel:
         text = wheel.read("punchlist/base/__init__.py").decode()
         (stated,) = re.findall(r"^__version__ = \"(.+)\"$", text, re.MULTILINE)
     commit = subprocess.run(
@@ -126,7 +127,7 @@ def test_wheel_built_without_node_serves_the_page(user: User, stamp: str) -> Non
     pip = user.home / "venv/bin/pip"
     user.run(pip, "wheel", "-qq", "--no-deps", "--wheel-dir", user.home, user.home / "clone")
     (wheel,) = user.home.glob("*.whl")
-    assert names(wheel) == names(made("*.whl")) - {VSIX} >= {*COMPLETIONS, *BUILT}
+    assert names(wheel) == names(made(PURE)) - {VSIX} >= {*COMPLETIONS, *BUILT}
     user.run(pip, "install", "-qq", f"{wheel}[web]")
     user.run(user.home / "venv/bin/python", "-c", SERVED)
     done = subprocess.run(
@@ -144,7 +145,7 @@ def test_wheels_contain_the_page_and_the_extension(user: User) -> None:
     pip = user.home / "venv/bin/pip"
     user.run(pip, "wheel", "-qq", "--no-deps", "--wheel-dir", user.home, made("*.tar.gz"))
     (wheel,) = user.home.glob("*.whl")
-    assert names(wheel) == names(made("*.whl")) >= {*COMPLETIONS, *BUILT, VSIX}
+    assert names(wheel) == names(made(PURE)) >= {*COMPLETIONS, *BUILT, VSIX}
     user.run(pip, "install", "-qq", f"{wheel}[web]")
     user.run(user.home / "venv/bin/python", "-c", SERVED)
     with zipfile.ZipFile(wheel) as packed, zipfile.ZipFile(packed.open(VSIX)) as extension:
@@ -170,11 +171,13 @@ def serves_agents(user: User, punch: str | Path) -> None:
         subprocess.run([str(punch), "daemon", "stop"], env=user.env, check=False)
 
 
-@pytest.mark.parametrize("package", ["*.whl", "*.tar.gz"])
+@pytest.mark.parametrize("package", [PURE, COMPILED, "*.tar.gz"])
 def test_wheel_and_sdist_work_in_an_empty_environment(user: User, stamp: str, package: str) -> None:
     user.run(sys.executable, "-m", "venv", user.home / "venv")
     user.run(user.home / "venv/bin/pip", "install", "-qq", made(package))
     use(user, user.home / "venv/bin/punch", stamp)
+    compiled = (user.home / "venv/bin/punch").read_bytes().startswith(b"\x7fELF")
+    assert compiled == (package != PURE), "a C compiler is installed, as make dist needs"
     assert user.run(user.home / "venv/bin/punchlistd", "--version") == f"punchlistd {stamp}\n"
 
 
@@ -185,7 +188,7 @@ def test_wheel_and_sdist_work_in_an_empty_environment(user: User, stamp: str, pa
 def test_pipx_and_uv_install_it(user: User, stamp: str, tool: str, install: tuple[str, ...]) -> None:
     user.run(sys.executable, "-m", "venv", user.home / "tools")
     user.run(user.home / "tools/bin/pip", "install", "-qq", tool)
-    words = [word.format(wheel=made("*.whl")) for word in install[1:]]
+    words = [word.format(wheel=made(PURE)) for word in install[1:]]
     user.env |= {
         "UV_PYTHON": sys.executable,
         "UV_SYSTEM_CERTS": "1",

@@ -4,14 +4,11 @@ Shells run it each time TAB is pressed, so it prints nothing on an error and nev
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from punchlist.base.text import safe
-from punchlist.connection.launch import HOOK_CHECK_AFTER_S
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.names import Call, find_names
 from punchlist_apps.cli.parsing.parser import parse
-from punchlist_apps.common import wire
 from punchlist_apps.common.terminal.render import FINISHED
 from punchlist_apps.common.terminal.style import write
 from punchlist_schemas.project_file import DirectoryError
@@ -41,14 +38,10 @@ def print_completions(words: Sequence[str]) -> int:
     complete = _COMPLETERS.get(kind)
     if complete is None:
         return 0
-
-    def call(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        return wire.call(context.target, method, params, timeout_s=HOOK_CHECK_AFTER_S)
-
     try:
         conversation = "" if kind == "list" else context.find_conversation()
-        return write("".join(complete(call, conversation, typed)))
-    except (DirectoryError, TimeoutError):
+        return write("".join(complete(context.peek, conversation, typed)))
+    except DirectoryError:
         return 0
 
 

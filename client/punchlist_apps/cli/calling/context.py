@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, overload
 from punchlist import __version__
 from punchlist.base import project
 from punchlist.base.text import safe, safe_block, safe_json, task_id
-from punchlist.connection.launch import Target
+from punchlist.connection.launch import HOOK_CHECK_AFTER_S, Target
+from punchlist.errors import PunchlistError
+from punchlist_apps.cli.calling.sync_link import Caller
+from punchlist_apps.cli.printing import deletions, stored
 from punchlist_apps.cli.printing.failure import UnknownList, UsageError
-from punchlist_apps.common import wire
+from punchlist_apps.common import autostart
 from punchlist_apps.common.terminal.style import Style, detect_style, write
 from punchlist_schemas.build import build_stamp, is_same_code
 from punchlist_schemas.directory import OUTSIDE, DirectoryList
@@ -23,21 +26,7 @@ from punchlist_schemas.repository import stem_of
 if TYPE_CHECKING:
     from punchlist.clients.sync import Client
     from punchlist.connection.options import Options
-    from punchlist_apps.cli.calling.sync_link import Caller
 
-
-_READS = frozenset(
-    (
-        "task.list",
-        "task.get",
-        "task.explain",
-        "conversation.get",
-        "conversation.list",
-        "event.read",
-        "daemon.status",
-        "task.search",
-    )
-)
 _PAGE = 10_000
 _MAX_SUGGESTIONS = 3
 _MAX_RANGE = 1_000
@@ -120,15 +109,13 @@ class Context:
         return getattr(self.args, "owner", None) or os.environ.get("PUNCHLIST_OWNER") or self.actor
 
     @property
-    def caller(self) -> "Caller":
+    def caller(self) -> Caller:
         """The connection for single calls. The first access connects, and starts a daemon if necessary.
 
         Commands that use `client` access this first, because it reports within seconds why a daemon doesn't reply.
         """
         if self._caller is None:
-            from punchlist_apps.cli.calling.sync_link import Caller
-
-            wire.ensure_mirrors_run(self.target)
+            autostart.ensure_mirrors_run(self.target)
             self._caller = Caller(self.target, **self.options)
             # Connect now: `open` reports a missing daemon immediately, whereas a call would retry until its deadline.
             hello = self._caller.open()
@@ -167,31 +154,27 @@ class Context:
         """Call a method, leaving out parameters that are None, and return plain JSON values."""
         return self.send(method, {name: value for name, value in params.items() if value is not None})
 
-    def send(self, method: str, params: dict[str, Any], *, writes: bool = False) -> dict[str, Any]:
-        """Call a method with exactly these parameters, and return plain JSON values.
-
-        The full client takes several times as long to load as a bare interpreter. Therefore it is loaded only if no
-        daemon is running, if the daemon is another build, and for errors and waits.
-        """
-        result: dict[str, Any] | None = None
-        key = wire.take_key()
-        if self._caller is None and key is None and "wait_ms" not in params and (writes or method in _READS):
-            result = wire.call(self.target, method, params, writes=writes, same_build=True)
-            key = wire.take_key()
-        if result is None:
-            result = self.caller.call(method, params | ({"key": key} if key else {}))
-            wire.completed_calls.append((method, params, result))
-        assert result is not None, "a caller returns a result or raises"
+    def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Call a method with exactly these parameters, and return plain JSON values."""
+        result: dict[str, Any] = self.caller.call(method, params)
+        stored.record_call(method, params, result)
         if damage := result.get("damaged"):
             self.note_truncation(damage["seq"], damage["reason"])
         return result
+
+    def peek(self, method: str, params: dict[str, Any], timeout_s: float = HOOK_CHECK_AFTER_S) -> dict[str, Any] | None:
+        """Return the result of a call to a running daemon; None if it fails or takes longer than a prompt can wait."""
+        try:
+            with Caller(self.target.with_autostart(False), name="punch", timeout_s=timeout_s) as caller:
+                caller.open()  # a call would wait for a missing daemon
+                return caller.call(method, params)
+        except PunchlistError:
+            return None
 
     def find_deletion(self, result: dict[str, Any]) -> str:
         """Return who deleted the list in a `task.list` result and when; empty if the list wasn't deleted."""
         if result["tasks"] or not result["version"] or "damaged" in result:
             return ""
-        from punchlist_apps.cli.printing import deletions
-
         return deletions.find_deletion(
             self.send("event.read", deletions.build_first_event_params(self.conversation)), result["version"]
         )
@@ -217,10 +200,8 @@ class Context:
         named = self.args.conversation
         # The person may have mistyped the list's name, so report it if the change creates a list.
         may_be_new = bool(named) and sys.stderr.isatty() and not self.find_list_id(named)
-        result = self.send(method, members, writes=True)
-        if method == "task.add" and wire.may_have_restarted_list(result):
-            from punchlist_apps.cli.printing import deletions
-
+        result = self.send(method, members)
+        if method == "task.add" and deletions.may_have_restarted(result):
             page = self.send("event.read", deletions.build_first_event_params(self.conversation))
             if note := deletions.describe_restart(page, result, self.conversation):
                 self.note(note)

@@ -8,8 +8,8 @@ import msgspec
 from punchlist.base.text import safe_block
 from punchlist_apps.cli.calling.context import Context, parse_loose_value
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag
+from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.common import wire
 from punchlist_schemas.methods import METHODS
 
 COMMANDS = {
@@ -48,7 +48,7 @@ def run_call(context: Context) -> int:
     if "actor" in fields and args.actor:
         params.setdefault("actor", args.actor)
     result = context.caller.call(row.name, params)
-    wire.completed_calls.append((row.name, params, result))
+    stored.record_call(row.name, params, result)
     if args.json or not context.style.terminal:
         context.print_json(result)
     else:

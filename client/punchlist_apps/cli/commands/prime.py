@@ -14,14 +14,17 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from punchlist.base import project
 from punchlist.base.actors import belongs_to_agent
 from punchlist.base.text import safe_block
-from punchlist.connection.launch import is_stopped
+from punchlist.connection.launch import HOOK_S, is_stopped
 from punchlist.errors import PunchlistError, WrongEpoch
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Usage, flag, value
-from punchlist_apps.common import autostart, plain_json, wire
+from punchlist_apps.common import autostart, plain_json
+from punchlist_apps.common.process import find_pid
 from punchlist_apps.hosts.briefing import build_briefing, build_news, build_reminder
 from punchlist_apps.hosts.read_positions import ReadPosition, ReadPositions
 from punchlist_apps.hosts.sessions import Sessions, build_agent_name, find_host_process, hash_session
@@ -48,19 +51,15 @@ _MAX_STDIN = 1 << 20
 _MAX_CHANGES = 1_000
 
 
-class HookInput:
-    """Members of a hook's input. A member that is missing or has the wrong type gets the default below."""
+class HookInput(msgspec.Struct, frozen=True):
+    """Members of a hook's input. If one has the wrong type, all get the defaults below."""
 
-    session_id = ""
-    hook_event_name = "SessionStart"
-    stop_hook_active = False
-    cwd = ""
-    source = ""
-    reason = ""
-
-    def __init__(self, text: bytes) -> None:
-        defaults = {name: value for name, value in vars(HookInput).items() if not name.startswith("_")}
-        vars(self).update(plain_json.read_members(text, defaults))
+    session_id: str = ""
+    hook_event_name: str = "SessionStart"
+    stop_hook_active: bool = False
+    cwd: str = ""
+    source: str = ""
+    reason: str = ""
 
 
 def run_prime(context: Context) -> int:
@@ -70,7 +69,7 @@ def run_prime(context: Context) -> int:
             return 0  # a hook must not restart a daemon that the user stopped
         context.target.fail_fast()
         try:
-            return _run_hook(context, HookInput(sys.stdin.buffer.read(_MAX_STDIN)))
+            return _run_hook(context, plain_json.read(sys.stdin.buffer.read(_MAX_STDIN), HookInput))
         except (PunchlistError, DirectoryError, OSError) as error:
             context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
             return 0
@@ -91,7 +90,7 @@ def _run_hook(context: Context, event: HookInput) -> int:
     if session and not own:
         # The host's MCP server reads this record, so that the server and the hooks use the same agent name.
         own = build_agent_name(
-            HOST, Sessions(context.target.data_dir, find_host_process(os.getpid())).record(session, event.source)
+            HOST, Sessions(context.target.data_dir, find_host_process(find_pid())).record(session, event.source)
         )
     if event.hook_event_name == "Stop":
         return _stop(context, session, own, event)
@@ -102,9 +101,9 @@ def _run_hook(context: Context, event: HookInput) -> int:
 def _leave(context: Context, event: HookInput) -> int:
     """Report that the session's agent has left. After `/clear`, the same agent continues. Doesn't start a daemon."""
     if event.session_id and event.reason != "clear":
-        sessions = Sessions(context.target.data_dir, find_host_process(os.getpid()))
+        sessions = Sessions(context.target.data_dir, find_host_process(find_pid()))
         own = context.args.actor or build_agent_name(HOST, sessions.find_agent(hash_session(event.session_id)))
-        wire.call(context.target, "agent.leave", {"agent": own})
+        context.peek("agent.leave", {"agent": own}, HOOK_S)
     return 0
 
 
@@ -157,7 +156,7 @@ def _stop(context: Context, session: str, own: str, event: HookInput) -> int:
     fresh = [task for task in own_tasks if _build_stamp(task) not in position.reminded]
     if not fresh:
         if not tasks:
-            context.send("turn.end", {"conversation": name, "actor": own}, writes=True)
+            context.send("turn.end", {"conversation": name, "actor": own})
         return 0
     reminded = tuple(_build_stamp(task) for task in own_tasks)
     positions.save(session, name, ReadPosition(position.epoch, position.seq, reminded))

@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from punchlist.base.text import safe
-from punchlist.connection.launch import HOOK_CHECK_AFTER_S
 from punchlist_apps.cli.calling.context import Context, parse_task_id
 from punchlist_apps.cli.parsing.arguments import TASK, Usage, choice, flag, owner_option, value
 from punchlist_apps.cli.parsing.saved_filters import SORTS, load_filter
 from punchlist_apps.cli.printing.failure import UsageError
 from punchlist_apps.cli.printing.summaries import count_errors
-from punchlist_apps.common import wire
 from punchlist_apps.common.terminal.argument_types import parse_history_point, parse_positive, parse_time
 from punchlist_apps.common.terminal.render import (
     format_details,
@@ -185,11 +183,9 @@ def _show_prompt(context: Context) -> int:
     """Print one line about the list for a shell prompt, or nothing after a failure. Starts no daemon."""
     try:
         name = context.find_conversation()
-        result = (
-            wire.call(context.target, "conversation.get", {"conversation": name}, timeout_s=HOOK_CHECK_AFTER_S) or {}
-        )
-    except (DirectoryError, TimeoutError):
+    except DirectoryError:
         return 0
+    result = context.peek("conversation.get", {"conversation": name}) or {}
     summary = result.get("conversation", {})
     is_used = bool(summary.get("version"))
     return context.answer(

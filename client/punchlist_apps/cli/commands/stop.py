@@ -1,6 +1,7 @@
 """`punch daemon stop` and `punch daemon start`."""
 
 from punchlist.errors import TimedOut
+from punchlist_apps.cli.calling import warm_process
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.installing.supervisor import STOP_TIMEOUT_S, start, stop
 from punchlist_apps.cli.parsing.arguments import Usage
@@ -18,6 +19,7 @@ COMMANDS = {
 def run_stop(context: Context) -> int:
     """Stop the worker, whose sessions would otherwise call the daemon, and the daemon."""
     target = context.target.with_autostart(False)
+    warm_process.stop()
     try:
         dialing.stop(dialing.find_path(target.socket, target.data_dir), STOP_TIMEOUT_S)
     except Unavailable as error:

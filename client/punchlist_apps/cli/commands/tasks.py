@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from punchlist.base.text import one_line, safe
@@ -12,7 +13,6 @@ from punchlist_apps.cli.printing.exit_codes import REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common.terminal.argument_types import parse_estimate, parse_time
 from punchlist_apps.common.terminal.render import format_task, truncate
-from punchlist_apps.common.wire import are_several_titles
 from punchlist_schemas.vocabulary import PRIORITIES, STATUSES, is_heading
 
 _MEMBERS = (
@@ -107,7 +107,7 @@ def run_add(context: Context) -> int:
     args = context.args
     if not any(word.strip() for word in args.title):
         raise UsageError("the title is empty; say what to do: punch add Write the lexer")
-    if are_several_titles(args.title):
+    if _are_several_titles(args.title):
         import shlex
 
         first, whole = shlex.quote(args.title[0]), shlex.quote(" ".join(args.title))
@@ -134,6 +134,11 @@ def run_add(context: Context) -> int:
         **_build_times(args),
     )
     return context.answer(result, format_task(result["task"], context.style))
+
+
+def _are_several_titles(words: Sequence[str]) -> bool:
+    """Return whether the words look like several quoted titles: each contains a space."""
+    return len(words) > 1 and all(" " in word.strip() for word in words)
 
 
 def run_edit(context: Context) -> int:
@@ -163,7 +168,7 @@ def run_edit(context: Context) -> int:
     if not members:
         raise UsageError("nothing to change; name an option, such as --title TEXT")
     head = {"conversation": context.existing_conversation, "task": parse_task_id(args.task), "actor": context.actor}
-    result = context.send("task.edit", {**head, **members}, writes=True)
+    result = context.send("task.edit", {**head, **members})
     return context.answer(result, format_task(result["task"], context.style))
 
 
@@ -182,7 +187,7 @@ def run_assign(context: Context) -> int:
         if error := _find_assignment_error(context, task, name):
             show_error("illegal_transition", *error)
             continue
-        result = context.send("task.edit", {**head, "task": task, "owner": owner}, writes=True)
+        result = context.send("task.edit", {**head, "task": task, "owner": owner})
         context.answer(result, format_task(result["task"], context.style))
         done += 1
     if owner is not None and is_new and done:

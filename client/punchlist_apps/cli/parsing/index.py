@@ -199,6 +199,21 @@ COMMANDS = {
 ALIASES = {alias: entry.name for entry in COMMANDS.values() for alias in entry.aliases}
 FORMER = {former: entry.name for entry in COMMANDS.values() for former in entry.former}
 
+OWN_PROCESS = frozenset({"agent mcp", "chat", "daemon rpc", "gate", "mirror", "run", "ui", "watch", "web"})
+"""Commands that no worker of the warm process runs.
+
+They own the terminal, serve a client, or run the user's programs.
+"""
+
+REPEATABLE = frozenset(
+    (
+        *("add", "agent attach", "agent detach", "agent prime", "assign", "complete", "daemon status", "done", "edit"),
+        *("export", "fail", "find", "list", "list all", "log", "move", "next", "note", "pause"),
+        *("queue release", "queue renew", "redo", "reopen", "resume", "rm", "show", "start", "undo", "who", "why"),
+    )
+)
+"""Commands that only make short calls and print. A worker can run another command after them."""
+
 SUGGESTIONS = {
     **dict.fromkeys(("create", "new", "insert", "plan"), "add"),
     **dict.fromkeys(("delete", "remove", "del", "drop"), "rm"),

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, NoReturn
 
 from punchlist_apps.cli.parsing.arguments import COMMON, Argument, flag
@@ -16,7 +17,7 @@ _EPILOG = f"""exit codes:
 {exit_codes.TABLE}
 
 environment: PUNCHLIST_CONVERSATION, PUNCHLIST_ACTOR, PUNCHLIST_SOCKET, PUNCHLIST_DATA_DIR, PUNCHLIST_AUTOSTART,
-  NO_COLOR
+  PUNCHLIST_WARM, NO_COLOR
 
 examples:
   punch                        the list, and what to do next
@@ -90,6 +91,7 @@ def build_group_parser(group: str) -> Parser:
     return parser
 
 
+@cache
 def build_command_parser(entry: Entry) -> Parser:
     _, further = GROUPS.get(entry.name, ("", ()))
     parts = [

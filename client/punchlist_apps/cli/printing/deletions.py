@@ -4,7 +4,9 @@ from typing import Any
 
 from punchlist.base.text import safe
 from punchlist_apps.common.terminal.render import format_time
-from punchlist_apps.common.wire import EVENTS_OF_FIRST_TASK
+
+_EVENTS_OF_FIRST_TASK = 2
+"""Number of events that the first `task.add` in a new list produces: one opens the list, and one adds the task."""
 
 
 def describe_deletion(deleted: Any) -> str:
@@ -30,7 +32,12 @@ def find_deletion(page: Any, version: int) -> str:
     return ""
 
 
+def may_have_restarted(added: Any) -> bool:
+    """Return whether the `task.add` call with the result `added` may have started a deleted list again."""
+    return added["task"]["id"] == "1" and added["version"] > _EVENTS_OF_FIRST_TASK
+
+
 def describe_restart(page: Any, added: Any, name: str) -> str:
     """Return a note if the `task.add` call with the result `added` started a deleted list again; empty if it didn't."""
-    deletion = find_deletion(page, added["version"] - EVENTS_OF_FIRST_TASK)
+    deletion = find_deletion(page, added["version"] - _EVENTS_OF_FIRST_TASK)
     return f"punch: {name} was {deletion}; this started it again" if deletion else ""

@@ -6,7 +6,6 @@ An example is a full disk that loses the command's output.
 from collections.abc import Iterable
 from typing import Any
 
-from punchlist_apps.common import wire
 from punchlist_schemas.methods import METHODS
 
 CHANGING = frozenset(
@@ -48,28 +47,41 @@ _MAX_NAMES = 20
 """Maximum number of task ids per list, and of other changes, in a message."""
 
 
+_calls: list[tuple[str, dict[str, Any], Any]] = []
+_local_changes: list[str] = []
+
+
+def record_call(method: str, params: dict[str, Any], result: Any) -> None:
+    """Record a call that this command made, with its result."""
+    _calls.append((method, params, result))
+
+
+def forget() -> None:
+    """Forget the changes of an earlier command."""
+    _calls.clear()
+    _local_changes.clear()
+
+
 def record(change: str) -> None:
     """Record a change that was made without a call, such as `the file /home/ann/.punchlist.toml`."""
-    wire.local_changes.append(change)
+    _local_changes.append(change)
 
 
 def record_tasks(conversation: str, ids: Iterable[str]) -> None:
     """Record changes to these tasks that this command made over another connection."""
-    wire.completed_calls.append(
-        ("list.apply", {"conversation": conversation}, {"tasks": [{"id": task} for task in ids]})
-    )
+    record_call("list.apply", {"conversation": conversation}, {"tasks": [{"id": task} for task in ids]})
 
 
 def advise_stored() -> str:
     tasks: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}
-    for method, params, result in wire.completed_calls:
+    for method, params, result in _calls:
         if _is_change(method, params, result):
             if ids := _collect_task_ids(result):
                 tasks.setdefault(params["conversation"], {}).update(dict.fromkeys(f"#{task}" for task in ids))
             else:
                 others[_describe(method, result | params)] = None
-    others |= dict.fromkeys(wire.local_changes)
+    others |= dict.fromkeys(_local_changes)
     changes = [f"{_shorten(list(ids))} of {place}" for place, ids in tasks.items()]
     summary = "; ".join([*changes, *([_shorten(list(others))] if others else [])])
     return f"the change is stored ({summary}), so don't repeat it" if summary else ""

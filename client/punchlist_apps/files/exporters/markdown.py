@@ -59,12 +59,12 @@ def _get_level(task: dict[str, Any]) -> int:
 
 def _split_subtrees(rows: _Rows) -> list[_Rows]:
     starts = [index for index, (depth, _) in enumerate(rows) if depth == rows[0][0]]
-    return [rows[start:end] for start, end in zip(starts, [*starts[1:], len(rows)], strict=True)]
+    return [rows[start:end] for start, end in zip(starts, [*starts, len(rows)][1:], strict=True)]
 
 
 def _write_section(lines: list[str], rows: _Rows, above: int) -> None:
     """Write the tasks directly below a heading of level `above`, then its subheadings."""
-    trees = _split_subtrees(rows) if rows else []
+    trees = _split_subtrees(rows)
     sections = [tree for tree in trees if _get_level(tree[0][1]) and len(tree) > 1 and above < _LEVELS]
     items = [tree for tree in trees if tree not in sections]
     lines += [""] if lines and items else []

@@ -1,5 +1,6 @@
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -8,9 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from punchlist_apps.cli import main
-from punchlist_apps.cli.printing import failure
-from punchlist_apps.common import wire
+from punchlist_apps.cli.printing import failure, stored
 from punchlist_testing.daemon import Running
+from punchlist_testing.terminal import WARM_DIRECTORY, command, environment
 from punchlist_testing.workers import stop_workers
 
 
@@ -36,8 +37,7 @@ Punch = Callable[..., Outcome]
 @pytest.fixture(autouse=True)
 def _no_earlier_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the changes and options of an earlier test's commands."""
-    monkeypatch.setattr(wire, "completed_calls", [])
-    monkeypatch.setattr(wire, "local_changes", [])
+    stored.forget()
     monkeypatch.setattr(failure, "_as_json", False)
 
 
@@ -62,10 +62,12 @@ def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
 
     def run(*words: str, stdin: str = "") -> Outcome:
         capfd.readouterr()
+        if WARM_DIRECTORY:
+            data = stdin.encode("utf-8", "surrogateescape")
+            done = subprocess.run(command(*words), input=data, env=environment(), capture_output=True, check=False)
+            return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
         # Outside of tests, a process runs only one command.
-        wire.take_key()
-        wire.completed_calls.clear()
-        wire.local_changes.clear()
+        stored.forget()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
         code = main(list(words))
         captured = capfd.readouterr()

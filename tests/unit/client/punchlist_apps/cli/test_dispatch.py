@@ -11,7 +11,6 @@ from punchlist_apps.cli.calling import context
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.commands import completion
 from punchlist_apps.cli.printing.failure import UsageError
-from punchlist_apps.common import wire
 from punchlist_schemas.build import build_stamp
 
 Punch = Callable[..., Any]
@@ -149,7 +148,6 @@ def test_a_daemon_of_another_data_directory_is_rejected(punch: Punch, home: Path
 def test_a_daemon_of_another_build_is_reported(punch: Punch, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "a")
     monkeypatch.setattr(context, "build_stamp", lambda version: f"{version}+newer")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    monkeypatch.setattr(wire, "build_stamp", lambda version: f"{version}+newer")  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     outcome = punch("add", "b")
     assert (outcome.code, outcome.err.count("\n")) == (0, 1)
     assert "runs another build" in outcome.err and "punch daemon stop" in outcome.err
@@ -161,6 +159,5 @@ def test_commit_with_equal_files_is_same_build(punch: Punch, monkeypatch: pytest
         return f"{version}+gcb19efad+{build_stamp(version).rpartition('+')[2]}"
 
     monkeypatch.setattr(context, "build_stamp", stamp_of_later_commit)
-    monkeypatch.setattr(wire, "build_stamp", stamp_of_later_commit)
     for command in (("add", "a"), ("list", "--json"), ("daemon", "status")):
         assert punch(*command).err == ""

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from punchlist.connection.waiting import Waiting
 from punchlist_apps.cli.calling.context import default_actor
 from punchlist_apps.cli.printing.exit_codes import REFUSED
-from punchlist_apps.common import wire
 from punchlist_testing.terminal import environment
 
 
@@ -30,11 +28,11 @@ def find_imports(*words: str) -> set[str]:
         *("find a", "export", "export --format markdown", "export --format jsonl"),
     ],
 )
-def test_a_single_call_loads_neither_library_nor_asyncio(punch: Any, line: str) -> None:
+def test_a_single_call_loads_no_event_loop(punch: Any, line: str) -> None:
     for title in ("a", "b"):
         punch("add", title)
     loaded = find_imports(*line.split())
-    heavy = set("asyncio anyio msgspec inspect dataclasses subprocess difflib traceback shutil".split())
+    heavy = set("asyncio anyio dataclasses subprocess difflib traceback shutil".split())
     assert loaded.isdisjoint(heavy), loaded & heavy
     commands = {name for name in loaded if name.startswith("punchlist_apps.cli.commands.")}
     assert len(commands) == 1
@@ -68,18 +66,3 @@ def test_prompt_lines_reject_filters(punch: Any) -> None:
     assert punch("list", "--line").out == "default  0/1\n"
     for option in ("--json", "--all", "--ready"):
         assert punch("list", "--line", option).code == 2
-
-
-def test_a_change_with_a_lost_reply_happens_once(punch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command doesn't get the reply and repeats the call with the same key."""
-    exchange = wire._exchange  # pyright: ignore[reportPrivateUsage]
-
-    def lose_reply(sock: Any, number: int, method: str, params: dict[str, Any], waiting: Waiting) -> Any:
-        answer = exchange(sock, number, method, params, waiting)
-        if method == "task.add":
-            raise ConnectionResetError
-        return answer
-
-    monkeypatch.setattr(wire, "_exchange", lose_reply)
-    assert punch("add", "once").code == 0
-    assert [task["title"] for task in punch("list", "--json").json["tasks"]] == ["once"]

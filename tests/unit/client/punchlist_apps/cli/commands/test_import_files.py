@@ -250,3 +250,10 @@ def test_export_is_escaped_only_on_terminal(punch: Any, form: str) -> None:
         assert {"\x1b", "\u202e"}.isdisjoint(screen.shown)
         assert "\\u202eabc" in screen.shown
     assert "\u202eabc" in punch("export", "--format", form).out
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "markdown"])
+def test_empty_list_is_exported(punch: Any, tmp_path: Path, form: str) -> None:
+    punch("add", "a")
+    punch("list", "clear", "--yes")
+    assert punch("export", str(tmp_path / "out"), "--format", form).code == 0

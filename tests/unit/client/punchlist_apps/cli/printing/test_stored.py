@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from punchlist_apps.cli.printing import stored
-from punchlist_apps.common import wire
 from punchlist_schemas.methods import METHODS
 from punchlist_testing.daemon import Running
 from punchlist_testing.optional import require_package
@@ -35,9 +34,9 @@ def run_with_closed(words: str, streams: str) -> subprocess.CompletedProcess[byt
 
 
 def test_a_repair_counts_if_it_removed_posts() -> None:
-    wire.completed_calls.append(("space.repair", PLACE, {"posts": [], "removed": 0}))
+    stored.record_call("space.repair", PLACE, {"posts": [], "removed": 0})
     assert stored.advise_stored() == ""
-    wire.completed_calls.append(("space.repair", PLACE, {"posts": [], "removed": 1}))
+    stored.record_call("space.repair", PLACE, {"posts": [], "removed": 1})
     assert stored.advise_stored() == "the change is stored (the repair of plan), so don't repeat it"
 
 
@@ -131,7 +130,8 @@ def test_a_restored_backup_is_named(home: Path) -> None:
 def test_each_changing_method_has_a_description() -> None:
     place = {"conversation": "plan", "space": "team", "path": "/copy"}
     for method in (*(name for name, row in METHODS.items() if row.kind == "write"), *stored.CHANGING):
-        wire.completed_calls[:] = [(method, place, {"removed": 1})]
+        stored.forget()
+        stored.record_call(method, place, {"removed": 1})
         assert method.startswith("task.") or method not in stored.advise_stored(), method
 
 

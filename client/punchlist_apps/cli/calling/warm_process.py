@@ -1,0 +1,66 @@
+"""Starts and stops the warm process. Imports little, because the plain program starts it after a command."""
+
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from punchlist_schemas.rendezvous import make_directories, socket_path
+from punchlist_schemas.system import os_calls
+
+VARIABLE = "PUNCHLIST_WARM"
+"""Environment variable with the path of the socket on which to start a warm process. 0 turns warm processes off."""
+
+_VARIABLES = ("HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME")
+
+
+def take_path() -> str:
+    """Return the path that `client/punch.c` put into `VARIABLE`, and remove it; empty if there is none."""
+    return os.environ.pop(VARIABLE) if os.environ.get(VARIABLE, "").startswith("/") else ""
+
+
+def start(path: str) -> None:
+    """Start a warm process on a socket, unless one has just failed to start. Don't wait for it."""
+    import subprocess
+
+    from punchlist.connection.starter import environment
+    from punchlist_apps.common.autostart import has_new_error
+
+    log = f"{os.path.dirname(path)}/warm.log"
+    with suppress(OSError):
+        make_directories(os.path.dirname(path))
+        if has_new_error(log):
+            return
+        with open(log, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)) as errors:
+            # The process outlives this one. Without a return code, Popen would warn that it still runs.
+            subprocess.Popen(
+                [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", path],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd="/",
+                env=environment(),
+                start_new_session=True,
+            ).returncode = 0
+
+
+def find_directory() -> str:
+    """Return the directory of the sockets, which doesn't depend on the daemon that a command chooses."""
+    return os.path.dirname(socket_path({name: os.environ.get(name, "") for name in _VARIABLES}))
+
+
+def stop() -> None:
+    """Stop this user's warm processes. Their running commands continue."""
+    from glob import escape, glob
+
+    from punchlist.connection.launch import connect
+    from punchlist.errors import DaemonUnavailable
+
+    for path in glob(f"{escape(find_directory())}/warm-*.sock"):
+        try:
+            with connect(path) as link:
+                os.kill(os_calls.read_peer(link)[0], signal.SIGTERM)
+        except ConnectionRefusedError:
+            os.unlink(path)
+        except (OSError, DaemonUnavailable):
+            continue

@@ -1,0 +1,142 @@
+"""The warm process. It forks a worker if no idle one accepts a connection.
+
+It has no threads and no event loop, since neither survives a fork. It ends when the program's files change, after an
+idle time, and with `punch daemon stop`; its idle workers then end too.
+"""
+
+import fcntl
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from select import select
+from types import FrameType
+from typing import NoReturn
+
+from punchlist.connection import launch
+from punchlist_apps.cli.parsing.index import COMMANDS
+from punchlist_apps.cli.parsing.parser import build_command_parser
+from punchlist_apps.cli.printing import exit_codes
+from punchlist_apps.cli.warm.linux import watch_directories
+from punchlist_apps.cli.warm.worker import Worker
+
+IDLE_EXIT_S = 900
+"""Time without commands after which the warm process ends, in seconds."""
+
+WORKER_IDLE_EXIT_S = 60
+"""Time without commands after which a worker ends, in seconds."""
+
+_CHECK_S = 60
+"""Time without a command between two checks that the socket still exists, in seconds."""
+
+_ACCEPT_S = 0.002
+"""Time that an idle worker has to accept a connection, in seconds."""
+
+_BACKLOG = 64
+_LAZY = ("punchlist.clients.sync", "punchlist_apps.cli.calling.completions", "punchlist_apps.files.importers.export")
+"""Modules that commands load only when they use them."""
+
+
+def main() -> int:
+    """Serve commands on the socket that the argument names, unless another process does."""
+    path = sys.argv[1]
+    os.umask(0o077)
+    try:
+        listener, changes = _prepare(path)
+    except BlockingIOError:
+        return exit_codes.LOST_RACE
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGCHLD, _reap)
+    try:
+        _serve(listener, changes, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    return exit_codes.OK
+
+
+def _prepare(path: str) -> tuple[socket.socket, int]:
+    """Return a socket that listens at `path`, and a descriptor that is readable after the program's files changed.
+
+    Raises:
+        BlockingIOError: Another process listens there, or is about to.
+    """
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(ConnectionRefusedError, FileNotFoundError):
+            launch.connect(path).close()
+            raise BlockingIOError
+        changes = _load()
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.setblocking(False)
+        listener.listen(_BACKLOG)
+        return listener, changes
+    finally:
+        os.close(folder)
+
+
+def _load() -> int:
+    """Load all commands, and watch the directories of all modules."""
+    for entry in COMMANDS.values():
+        build_command_parser(entry)
+    for name in _LAZY:
+        importlib.import_module(name)
+    files = [file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))]
+    gc.collect()
+    gc.freeze()
+    return watch_directories({os.path.dirname(file) for file in files})
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit
+
+
+def _reap(number: int, frame: FrameType | None) -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _serve(listener: socket.socket, changes: int, path: str) -> None:
+    alive, until_end = os.pipe()
+    last = time.monotonic()
+    while time.monotonic() - last < IDLE_EXIT_S and os.path.exists(path):
+        ready = select([listener, changes], [], [], _CHECK_S)[0]
+        if changes in ready:
+            return
+        if ready:
+            last = time.monotonic()
+            time.sleep(_ACCEPT_S)
+            if select([listener], [], [], 0)[0] and os.fork() == 0:
+                os.close(until_end)
+                _work(listener, [changes, alive])
+
+
+def _work(listener: socket.socket, ends: list[int]) -> NoReturn:
+    """Run commands until a descriptor of `ends` is readable, none comes for a while, or one leaves something behind."""
+    code = exit_codes.FAULT
+    try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        worker = Worker(listener)
+        while worker.is_clean() and select([listener, *ends], [], [], WORKER_IDLE_EXIT_S)[0] == [listener]:
+            with suppress(BlockingIOError):  # another worker was faster
+                link, _ = listener.accept()
+                with link:
+                    worker.serve(link)
+        code = exit_codes.OK
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
