@@ -26,7 +26,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#ifndef PATIENCE_MS
 #define PATIENCE_MS 300 /* longest wait for a worker, since a suspended process doesn't answer */
+#endif
 #define MAX_CONFINEMENT 8192
 #define SWITCH "PUNCHLIST_WARM" /* 0: run the plain program. Set for it: where to start a warm process */
 
@@ -128,12 +130,20 @@ static int find_address(void) {
            size - (size_t)length;
 }
 
+/* Return whether Python would look for modules in the working directory or below it. */
+static int has_relative_module_path(void) {
+    const char *path = getenv("PYTHONPATH");
+    for (const char *part = path; part && *part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL)
+        if (*part != '/') return 1;
+    return 0;
+}
+
 /* Return whether a command may be handed over. */
 static int may_hand_over(char **argv) {
     const char *setting = getenv(SWITCH), *preload = getenv("LD_PRELOAD");
     for (; *argv; argv++) /* names an open file of this process */
         if (strstr(*argv, "/dev/fd/") || strstr(*argv, "/proc/self/")) return 0;
-    return !(setting && *setting) && !(preload && *preload) && find_address();
+    return !(setting && *setting) && !(preload && *preload) && !has_relative_module_path() && find_address();
 }
 
 /* Receive the worker's first message, which carries its process id, and check the worker. */
@@ -155,7 +165,7 @@ static enum state receive_ready(void) {
 
 /* Connect to a worker. If there is no warm process, let the plain program start one. */
 static int connect_to_worker(void) {
-    struct timeval patience = {0, PATIENCE_MS * 1000}; /* for a full queue of connections */
+    struct timeval patience = {PATIENCE_MS / 1000, PATIENCE_MS % 1000 * 1000}; /* for a full queue of connections */
     int on = 1;
     channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(channel, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);

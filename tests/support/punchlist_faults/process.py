@@ -19,7 +19,7 @@ PATIENCE_S = 30.0
 DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 """Command prefix that makes the kernel kill the daemon when its parent dies."""
 
-_INSTALLED = Path(sys.executable).with_name("punch")
+_INSTALLED = Path(sys.executable).with_name("punchlist")
 PUNCH = [str(_INSTALLED)] if _INSTALLED.exists() else [sys.executable, "-m", "punchlist"]
 
 

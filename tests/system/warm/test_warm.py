@@ -1,5 +1,6 @@
 """Commands that the C program hands to a warm process behave like those of the plain program."""
 
+import gc
 import os
 import shutil
 import signal
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from punchlist_apps.cli.parsing.index import COMMANDS, OWN_PROCESS
+from punchlist_apps.cli.warm import server
 from punchlist_testing.daemon import READY_S
 from punchlist_testing.terminal import Terminal
-from punchlist_testing.warm import PLAIN, Warm, is_compiled, wait_until, warm_home
+from punchlist_testing.warm import PLAIN, PROGRAM, Warm, is_compiled, wait_until, warm_home
 
 pytestmark = pytest.mark.skipif(not is_compiled(), reason="punch is not compiled: install a C compiler, then run make")
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
@@ -195,9 +197,23 @@ def test_open_files_are_read_by_the_plain_program(warm: Warm, words: str) -> Non
     assert warm.run(*words.split()).returncode == PLAIN
 
 
-@pytest.mark.parametrize("variables", [{"PUNCHLIST_WARM": "0"}, {"LD_PRELOAD": "/nonexistent.so"}])
+@pytest.mark.parametrize(
+    "variables", [{"PUNCHLIST_WARM": "0"}, {"LD_PRELOAD": "/nonexistent.so"}, {"PYTHONPATH": "/a:b"}]
+)
 def test_variables_turn_it_off(warm: Warm, variables: dict[str, str]) -> None:
-    assert warm.run("list", env={**warm.env, **variables}).returncode == PLAIN
+    outcome = warm.run("list", env={**warm.env, **variables})
+    assert outcome.returncode == PLAIN and not outcome.stdout.startswith("/"), "it starts no warm process"
+
+
+def test_interrupt_ends_a_wait(warm: Warm) -> None:
+    warm.run("add", "a")
+    with warm.popen("wait", "1") as process:
+        try:
+            wait_until(warm.count_clients, "the command is connected")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(READY_S) == 130
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1])
@@ -306,7 +322,8 @@ def test_each_confinement_has_its_warm_process(warm: Warm) -> None:
         check=False,
     )
     assert outcome.returncode == PLAIN
-    assert outcome.stdout.startswith(f"{warm.home}/punchlist/warm-"), "it starts its own"
+    path = outcome.stdout.strip()
+    assert path.startswith(f"{warm.home}/punchlist/warm-") and not os.path.exists(path), "it starts its own"
 
 
 RECORD = """
@@ -377,7 +394,7 @@ def test_another_program_has_another_warm_process(own: Warm) -> None:
 
 
 def test_suspended_warm_process(own: Warm) -> None:
-    path = own.find_path()
+    shutil.copy(PROGRAM, own.program)
     own.start()
     assert own.process is not None
     pids = [own.process.pid, *own.list_workers()]
@@ -389,7 +406,6 @@ def test_suspended_warm_process(own: Warm) -> None:
         os.kill(pid, signal.SIGCONT)
     wait_until(own.is_used, "it runs commands again")
     assert '"tasks":[]' in own.run("list", "--json").stdout, "the given-up command was not run"
-    del path
 
 
 def test_killed_warm_process_finishes_commands(own: Warm) -> None:
@@ -422,6 +438,7 @@ def test_stopping_the_daemon_ends_it(own: Warm) -> None:
     assert own.run("daemon", "stop").returncode == 0
     assert own.process is not None and own.process.wait(READY_S) == 0
     assert not os.path.exists(path)
+    assert not (own.home / "punchlist/warm-0.sock").exists(), "stale files are removed"
 
 
 def test_only_one_process_listens(own: Warm) -> None:
@@ -432,6 +449,27 @@ def test_only_one_process_listens(own: Warm) -> None:
     )
     assert second.returncode == 75
     assert own.is_used()
+
+
+def test_failed_start_is_reported_and_not_repeated(own: Warm) -> None:
+    path = own.find_path()
+    stub = own.program.with_name("punchlist")
+    stub.write_text(f'#!/bin/sh\nexec {sys.executable} -m punchlist "$@"\n')
+    (own.home / "punchlist/warm.log").write_text("Traceback\nOSError: too many watches\n")
+    assert own.run("list").returncode == 0
+    assert "warn  warm process: OSError: too many watches" in own.run("doctor").stdout
+    assert not os.path.exists(path)
+
+
+def test_removed_socket_ends_the_warm_process(own: Warm, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = own.find_path()
+    monkeypatch.setattr(server, "_CHECK_S", 0.01)
+    listener, changes = server._prepare(path)  # pyright: ignore[reportPrivateUsage]
+    os.unlink(path)
+    with listener:
+        server._serve(listener, changes, path)  # pyright: ignore[reportPrivateUsage]
+    os.close(changes)
+    gc.unfreeze()
 
 
 def test_plain_program_starts_the_warm_process(own: Warm) -> None:

@@ -11,6 +11,8 @@ from punchlist_schemas.system import os_calls
 VARIABLE = "PUNCHLIST_WARM"
 """Environment variable with the path of the socket on which to start a warm process. 0 turns warm processes off."""
 
+_VARIABLES = ("HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME")
+
 
 def take_path() -> str:
     """Return the path that `client/punch.c` put into `VARIABLE`, and remove it; empty if there is none."""
@@ -30,6 +32,7 @@ def start(path: str) -> None:
         if has_new_error(log):
             return
         with open(log, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)) as errors:
+            # The process outlives this one. Without a return code, Popen would warn that it still runs.
             subprocess.Popen(
                 [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", path],
                 stdin=subprocess.DEVNULL,
@@ -38,26 +41,26 @@ def start(path: str) -> None:
                 cwd="/",
                 env=environment(),
                 start_new_session=True,
-            ).returncode = (
-                0  # The process outlives this one. Without a return code, Popen would warn that it still runs.
-            )
+            ).returncode = 0
+
+
+def find_directory() -> str:
+    """Return the directory of the sockets, which doesn't depend on the daemon that a command chooses."""
+    return os.path.dirname(socket_path({name: os.environ.get(name, "") for name in _VARIABLES}))
 
 
 def stop() -> None:
     """Stop this user's warm processes. Their running commands continue."""
+    from glob import escape, glob
+
     from punchlist.connection.launch import connect
     from punchlist.errors import DaemonUnavailable
 
-    # They serve the commands for all daemons, so their directory doesn't depend on these variables.
-    usual = {name: value for name, value in os.environ.items() if not name.startswith("PUNCHLIST_")}
-    folder = os.path.dirname(socket_path(usual))
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith("warm-") and name.endswith(".sock"):
-                try:
-                    with connect(f"{folder}/{name}") as link:
-                        os.kill(os_calls.read_peer(link)[0], signal.SIGTERM)
-                except ConnectionRefusedError:
-                    os.unlink(f"{folder}/{name}")
-                except (OSError, DaemonUnavailable):
-                    continue
+    for path in glob(f"{escape(find_directory())}/warm-*.sock"):
+        try:
+            with connect(path) as link:
+                os.kill(os_calls.read_peer(link)[0], signal.SIGTERM)
+        except ConnectionRefusedError:
+            os.unlink(path)
+        except (OSError, DaemonUnavailable):
+            continue

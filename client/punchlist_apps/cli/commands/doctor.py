@@ -12,6 +12,7 @@ from punchlist import __version__
 from punchlist.base.text import one_line, safe
 from punchlist.connection.launch import Target, find_lock_holder
 from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, RequestRefused, TimedOut
+from punchlist_apps.cli.calling import warm_process
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_apps.cli.parsing.arguments import Usage
@@ -82,9 +83,24 @@ def examine(target: Target) -> Iterator[Finding]:
             replies = False
             yield _explain_no_reply(target, running.pid(), error)
         yield from _check_mirrors(target.data_dir)
+        yield _check_warm_process()
         yield _check_project(target, client if replies else None)
     yield from _check_hosts()
     yield from _check_extras(target.data_dir)
+
+
+def _check_warm_process() -> Finding:
+    """Report why commands run without a warm process."""
+    try:
+        with open(f"{warm_process.find_directory()}/warm.log", encoding="utf-8", errors="replace") as log:
+            error = log.read().strip().rpartition("\n")[2]
+    except OSError:
+        error = ""
+    if error:
+        return Finding(
+            "warm process", "warn", error, "commands take longer without it, and try to start it again after a minute"
+        )
+    return Finding("warm process", "ok", "commands start it if punch is compiled")
 
 
 def _check_project(target: Target, client: Caller | None) -> Finding:

@@ -208,11 +208,11 @@ They own the terminal, serve a client, or run the user's programs.
 REPEATABLE = frozenset(
     (
         *("add", "agent attach", "agent detach", "agent prime", "assign", "complete", "daemon status", "done", "edit"),
-        *("export", "fail", "find", "list", "list all", "log", "move", "next", "note", "pause", "queue claim"),
+        *("export", "fail", "find", "list", "list all", "log", "move", "next", "note", "pause"),
         *("queue release", "queue renew", "redo", "reopen", "resume", "rm", "show", "start", "undo", "who", "why"),
     )
 )
-"""Commands that only make calls and print. A worker can run another command after them."""
+"""Commands that only make short calls and print. A worker can run another command after them."""
 
 SUGGESTIONS = {
     **dict.fromkeys(("create", "new", "insert", "plan"), "add"),

@@ -30,6 +30,9 @@ IDLE_EXIT_S = 900
 WORKER_IDLE_EXIT_S = 60
 """Time without commands after which a worker ends, in seconds."""
 
+_CHECK_S = 60
+"""Time without a command between two checks that the socket still exists, in seconds."""
+
 _ACCEPT_S = 0.002
 """Time that an idle worker has to accept a connection, in seconds."""
 
@@ -49,9 +52,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGCHLD, _reap)
     try:
-        _serve(listener, changes)
+        _serve(listener, changes, path)
     finally:
-        os.unlink(path)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
     return exit_codes.OK
 
 
@@ -101,13 +105,19 @@ def _reap(number: int, frame: FrameType | None) -> None:
             pass
 
 
-def _serve(listener: socket.socket, changes: int) -> None:
+def _serve(listener: socket.socket, changes: int, path: str) -> None:
     alive, until_end = os.pipe()
-    while select([listener, changes], [], [], IDLE_EXIT_S)[0] == [listener]:
-        time.sleep(_ACCEPT_S)
-        if select([listener], [], [], 0)[0] and os.fork() == 0:
-            os.close(until_end)
-            _work(listener, [changes, alive])
+    last = time.monotonic()
+    while time.monotonic() - last < IDLE_EXIT_S and os.path.exists(path):
+        ready = select([listener, changes], [], [], _CHECK_S)[0]
+        if changes in ready:
+            return
+        if ready:
+            last = time.monotonic()
+            time.sleep(_ACCEPT_S)
+            if select([listener], [], [], 0)[0] and os.fork() == 0:
+                os.close(until_end)
+                _work(listener, [changes, alive])
 
 
 def _work(listener: socket.socket, ends: list[int]) -> NoReturn:
@@ -117,7 +127,7 @@ def _work(listener: socket.socket, ends: list[int]) -> NoReturn:
         os.setpgid(0, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        worker = Worker()
+        worker = Worker(listener)
         while worker.is_clean() and select([listener, *ends], [], [], WORKER_IDLE_EXIT_S)[0] == [listener]:
             with suppress(BlockingIOError):  # another worker was faster
                 link, _ = listener.accept()

@@ -59,9 +59,11 @@ class Command(NamedTuple):
 
 
 class Worker:
-    """Runs commands, one at a time."""
+    """Runs commands, one at a time, from connections to `listener`."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        os.environ.clear()
         self._confinement = read_confinement(os.getpid())
         self._open_files = _count_open_files()
         self._is_repeatable = True
@@ -116,6 +118,9 @@ class Worker:
         if command in OWN_PROCESS:
             raise NeedsOwnProcess
         self._is_repeatable = command in REPEATABLE
+        if not self._is_repeatable:
+            # Otherwise, if the warm process were killed, connections would wait for a listener that no process accepts from.
+            self._listener.close()
 
     def _watch(self, link: socket.socket) -> None:
         """Raise the caller's signals in this process, and end with the caller."""
@@ -172,7 +177,6 @@ def _enter(command: Command) -> None:
     for descriptor in command.descriptors:
         os.close(descriptor)
     os.umask(command.umask)
-    os.environ.clear()
     for entry in reversed(command.environment):  # the first of two entries counts
         name, equals, value = entry.partition(b"=")
         if name and equals:
@@ -203,6 +207,12 @@ def _leave() -> None:
         os.dup2(null, number)
     os.close(null)
     os.chdir("/")
+    os.environ.clear()  # it may contain secrets
+    forget_command()
+
+
+def forget_command() -> None:
+    """Forget all that a repeatable command leaves in the modules."""
     stored.forget()
     launch.forget_connections()
 
