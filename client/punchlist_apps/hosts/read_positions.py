@@ -1,9 +1,10 @@
 """Read position of each session in each list, stored in small files that survive restarts."""
 
-import json
 import os
 import time
 from hashlib import sha256
+
+import msgspec
 
 from punchlist_apps.common import plain_json
 from punchlist_schemas.rendezvous import make_directories
@@ -13,7 +14,7 @@ _KEEP_S = 30 * 86_400
 """Time after which a session's position is deleted, in seconds."""
 
 
-class ReadPosition:
+class ReadPosition(msgspec.Struct, frozen=True):
     """The read position of a session.
 
     Attributes:
@@ -23,12 +24,9 @@ class ReadPosition:
             task was started.
     """
 
-    __slots__ = ("epoch", "reminded", "seq")
-
-    def __init__(self, epoch: str = "", seq: int | None = None, reminded: tuple[str, ...] = ()) -> None:
-        self.epoch = epoch
-        self.seq = seq
-        self.reminded = reminded
+    epoch: str = ""
+    seq: int | None = None
+    reminded: tuple[str, ...] = ()
 
 
 class ReadPositions:
@@ -41,15 +39,13 @@ class ReadPositions:
         """Return the session's position in the list, or an empty position if it isn't stored."""
         try:
             with open(self._path(session, conversation), "rb") as file:
-                values = plain_json.read_members(file.read(), {"epoch": "", "seq": None, "reminded": ()})
+                return plain_json.read(file.read(), ReadPosition)
         except OSError:
             return ReadPosition()
-        return ReadPosition(**values)
 
     def save(self, session: str, conversation: str, position: ReadPosition) -> None:
-        members = {"epoch": position.epoch, "seq": position.seq, "reminded": position.reminded}
         make_directories(self._directory)
-        atomic_write(self._path(session, conversation), json.dumps(members).encode())
+        atomic_write(self._path(session, conversation), msgspec.json.encode(position))
         self._delete_old(time.time() - _KEEP_S)
 
     def _path(self, session: str, conversation: str) -> str:

@@ -15,11 +15,12 @@ that the next server in the same place can continue the agent.
 """
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Mapping
 from hashlib import sha256
+
+import msgspec
 
 from punchlist_apps.common import plain_json
 from punchlist_apps.common.process import find_parent
@@ -32,23 +33,13 @@ _KEEP_S = 30 * 86_400
 _MAX_HOST = 40
 _MAX_SESSIONS = 50
 _MAX_BYTES = 64 << 10
-_DEFAULTS = {"agent": "", "sessions": ()}
 
 
-class HostProcess:
+class HostProcess(msgspec.Struct, frozen=True):
     """A process of a host: the key of its agent, and the keys of its sessions, oldest first."""
 
-    __slots__ = ("agent", "sessions")
-
-    def __init__(self, agent: str = "", sessions: tuple[str, ...] = ()) -> None:
-        self.agent = agent
-        self.sessions = sessions
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HostProcess) and (self.agent, self.sessions) == (other.agent, other.sessions)
-
-    def __hash__(self) -> int:
-        return hash((self.agent, self.sessions))
+    agent: str = ""
+    sessions: tuple[str, ...] = ()
 
 
 def hash_session(session: str) -> str:
@@ -157,11 +148,11 @@ class Sessions:
         )
         with open(file, "r+b") as opened:
             fcntl.flock(file, fcntl.LOCK_EX)
-            stored = HostProcess(**plain_json.read_members(opened.read(_MAX_BYTES), _DEFAULTS)).sessions
+            stored = plain_json.read(opened.read(_MAX_BYTES), HostProcess).sessions
             key = next((old for old in reversed(stored) if self.lock_name(build_agent_name(host, old))), new_key)
             keys = (*(old for old in stored if old != key), key)[-_MAX_SESSIONS:]
             opened.seek(0)
-            opened.write(json.dumps({"agent": host, "sessions": keys}).encode())
+            opened.write(msgspec.json.encode(HostProcess(host, keys)))
             opened.truncate()
         return key
 
@@ -181,15 +172,14 @@ class Sessions:
         try:
             file = os.open(self._path(kind, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             with open(file, "rb") as opened:
-                process = HostProcess(**plain_json.read_members(opened.read(_MAX_BYTES), _DEFAULTS))
+                process = plain_json.read(opened.read(_MAX_BYTES), HostProcess)
         except OSError:
             return None
         return process if process.agent else None
 
     def _save(self, kind: str, name: str, process: HostProcess) -> None:
         make_directories(self._directory)
-        members = {"agent": process.agent, "sessions": process.sessions}
-        atomic_write(self._path(kind, name), json.dumps(members).encode())
+        atomic_write(self._path(kind, name), msgspec.json.encode(process))
         self._delete_old(time.time() - _KEEP_S)
 
     def _delete_old(self, before: float) -> None:

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from punchlist.base import project
 from punchlist.base.actors import belongs_to_agent
 from punchlist.base.text import safe_block
@@ -48,19 +50,15 @@ _MAX_STDIN = 1 << 20
 _MAX_CHANGES = 1_000
 
 
-class HookInput:
-    """Members of a hook's input. A member that is missing or has the wrong type gets the default below."""
+class HookInput(msgspec.Struct, frozen=True):
+    """Members of a hook's input. If one has the wrong type, all get the defaults below."""
 
-    session_id = ""
-    hook_event_name = "SessionStart"
-    stop_hook_active = False
-    cwd = ""
-    source = ""
-    reason = ""
-
-    def __init__(self, text: bytes) -> None:
-        defaults = {name: value for name, value in vars(HookInput).items() if not name.startswith("_")}
-        vars(self).update(plain_json.read_members(text, defaults))
+    session_id: str = ""
+    hook_event_name: str = "SessionStart"
+    stop_hook_active: bool = False
+    cwd: str = ""
+    source: str = ""
+    reason: str = ""
 
 
 def run_prime(context: Context) -> int:
@@ -70,7 +68,7 @@ def run_prime(context: Context) -> int:
             return 0  # a hook must not restart a daemon that the user stopped
         context.target.fail_fast()
         try:
-            return _run_hook(context, HookInput(sys.stdin.buffer.read(_MAX_STDIN)))
+            return _run_hook(context, plain_json.read(sys.stdin.buffer.read(_MAX_STDIN), HookInput))
         except (PunchlistError, DirectoryError, OSError) as error:
             context.note(f"punchlist: {safe_block(str(error)).splitlines()[0]}")
             return 0

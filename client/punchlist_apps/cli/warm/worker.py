@@ -119,7 +119,7 @@ class Worker:
             raise NeedsOwnProcess
         self._is_repeatable = command in REPEATABLE
         if not self._is_repeatable:
-            # Otherwise, if the warm process were killed, connections would wait for a listener that no process accepts from.
+            # If the warm process is killed, no process accepts connections to a listener that is still open here.
             self._listener.close()
 
     def _watch(self, link: socket.socket) -> None:
