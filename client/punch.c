@@ -177,6 +177,8 @@ static int connect_to_worker(void) {
     return state == READY;
 }
 
+static const int PASSED[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, 0};
+
 /* Send the number of a signal. Killing the worker could hit its next command. */
 static void send_signal(int number) {
     unsigned char byte = (unsigned char)number;
@@ -203,12 +205,11 @@ static void suspend(int number) {
 }
 
 static void handle_signals(void) {
-    static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP};
-    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
-        struct sigaction handler = {.sa_handler = passed[i] == SIGTSTP ? suspend : pass_on, .sa_flags = SA_RESTART};
+    for (const int *number = PASSED; *number; number++) {
+        struct sigaction handler = {.sa_handler = *number == SIGTSTP ? suspend : pass_on, .sa_flags = SA_RESTART};
         struct sigaction former;
-        sigaction(passed[i], NULL, &former);
-        if (former.sa_handler != SIG_IGN) sigaction(passed[i], &handler, NULL); /* as nohup and shells set it */
+        sigaction(*number, NULL, &former);
+        if (former.sa_handler != SIG_IGN) sigaction(*number, &handler, NULL); /* as nohup and shells set it */
     }
 }
 
@@ -248,12 +249,19 @@ int main(int count, char **argv) {
     reserve_standard_numbers();
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length <= 0 || !may_hand_over(argv)) run_plain(argv);
-    if (!connect_to_worker() || !send_command(count, argv)) run_plain(argv); /* no worker runs an incomplete command */
-    handle_signals();
+    if (!connect_to_worker()) run_plain(argv);
+    sigset_t passed, former;
+    sigemptyset(&passed);
+    for (const int *number = PASSED; *number; number++) sigaddset(&passed, *number);
+    sigprocmask(SIG_BLOCK, &passed, &former); /* their numbers must follow the command */
+    int is_sent = send_command(count, argv);
+    if (is_sent) handle_signals();
+    sigprocmask(SIG_SETMASK, &former, NULL);
+    if (!is_sent) run_plain(argv); /* no worker runs an incomplete command */
     uint32_t code;
     if (recv(channel, &code, sizeof code, MSG_WAITALL) == sizeof code) {
-        if (code == PLAIN) run_plain(argv);
-        return (int)code;
+        if (code == PLAIN && !ended_by) run_plain(argv);
+        if (code != PLAIN) return (int)code;
     }
     if (ended_by) { /* as it ended the worker */
         signal(ended_by, SIG_DFL);

@@ -67,6 +67,7 @@ class Worker:
         self._confinement = read_confinement(os.getpid())
         self._open_files = _count_open_files()
         self._is_repeatable = True
+        self._command = ""
         self._link: socket.socket | None = None
 
     def is_clean(self) -> bool:
@@ -91,7 +92,7 @@ class Worker:
             return
         if (command := _receive(link)) is None:
             return
-        self._is_repeatable = False
+        self._is_repeatable, self._command = False, ""
         _enter(command)
         self._watch(link)
         code = self._run()
@@ -104,21 +105,21 @@ class Worker:
         try:
             code = dispatch.run(sys.argv[1:], self._admit)
             sys.stdout.flush()
+            sys.stderr.flush()
         except NeedsOwnProcess:
             return _PLAIN
         except KeyboardInterrupt:
-            code = exit_codes.INTERRUPTED
-        except OSError:  # a standard stream can't be written
+            return exit_codes.INTERRUPTED
+        except OSError:  # output that can't be written must not reach the next command's streams
             return _UNWRITTEN
-        if code in (exit_codes.FAULT, exit_codes.INTERRUPTED):
-            self._is_repeatable = False
+        self._is_repeatable = self._command in REPEATABLE and code not in (exit_codes.FAULT, exit_codes.INTERRUPTED)
         return code
 
     def _admit(self, command: str) -> None:
         if command in OWN_PROCESS:
             raise NeedsOwnProcess
-        self._is_repeatable = command in REPEATABLE
-        if not self._is_repeatable:
+        self._command = command
+        if command not in REPEATABLE:
             # If the warm process is killed, no process accepts connections to a listener that is still open here.
             self._listener.close()
 
@@ -200,8 +201,6 @@ def _open_streams() -> None:
 
 def _leave() -> None:
     """Let go of the caller's surroundings: a reader of its output must see the end."""
-    with suppress(OSError):
-        sys.stderr.flush()
     null = os.open(os.devnull, os.O_RDWR)
     for number in range(_DESCRIPTORS - 1):
         os.dup2(null, number)
