@@ -13,14 +13,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from punchlist_apps.cli import dispatch
         from punchlist_apps.cli.calling import warm_process
+        from punchlist_apps.cli.parsing.index import REPEATABLE
     except KeyboardInterrupt:
         return 130
-    warm = warm_process.take_path()
-    try:
-        return dispatch.run(sys.argv[1:] if argv is None else argv)
-    finally:
-        if warm:
-            warm_process.start(warm)
+    path, names = warm_process.take_path(), list[str]()
+    code = dispatch.run(sys.argv[1:] if argv is None else argv, names.append)
+    if path and not REPEATABLE.isdisjoint(names):  # others, such as `punch daemon stop`, would start it for nothing
+        warm_process.start(path)
+    return code
 
 
 def _reserve_standard_numbers() -> None:

@@ -460,6 +460,14 @@ def test_failed_start_is_reported_and_not_repeated(own: Warm) -> None:
     assert not os.path.exists(path)
 
 
+@pytest.mark.parametrize("words", ["daemon rpc --stdio", "daemon stop", "--version"])
+def test_other_commands_start_no_warm_process(own: Warm, words: str) -> None:
+    stub = own.program.with_name("punchlist")
+    stub.write_text(f'#!/bin/sh\nexec {sys.executable} -m punchlist "$@"\n')
+    assert own.run(*words.split()).returncode == 0
+    assert not (own.home / "punchlist/warm.log").exists()
+
+
 def test_removed_socket_ends_the_warm_process(own: Warm, monkeypatch: pytest.MonkeyPatch) -> None:
     path = own.find_path()
     monkeypatch.setattr(server, "_CHECK_S", 0.01)
