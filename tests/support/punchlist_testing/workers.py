@@ -111,11 +111,15 @@ class Host:
     def __enter__(self) -> "Host":
         self.ask("initialize", HANDSHAKE | {"capabilities": self._capabilities})
         self.send({"method": "notifications/initialized"})
+        self.ask("ping", {})  # after it, no line is under way
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+        try:
+            self.process.communicate(timeout=PATIENCE_S)  # so that its coverage is saved
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None

@@ -503,6 +503,17 @@ def punch(daemon: Spawned, *words: str) -> str:
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.parametrize("number", [signal.SIGCONT, signal.SIGSTOP])
+def test_worker_stops_with_the_daemon(number: int, daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    worker = find_worker(run_folder(daemon))
+    assert worker is not None
+    os.kill(worker, number)
+    with ending(worker):
+        assert "stopped the daemon" in punch(daemon, "daemon", "stop")
+    assert "no daemon is running" in punch(daemon, "daemon", "stop")
+
+
 @pytest.mark.long  # the session tries to reach the daemon for 30 s, as each client does
 def test_stopped_daemon_stays_stopped_for_its_sessions(daemon: Spawned) -> None:
     with Host(daemon.directory, autostart=True) as host:
