@@ -64,7 +64,7 @@ def run_mcp(context: Context) -> int:
     """Serve until the host disconnects, or with `--http` until a signal arrives."""
     args = context.args
     check_options(args)
-    if not (args.http or args.own or is_own()) and (code := run(args.argv)) is not None:
+    if not (args.http or args.own or is_own()) and (code := run(args.typed)) is not None:
         return code
     if not extras.is_installed():
         show_error("configuration", extras.MISSING, extras.build_install_command())

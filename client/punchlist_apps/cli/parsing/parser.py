@@ -138,7 +138,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line.
 
     In the result, `command` is the name of the command or None, `former` is its former name if that was typed, and
-    `argv` are the arguments.
+    `typed` are the arguments.
 
     Raises:
         SystemExit: Help was printed, or the arguments are invalid (code 2).
@@ -167,7 +167,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         if len(unknown) == 1 and not unknown[0].startswith("-") and getattr(args, "space", "") is None:
             near = f"did you mean '--space {unknown[0]}'?"
         parser.error(f"unknown arguments: {' '.join(unknown)}{near and '; ' + near}")
-    args.command, args.former, args.argv = command, former, [*argv]
+    args.command, args.former, args.typed = command, former, [*argv]
     return args
 
 
