@@ -104,12 +104,15 @@ def test_tools_make_these_calls(client: Client, requests: list[str]) -> None:
     ]
 
 
-def test_first_next_is_two_calls(client: Client, requests: list[str]) -> None:
-    client.conversation("work").add("write")
-    Toolbox(client, ToolCaller("work", "ann")).call("native", "next")
+def test_first_call_of_a_process_reads_the_log(client: Client, requests: list[str]) -> None:
+    """A process looks up where its agent left off, and renews its claims."""
+    client.conversation("work", actor="bob").add_many(["write", "read"])
+    first = Toolbox(client, ToolCaller("work", "ann"))
+    assert count(requests, first, "native.next")[0] == ("task.list", "event.read", "task.claim")
     restarted = Toolbox(client, ToolCaller("work", "ann"))
-    assert count(requests, restarted, "native.next", result="done")[1].data["finished"] == "1"
-    assert len(requests) == 5, "the look, the reading of the log, the turn's two calls"
+    calls, reply = count(requests, restarted, "native.next", result="done")
+    assert calls == ("task.list", "task.renew", "event.read", "task.set_status", "task.claim")
+    assert reply.data["finished"] == "1"
 
 
 def test_others_changes_cost_no_call(client: Client, requests: list[str]) -> None:
