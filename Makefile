@@ -36,7 +36,7 @@ OPTIONAL ?= 0
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo docs test test-long coverage optional check fmt bench fault conformance faces editors page vscode dist clean mutants
+.PHONY: help setup demo docs test test-long coverage optional check fmt bench compare fault conformance faces editors page vscode dist clean mutants
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -91,6 +91,11 @@ bench: $(READY) $(if $(filter apart,$(ONLY)),$(NATS)) $(if $(filter editors vsco
 		$(if $(filter editors vscode,$(ONLY)),build/editors/venv/bin,$(if $(filter faces,$(ONLY)),build/faces/venv/bin,$(BIN)))/python \
 		tests/bench/run.py $(if $(filter 1,$(QUICK)),--quick) $(ONLY)
 
+# Node comes as a wheel, with its npm, so that all peers in JavaScript run on one version.
+compare: $(READY) $(NODE) ## Compare with other task lists, fetched from Debian, npm and PyPI (PEERS="punchlist taskwarrior" SIZES=50 narrow; REPORT=1 writes the pages again).
+	@$(WITH_NODE); PYTHONPATH=tests/bench $(BIN)/python -m punchlist_compare \
+		$(if $(REPORT),--report,$(if $(PEERS),--peers $(PEERS)) $(if $(SIZES),--sizes $(SIZES)) $(if $(ROUNDS),--rounds $(ROUNDS)))
+
 fault: $(READY) $(if $(filter apart,$(NAME)),$(NATS)) $(if $(filter together sessions,$(NAME)),$(CONFORMANCE)) ## Break something and check the promises: NAME=crash SIZE=200 SEED=1; without NAME, list the programs.
 	@$(if $(filter fuzz,$(NAME)$(SIZE)),test -d build/atheris || $(BIN)/python -m pip install -qq --target build/atheris --no-deps atheris==3.0.0 2>/dev/null || true)
 	@SEED='$(SEED)' SIZE='$(SIZE)' SECONDS='$(or $(SECONDS),$(if $(filter fuzz,$(NAME)$(SIZE)),60))' ONLY='$(ONLY)' BUG='$(BUG)' ENGINE='$(ENGINE)' \
@@ -125,7 +130,7 @@ conformance: $(if $(filter agents,$(ONLY)),$(AGENTS),$(CONFORMANCE)) ## Check pu
 	@$(if $(filter agents,$(ONLY)),$(call tested_with,build/agents-sdk,agents-sdk,$(AGENTS_TESTS)),$(mcp_checks))
 
 AGENTS_TESTS := $(addprefix tests/unit/client/punchlist_apps/,chat/test_agents_sdk.py chat/test_agent_over_mcp.py web/test_chatkit.py web/test_ag_ui.py web/test_matrix.py)
-MCP_TESTS := -n $(WORKERS) --dist loadfile tests/unit/client/punchlist_apps/mcp tests/unit/client/punchlist/tools/test_adapters.py tests/unit/client/punchlist_apps/cli/commands/test_mcp.py
+MCP_TESTS := -n $(WORKERS) --dist loadfile tests/unit/client/punchlist_apps/mcp tests/unit/client/punchlist/tools/test_adapters.py tests/unit/client/punchlist_apps/cli/commands/test_mcp.py tests/unit/bench/test_compare.py
 
 define mcp_checks
 $(SDK)/basedpyright --warnings -p tests/system/conformance/pyrightconfig.json; \

@@ -186,13 +186,15 @@ class AgentEnter(Params, frozen=True, kw_only=True):
 
     The agent is present while a connection that registered it is open. Its claims, and those of its sub-agents
     (`AGENT/NAME`), belong to its session: after the agent has left, they last for the list's `leave_grace`. When this
-    method is called again for the agent, the claims last for their full time again.
+    method is called again for the agent, the claims last for their full time again. `pid` is the process that the host
+    started, by default the process of this connection.
     """
 
     agent: Name
     host: ShortText = ""
     directory: Annotated[str, msgspec.Meta(max_length=4_096)] = ""
     branch: ShortText = ""
+    pid: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
 
 
 class AgentLeave(Params, frozen=True, kw_only=True):

@@ -205,6 +205,10 @@ def broken_floors(module: str, source: str) -> list[str]:
     ]
 
 
+PROCESS_STATE = re.compile(r"\bos\.(environ|getenv|getcwdb?|getpid|getppid|chdir)\b|\bPath\.cwd\b")
+"""State of the process that serves a session. The MCP server uses that of the process that the host started."""
+
+
 def module_of(name: str) -> str:
     """Return the module that an imported name is, or belongs to."""
     while name and name not in MODULES:
@@ -246,6 +250,12 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
 
 def test_module_imports_only_its_floor_and_below() -> None:
     assert [rule for module, path in MODULES.items() for rule in broken_floors(module, path.read_text("utf-8"))] == []
+
+
+def test_mcp_server_reads_no_state_of_its_process() -> None:
+    server = {name: path for name, path in MODULES.items() if is_within(name, ("punchlist_apps.mcp",))}
+    assert "punchlist_apps.mcp.stdio" in server
+    assert [name for name, path in server.items() if PROCESS_STATE.search(path.read_text("utf-8"))] == []
 
 
 @pytest.mark.parametrize(

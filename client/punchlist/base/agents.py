@@ -48,8 +48,8 @@ class Participant(NamedTuple):
     Attributes:
         name: Full name.
         is_here: Whether it has an open connection.
-        facts: Text for display: when it arrived or left, its last call, its directory and branch, and its list if it
-            has no task.
+        facts: Text for display: when it arrived or left, its last call, its directory and branch, its host unless the
+            name begins with it, and its list if it has no task.
         tasks: Tasks that it has claimed.
     """
 
@@ -117,7 +117,8 @@ def _build_participant(agent: "dict[str, Any]", names: "dict[str, str]", now: in
     place = _abbreviate_home(agent.get("directory", ""))
     place += f" ({agent['branch']})" if agent.get("branch") else ""
     when = f"left {ago(left, now)} ago" if left else f"here for {ago(agent['since'], now)}" if is_here else ""
-    facts = [when, f"last call {ago(agent['last_call'], now)} ago", place]
+    host = "" if agent["name"].startswith(agent.get("host", "")) else agent["host"]
+    facts = [when, f"last call {ago(agent['last_call'], now)} ago", place, host]
     if not tasks and agent.get("conversation"):
         facts.append(_list_name(agent, names))
     return Participant(

@@ -9,13 +9,11 @@ The clients of the library never look at directories. Imports little, because sh
 import os
 from collections.abc import Mapping
 
+from punchlist.base import host_variables
 from punchlist_schemas import directory
 from punchlist_schemas.directory import DirectoryList
 from punchlist_schemas.project_file import DirectoryError
 from punchlist_schemas.rendezvous import make_directories
-
-_HOST_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
-"""Variables in which hosts pass a session's project to their hooks. Claude Code also passes it to its MCP servers."""
 
 _DAY_S = 86_400
 
@@ -26,18 +24,25 @@ def host_directory(env: "Mapping[str, str]", otherwise: str = "") -> "str | None
     The result does not depend on a session's working directory. If the directory no longer exists, `of_directory`
     rejects it.
     """
-    candidates = (env.get(name, "") for name in _HOST_VARIABLES)
+    candidates = (env.get(name, "") for name in host_variables.PROJECT)
     return next((path for path in (*candidates, otherwise) if path), None)
 
 
 def of_directory(env: "Mapping[str, str]", place: "str | None" = None) -> "tuple[str, DirectoryList | None] | None":
     """Return the id of the list for calls that name none, and the directory's list if the directory determined it.
 
+    Args:
+        place: The directory; None for the working directory, "" if it is unknown.
+
     Raises:
         DirectoryError: The project file or repository can't be used, or the directory does not exist.
     """
     if name := env.get("PUNCHLIST_CONVERSATION"):
         return name, None
+    if place == "":
+        raise DirectoryError(
+            "The host names no project for this server", "start it with a list: punch agent mcp -c NAME"
+        )
     if place is not None and not os.path.isdir(place):
         # Its parent directories may belong to another project.
         raise DirectoryError(f"The project's directory {place} is gone", "name one that exists, or a list: -c NAME")

@@ -5,6 +5,7 @@ its own connection. If its consumer is slow, the client stops reading from the s
 watch's position.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
@@ -46,7 +47,13 @@ class AsyncClient(ClientMethods, Awaited):
 
     Args:
         **options: See `Options`.
+
+    Attributes:
+        on_connect: Called with each new connection before its first call, for what the daemon forgets when the
+            connection ends.
     """
+
+    on_connect: Callable[[Link], Awaitable[None]] | None = None
 
     # Set on the class, because `__del__` also runs after an interrupted `__init__`.
     _link: Link | None = None
@@ -71,6 +78,14 @@ class AsyncClient(ClientMethods, Awaited):
         with move_on_after(self._profile.timeout_s):
             return (await self._ensure_link()).hello
         raise self._profile.target.build_timeout_error()
+
+    async def stay_connected(self) -> None:
+        """Connect, and return when the connection has ended.
+
+        Raises:
+            TimedOut, DaemonUnavailable: Connecting failed.
+        """
+        await (await self._ensure_link()).wait_closed()
 
     def conversation(self, name: str | None = None, *, actor: str | None = None) -> "AsyncConversation":
         """Return the conversation with an id, as `Client.conversation` does."""
@@ -157,10 +172,20 @@ class AsyncClient(ClientMethods, Awaited):
             link.close()
         return reply
 
+    async def _open_link(self) -> Link:
+        link = await Link.open(self._profile)
+        try:
+            if self.on_connect is not None:
+                await self.on_connect(link)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
     async def _ensure_link(self) -> Link:
         async with self._lock:
             if self._link is None or self._link.is_lost:
-                self._link = await Link.open(self._profile)
+                self._link = await self._open_link()
             return self._link
 
 

@@ -132,6 +132,9 @@ class Link(asyncio.Protocol):
     async def aclose(self) -> None:
         """Close the connection permanently, and wait until it is closed. Waiting calls fail and are not retried."""
         self._fail(ConnectionLost("The connection was closed.", final=True))
+        await self.wait_closed()
+
+    async def wait_closed(self) -> None:
         await self._ended.wait()
 
     def _fail(self, error: PunchlistError) -> None:

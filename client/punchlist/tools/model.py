@@ -121,6 +121,7 @@ class ToolContext(msgspec.Struct, frozen=True):
         actor: The agent's name: owner of its claims and actor of its changes.
         user: The user that the connection is limited to.
         memory: State that this process keeps between calls.
+        data_dir: The daemon's data directory.
         names: Original names of the offered tools -> names that the model calls.
         log: The epoch of the daemon's log, for positions and fences; empty if the daemon does not respond.
         is_nameless: Whether several agents share this name, so that it can't own a claim.
@@ -133,6 +134,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     actor: str
     user: str | None
     memory: Memory
+    data_dir: str
     names: Mapping[str, str] = {}
     log: str = ""
     is_nameless: bool = False

@@ -5,7 +5,7 @@
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -42,8 +42,10 @@ class ToolCaller(NamedTuple):
         conversation: The list; None for the list of the scope or the environment.
         actor: The agent's name: actor of its changes and owner of its claims. Give each agent its own.
         user: The user that the client's connection is limited to.
-        directory: The directory whose list is used if no list is named; None for the working directory.
+        directory: The directory whose list is used if no list is named; None for the working directory, "" if it
+            is unknown.
         data_dir: The daemon's data directory; None for the one that the environment determines.
+        env: The agent's environment variables; None for those of this process.
         agent: Name of a sub-agent of this actor. The arguments of a call may name another sub-agent.
         is_nameless: Whether several agents share the actor. Such a caller claims nothing unless it names a sub-agent.
         answered: Whether the user has answered the question that the call's token belongs to.
@@ -56,10 +58,17 @@ class ToolCaller(NamedTuple):
     user: str | None = None
     directory: str | None = None
     data_dir: str | None = None
+    env: Mapping[str, str] | None = None
     agent: str = ""
     is_nameless: bool = False
     answered: bool = False
     person: str = ""
+
+    def find_env(self) -> Mapping[str, str]:
+        return os.environ if self.env is None else self.env
+
+    def find_data_dir(self) -> str:
+        return self.data_dir or rendezvous.data_dir(self.find_env())
 
 
 _DEFAULT_CALLER = ToolCaller()
@@ -126,7 +135,16 @@ def _build_context(  # noqa: PLR0913 - the parts of a call
     actor = f"{caller.actor}/{agent}" if agent else caller.actor
     calls, is_nameless = ConversationCalls(conversation, actor), caller.is_nameless and not agent
     return ToolContext(
-        calls, actor, caller.user, memory, dialect.names, log, is_nameless, caller.answered, caller.person
+        calls,
+        actor,
+        caller.user,
+        memory,
+        caller.find_data_dir(),
+        dialect.names,
+        log,
+        is_nameless,
+        caller.answered,
+        caller.person,
     )
 
 
@@ -219,12 +237,12 @@ def _find_list(caller: ToolCaller, dialect: Dialect) -> Generator[Call[Any], Any
     if (scoped := scope.current_conversation()) is not None:
         return project.own(scoped, caller.user), True
     try:
-        match = project.of_directory(os.environ, caller.directory)
+        match = project.of_directory(caller.find_env(), caller.directory)
         if match is None and caller.user is None:
             raise Problem("no_conversation", _NO_LIST)
         name, target = match or (OUTSIDE, None)
         name = project.own(name, caller.user)
-        data_dir = caller.data_dir or rendezvous.data_dir(os.environ)
+        data_dir = caller.find_data_dir()
         if target is not None and not target.is_allowed(data_dir, caller.user):
             info = yield ConversationCalls(name).info()
             if not project.may_be_taken(target, data_dir, info.conversation if info.version else None, caller.user):

@@ -67,14 +67,15 @@ def get_session(env: "Mapping[str, str]") -> str | None:
     return (env.get("CLAUDECODE") and env.get("CLAUDE_CODE_SESSION_ID")) or None
 
 
-def find_host_process() -> str | None:
-    """Return the nearest ancestor that isn't a shell as `PID-START`, or None if unknown."""
-    pid = os.getppid()
-    while pid > 1 and (process := os_calls.read_process(pid)):
+def find_host_process(pid: int) -> str | None:
+    """Return the nearest ancestor of a process that isn't a shell as `PID-START`, or None if unknown."""
+    process = os_calls.read_process(pid)
+    ancestor = 0 if process is None else process[2]
+    while ancestor > 1 and (process := os_calls.read_process(ancestor)):
         name, started, parent = process
         if name not in _SHELLS:
-            return f"{pid}-{started}"
-        pid = parent
+            return f"{ancestor}-{started}"
+        ancestor = parent
     return None
 
 

@@ -12,6 +12,7 @@ Otherwise the session is that of the process (see `punchlist_apps.hosts.sessions
 the host doesn't name its session, a server continues the session of a server that ended in the same place.
 """
 
+import os
 import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
@@ -47,6 +48,7 @@ class Agent(NamedTuple):
         host: The name that the host reports for itself.
         http_session: The MCP session of a request over HTTP.
         thread: The conversation that the host names in the request.
+        directory: The directory in which the agent works; "" if unknown.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Agent(NamedTuple):
     host: str = ""
     http_session: str = ""
     thread: str = ""
+    directory: str = ""
 
 
 class Agents:
@@ -66,22 +69,31 @@ class Agents:
         actor: The name of all agents, if the server was started with one.
         sessions: Stored sessions of the hosts; None for a server shared by several processes.
         session: The id of the session that the server was started for, if the host names it.
-        place: Key shared by servers that continue each other's work; it consists of the directory, user and list.
+        scope: What else servers in one directory share if they continue each other's work: user, list and dialects.
+        server_id: Identifies the server; 32 hex digits, random by default.
     """
 
-    def __init__(
-        self, actor: str | None = None, sessions: Sessions | None = None, session: str | None = None, place: str = ""
+    def __init__(  # noqa: PLR0913 - what identifies an agent
+        self,
+        actor: str | None = None,
+        sessions: Sessions | None = None,
+        session: str | None = None,
+        scope: str = "",
+        server_id: str = "",
     ) -> None:
         self._actor = actor
         self._sessions = sessions
         self._session = session or ""
-        self._place = place
+        self._scope = scope
         self._first = None if session is None else hash_session(session)
-        self._random_id = secrets.token_hex(16)
+        self._server_id = server_id or secrets.token_hex(16)
         self._names: dict[str, str] = {}
 
-    async def identify(self, context: Context) -> Agent:
+    async def identify(self, context: Context, directory: str = "") -> Agent:
         """Return the agent that makes a request.
+
+        Args:
+            directory: The project's directory; "" if unknown.
 
         Raises:
             Problem: Another running server uses this server's `--actor`.
@@ -94,31 +106,39 @@ class Agents:
         host = client.client_info.name if client is not None else ""
         thread, request = _find_conversation_id(meta), context.request
         http_session = "" if request is None else str(request.headers.get(_HTTP_SESSION, ""))
-        connection = http_session if request is not None else self._random_id
+        connection = http_session if request is not None else self._server_id
         if self._actor is not None:
             name = await self._reserve_name(self._actor) if request is None else self._actor
         elif thread:
             name = build_agent_name(host or "mcp", hash_session(thread))
         elif request is None:
-            name = await self._reserve_name(build_agent_name(host or "mcp", self._key(host or "mcp")))
+            name = await self._reserve_name(build_agent_name(host or "mcp", self._key(host or "mcp", directory)))
         elif http_session:
             name = build_agent_name(host or "mcp", hash_session(http_session))
         else:
             return Agent(build_agent_name(host or "mcp", "http"), sub_agent, is_nameless=True)
         session = thread or (self._session if request is None else "")
         return Agent(
-            name, sub_agent, connection=connection, session=session, host=host, http_session=http_session, thread=thread
+            name,
+            sub_agent,
+            connection=connection,
+            session=session,
+            host=host,
+            http_session=http_session,
+            thread=thread,
+            directory=directory if request is None else "",
         )
 
-    def _key(self, host: str) -> str:
+    def _key(self, host: str, directory: str) -> str:
         if self._sessions is None:
-            return self._random_id
+            return self._server_id
         if self._first is None:
             host_record = self._sessions.load_current()
             if host_record is not None and host_record.sessions:
                 self._first = host_record.sessions[-1]
             else:
-                self._first = self._sessions.continue_agent(host, self._place, self._random_id)
+                place = f"{os.path.realpath(directory)}\0{self._scope}"
+                self._first = self._sessions.continue_agent(host, place, self._server_id)
         return self._sessions.find_agent(self._first)
 
     async def _reserve_name(self, name: str) -> str:

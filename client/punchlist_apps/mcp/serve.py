@@ -1,5 +1,6 @@
 """Runs the server: over standard input and output, or over HTTP on this machine."""
 
+from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
 
@@ -7,39 +8,37 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from punchlist.clients.aio import AsyncClient
-from punchlist.connection.options import Options
+from punchlist_apps.common import wire
 from punchlist_apps.common.http.connections import ConnectionSlots, raise_connection_limit
 from punchlist_apps.common.http.guard import App
 from punchlist_apps.common.http.server import build_server
 from punchlist_apps.common.http.sockets import open_loopback_sockets, take_systemd_sockets
 from punchlist_apps.mcp.http_auth import Grants, Guard
 from punchlist_apps.mcp.presence import Presence
-from punchlist_apps.mcp.server import Setup, build
+from punchlist_apps.mcp.server import build
+from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.sessions import IDLE_S, MAX_SESSIONS, Sessions
+from punchlist_apps.mcp.stdio import build_options, build_setup, build_target, open_session
 
 _BODY = 1 << 20
 
 
-async def serve_stdio(options: Options, setup: Setup) -> None:
+async def serve_stdio(args: Namespace, process: ServerProcess) -> None:
     """Serve one host until it closes standard input."""
-    client = AsyncClient(**options)
-    try:
-        server = build(client, setup)
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
-    finally:
-        await client.aclose()
+    async with open_session(args, process) as server, stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-async def serve_http(options: Options, setup: Setup, port: int, token: Grants) -> None:
+async def serve_http(args: Namespace, process: ServerProcess, token: Grants) -> None:
     """Serve hosts over HTTP on the loopback interface until a signal stops the server."""
-    client = AsyncClient(**options)
+    target = build_target(args, process)
+    wire.ensure_mirrors_run(target)
+    client = AsyncClient(**build_options(args, target))
     try:
-        sockets = take_systemd_sockets() or open_loopback_sockets(port)
+        sockets = take_systemd_sockets() or open_loopback_sockets(args.port)
         presence = Presence(client)
-        app = build_http_app(
-            build(client, setup, presence), sockets[0].getsockname()[1], token, on_session_end=presence.end_session
-        )
+        server = build(client, build_setup(args, process, target), presence)
+        app = build_http_app(server, sockets[0].getsockname()[1], token, on_session_end=presence.end_session)
         places = ConnectionSlots(raise_connection_limit(), lambda value: token.find_grant(value) is not None)
         await build_server(app, places).serve(sockets=sockets)
     finally:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import anyio
 import mcp_types as types
 import msgspec
-from mcp.server import Server
+from mcp.server import NotificationOptions, Server
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -26,11 +26,13 @@ from punchlist.tools.toolbox import ToolCaller
 from punchlist_apps.common.http.revocation import run_while_valid
 from punchlist_apps.mcp import elicitation
 from punchlist_apps.mcp.agents import Agent, Agents
+from punchlist_apps.mcp.directories import SANDBOX_STATE, Directories
 from punchlist_apps.mcp.idempotency import KEY, RepeatedRequests
 from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.progress import await_with_progress
 from punchlist_apps.mcp.resources import Resources
-from punchlist_apps.mcp.updates import Updates
+from punchlist_apps.mcp.server_process import ServerProcess
+from punchlist_apps.mcp.updates import Feed, Updates
 from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, USER_KEY, Grant, UserConnection, Users, select_user
 from punchlist_schemas.project_file import is_conversation_id
 
@@ -54,23 +56,23 @@ class Setup(NamedTuple):
     """Settings of a server.
 
     Attributes:
+        process: The process that the host started.
+        data_dir: The daemon's data directory.
         dialects: Names of the dialects.
         conversation: The list; None for the list of the directory or session.
         actor: The name of all agents; None for a separate name for each.
         user: The user that the client is limited to; None if calls name their users.
         tools: Names of the offered tools; None for all tools of the dialects.
-        directory: The directory whose list is used if no list is named; None for the working directory.
-        data_dir: The daemon's data directory; None for the one in the environment.
         agents: Identifies the agents; None for a default based on `actor`.
     """
 
+    process: ServerProcess
+    data_dir: str
     dialects: tuple[str, ...] = ("native",)
     conversation: str | None = None
     actor: str | None = None
     user: str | None = None
     tools: tuple[str, ...] | None = None
-    directory: str | None = None
-    data_dir: str | None = None
     agents: Agents | None = None
 
 
@@ -87,12 +89,13 @@ class Handlers:
         Problem: Unknown dialect or tool.
     """
 
-    def __init__(self, client: AsyncClient, setup: Setup, presence: Presence) -> None:
+    def __init__(self, client: AsyncClient, setup: Setup, presence: Presence, feed: Feed) -> None:
         self.setup = setup
         self.presence = presence
-        self.updates = Updates(client)
+        self.updates = Updates(feed)
         self.users = Users(client)
         self._all = UserConnection(client)
+        self._directories = Directories(setup.process)
         self._agents = setup.agents or Agents(setup.actor)
         self._repeated_requests: RepeatedRequests[Result] = RepeatedRequests()
         dialects = offered(setup.dialects, setup.tools)
@@ -120,16 +123,16 @@ class Handlers:
         dialect, tool = offer
         try:
             user = self._select_user(context, coercion.find_user(tool, dict(params.arguments or {})))
-            agent = await self._agents.identify(context)
+            directory = await self._directories.find(context)
+            agent = await self._agents.identify(context, directory)
         except Problem as problem:
             return _build_result(dialect.refuse(problem))
         await self.presence.enter(agent)
 
         async def run() -> Result:
             async with self._connect(user) as connection:
-                return await self._call(
-                    context, params, offer, await self._build_caller(context, agent, user, connection), connection
-                )
+                caller = await self._build_caller(context, agent, directory, user, connection)
+                return await self._call(context, params, offer, caller, connection)
 
         key = "" if tool.effect == "reads" else _build_request_key(context, params, agent, user)
         return await await_with_progress(context, self._repeated_requests.once(key, run, _is_final) if key else run())
@@ -180,7 +183,7 @@ class Handlers:
                 yield connection
 
     async def _build_caller(
-        self, context: Context, agent: Agent, user: str | None, connection: UserConnection
+        self, context: Context, agent: Agent, directory: str, user: str | None, connection: UserConnection
     ) -> ToolCaller:
         meta_conversation = dict(context.meta or {}).get(CONVERSATION_KEY)
         if isinstance(meta_conversation, str) and meta_conversation:
@@ -193,8 +196,9 @@ class Handlers:
             conversation,
             agent.name,
             user,
-            self.setup.directory,
+            directory,
             self.setup.data_dir,
+            self.setup.process.env,
             agent=agent.sub_agent,
             is_nameless=agent.is_nameless,
         )
@@ -258,7 +262,9 @@ class Handlers:
         else:
             user = self._get_reader(context)
             async with self._connect(user) as connection:
-                caller = await self._build_caller(context, await self._agents.identify(context), user, connection)
+                directory = await self._directories.find(context)
+                agent = await self._agents.identify(context, directory)
+                caller = await self._build_caller(context, agent, directory, user, connection)
                 caller = caller._replace(conversation=arguments.get("conversation") or caller.conversation)
                 tasks = await connection.box.call("native", "tasks", {}, caller)
             text = f"These are the open tasks:\n\n{tasks.text}\n\nContinue where the work stopped."
@@ -326,27 +332,51 @@ def _build_result(reply: Reply) -> types.CallToolResult:
     return types.CallToolResult(content=content, structured_content=plain, is_error=reply.refused)
 
 
-def build(client: AsyncClient, setup: Setup, presence: Presence | None = None) -> Server[Any]:
-    """Build a server for any transport. While the server runs, it follows the daemon's changes.
+class _PluginServer(Server[Any]):
+    """A server in a plugin's directory, to which Codex sends its directory with each call."""
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        return super().get_capabilities(
+            notification_options,
+            {SANDBOX_STATE: {}, **(experimental_capabilities or {})},
+            extensions,
+            protocol_version=protocol_version,
+        )
+
+
+def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, feed: Feed | None = None) -> Server[Any]:
+    """Build a server for any transport.
 
     Args:
         presence: Registers the agents with the daemon; None to create a new `Presence`.
+        feed: Changes of resources, followed by the caller; None to follow the daemon while the server runs.
 
     Raises:
         Problem: Unknown dialect or tool.
     """
-    handlers = Handlers(client, setup, presence or Presence(client, setup.directory))
+    own_feed = Feed(client)
+    presence = presence or Presence(client, setup.process.pid)
+    handlers = Handlers(client, setup, presence, feed or own_feed)
 
     @asynccontextmanager
     async def run_tasks(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
         async with anyio.create_task_group() as group:
+            if feed is None:
+                group.start_soon(own_feed.run)
             group.start_soon(handlers.updates.run)
             group.start_soon(handlers.presence.run)
             group.start_soon(handlers.users.run)
             yield {}
             group.cancel_scope.cancel()
 
-    server: Server[Any] = Server(
+    server = (_PluginServer if setup.process.is_in_plugin else Server[Any])(
         "punchlist",
         version=__version__,
         title="punchlist",

@@ -212,7 +212,7 @@ def _build_roster() -> dict[str, Any]:
     agent = {
         "name": _TEXT,
         "is_here": {"type": "boolean"},
-        "facts": {**texts, "description": "When the agent connected or left, its last call, and its directory."},
+        "facts": {**texts, "description": "When the agent connected or left, its last call, directory and host."},
         "tasks": {"type": "array", "items": _build_object(task)},
     }
     others = {"type": "string", "description": "Number of agents that left without tasks, as a sentence."}

@@ -35,6 +35,7 @@ FEATURES = (
     "board",
     "presence",
     "agents",
+    "agent.pid",
 )
 
 _IS_LIST_VIEW = {"rows": True, "presence": True, "board": False}

@@ -42,7 +42,7 @@ PAGE = ROOT / "docs/performance.md"
 EPILOG = """\
 Without a section, all but the further ones run. Servers are started in a directory of their own below build/bench and
 stopped at the end. Redis is an anchor where it is installed (apt-get install redis-server). A full run of all sections
-writes docs/performance.md, and that of a further section its table into its page.
+writes its part of docs/performance.md, and that of a further section its table into its page.
 """
 
 
@@ -85,7 +85,7 @@ def _measure(names: Sequence[str], *, quick: bool) -> None:
     closing = _closing(measured, time.monotonic() - begin, loudness)
     print(f"\n{closing}")
     if not quick and not names:
-        PAGE.write_text(_page(measured, measured_on, bench, closing))
+        table.write(PAGE, "engine", _page(measured, measured_on, bench, closing))
 
 
 def _measure_figures(name: str, *, quick: bool) -> None:
@@ -112,10 +112,7 @@ def _closing(measured: dict[str, list[Row]], seconds: float, loudness: float) ->
 def _page(measured: dict[str, list[Row]], measured_on: str, bench: Bench, closing: str) -> str:
     today = datetime.datetime.now(datetime.UTC).date()
     parts = [
-        f"""# Performance
-
-Compare punchlist's speed with that of Redis and of C programs that do the least possible work.
-Measured by `make bench` on {today}: {measured_on}.
+        f"""Measured by `make bench` on {today}: {measured_on}.
 
 Each figure has an anchor, a reference value; both are sampled alternately in the same run.
 Figures are medians of {bench.rounds} rounds or more, and ratios are the medians of the rounds' ratios.
@@ -124,7 +121,7 @@ Load comes from C programs in `tests/bench/punchlist_bench/`, and all durable fi
 """
     ]
     parts += [
-        f"## {name.capitalize()}\n\n{NOTES.get(name, '')}{table.markdown(rows)}" for name, rows in measured.items()
+        f"### {name.capitalize()}\n\n{NOTES.get(name, '')}{table.markdown(rows)}" for name, rows in measured.items()
     ]
     return "\n".join(parts)
 

@@ -11,7 +11,20 @@ from pathlib import Path
 
 
 def describe(place: Path) -> str:
-    """Return processor, cores, memory, kernel, the file system of `place`, and versions."""
+    """Return the hardware and system, and the versions that matter for the daemon."""
+    words = [
+        describe_hardware(place),
+        python_version(),
+        f"SQLite {sqlite3.sqlite_version}",
+        f"uvloop {_version('uvloop')}",
+        f"msgspec {_version('msgspec')}",
+        redis_version(),
+    ]
+    return ", ".join(words)
+
+
+def describe_hardware(place: Path) -> str:
+    """Return processor, cores, memory, kernel, and the file system of `place`."""
     cpu = re.search(r"model name\s*: (.*)", _read("/proc/cpuinfo"))
     memory = re.search(r"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
     kind, device = filesystem(place)
@@ -20,11 +33,6 @@ def describe(place: Path) -> str:
         f"{int(memory[1]) / 2**20:.0f} GiB" if memory else "",
         f"{platform.system()} {platform.release()}",
         f"{kind} on {device}",
-        f"Python {platform.python_version()}",
-        f"SQLite {sqlite3.sqlite_version}",
-        f"uvloop {_version('uvloop')}",
-        f"msgspec {_version('msgspec')}",
-        redis_version(),
     ]
     return ", ".join(word for word in words if word)
 
@@ -35,6 +43,18 @@ def filesystem(place: Path) -> tuple[str, str]:
     parents = [(mount, kind, device) for device, mount, kind in mounts if place.resolve().is_relative_to(mount)]
     _, kind, device = max(parents, key=lambda parent: len(parent[0]), default=("", "unknown", "unknown"))
     return kind, device
+
+
+def python_version() -> str:
+    return f"Python {platform.python_version()}"
+
+
+def node_version() -> str:
+    """Return a string such as `Node 24.19.0`, or `no Node`."""
+    if not (program := shutil.which("node")):
+        return "no Node"
+    output = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    return f"Node {output.strip().removeprefix('v')}"
 
 
 def redis_version() -> str:

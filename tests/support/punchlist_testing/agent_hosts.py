@@ -13,6 +13,7 @@ import anyio
 
 from punchlist_apps.common.http.server import build_server
 from punchlist_apps.common.http.sockets import open_loopback_sockets
+from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_testing.daemon import Spawned
 
 HOST = "claude-code"
@@ -23,6 +24,11 @@ def environment(session: str | None = None, **more: str) -> dict[str, str]:
     own = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session is not None else {}
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "PUNCHLIST"))}
     return {**bare, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **own, **more}
+
+
+def build_process(directory: object = "/", **env: str) -> ServerProcess:
+    """Return a host's process in a directory, with these variables."""
+    return ServerProcess(env, str(directory), os.getpid())
 
 
 def command(daemon: Spawned, *words: str) -> list[str]:

@@ -25,6 +25,7 @@ from fixtures import mount
 from punchlist.clients.aio import AsyncClient
 from punchlist_apps.mcp.serve import build_http_app, open_loopback_sockets
 from punchlist_apps.mcp.server import Setup, build
+from punchlist_testing.agent_hosts import build_process
 from punchlist_testing.daemon import Spawned, spawned_daemon
 
 SCOPE = "@modelcontextprotocol"
@@ -108,7 +109,7 @@ def served(daemon: Spawned, *, fixtures: bool) -> Generator[str]:
 
     async def run() -> None:
         client = AsyncClient(socket=daemon.socket, autostart=False)
-        server = build(client, Setup(("native", "claude"), "conformance"))
+        server = build(client, Setup(build_process(), daemon.data_dir, ("native", "claude"), "conformance"))
         if fixtures:
             mount(server)
         config = uvicorn.Config(

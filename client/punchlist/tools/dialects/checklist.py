@@ -1,6 +1,5 @@
 """`checklist`: a simple list to tick off, with JSON replies."""
 
-import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -32,7 +31,6 @@ from punchlist.tools.phrases import capitalize, describe_gate, describe_setback,
 from punchlist.tools.refusals import to_problem
 from punchlist.tools.replacing import replace
 from punchlist_schemas.params import NewTask
-from punchlist_schemas.rendezvous import data_dir
 from punchlist_schemas.results import ApplyResult, SetStatusResult, TaskExplainResult
 from punchlist_schemas.things import FINISHED, Description, Task, Title
 
@@ -331,7 +329,7 @@ def _require_readable_mirror(tool: Tool) -> Tool:
     """Make a tool fail while the list's mirror file can't be read, because changes in the file are unknown."""
 
     def run(context: ToolContext, args: Any) -> Steps:
-        if is_corrupt(context.conversation, data_dir(os.environ)):
+        if is_corrupt(context.conversation, context.data_dir):
             raise Problem("damaged", "the mirror file of this conversation can't be read: punch doctor names it")
         return (yield from tool.run(context, args))
 

@@ -4,19 +4,20 @@ import errno
 import os
 import signal
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
-from punchlist.base.project import host_directory
+from punchlist.base import host_variables
 from punchlist.tools.catalog import offered
 from punchlist.tools.model import Problem
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, parse_names, value
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import UsageError, show_error
-from punchlist_apps.common import extras, wire
+from punchlist_apps.common import extras
 from punchlist_apps.common.terminal.argument_types import parse_port
-from punchlist_apps.hosts.sessions import Sessions, find_host_process, get_session
-from punchlist_schemas.rendezvous import data_dir
-from punchlist_schemas.vocabulary import MCP_CLIENT
+
+if TYPE_CHECKING:
+    from punchlist_apps.mcp.server_process import ServerProcess
 
 COMMANDS = {
     "mcp": Usage(
@@ -60,28 +61,19 @@ _MAX_NAME = 128
 def run_mcp(context: Context) -> int:
     """Serve until the host disconnects, or with `--http` until a signal arrives."""
     args = context.args
-    dialects = tuple(args.dialect or ("native",))
-    _check_options(args, dialects)
+    check_options(args)
     if not extras.is_installed():
         show_error("configuration", extras.MISSING, extras.build_install_command())
         return CONFIGURATION
-    wire.ensure_mirrors_run(context.target)
     import anyio
 
-    from punchlist_apps.mcp.agents import Agents
     from punchlist_apps.mcp.http_auth import Token
     from punchlist_apps.mcp.serve import serve_http, serve_stdio
-    from punchlist_apps.mcp.server import Setup
     from punchlist_apps.mcp.users import UsersFile
 
-    name = args.conversation or os.environ.get("PUNCHLIST_CONVERSATION") or None
-    setup = Setup(dialects, name, args.actor, args.user, args.tools)
-    setup = setup._replace(directory=host_directory(os.environ), data_dir=context.target.data_dir)
-    options = context.options_of(MCP_CLIENT)
-    if args.user:
-        options["user"] = args.user
+    process = _describe_process()
     if args.http:
-        path = args.users or args.token_file or os.path.join(args.data_dir or data_dir(os.environ), "mcp.token")
+        path = args.users or args.token_file or os.path.join(context.target.data_dir, "mcp.token")
         try:
             grants = UsersFile(path) if args.users else Token(path)
             grants.check()
@@ -90,26 +82,38 @@ def run_mcp(context: Context) -> int:
             return CONFIGURATION
         context.note(f"serving http://127.0.0.1:{args.port}/mcp with the token in {path}")
         try:
-            anyio.run(serve_http, options, setup, args.port, grants)
+            anyio.run(serve_http, args, process, grants)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 error.filename = f"port {args.port}"
                 error.strerror = "in use by another program; use another with --port"
             raise
     else:
-        sessions = Sessions(context.target.data_dir, find_host_process())
-        place = "\0".join((os.path.realpath(setup.directory or "."), args.user or "", name or "", *dialects))
-        setup = setup._replace(agents=Agents(args.actor, sessions, get_session(os.environ), place))
         # Restore the default action, because a handler couldn't interrupt the thread that is blocked reading standard
         # input.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        anyio.run(serve_stdio, options, setup)
+        anyio.run(serve_stdio, args, process)
     return 0
 
 
-def _check_options(args: Namespace, dialects: tuple[str, ...]) -> None:
+def _describe_process() -> "ServerProcess":
+    from punchlist_apps.mcp.server_process import ServerProcess
+
     try:
-        offered(dialects, args.tools)
+        directory = os.getcwd()
+    except FileNotFoundError:
+        directory = "/"  # It was deleted. The host's variables or options may name the list.
+    return ServerProcess(host_variables.select(dict(os.environ)), directory, os.getpid())
+
+
+def check_options(args: Namespace) -> None:
+    """Check the options that the parser can't check.
+
+    Raises:
+        UsageError: An option is invalid, or two can't be combined.
+    """
+    try:
+        offered(args.dialect or ("native",), args.tools)
     except Problem as problem:
         raise UsageError(problem.text) from None
     if args.users and (args.user or args.token_file or not args.http):

@@ -91,7 +91,7 @@ def _run_hook(context: Context, event: HookInput) -> int:
     if session and not own:
         # The host's MCP server reads this record, so that the server and the hooks use the same agent name.
         own = build_agent_name(
-            HOST, Sessions(context.target.data_dir, find_host_process()).record(session, event.source)
+            HOST, Sessions(context.target.data_dir, find_host_process(os.getpid())).record(session, event.source)
         )
     if event.hook_event_name == "Stop":
         return _stop(context, session, own, event)
@@ -102,7 +102,7 @@ def _run_hook(context: Context, event: HookInput) -> int:
 def _leave(context: Context, event: HookInput) -> int:
     """Report that the session's agent has left. After `/clear`, the same agent continues. Doesn't start a daemon."""
     if event.session_id and event.reason != "clear":
-        sessions = Sessions(context.target.data_dir, find_host_process())
+        sessions = Sessions(context.target.data_dir, find_host_process(os.getpid()))
         own = context.args.actor or build_agent_name(HOST, sessions.find_agent(hash_session(event.session_id)))
         wire.call(context.target, "agent.leave", {"agent": own})
     return 0

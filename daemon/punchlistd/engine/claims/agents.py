@@ -81,7 +81,7 @@ class Agents:
             host=params.host,
             directory=params.directory,
             branch=params.branch,
-            pid=peer.pid,
+            pid=params.pid or peer.pid,
             since=now if present is None else present.since,
             last_call=now,
             conversation="" if previous is None else previous.conversation,

@@ -35,8 +35,9 @@ BY_HAND = {
 OF_LANGUAGE_CLIENTS = {"$/cancelRequest", "initialize", "initialized", "shutdown", "exit"}
 """Methods for language server clients, which send them automatically."""
 
-ASYNC_ONLY = {"forward", "post", "give_back"}
-"""Methods for servers that forward calls, for objects collected outside of any coroutine, and for interrupted calls."""
+ASYNC_ONLY = {"forward", "post", "give_back", "stay_connected"}
+"""Methods for servers that forward calls or register agents, for objects collected outside of any coroutine, and for
+interrupted calls."""
 
 SAMPLES: dict[str, tuple[Any, ...]] = {
     "add": ("t",), "add_many": (["t"],), "get": ("1",), "edit": ("1",), "set_status": ("1", "paused"),

@@ -81,7 +81,7 @@ TAKING_AWAY: list[tuple[str, str, dict[str, object]]] = [
 
 
 def desk(name: str) -> ToolContext:
-    return ToolContext(ConversationCalls("work", name), name, None, Memory())
+    return ToolContext(ConversationCalls("work", name), name, None, Memory(), "")
 
 
 def run_to_end(running: Generator[Any, Any, T]) -> T:

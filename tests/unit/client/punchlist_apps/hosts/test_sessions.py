@@ -153,7 +153,7 @@ def test_link_instead_of_session_file_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_shells_between_host_and_hook_are_skipped() -> None:
-    code = "from punchlist_apps.hosts.sessions import find_host_process; print(find_host_process())"
+    code = "import os; from punchlist_apps.hosts import sessions; print(sessions.find_host_process(os.getpid()))"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
     direct = [sys.executable, "-c", code]
     shell = ["/bin/sh", "-c", f"{sys.executable} -c '{code}'; true"]
@@ -164,6 +164,5 @@ def test_shells_between_host_and_hook_are_skipped() -> None:
     assert told[0].startswith(f"{os.getpid()}-")
 
 
-def test_without_a_process_table_there_is_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions.os, "getppid", lambda: 2**22 + 1)
-    assert find_host_process() is None
+def test_without_a_process_table_there_is_no_host() -> None:
+    assert find_host_process(2**22 + 1) is None

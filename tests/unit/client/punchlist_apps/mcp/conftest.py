@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 
 from punchlist import AsyncClient, connect_async
+from punchlist_testing.agent_hosts import build_process
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.optional import require_package
 
@@ -36,12 +37,13 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
         from punchlist_apps.mcp.server import Setup, build
 
         setup = Setup(
+            build_process(options.pop("directory", tmp_path)),
+            str(tmp_path / "data"),
             dialects or ("native",),
             options.pop("conversation", "work"),
             user=options.pop("user", None),
             tools=options.pop("tools", None),
         )
-        setup = setup._replace(directory=options.pop("directory", str(tmp_path)), data_dir=str(tmp_path / "data"))
         user: Any = {"user": setup.user} if setup.user else {}
         async with (
             running_daemon(tmp_path) as daemon,

@@ -14,7 +14,7 @@ import pytest
 
 from punchlist import Client, connect
 from punchlist_apps.hosts.sessions import build_agent_name, hash_session
-from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
+from punchlist_testing.agent_hosts import HOST, build_process, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 
@@ -230,7 +230,7 @@ async def connect_over_http(daemon: Spawned, mode: str, count: int) -> AsyncGene
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(connect_async(socket=daemon.socket, autostart=False))
-            served = mcp_over_http(build(client, Setup(conversation="work")))
+            served = mcp_over_http(build(client, Setup(build_process(), daemon.data_dir, conversation="work")))
             address = f"http://127.0.0.1:{await stack.enter_async_context(served)}/mcp"
             http = await stack.enter_async_context(httpx2.AsyncClient())
             yield [

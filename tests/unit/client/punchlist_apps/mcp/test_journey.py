@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
+from punchlist_testing.agent_hosts import HOST, build_process, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.repositories import repository, worktree
@@ -101,7 +101,7 @@ async def test_each_task_is_done_once_by_its_owner(tmp_path: Path) -> None:
     with spawned_daemon(runtime) as daemon, anyio.fail_after(120):
         async with AsyncExitStack() as stack:
             backend = await stack.enter_async_context(connect_async(socket=daemon.socket, autostart=False))
-            served = mcp_over_http(build(backend, Setup(directory=str(runtime))))
+            served = mcp_over_http(build(backend, Setup(build_process(runtime), str(runtime / "data"))))
             address = f"http://127.0.0.1:{await stack.enter_async_context(served)}/mcp"
             http = await stack.enter_async_context(httpx2.AsyncClient())
             clients = [

@@ -18,7 +18,7 @@ import pytest
 from punchlist import Client, connect
 from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_schemas.things import SettingsPatch, Task
-from punchlist_testing.agent_hosts import HOST, command, environment, mcp_over_http, run_hook
+from punchlist_testing.agent_hosts import HOST, build_process, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 
@@ -344,7 +344,7 @@ async def serve_over_http(daemon: Spawned, idle_s: float = 60.0, most: int = 9) 
     with anyio.fail_after(60):
         async with connect_async(socket=daemon.socket, autostart=False) as client:
             presence = Presence(client)
-            built = build(client, Setup(conversation="work"), presence)
+            built = build(client, Setup(build_process(), daemon.data_dir, conversation="work"), presence)
             limits: Any = {"max_sessions": most, "idle_s": idle_s, "on_session_end": presence.end_session}
             async with mcp_over_http(built, **limits) as port, httpx2.AsyncClient(timeout=PATIENCE_S) as http:
                 yield Web(http, f"http://127.0.0.1:{port}/mcp")

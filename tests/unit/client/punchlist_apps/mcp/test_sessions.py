@@ -12,7 +12,7 @@ import pytest
 
 from punchlist import connect_async
 from punchlist_apps.mcp.users import UsersFile
-from punchlist_testing.agent_hosts import mcp_over_http
+from punchlist_testing.agent_hosts import build_process, mcp_over_http
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.flood import flood
 from punchlist_testing.optional import require_package
@@ -82,7 +82,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
         async with (
             running_daemon(tmp_path) as daemon,
             connect_async(socket=daemon.socket, autostart=False) as client,
-            mcp_over_http(build(client, Setup()), grants, places, **limits) as port,
+            mcp_over_http(build(client, Setup(build_process(), "/")), grants, places, **limits) as port,
             httpx2.AsyncClient() as http,
             AsyncExitStack() as stack,
         ):

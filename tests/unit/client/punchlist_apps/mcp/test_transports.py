@@ -12,7 +12,7 @@ import pytest
 
 from punchlist import AsyncClient, connect_async
 from punchlist_schemas.things import Gate
-from punchlist_testing.agent_hosts import mcp_over_http
+from punchlist_testing.agent_hosts import build_process, mcp_over_http
 from punchlist_testing.daemon import running_daemon
 from punchlist_testing.optional import require_package
 
@@ -82,7 +82,7 @@ async def connect_over_http(client: AsyncClient, setup: Setup) -> AsyncGenerator
 
 async def replies(directory: Path, transport: Any, dialect: str, script: Script) -> list[str]:
     """Return the reply to each call; agents are named in order of appearance."""
-    setup = Setup((dialect,), "work")._replace(directory=str(directory), data_dir=str(directory / "data"))
+    setup = Setup(build_process(directory), str(directory / "data"), (dialect,), "work")
     names: dict[str, str] = {}
     told: list[str] = []
     with anyio.fail_after(60):

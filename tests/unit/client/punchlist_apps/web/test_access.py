@@ -45,7 +45,7 @@ async def test_list_link_shows_only_its_agents(web: Web) -> None:
             await client.conversation(place, actor=name).take(name, task.id, keep=True)
         await client.call("agent.leave", {"agent": "gone"})
         roster = {agent["name"]: agent for agent in (await list_agents(web))["agents"]}
-        assert roster["both"]["facts"][-1] == "/srv/secret-both (secret-branch)"
+        assert roster["both"]["facts"][-2:] == ["/srv/secret-both (secret-branch)", "codex"]
         assert [task["title"] for task in roster["both"]["tasks"]] == ["mine", "secret title"]
         assert roster["gone"]["facts"][0].startswith("left ")
         assert roster["gone"]["tasks"][0]["lease_expires_at"]

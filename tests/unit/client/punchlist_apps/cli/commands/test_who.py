@@ -66,6 +66,13 @@ def test_tasks_have_path_and_short_list_name(punch: Any, agent: Client) -> None:
     assert "    website #2 Backend › tests" in punch("who").lines
 
 
+def test_host_is_shown_unless_named(punch: Any, agent: Client) -> None:
+    agent.call("agent.enter", {"agent": "ann", "host": "codex", "directory": "/srv/site"})
+    lines = punch("who").lines
+    assert [line for line in lines if line.startswith("● ann  ") and line.endswith(" · /srv/site · codex")]
+    assert not [line for line in lines if line.endswith("claude-code")]
+
+
 def test_who_filters_by_list(punch: Any, agent: Client) -> None:
     punch("add", "there", "-c", "other")
     assert A in punch("who", "-c", "default").out

@@ -1,0 +1,1 @@
+"""Compares punchlist with other task lists: the same work, in turn, on one machine."""
