@@ -87,7 +87,8 @@ def _request_turn(
 ) -> Generator[Call[Any], Any, Any]:
     """Make a call with a turn, record the turn, and return the call's result."""
     params: Any = call.request.params
-    query = msgspec.structs.replace(query or TurnQuery(agent=context.actor), since=context.state.seen)
+    query = query or TurnQuery(agent=context.actor)
+    query = msgspec.structs.replace(query, since=context.state.seen, epoch=context.log or None)
     call.request = Request.of(call.method, msgspec.structs.replace(params, turn=query))
     pick, results = call.pick, list[Any]()
 

@@ -33,9 +33,10 @@ def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: W
     state = loaded.state
     if loaded.trail is None:
         loaded.trail = Trail(loaded.seq)
-    # A position after `seq` belongs to another log, and `event.read` reports that.
-    since = query.since if query.since is not None and query.since <= seq else None
-    news = None if since is None else loaded.trail.select(since, query.agent)
+    news = None
+    # A position of another log selects no events. The agent then calls `event.read`, which rejects the position.
+    if query.since is not None and query.since <= seq and query.epoch in (None, loaded.epoch):
+        news = loaded.trail.select(query.since, query.agent)
     names = dict.fromkeys(name for name, _ in news or () if name in state.tasks)
     changed = _limit(loaded, [state.tasks[name] for name in [*names][:MAX_CHANGED]])
     running = _limit(loaded, _sort(state, state.running)) if len(state.running) <= MAX_RUNNING else []

@@ -101,6 +101,9 @@ async def test_position_of_another_log_has_no_events(peer: Peer) -> None:
     await add(peer, "a")
     turn = await look(peer)
     assert "events" not in await look(peer, since=turn["seq"] + 1)
+    epoch = (await peer.result("daemon.hello"))["epoch"]
+    assert (await look(peer, since=turn["seq"], epoch=epoch))["events"] == []
+    assert "events" not in await look(peer, since=turn["seq"], epoch="another")
 
 
 async def test_many_running_tasks_are_left_out(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
