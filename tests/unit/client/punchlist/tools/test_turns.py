@@ -147,6 +147,15 @@ def test_blocked_task_stays_the_current_one(twin: Twin) -> None:
     assert "Now #1: own" in twin.call("host/ann", "native", "next", {})
 
 
+def test_many_tasks_are_completed_in_the_given_order(twin: Twin) -> None:
+    twin.call("host/ann", "native", "plan", {"tasks": [{"title": "one"}, {"title": "two"}, {"title": "three"}]})
+    twin.change("eve", "edit", "2", add_blocked_by=["1"])
+    twin.call("host/bob", "native", "tasks", {})
+    twin.call("host/ann", "checklist", "CompleteTasks", {"taskIds": ["1", "2", "3"]})
+    news = twin.call("host/bob", "native", "next", {})
+    assert "Others changed #1, #2, #3:" in news
+
+
 def test_second_process_of_an_agent_is_noticed(twin: Twin) -> None:
     twin.call("host/ann", "native", "plan", {"tasks": [{"title": "one"}, {"title": "two"}]})
     twin.call("host/ann", "native", "next", {})
