@@ -37,6 +37,7 @@ def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: W
     # A position of another log selects no events. The agent then calls `event.read`, which rejects the position.
     if query.since is not None and query.since <= seq and query.epoch in (None, loaded.epoch):
         news = loaded.trail.select(query.since, query.agent)
+    last = loaded.trail.find_last(query.agent) if query.since is None and answer is None else None
     names = dict.fromkeys(name for name, _ in news or () if name in state.tasks)
     changed = _limit(loaded, [state.tasks[name] for name in [*names][:MAX_CHANGED]])
     running = _limit(loaded, _sort(state, state.running)) if len(state.running) <= MAX_RUNNING else []
@@ -54,11 +55,20 @@ def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: W
         ready=_find_ready(state, answer) if isinstance(answer, TasksResult) else None,
         events=None if news is None else tuple(_recorded.decode(wire) for _, wire in news),
         changed=tuple(changed),
+        last=_locate(last),
         reasons=None if explained is None else loaded.add_lease_times(explained.reasons),
         next=next_tasks[0] if next_tasks else None,
         abandoned=_find_abandoned(loaded) if is_idle else (),
         paths={task.id: path for task in (*running, *changed, *next_tasks) if (path := state.path(task))},
     )
+
+
+def _locate(event: bytes | None) -> tuple[int, int] | None:
+    """Return the position and version of an event, (0, 0) for none."""
+    if not event:
+        return None if event is None else (0, 0)
+    recorded = _recorded.decode(event)
+    return recorded.seq, recorded.version
 
 
 def _limit(loaded: LoadedConversation, tasks: list[Task]) -> list[Task]:

@@ -106,6 +106,18 @@ async def test_position_of_another_log_has_no_events(peer: Peer) -> None:
     assert "events" not in await look(peer, since=turn["seq"], epoch="another")
 
 
+async def test_turn_has_the_agents_last_event(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trail, "MAX_EVENTS", 2)
+    await peer.result("task.list", conversation=C, turn=ask())
+    added = await peer.result("task.add", conversation=C, title="a", actor="ann")
+    assert (await look(peer))["last"] == [added["seq"], added["version"]]
+    assert (await look(peer, agent="bob"))["last"] == [0, 0]
+    assert "last" not in await look(peer, since=0)
+    for title in "xy":
+        await peer.result("task.edit", conversation=C, task="1", title=title, actor="bob")
+    assert "last" not in await look(peer), "the event was dropped"
+
+
 async def test_many_running_tasks_are_left_out(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MAX_RUNNING", 1)
     await add(peer, "a", status="in_progress")
@@ -245,11 +257,12 @@ async def test_missing_task_is_reported_as_missing(peer: Peer) -> None:
     assert answer["error"]["data"]["kind"] == "not_found"
 
 
-async def test_repeated_call_may_ask_for_another_turn(peer: Peer) -> None:
+async def test_repeated_call_gets_no_turn(peer: Peer) -> None:
     await add(peer, "a")
     params = {"conversation": C, "task": "1", "status": "completed", "key": "k"}
     first = await peer.result("task.set_status", **params, turn=ask(since=0))
     again = await peer.result("task.set_status", **params, turn=ask(since=1, free=True))
+    assert first.pop("turn")["total"] == 1
     assert again == first
 
 
