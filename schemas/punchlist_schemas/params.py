@@ -398,7 +398,8 @@ class TaskList(Params, frozen=True, kw_only=True):
     the call is rejected if the position belongs to another log. `label` selects tasks that have all of these labels,
     and `text` selects those with these words in title, description, labels or a note, ignoring case. `due_before`
     selects tasks that are due before a time. With `due_by`, tasks with a due day are selected if that is the same day
-    or earlier. For `min_version` see `task.get`. `turn` is as in changes, but without `own` and `free`.
+    or earlier. For `min_version` see `task.get`. `turn` is as in changes, but without `own` and `free`, and only for
+    the current list.
     """
 
     conversation: ConversationId

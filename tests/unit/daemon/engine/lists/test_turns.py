@@ -140,6 +140,15 @@ async def test_long_tasks_are_left_out(peer: Peer, monkeypatch: pytest.MonkeyPat
     assert len(turn["events"]) == 3
 
 
+async def test_only_some_changed_tasks_are_shown(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MAX_CHANGED", 1)
+    since = (await look(peer))["seq"]
+    await add(peer, "a", "b")
+    turn = await look(peer, since=since)
+    assert [task["id"] for task in turn["changed"]] == ["1"]
+    assert names(turn["events"]) == ["ConversationOpened", "TaskAdded", "TaskAdded"]
+
+
 async def test_added_tasks_are_ready_or_not(peer: Peer) -> None:
     tasks = [{"title": "a", "ref": "a"}, {"title": "b", "blocked_by": ["a"]}, {"title": "c"}]
     added = await peer.result("task.add_many", conversation=C, tasks=tasks, turn=ask())
@@ -152,6 +161,23 @@ async def test_empty_claim_is_explained(peer: Peer) -> None:
     explained = await peer.result("task.explain", conversation=C, owner="ann")
     assert claim["task"] is None
     assert claim["turn"]["reasons"] == explained["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "shown"), [("MAX_CHANGED", 2, 2), ("MAX_CHANGED", 1, 1), ("MAX_BYTES", 9, 0)]
+)
+async def test_empty_claim_shows_some_abandoned_tasks(
+    running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, shown: int
+) -> None:
+    monkeypatch.setattr(turns, limit, value)
+    await add(peer, "a", "b")
+    gone = await running.connect()
+    await gone.result("agent.enter", agent="bob")
+    for task in ("1", "2"):
+        await peer.result("task.claim", conversation=C, task=task, owner="bob", keep=True)
+    await gone.result("agent.leave", agent="bob")
+    claim = await peer.result("task.claim", conversation=C, owner="ann", turn=ask())
+    assert [task["id"] for task in claim["turn"].get("abandoned", [])] == ["1", "2"][:shown]
 
 
 async def test_applied_changes_name_the_next_task(peer: Peer) -> None:
