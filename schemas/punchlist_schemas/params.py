@@ -62,15 +62,19 @@ class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class TurnQuery(Params, frozen=True, kw_only=True):
     """Adds the `turn` of an agent to a result: what the agent needs to know before its next call.
 
-    `since` is the position up to which the agent knows the list. Two preconditions apply to changes. With `own`, the
-    call is rejected (`version_conflict`) unless these are exactly the tasks in progress that belong to the agent or to
-    nobody, except those with unfinished children. With `free`, the call is rejected (`lease_held`) if a task that it
-    changes waits for its gate, belongs to another agent, or is finished already; a claim needs a pending task. Edits of
-    other members than `owner` only need a task that doesn't wait.
+    `since` is the position up to which the agent knows the list. With `epoch`, a position in another log selects no
+    events.
+
+    Two preconditions apply to changes. With `own`, the call is rejected (`version_conflict`) unless these are exactly
+    the tasks in progress that belong to the agent or to nobody, except those with unfinished children. With `free`, the
+    call is rejected (`lease_held`) if a task that it changes waits for its gate, belongs to another agent, or is
+    finished already; a claim needs a pending task. Edits of other members than `owner` only need a task that doesn't
+    wait.
     """
 
     agent: Name
     since: Position | None = None
+    epoch: ShortText | None = None
     own: Annotated[tuple[TaskId, ...], msgspec.Meta(max_length=1_000)] | None = None
     free: bool = False
 
@@ -394,7 +398,8 @@ class TaskList(Params, frozen=True, kw_only=True):
     the call is rejected if the position belongs to another log. `label` selects tasks that have all of these labels,
     and `text` selects those with these words in title, description, labels or a note, ignoring case. `due_before`
     selects tasks that are due before a time. With `due_by`, tasks with a due day are selected if that is the same day
-    or earlier. For `min_version` see `task.get`. `turn` is as in changes, but without `own` and `free`.
+    or earlier. For `min_version` see `task.get`. `turn` is as in changes, but without `own` and `free`, and only for
+    the current list.
     """
 
     conversation: ConversationId

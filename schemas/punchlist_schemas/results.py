@@ -23,7 +23,9 @@ class Turn(Result, frozen=True, kw_only=True):
     unfinished children. `ready` contains the ready ones of the tasks in the result of `task.add_many` and
     `list.replace`. `events` contains other actors' events after `since`, and later ones about the same tasks. `changed`
     contains the first 20 tasks of these events that still exist. If tasks or events are too many or too long, `running`
-    and `events` are omitted, and `changed` contains fewer tasks: read them with other calls.
+    and `events` are omitted, and `changed` contains fewer tasks: read them with other calls. If `task.list` requested
+    the turn without `since`, `last` is the position and version of the agent's own last event, (0, 0) if there is none;
+    it is omitted if the event may be too old to be in memory.
 
     In the result of `list.apply`, and of a claim that got no task, `reasons` and `next` are those of `task.explain` for
     the agent, and `abandoned` contains the open tasks whose owners have left. `paths` maps ids of tasks in this turn to
@@ -37,6 +39,7 @@ class Turn(Result, frozen=True, kw_only=True):
     ready: tuple[str, ...] | None = None
     events: tuple[Recorded, ...] | None = None
     changed: tuple[Task, ...] = ()
+    last: tuple[int, int] | None = None
     reasons: tuple[Reason, ...] | None = None
     next: Task | None = None
     abandoned: tuple[Task, ...] = ()
@@ -46,7 +49,7 @@ class Turn(Result, frozen=True, kw_only=True):
 class Written(Result, frozen=True, kw_only=True):
     """Base of mutation results: the conversation's version and the log's position after the call.
 
-    `turn` is set if the call requested it.
+    `turn` is set if the call requested it, unless the response is that of an earlier call with the same key.
     """
 
     version: int

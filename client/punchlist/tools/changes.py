@@ -84,10 +84,12 @@ def find_seen(context: ToolContext) -> Generator[Call[Any], Any, int | None]:
         tasks: TaskList = yield context.calls.list(limit=1)
         if not tasks.version:
             return None  # The list doesn't exist yet.
-        last_own = yield from search_back(
-            context, tasks.seq, lambda event: (event.seq, event.version) if event.actor == context.actor else None
+        last_own = context.view.last or (
+            yield from search_back(
+                context, tasks.seq, lambda event: (event.seq, event.version) if event.actor == context.actor else None
+            )
         )
-        if last_own is not None:
+        if last_own is not None and last_own != (0, 0):
             mark_seen(context, *last_own)
     return context.state.seen
 

@@ -37,11 +37,14 @@ class View(msgspec.Struct):
         has_turns: Whether the daemon adds turns to its results.
         snapshot: The newest turn; None before the first one, and after an error.
         is_current: Whether this tool call has received a turn, and has collected the new notes in it.
+        last: Position and version of the agent's last event before this tool call, (0, 0) if there was none; None if
+            they are unknown.
     """
 
     has_turns: bool = False
     snapshot: Snapshot | None = None
     is_current: bool = False
+    last: tuple[int, int] | None = None
 
     @property
     def turn(self) -> Turn | None:

@@ -17,7 +17,7 @@ from punchlist.errors import PunchlistError, RequestRefused
 from punchlist.tools import notes
 from punchlist.tools.model import Problem, Steps, ToolContext
 from punchlist.tools.snapshot import Snapshot, answer
-from punchlist_schemas.params import EventWait, Mutation, TaskClaim, TaskList, TurnQuery
+from punchlist_schemas.params import EventWait, Mutation, TaskClaim, TaskList, TaskRenew, TurnQuery
 from punchlist_schemas.results import ClaimResult, SetStatusResult, TaskListResult, Written
 from punchlist_schemas.things import Task
 
@@ -87,7 +87,11 @@ def _request_turn(
 ) -> Generator[Call[Any], Any, Any]:
     """Make a call with a turn, record the turn, and return the call's result."""
     params: Any = call.request.params
-    query = msgspec.structs.replace(query or TurnQuery(agent=context.actor), since=context.state.seen)
+    since = context.state.seen
+    if since is None and context.view.last is not None and isinstance(params, TaskRenew):
+        # The first tool call of a process renews the agent's claims before it looks up its position.
+        since = context.view.last[0] or None
+    query = msgspec.structs.replace(query or TurnQuery(agent=context.actor), since=since, epoch=context.log or None)
     call.request = Request.of(call.method, msgspec.structs.replace(params, turn=query))
     pick, results = call.pick, list[Any]()
 
@@ -111,6 +115,7 @@ def _record(
         return
     view.snapshot = Snapshot(turn, since, result.version, result.seq, getattr(result, "damaged", None))
     own = [task.id for task in turn.running or () if task.owner in ("", context.actor) and task.id not in turn.parents]
+    view.last = turn.last or view.last
     state.own = None if turn.running is None else tuple(own)
     if view.is_current:
         return

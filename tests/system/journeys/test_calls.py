@@ -104,12 +104,44 @@ def test_tools_make_these_calls(client: Client, requests: list[str]) -> None:
     ]
 
 
-def test_first_next_is_two_calls(client: Client, requests: list[str]) -> None:
-    client.conversation("work").add("write")
+FIRST: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
+    ("native.next", {}, ("task.list", "task.claim")),
+    ("native.update", {"id": "2", "title": "other words"}, ("task.list", "task.edit")),
+    ("native.tasks", {"since": "last"}, ("task.list", "task.list")),
+    ("native.plan", {"tasks": PLAN}, ("task.list", "task.add_many", "task.list")),
+    ("claude.TaskList", {}, ("task.list", "task.list")),
+)
+"""The first tool of a process with its arguments and its calls, in a list that agents use."""
+
+
+@pytest.mark.parametrize(("tool", "arguments", "calls"), FIRST, ids=[tool for tool, _, _ in FIRST])
+def test_first_call_of_a_process(
+    client: Client, requests: list[str], tool: str, arguments: dict[str, Any], calls: tuple[str, ...]
+) -> None:
+    others = Toolbox(client, ToolCaller("work", "bob"))
+    others.call("native", "plan", {"tasks": [{"title": "write"}, {"title": "read"}]})
+    assert count(requests, Toolbox(client, ToolCaller("work", "ann")), tool, **arguments)[0] == calls
+
+
+def test_first_call_of_a_restarted_process(client: Client, requests: list[str]) -> None:
+    """A process renews the claims of its agent, and reports changes since its last event."""
+    plan = client.conversation("work", actor="bob")
+    plan.add_many(["write", "read"])
     Toolbox(client, ToolCaller("work", "ann")).call("native", "next")
-    restarted = Toolbox(client, ToolCaller("work", "ann"))
-    assert count(requests, restarted, "native.next", result="done")[1].data["finished"] == "1"
-    assert len(requests) == 5, "the look, the reading of the log, the turn's two calls"
+    plan.edit("2", title="read twice")
+    calls, reply = count(requests, Toolbox(client, ToolCaller("work", "ann")), "native.next")
+    assert calls == ("task.list", "task.renew")
+    assert "#2 read twice — by bob" in reply.text
+    calls, reply = count(requests, Toolbox(client, ToolCaller("work", "ann")), "native.next", result="done")
+    assert calls == ("task.list", "task.renew", "task.set_status", "task.claim")
+    assert reply.data["finished"] == "1"
+
+
+def test_first_call_on_an_old_list_reads_the_log(client: Client, requests: list[str]) -> None:
+    """A list that no agent has used since the daemon loaded it has no events in memory."""
+    client.conversation("work", actor="bob").add_many(["write", "read"])
+    calls, _ = count(requests, Toolbox(client, ToolCaller("work", "ann")), "native.next")
+    assert calls == ("task.list", "event.read", "task.claim")
 
 
 def test_others_changes_cost_no_call(client: Client, requests: list[str]) -> None:

@@ -257,19 +257,16 @@ def _complete_one(context: ToolContext, task: str) -> Generator[Call[Any], Any, 
 
 
 def _order_completions(tasks: Mapping[str, Task], ids: Iterable[str]) -> list[str]:
-    """Return the tasks that can be completed in one call, each after its children and blockers."""
+    """Return the tasks that can be completed in one call: in this order, but each after its children and blockers."""
     required = {id: set(tasks[id].open_blockers) for id in ids}
     for task in tasks.values():
         if task.parent in required and find_open_parents([task]):
             required[task.parent].add(task.id)
     ordered: dict[str, None] = {}
     rest = list(required)
-    while rest:
-        free = [id for id in rest if ordered.keys() >= required[id]]
-        if not free:
-            break
-        ordered |= dict.fromkeys(free)
-        rest = [id for id in rest if id not in ordered]
+    while (id := next((id for id in rest if ordered.keys() >= required[id]), None)) is not None:
+        ordered[id] = None
+        rest.remove(id)
     return list(ordered)
 
 

@@ -162,6 +162,7 @@ class Conversations:
     def _add(self, name: str, loaded: LoadedConversation) -> None:
         if name not in self.loaded:
             self.loaded[name] = loaded
+            loaded.epoch = self._log.epoch
             loaded.claim_details = self._add_claim_details
             loaded.present = self._present
             loaded.listings = self._listings

@@ -100,6 +100,7 @@ class LoadedConversation:
     Attributes:
         check: Head of the conversation's hash chain.
         seq: Log position of its last event.
+        epoch: The epoch of the log; "" in a draft.
         dirty: Number of unpublished transactions that changed it. Unless this is 0, the state may be ahead of the log,
             and reads wait.
         is_dropped: Whether it has been unloaded, which makes this object outdated.
@@ -122,6 +123,7 @@ class LoadedConversation:
         "cut",
         "damage",
         "dirty",
+        "epoch",
         "is_dropped",
         "keys",
         "lane",
@@ -147,6 +149,7 @@ class LoadedConversation:
         state.seq = state.floor = seq
         self.check = check
         self.seq = seq
+        self.epoch = ""
         self.dirty = 0
         self.is_dropped = False
         self.is_unused_name = False

@@ -42,6 +42,11 @@ class Trail:
             self._bytes -= len(oldest.wire)
             self._start = oldest.seq
 
+    def find_last(self, agent: str) -> bytes | None:
+        """Return an agent's last event; "" if the list has none by it, None if it may have been dropped."""
+        unknown = None if self._start else b""
+        return next((entry.wire for entry in reversed(self._entries) if entry.actor == agent), unknown)
+
     def select(self, after: int, agent: str) -> list[tuple[str, bytes]] | None:
         """Return the events after a position that concern an agent, with their tasks; None if some were dropped.
 

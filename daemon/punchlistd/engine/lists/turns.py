@@ -1,6 +1,7 @@
 """Builds turns: what an agent needs to know before its next call, as a part of another result."""
 
 from collections.abc import Iterable
+from itertools import accumulate, takewhile
 
 import msgspec
 
@@ -20,7 +21,7 @@ MAX_CHANGED = 20
 """Maximum number of changed tasks in a turn, and of abandoned ones."""
 
 MAX_BYTES = 256 << 10
-"""Limit for the tasks in progress in a turn, and for the changed tasks, in bytes. Long notes can exceed it."""
+"""Upper limit for a turn's tasks in progress, for its changed tasks, and for its abandoned ones, in bytes."""
 
 
 def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: Written | None = None) -> Turn:
@@ -33,12 +34,15 @@ def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: W
     state = loaded.state
     if loaded.trail is None:
         loaded.trail = Trail(loaded.seq)
-    # A position after `seq` belongs to another log, and `event.read` reports that.
-    since = query.since if query.since is not None and query.since <= seq else None
-    news = None if since is None else loaded.trail.select(since, query.agent)
+    news = None
+    # A position of another log selects no events. The agent then calls `event.read`, which rejects the position.
+    if query.since is not None and query.since <= seq and query.epoch in (None, loaded.epoch):
+        news = loaded.trail.select(query.since, query.agent)
+    last = loaded.trail.find_last(query.agent) if query.since is None and answer is None else None
     names = dict.fromkeys(name for name, _ in news or () if name in state.tasks)
-    changed = _limit(loaded, [state.tasks[name] for name in [*names][:MAX_CHANGED]])
-    running = _limit(loaded, _sort(state, state.running)) if len(state.running) <= MAX_RUNNING else []
+    changed = loaded.add_claim_details(_fit([state.tasks[name] for name in [*names][:MAX_CHANGED]]))
+    running = _fit(_sort(state, state.running)) if len(state.running) <= MAX_RUNNING else []
+    running = loaded.add_claim_details(running)
     if is_crowded := len(running) < len(state.running):
         running = []
     is_idle = isinstance(answer, ApplyResult) or (isinstance(answer, ClaimResult) and answer.task is None)
@@ -53,6 +57,7 @@ def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: W
         ready=_find_ready(state, answer) if isinstance(answer, TasksResult) else None,
         events=None if news is None else tuple(_recorded.decode(wire) for _, wire in news),
         changed=tuple(changed),
+        last=_locate(last),
         reasons=None if explained is None else loaded.add_lease_times(explained.reasons),
         next=next_tasks[0] if next_tasks else None,
         abandoned=_find_abandoned(loaded) if is_idle else (),
@@ -60,14 +65,18 @@ def build_turn(query: TurnQuery, loaded: LoadedConversation, seq: int, answer: W
     )
 
 
-def _limit(loaded: LoadedConversation, tasks: list[Task]) -> list[Task]:
-    """Return the first tasks that fit into `MAX_BYTES`, with the details of their claims."""
-    room = MAX_BYTES
-    for index, task in enumerate(tasks):
-        room -= len(_encode(task))
-        if room < 0:
-            return loaded.add_claim_details(tasks[:index])
-    return loaded.add_claim_details(tasks)
+def _locate(event: bytes | None) -> tuple[int, int] | None:
+    """Return the position and version of an event, (0, 0) for none."""
+    if not event:
+        return None if event is None else (0, 0)
+    recorded = _recorded.decode(event)
+    return recorded.seq, recorded.version
+
+
+def _fit(tasks: list[Task]) -> list[Task]:
+    """Return the first tasks that fit into `MAX_BYTES`."""
+    sizes = accumulate(len(_encode(task)) for task in tasks)
+    return tasks[: sum(1 for _ in takewhile(lambda size: size <= MAX_BYTES, sizes))]
 
 
 def _sort(state: State, names: Iterable[str]) -> list[Task]:
@@ -85,7 +94,7 @@ def _find_abandoned(loaded: LoadedConversation) -> tuple[Task, ...]:
     owned = {*state.running, *(name for names in state.reserved.values() for name in names)}
     tasks = loaded.add_claim_details(_sort(state, owned))
     abandoned = [task for task in tasks if task.left_at is not None or task.silent_at is not None]
-    return tuple(_limit(loaded, abandoned[:MAX_CHANGED]))
+    return tuple(_fit(abandoned[:MAX_CHANGED]))
 
 
 _encode = msgspec.json.Encoder().encode

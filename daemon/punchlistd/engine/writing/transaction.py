@@ -537,15 +537,16 @@ class Transactor:
             self._claims.observe(item, state, events)
         try:
             answer: Written = respond(params, state, events, transaction.head, decision, item.command.actor)
-            if params.turn is not None:
-                answer = msgspec.structs.replace(answer, turn=build_turn(params.turn, loaded, answer.seq, answer))
+            turn = None if params.turn is None else build_turn(params.turn, loaded, answer.seq, answer)
         except Exception:
             item.outcome = _log_fault(item)
             return
         answer = _add_lease_times(answer, loaded) if state.running or state.reserved else answer
-        item.outcome = _encode(answer)
+        reply = _encode(answer)
+        item.outcome = reply if turn is None else _encode(msgspec.structs.replace(answer, turn=turn))
         if params.key is not None:
-            loaded.remember(params.key, item.fingerprint, item.outcome)
+            # Without the turn, which is longer than the rest and soon outdated.
+            loaded.remember(params.key, item.fingerprint, reply)
             if events and loaded.keys is not None:
                 loaded.keys.add(key_hash(params.key))
 

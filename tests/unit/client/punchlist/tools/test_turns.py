@@ -1,6 +1,8 @@
 """Turns save calls, and nothing else: a daemon with them and one without lead to the same replies."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -145,6 +147,15 @@ def test_blocked_task_stays_the_current_one(twin: Twin) -> None:
     assert "Now #1: own" in twin.call("host/ann", "native", "next", {})
 
 
+def test_many_tasks_are_completed_in_the_given_order(twin: Twin) -> None:
+    twin.call("host/ann", "native", "plan", {"tasks": [{"title": "one"}, {"title": "two"}, {"title": "three"}]})
+    twin.change("eve", "edit", "2", add_blocked_by=["1"])
+    twin.call("host/bob", "native", "tasks", {})
+    twin.call("host/ann", "checklist", "CompleteTasks", {"taskIds": ["1", "2", "3"]})
+    news = twin.call("host/bob", "native", "next", {})
+    assert "Others changed #1, #2, #3:" in news
+
+
 def test_second_process_of_an_agent_is_noticed(twin: Twin) -> None:
     twin.call("host/ann", "native", "plan", {"tasks": [{"title": "one"}, {"title": "two"}]})
     twin.call("host/ann", "native", "next", {})
@@ -254,3 +265,29 @@ def test_response_rebuilt_from_the_log_is_enough(process: Spawned) -> None:
         arguments = {"result": "done"}
         reply = call_with_interruption(client, memory, "native.next", arguments, "task.set_status", restart)
     assert reply.text.startswith("#1 done.\nNow #2: two\n1 left")
+
+
+def test_restored_log_hides_no_changes(process: Spawned) -> None:
+    with connect(socket=process.socket, autostart=False, name="tester") as client:
+        memory = Memory()
+        box = Toolbox(client, ToolCaller("work", "host/ann"), memory)
+        box.call("native", "plan", {"tasks": [{"title": "one"}, {"title": "two"}]})
+        box.call("native", "next")
+        backup = str(process.directory / "copy.db")
+        client.backup(backup)
+        for title in ("lost", "lost too"):
+            box.call("native", "update", {"id": "2", "title": title})
+
+        def restore(_call: Call[Any]) -> None:
+            process.stop()
+            place = ["--data-dir", process.data_dir, "--aside", f"{process.data_dir}/aside"]
+            subprocess.run([sys.executable, "-m", "punchlistd", "--restore", backup, *place], check=True)
+            process.start()
+            other = Toolbox(client, ToolCaller("work", "host/bob"))
+            other.call("native", "tasks")
+            for text in ("in blue", "or in red", "or green"):  # past the position that ann's process knows
+                other.call("native", "update", {"id": "2", "description": text})
+
+        arguments = {"result": "done"}
+        reply = call_with_interruption(client, memory, "native.next", arguments, "task.set_status", restore)
+    assert "Others cleared the list, or changed much of it" in reply.text

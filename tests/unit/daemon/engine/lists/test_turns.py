@@ -101,6 +101,21 @@ async def test_position_of_another_log_has_no_events(peer: Peer) -> None:
     await add(peer, "a")
     turn = await look(peer)
     assert "events" not in await look(peer, since=turn["seq"] + 1)
+    epoch = (await peer.result("daemon.hello"))["epoch"]
+    assert (await look(peer, since=turn["seq"], epoch=epoch))["events"] == []
+    assert "events" not in await look(peer, since=turn["seq"], epoch="another")
+
+
+async def test_turn_has_the_agents_last_event(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trail, "MAX_EVENTS", 2)
+    await peer.result("task.list", conversation=C, turn=ask())
+    added = await peer.result("task.add", conversation=C, title="a", actor="ann")
+    assert (await look(peer))["last"] == [added["seq"], added["version"]]
+    assert (await look(peer, agent="bob"))["last"] == [0, 0]
+    assert "last" not in await look(peer, since=0)
+    for title in "xy":
+        await peer.result("task.edit", conversation=C, task="1", title=title, actor="bob")
+    assert "last" not in await look(peer), "the event was dropped"
 
 
 async def test_many_running_tasks_are_left_out(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,6 +140,15 @@ async def test_long_tasks_are_left_out(peer: Peer, monkeypatch: pytest.MonkeyPat
     assert len(turn["events"]) == 3
 
 
+async def test_only_some_changed_tasks_are_shown(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MAX_CHANGED", 1)
+    since = (await look(peer))["seq"]
+    await add(peer, "a", "b")
+    turn = await look(peer, since=since)
+    assert [task["id"] for task in turn["changed"]] == ["1"]
+    assert names(turn["events"]) == ["ConversationOpened", "TaskAdded", "TaskAdded"]
+
+
 async def test_added_tasks_are_ready_or_not(peer: Peer) -> None:
     tasks = [{"title": "a", "ref": "a"}, {"title": "b", "blocked_by": ["a"]}, {"title": "c"}]
     added = await peer.result("task.add_many", conversation=C, tasks=tasks, turn=ask())
@@ -137,6 +161,23 @@ async def test_empty_claim_is_explained(peer: Peer) -> None:
     explained = await peer.result("task.explain", conversation=C, owner="ann")
     assert claim["task"] is None
     assert claim["turn"]["reasons"] == explained["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "shown"), [("MAX_CHANGED", 2, 2), ("MAX_CHANGED", 1, 1), ("MAX_BYTES", 9, 0)]
+)
+async def test_empty_claim_shows_some_abandoned_tasks(
+    running: Engine, peer: Peer, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, shown: int
+) -> None:
+    monkeypatch.setattr(turns, limit, value)
+    await add(peer, "a", "b")
+    gone = await running.connect()
+    await gone.result("agent.enter", agent="bob")
+    for task in ("1", "2"):
+        await peer.result("task.claim", conversation=C, task=task, owner="bob", keep=True)
+    await gone.result("agent.leave", agent="bob")
+    claim = await peer.result("task.claim", conversation=C, owner="ann", turn=ask())
+    assert [task["id"] for task in claim["turn"].get("abandoned", [])] == ["1", "2"][:shown]
 
 
 async def test_applied_changes_name_the_next_task(peer: Peer) -> None:
@@ -242,11 +283,12 @@ async def test_missing_task_is_reported_as_missing(peer: Peer) -> None:
     assert answer["error"]["data"]["kind"] == "not_found"
 
 
-async def test_repeated_call_may_ask_for_another_turn(peer: Peer) -> None:
+async def test_repeated_call_gets_no_turn(peer: Peer) -> None:
     await add(peer, "a")
     params = {"conversation": C, "task": "1", "status": "completed", "key": "k"}
     first = await peer.result("task.set_status", **params, turn=ask(since=0))
     again = await peer.result("task.set_status", **params, turn=ask(since=1, free=True))
+    assert first.pop("turn")["total"] == 1
     assert again == first
 
 
