@@ -23,11 +23,11 @@ AGAIN = b"r"
 """To the worker: line N, which an earlier worker may have begun. Make its changes with the same keys."""
 
 ALONE = b"q"
-"""To the worker: as `AGAIN`, but several workers have ended over line N. Begin no other such line at the same time, so
-that only this one is blamed if this worker ends too."""
+"""To the worker: as `AGAIN`, but several workers have ended during line N. Begin no other such line at the same time,
+so that the next end of a worker is certainly due to this line."""
 
 BROKEN = b"p"
-"""To the worker: line N, over which too many workers ended. Reject it."""
+"""To the worker: line N, during which too many workers ended. Reject it."""
 
 PING = b"i"
 """Both ways: the worker returns it, which shows that it isn't hanging."""

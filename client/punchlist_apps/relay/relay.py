@@ -35,14 +35,14 @@ BUFFER_BYTES = 256 << 10
 """Size of a direction's buffer above which its source isn't read."""
 
 SUSPECT_BREAKS = 2
-"""Number of workers that ended while they processed a line, from which on the line begins alone. Most workers are
-killed for another reason, and with many lines at once."""
+"""Number of workers that must end during a line before the line runs alone. Most workers are killed for another
+reason, and with many lines at once."""
 
 MAX_BREAKS = 5
-"""The same number from which on the line is rejected."""
+"""Number of workers that must end during a line before the line is rejected."""
 
 _HANG_BREAKS = 3
-"""What a worker counts that hung."""
+"""Weight in these numbers of a worker that hung."""
 
 TOO_LONG = 65
 NO_WORKER = 69
@@ -73,7 +73,7 @@ class _Line:
     """A line of the host that isn't done.
 
     Attributes:
-        breaks: Number of workers that ended after they had begun it; one that hung counts more.
+        breaks: Number of workers that ended after they had begun the line; one that hung counts more.
     """
 
     __slots__ = ("breaks", "has_begun", "text")
@@ -287,6 +287,9 @@ class Relay:
         if self._sock is not None:
             self._to_worker += frames.encode(frames.LINE, self._number, text)
             self._heard_at = time.monotonic()
+        elif self._is_idle:
+            # The last worker may have left hours ago. The next one gets the usual time from now.
+            self._is_idle, self._deadline = False, time.monotonic() + RESUME_S
 
     def _write_host(self, event: int) -> None:
         if event & _FAILED:

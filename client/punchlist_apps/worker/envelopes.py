@@ -18,7 +18,7 @@ UNSUBSCRIBE = "resources/unsubscribe"
 
 _INTERNAL_ERROR = -32603
 _BROKE = (
-    "punchlist's server broke several times over this request, so it was not tried again. "
+    "punchlist's server ended several times during this request, so it was not tried again. "
     "See the list for what it has changed."
 )
 
@@ -76,5 +76,5 @@ def encode_cancellation(id: str) -> bytes:
 
 
 def encode_broken(id: Any) -> bytes:
-    """Return the response to a request over which several workers broke."""
+    """Return the response to a request during which several workers ended."""
     return encode_message(id=id, error={"code": _INTERNAL_ERROR, "message": _BROKE})

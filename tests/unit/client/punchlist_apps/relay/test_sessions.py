@@ -43,6 +43,23 @@ sys.exit(main())
 HASTY = QUICK.replace("relay.PING_S", "relay.PATIENCE_S = relay.PING_S")
 """A relay that also soon gives up finding a worker."""
 
+LATE = """
+import sys
+from punchlist_apps.relay import dialing, relay
+leave, connect, is_first = relay.Relay._leave, dialing.Dialing.connect, []
+
+def leave_long_ago(self, *frame):
+    leave(self, *frame)
+    self._deadline = 0.0
+    is_first.append(True)
+
+relay.Relay._leave = leave_long_ago
+dialing.Dialing.connect = lambda self: None if is_first and is_first.pop() else connect(self)
+from punchlist_apps.cli import main
+sys.exit(main())
+"""
+"""A relay whose worker left long ago, and which then finds that another relay is starting the next one."""
+
 FRAGILE = """
 import sys, time
 from punchlist_apps.worker import __main__, session
@@ -161,6 +178,12 @@ def test_terminated_worker_has_no_successor_until_needed(daemon: Spawned, hosts:
     host = hosts()
     signal_worker(run_folder(daemon), signal.SIGTERM)
     assert list(run_folder(daemon).glob("mcp-*.sock")) == []
+    assert host.call("tasks")
+
+
+def test_session_outlives_a_long_time_without_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts(program=("-c", LATE))
+    signal_worker(run_folder(daemon), signal.SIGTERM)
     assert host.call("tasks")
 
 
@@ -326,7 +349,7 @@ def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp
     env["PYTHONPATH"] = f"{tmp_path / 'plant'}:{env['PYTHONPATH']}"
     host, other = hosts(env=env), hosts(env=env)
     request = other.request("tools/call", {"name": "plan", "arguments": {"tasks": [{"title": "please end"}]}})
-    assert "broke several times" in other.wait_for(request)["error"]["message"]
+    assert "ended several times" in other.wait_for(request)["error"]["message"]
     assert "Added #1" in host.call("plan", tasks=[{"title": "good"}])
 
 
