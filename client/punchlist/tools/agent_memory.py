@@ -1,6 +1,8 @@
 """State that a process keeps for its agents between tool calls: positions in the log, claims and notes."""
 
+import time
 from collections import OrderedDict
+from collections.abc import Iterable
 
 import msgspec
 
@@ -8,6 +10,9 @@ from punchlist_schemas.things import Note
 
 _MAX_STATES = 4_096
 """Maximum number of agent states. The least recently used one is dropped first."""
+
+_MAX_SAVED = 16
+"""Maximum number of agents whose work is saved for another process."""
 
 
 class AgentState(msgspec.Struct):
@@ -40,19 +45,46 @@ class AgentState(msgspec.Struct):
     unread_notes: dict[str, list[Note]] = {}
 
 
-class Memory:
-    """State of all agents of a process. None of this is needed after a restart.
+class AgentWork(msgspec.Struct, frozen=True):
+    """What an agent works on in a list after its last call. See `AgentState` for the members."""
 
-    A lost position can be recovered from the log, and a lost claim from the list. States are kept separately for each
+    log: str
+    conversation: str
+    actor: str
+    seen: int | None
+    version: int
+    claims: dict[str, int]
+    own: tuple[str, ...]
+
+
+class Memory:
+    """State of all agents of a process. A restarted process can do without it.
+
+    A lost position can be recovered from the log, and a lost claim from the list. Only the repetition of a call that
+    another process has begun needs the work from before that call. States are kept separately for each
     epoch, because positions and fences of another log (after a restore, or of another daemon) are meaningless.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, work: Iterable[AgentWork] = ()) -> None:
         self.prepared: set[str] = set()
         """Lists that a dialect has already set up."""
         self._log = ""
         self._states: OrderedDict[tuple[str, str, str], AgentState] = OrderedDict()
         self._last_lists: OrderedDict[tuple[str, str], str] = OrderedDict()
+        # The process before has just renewed the claims. A renewal would look up what the agent works on now.
+        renewed_at = time.monotonic()
+        for part in work:
+            state = AgentState(part.seen, part.version, {**part.claims}, renewed_at, own=part.own)
+            self._states[part.log, part.conversation, part.actor] = state
+
+    def save_work(self) -> list[AgentWork]:
+        """Return the work of the agents that made the last calls, for a process that continues them."""
+        newest = [*self._states.items()][-_MAX_SAVED:]
+        return [
+            AgentWork(*key, state.seen, state.version, {**state.claims}, state.own)
+            for key, state in newest
+            if state.own is not None
+        ]
 
     def state_of(self, log: str, conversation: str, actor: str) -> AgentState:
         if log != self._log:

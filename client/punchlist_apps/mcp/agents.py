@@ -21,6 +21,7 @@ import anyio
 import msgspec
 from mcp.server.context import ServerRequestContext
 
+from punchlist.tools.agent_memory import AgentWork
 from punchlist.tools.model import Problem
 from punchlist_apps.hosts.sessions import Sessions, build_agent_name, hash_session
 
@@ -71,11 +72,13 @@ class AgentMemory(msgspec.Struct):
         first: The key of the session when the server started.
         names: Name that an agent would have -> the name that was reserved for it.
         agents: The agents so far by name, oldest first, at most `_MAX_AGENTS`.
+        work: What the agents work on.
     """
 
     first: str | None = None
     names: dict[str, str] = {}
     agents: dict[str, Agent] = {}
+    work: list[AgentWork] = []
 
 
 class Agents:
@@ -117,6 +120,17 @@ class Agents:
     def known(self) -> list[Agent]:
         """The agents that have made requests, also to an earlier process of the session."""
         return [*self._memory.agents.values()]
+
+    @property
+    def work(self) -> list[AgentWork]:
+        """What the agents work on, as recorded before their last calls."""
+        return self._memory.work
+
+    def record_work(self, work: list[AgentWork]) -> None:
+        """Record what the agents work on before a call, in case another process has to repeat the call."""
+        if work != self._memory.work:
+            self._memory.work = work
+            self._on_memory(self._memory)
 
     async def identify(self, context: Context, directory: str = "") -> Agent:
         """Return the agent that makes a request.

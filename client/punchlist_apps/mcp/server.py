@@ -19,6 +19,7 @@ from punchlist.base.project import own
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
 from punchlist.tools import coercion
+from punchlist.tools.agent_memory import Memory
 from punchlist.tools.catalog import offered, prompt
 from punchlist.tools.model import Dialect, Problem, Reply, Tool
 from punchlist.tools.schema import build_annotations, build_output, build_parameters
@@ -98,9 +99,10 @@ class Handlers:
         self.presence = presence
         self.updates = Updates(feed, is_resumed=setup.is_resumed)
         self.users = Users(client)
-        self._all = UserConnection(client)
         self._directories = Directories(setup.process)
         self._agents = setup.agents or Agents(setup.actor)
+        self._memory = Memory(self._agents.work)
+        self._all = UserConnection(client, self._memory)
         self._repeated_requests: RepeatedRequests[Result] = RepeatedRequests()
         dialects = offered(setup.dialects, setup.tools)
         extra = [KEEP_PLAN_HERE] if "native" in setup.dialects else []
@@ -131,6 +133,7 @@ class Handlers:
             agent = await self._agents.identify(context, directory)
         except Problem as problem:
             return _build_result(dialect.refuse(problem))
+        self._agents.record_work(self._memory.save_work())
         await self.presence.enter(agent)
 
         async def run() -> Result:

@@ -17,6 +17,7 @@ from typing import NamedTuple, cast
 import anyio
 
 from punchlist.clients.aio import AsyncClient
+from punchlist.tools.agent_memory import Memory
 from punchlist.tools.model import Problem
 from punchlist.tools.toolbox import AsyncToolbox
 from punchlist_apps.common.http.secret_file import Reporter
@@ -166,9 +167,9 @@ class UserConnection:
         used_at: Time at which the last call ended, on the event loop's clock in seconds.
     """
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: AsyncClient, memory: Memory | None = None) -> None:
         self.client = client
-        self.box = AsyncToolbox(client)
+        self.box = AsyncToolbox(client, memory=memory)
         self.calls = 0
         self.used_at = 0.0
 

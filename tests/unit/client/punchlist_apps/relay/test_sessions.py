@@ -97,6 +97,27 @@ if "punchlist_apps.worker" in sys.orig_argv:
 """Makes each worker end on the words in a line, after it has reported the line as begun."""
 
 
+ENDING_ONCE = """
+import os, sys
+if "punchlist_apps.worker" in sys.orig_argv:
+    from punchlist.clients.aio import AsyncClient
+    run = AsyncClient.run
+
+    async def run_and_end(self, call):
+        result = await run(self, call)
+        if call.request.method == METHOD:
+            try:
+                os.close(os.open(MARK, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return result
+            os._exit(9)
+        return result
+
+    AsyncClient.run = run_and_end
+"""
+"""Makes a worker end after its first call of a method, unless the mark shows that one has ended."""
+
+
 WITHOUT_PROC = """
 import ctypes, sys
 libc = ctypes.CDLL(None)
@@ -351,6 +372,24 @@ def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp
     request = other.request("tools/call", {"name": "plan", "arguments": {"tasks": [{"title": "please end"}]}})
     assert "ended several times" in other.wait_for(request)["error"]["message"]
     assert "Added #1" in host.call("plan", tasks=[{"title": "good"}])
+
+
+@pytest.mark.parametrize("method", ["task.set_status", "task.claim"])
+def test_repeated_next_gets_the_same_reply(hosts: Callable[..., Host], tmp_path: Path, method: str) -> None:
+    mark, plant = tmp_path / "mark", tmp_path / "plant"
+    mark.touch()
+    plant.mkdir()
+    (plant / "sitecustomize.py").write_text(f"METHOD, MARK = {method!r}, {str(mark)!r}{ENDING_ONCE}")
+    env = environment()
+    env["PYTHONPATH"] = f"{plant}:{env['PYTHONPATH']}"
+    host = hosts(env=env)
+    host.call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
+    assert "one" in host.call("next")
+    mark.unlink()
+    reply = host.call("next", result="did it")
+    assert mark.exists(), "the worker ended"
+    assert "two" in reply
+    assert "2 left" in reply
 
 
 def test_suspended_worker_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
