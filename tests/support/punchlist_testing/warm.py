@@ -96,7 +96,8 @@ class Warm:
     def popen(self, *words: str, wrapper: Sequence[str] = ()) -> "subprocess.Popen[str]":
         """Start the C program, run by the command `wrapper`."""
         return subprocess.Popen(
-            [*wrapper, str(self.program), *words],
+            # The tests may run under `nohup`.
+            ["env", "--default-signal=HUP", *wrapper, str(self.program), *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
