@@ -303,19 +303,24 @@ class Relay:
 
     def _exchange(self, event: int) -> None:
         """Write to the worker and read from it, as far as its socket allows."""
-        sock, data = self._sock, b""
-        if sock is None:
+        if (sock := self._sock) is None:
+            return
+        if event & select.POLLOUT:
+            try:
+                del self._to_worker[: sock.send(self._to_worker)]
+            except BlockingIOError:
+                pass
+            except OSError:
+                # What the worker wrote before it ended can still be read.
+                self._to_worker.clear()
+        if not event & (select.POLLIN | _FAILED):
             return
         try:
-            if event & select.POLLOUT:
-                del self._to_worker[: sock.send(self._to_worker)]
-            if not event & (select.POLLIN | _FAILED):
-                return
             data = sock.recv(_CHUNK)
         except BlockingIOError:
             return
         except OSError:
-            pass
+            data = b""
         if not data:
             self._lose()
             return

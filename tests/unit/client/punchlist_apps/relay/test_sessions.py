@@ -485,6 +485,34 @@ def _serve_nonsense(listening: socket.socket) -> None:
                 peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
+def test_last_words_of_a_worker_arrive(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.settimeout(PATIENCE_S)
+        listening.bind(str(path))
+        listening.listen()
+        host = Host(daemon.directory)
+        relay = host.process
+        with listening.accept()[0] as worker:
+            worker.settimeout(PATIENCE_S)
+            worker.sendall(frames.encode(frames.ACCEPT))
+            host.send({"id": 1, "method": "ping", "params": {"text": "x" * 2_000_000}})
+            received = b""
+            while b"xxx" not in received:
+                received += worker.recv(1000)
+            # The rest doesn't fit in the socket, so the relay writes before it reads.
+            relay.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, relay.pid, os.WSTOPPED)
+            worker.sendall(frames.encode(frames.OUTPUT, 1, b'{"id": 1}\n') + frames.encode(frames.EXIT, 3, b"bye"))
+        relay.send_signal(signal.SIGCONT)
+        assert next(host.messages()) == {"id": 1}
+        assert relay.communicate(timeout=PATIENCE_S)[1] == b"bye"
+        assert relay.returncode == 3
+    path.unlink()
+
+
 def test_stale_socket_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
     hosts()
     (path,) = run_folder(daemon).glob("mcp-*.sock")
