@@ -188,8 +188,10 @@ class Relay:
         poll.register(self._sock, reading | (select.POLLOUT if self._to_worker else 0))
         is_waiting = is_reading and (self._open or self._is_pinged or not self._is_accepted)
         limit_s = HANG_S if self._is_pinged or not self._is_accepted else PING_S
-        events = poll.poll(limit_s * 1000 if is_waiting else None)
-        if is_waiting and not events and time.monotonic() - self._heard_at >= limit_s:
+        heard_by = self._heard_at + limit_s
+        events = poll.poll(max(0.0, heard_by - time.monotonic()) * 1000 if is_waiting else None)
+        is_heard = any(number == self._sock.fileno() and event & (select.POLLIN | _FAILED) for number, event in events)
+        if is_waiting and not is_heard and time.monotonic() >= heard_by:
             self._on_silence(self._sock)
         return events
 
@@ -282,11 +284,12 @@ class Relay:
     def _add_line(self, text: bytes) -> None:
         if not text.strip():
             return
+        if not self._open and not self._is_pinged:
+            self._heard_at = time.monotonic()  # nothing was expected from the worker before
         self._number += 1
         self._open[self._number] = _Line(text)
         if self._sock is not None:
             self._to_worker += frames.encode(frames.LINE, self._number, text)
-            self._heard_at = time.monotonic()
         elif self._is_idle:
             # The last worker may have left hours ago. The next one gets the usual time from now.
             self._is_idle, self._deadline = False, time.monotonic() + RESUME_S

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import anyio
@@ -396,6 +396,24 @@ def test_suspended_worker_is_replaced(daemon: Spawned, hosts: Callable[..., Host
     host = hosts(program=("-c", QUICK))
     former = signal_worker(run_folder(daemon), signal.SIGSTOP)
     assert "Added #1" in host.call("plan", tasks=[{"title": "One"}])
+    assert find_worker(run_folder(daemon)) != former
+
+
+def test_busy_host_does_not_hide_a_suspended_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host, is_answered = hosts(program=("-c", QUICK)), Event()
+
+    def send_on() -> None:
+        while not is_answered.wait(0.05):
+            host.send({"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}})
+
+    former = signal_worker(run_folder(daemon), signal.SIGSTOP)
+    ping, sender = host.request("ping", {}), Thread(target=send_on)
+    sender.start()
+    try:
+        assert "result" in host.wait_for(ping)
+    finally:
+        is_answered.set()
+        sender.join()
     assert find_worker(run_folder(daemon)) != former
 
 
