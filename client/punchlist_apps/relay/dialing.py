@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import sys
+import time
 from _socket import AF_UNIX, SOCK_STREAM
 from _socket import socket as Socket
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MODULE = "punchlist_apps.worker"
+
+_LOST_RACE_S = 0.5
+"""Time between two starts of workers that find another one which doesn't listen, in seconds. Other relays wait too."""
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 
@@ -151,6 +155,8 @@ def _start(path: str, data_dir: str) -> None:
 
             report = Starting(worker(path, data_dir)).wait(PATIENCE_S)
             code = 0 if report is not None and (report.ready or report.lost_race) else 1
+            if report is not None and report.lost_race:
+                time.sleep(_LOST_RACE_S)
         finally:
             os._exit(code)
     if os.waitpid(child, 0)[1] != 0:

@@ -39,7 +39,7 @@ class Worker:
 
     Args:
         path: Path of its socket.
-        lock: Descriptor of the lock, held until the process ends.
+        lock: Descriptor of the lock, held until the worker is stopped or the process ends.
         idle_s: Time without a session after which the worker ends, in seconds; 0 for never.
         hang_s: Time for which the event loop may be blocked, in seconds.
     """
@@ -76,14 +76,16 @@ class Worker:
             tasks = [asyncio.create_task(task()) for task in (self._watch_loop, self._watch_life)]
             await self._ended.wait()
             server.close()
+            has_successor = self._handover is not None or not self._is_in_place
             if self._handover is None:
                 self._remove_socket()
-            await self._leave_sessions()
+                # The next worker need not wait for running calls. A successor that was late keeps the lock.
+                os.close(self._lock)
+            await self._leave_sessions(has_successor=has_successor)
             for task in tasks:
                 task.cancel()
 
-    async def _leave_sessions(self) -> None:
-        has_successor = self._handover is not None
+    async def _leave_sessions(self, *, has_successor: bool) -> None:
         await asyncio.gather(*(session.leave(has_successor=has_successor) for session in self._sessions))
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_S):
@@ -190,12 +192,13 @@ class Worker:
             await asyncio.sleep(self._hang_s / 4)
 
     async def _watch_life(self) -> None:
-        """End when there was no session for some time. Look for a newer installation."""
+        """End when there was no session for some time, or the socket is gone. Look for a newer installation."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(_CHECK_S, self._idle_s or _CHECK_S))
-            is_unused = self._idle_s and loop.time() - self._used_at >= self._idle_s
-            if not self._sessions and (is_unused or not self._is_in_place):
+            is_idle = self._idle_s and not self._sessions and loop.time() - self._used_at >= self._idle_s
+            # Without its socket it would keep new relays from a worker. The next one serves its sessions.
+            if is_idle or (self._handover is None and not self._is_in_place):
                 self._ended.set()
             self._check_installation()
 

@@ -118,6 +118,26 @@ if "punchlist_apps.worker" in sys.orig_argv:
 """Makes a worker end after its first call of a method, unless the mark shows that one has ended."""
 
 
+PATIENT = """
+import sys
+if "punchlist_apps.worker" in sys.orig_argv:
+    from punchlist_apps.worker import session, worker
+    session.LEAVE_S = worker.LEAVE_S = 3600
+"""
+"""Makes each worker that leaves wait for its running calls."""
+
+
+WATCHFUL = """
+import sys
+from punchlist.connection import starter
+starter.IDLE_EXIT_S = 1
+if "punchlist_apps.worker" in sys.orig_argv:
+    from punchlist_apps.worker import worker
+    worker._CHECK_S = 0.1
+"""
+"""Makes each worker check often whether it is needed."""
+
+
 WITHOUT_PROC = """
 import ctypes, sys
 libc = ctypes.CDLL(None)
@@ -142,6 +162,14 @@ def hosts(daemon: Spawned) -> Generator[Callable[..., Host]]:
     """Starts hosts, and ends them after the test."""
     with ExitStack() as stack:
         yield lambda *words, **options: stack.enter_context(Host(daemon.directory, *words, **options))
+
+
+def plant(folder: Path, code: str) -> dict[str, str]:
+    """Return an environment whose processes run some code at their start."""
+    (folder / "plant").mkdir()
+    (folder / "plant" / "sitecustomize.py").write_text(code)
+    env = environment()
+    return env | {"PYTHONPATH": f"{folder / 'plant'}:{env['PYTHONPATH']}"}
 
 
 def run_folder(daemon: Spawned) -> Path:
@@ -200,6 +228,34 @@ def test_terminated_worker_has_no_successor_until_needed(daemon: Spawned, hosts:
     signal_worker(run_folder(daemon), signal.SIGTERM)
     assert list(run_folder(daemon).glob("mcp-*.sock")) == []
     assert host.call("tasks")
+
+
+def test_leaving_worker_delays_no_other_session(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    env = plant(tmp_path, PATIENT)
+    waiting, host = hosts(env=env), hosts(env=env)
+    waiting.call("plan", tasks=[{"title": "One"}])
+    wait = waiting.request("tools/call", {"name": "wait", "arguments": {"seconds": 600}})
+    waiting.ask("ping", {})  # after it, the call has begun
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    os.kill(former, signal.SIGTERM)
+    while find_worker(run_folder(daemon)) is not None:
+        pass
+    assert "Added #2" in host.call("plan", tasks=[{"title": "Two"}])
+    assert find_worker(run_folder(daemon)) not in (None, former)
+    assert "result" in waiting.wait_for(wait)
+
+
+def test_worker_without_socket_is_replaced(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    env = plant(tmp_path, WATCHFUL)
+    host = hosts(env=env)
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    with ending(former):
+        path.unlink()
+    assert host.call("tasks")
+    assert hosts(env=env).call("tasks")
 
 
 def test_session_outlives_a_long_time_without_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
@@ -364,10 +420,7 @@ def test_failed_session_ends_alone(daemon: Spawned, hosts: Callable[..., Host]) 
 
 @pytest.mark.long
 def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp_path: Path) -> None:
-    (tmp_path / "plant").mkdir()
-    (tmp_path / "plant" / "sitecustomize.py").write_text(ENDING)
-    env = environment()
-    env["PYTHONPATH"] = f"{tmp_path / 'plant'}:{env['PYTHONPATH']}"
+    env = plant(tmp_path, ENDING)
     host, other = hosts(env=env), hosts(env=env)
     request = other.request("tools/call", {"name": "plan", "arguments": {"tasks": [{"title": "please end"}]}})
     assert "ended several times" in other.wait_for(request)["error"]["message"]
@@ -376,13 +429,9 @@ def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp
 
 @pytest.mark.parametrize("method", ["task.set_status", "task.claim"])
 def test_repeated_next_gets_the_same_reply(hosts: Callable[..., Host], tmp_path: Path, method: str) -> None:
-    mark, plant = tmp_path / "mark", tmp_path / "plant"
+    mark = tmp_path / "mark"
     mark.touch()
-    plant.mkdir()
-    (plant / "sitecustomize.py").write_text(f"METHOD, MARK = {method!r}, {str(mark)!r}{ENDING_ONCE}")
-    env = environment()
-    env["PYTHONPATH"] = f"{plant}:{env['PYTHONPATH']}"
-    host = hosts(env=env)
+    host = hosts(env=plant(tmp_path, f"METHOD, MARK = {method!r}, {str(mark)!r}{ENDING_ONCE}"))
     host.call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
     assert "one" in host.call("next")
     mark.unlink()
