@@ -39,13 +39,14 @@ class Worker:
 
     Args:
         path: Path of its socket.
+        stamp: What `read_stamp` returned before this module was loaded.
         lock: Descriptor of the lock, held until the worker is stopped or the process ends.
         idle_s: Time without a session after which the worker ends, in seconds; 0 for never.
         hang_s: Time for which the event loop may be blocked, in seconds.
     """
 
     def __init__(  # noqa: PLR0913 - the options of a process
-        self, path: str, data_dir: str, lock: int, idle_s: float, hang_s: float
+        self, path: str, data_dir: str, stamp: int, lock: int, idle_s: float, hang_s: float
     ) -> None:
         self._path = path
         self._data_dir = data_dir
@@ -55,7 +56,7 @@ class Worker:
         self._sessions: set[Session] = set()
         self._suspects = asyncio.Lock()
         self._inode = 0
-        self._stamp = self._failed_stamp = read_stamp()
+        self._stamp = self._failed_stamp = stamp
         self._feeds: Feeds
         self._used_at = 0.0
         self._ended = asyncio.Event()
@@ -177,11 +178,14 @@ class Worker:
             self._handover = asyncio.create_task(self._start_successor())
 
     async def _start_successor(self) -> None:
-        program = starter.worker(self._path, self._data_dir, self._lock)
-        report = await asyncio.to_thread(lambda: starter.Starting(program).wait(_SUCCESSOR_S))
+        stamp, program = read_stamp(), starter.worker(self._path, self._data_dir, self._lock)
+        try:
+            report = await asyncio.to_thread(lambda: starter.Starting(program).wait(_SUCCESSOR_S))
+        except OSError as error:
+            report = starter.Report(ready=False, reason=str(error))
         if report is None or not report.ready:
             _log.error("no successor started: %s", report and report.reason)
-            self._failed_stamp, self._handover = read_stamp(), None
+            self._failed_stamp, self._handover = stamp, None
             return
         self._ended.set()
 

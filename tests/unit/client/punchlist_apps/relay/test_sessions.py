@@ -138,6 +138,21 @@ if "punchlist_apps.worker" in sys.orig_argv:
 """Makes each worker check often whether it is needed."""
 
 
+UPGRADED = """
+import sys
+if "punchlist_apps.worker" in sys.orig_argv and "--lock-fd" not in sys.orig_argv:
+    class Upgrade:
+        def find_spec(name, path, target=None):
+            if name == "punchlist_apps.worker.worker":
+                sys.meta_path.remove(Upgrade)
+                with open(CHANGED, "a", encoding="utf-8") as source:
+                    source.write("# newer\\n")
+
+    sys.meta_path.insert(0, Upgrade)
+"""
+"""Upgrades the installation after the first worker has begun to load its sources."""
+
+
 WITHOUT_PROC = """
 import ctypes, sys
 libc = ctypes.CDLL(None)
@@ -588,21 +603,72 @@ def test_stale_socket_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -
     assert "Added #1" in hosts().call("plan", tasks=[{"title": "One"}])
 
 
-def test_newer_installation_replaces_the_worker(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+def install_copy(folder: Path, code: str = "") -> dict[str, str]:
+    """Install a copy of the sources, and some code to run at each start; return the environment that uses them."""
     root = Path(punchlist.__file__).parents[2]
-    for folder in ("client", "schemas", "daemon"):
-        shutil.copytree(root / folder, tmp_path / "copy" / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    copied = [str(tmp_path / "copy" / folder) for folder in ("client", "schemas", "daemon")]
-    env = environment() | {"PYTHONPATH": os.pathsep.join([*copied, *(path for path in sys.path if path)])}
+    for part in ("client", "schemas", "daemon"):
+        shutil.copytree(root / part, folder / "copy" / part, ignore=shutil.ignore_patterns("__pycache__"))
+    copied = [str(folder / "copy" / part) for part in ("client", "schemas", "daemon")]
+    env = plant(folder, code)
+    return env | {"PYTHONPATH": os.pathsep.join([str(folder / "plant"), *copied, *(path for path in sys.path if path)])}
+
+
+def change_copy(folder: Path) -> None:
+    with open(folder / "copy" / "client" / "punchlist" / "__init__.py", "a", encoding="utf-8") as source:
+        source.write("# newer\n")
+
+
+def test_newer_installation_replaces_the_worker(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    env = install_copy(tmp_path)
     session = hosts(env=env)
     session.call("plan", tasks=[{"title": "One"}])
     former = find_worker(run_folder(daemon))
     assert former is not None
-    with open(tmp_path / "copy" / "client" / "punchlist" / "__init__.py", "a", encoding="utf-8") as source:
-        source.write("# newer\n")
+    change_copy(tmp_path)
     with ending(former):
         hosts(env=env).call("tasks")
     assert "Added #2" in session.call("plan", tasks=[{"title": "Two"}])
+
+
+def test_upgrade_during_the_start_replaces_the_worker(
+    daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path
+) -> None:
+    changed = tmp_path / "copy" / "client" / "punchlist" / "__init__.py"
+    env = install_copy(tmp_path, UPGRADED.replace("CHANGED", repr(str(changed))))
+    session = hosts(env=env)
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    with ending(former):
+        hosts(env=env).call("tasks")
+    assert session.call("tasks")
+
+
+def test_worker_of_a_removed_installation_ends(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    host = hosts(env=install_copy(tmp_path, WATCHFUL))
+    worker = find_worker(run_folder(daemon))
+    assert worker is not None
+    shutil.rmtree(tmp_path / "copy")
+    assert host.call("tasks")
+    with ending(worker):
+        host.end()
+
+
+def test_worker_tries_again_to_hand_over(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host, log = hosts(), daemon.directory / "data" / "mcp.log"
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    log.rename(log.with_name("kept.log"))
+    log.mkdir()
+    os.kill(former, signal.SIGUSR1)
+    for _ in range(3):
+        host.call("tasks")
+    assert find_worker(run_folder(daemon)) == former
+    log.rmdir()
+    with ending(former):
+        # Until the first attempt has failed, another one is not due.
+        while find_worker(run_folder(daemon)) == former:
+            os.kill(former, signal.SIGUSR1)
+    assert host.call("tasks")
 
 
 def test_two_installations_have_their_own_workers(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
