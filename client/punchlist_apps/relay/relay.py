@@ -54,11 +54,20 @@ _POLL_S = 0.05
 
 _PAUSES_S = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Time before the next worker is tried, after each one that ended before it finished a line; the last value repeats."""
+_NO_REPLY = "no worker replies"
 _FAILED = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Unavailable(Exception):
     """No worker can be started."""
+
+
+def show(text: str) -> None:
+    """Write to standard error, as far as somebody reads it."""
+    try:
+        os.write(_STDERR, text.encode("utf-8", "surrogateescape"))
+    except OSError:
+        pass
 
 
 class _End(Exception):
@@ -93,6 +102,9 @@ class _Line:
 class Relay:
     """One session of a host.
 
+    Attributes:
+        trouble: Why no worker serves the session; empty if one did until the end.
+
     Args:
         connect: Return a connected socket, after starting a worker if needed; None to try again later. Raises
             `Unavailable`.
@@ -103,6 +115,7 @@ class Relay:
     def __init__(
         self, connect: "Callable[[], Socket | None]", end: "Callable[[Socket], None]", hello: frames.Hello
     ) -> None:
+        self.trouble = ""
         self._connect = connect
         self._end = end
         self._hello = hello
@@ -125,6 +138,8 @@ class Relay:
         self._is_pinged = False
         self._is_shut = False
         self._code: int | None = None
+        self._reason = _NO_REPLY
+        """Why the last attempt to reach a worker failed."""
         self._failures = 0
         """Number of workers in a row that ended, or couldn't be started, before they finished a line."""
         self._heard_at = self._retry_at = time.monotonic()
@@ -216,9 +231,10 @@ class Relay:
     def _dial(self) -> None:
         try:
             self._sock = self._connect()
-        except Unavailable:
+        except Unavailable as error:
+            self._reason = str(error)
             if not self._hello.is_resumed:
-                raise _End(None) from None
+                raise self._give_up() from None
             self._fail()
             return
         if self._sock is None:
@@ -262,8 +278,12 @@ class Relay:
     def _retry_after(self, pause_s: float) -> None:
         now = time.monotonic()
         if now > self._deadline:
-            raise _End(NO_WORKER if self._hello.is_resumed else None)
+            raise self._give_up()
         self._retry_at = now + pause_s
+
+    def _give_up(self) -> _End:
+        self.trouble = self._reason
+        return _End(NO_WORKER if self._hello.is_resumed else None)
 
     def _read_host(self) -> None:
         data = os.read(_STDIN, _CHUNK)
@@ -278,7 +298,7 @@ class Relay:
             self._part.append(rest)
             self._part_bytes += len(rest)
         if self._part_bytes > MAX_LINE_BYTES:
-            os.write(_STDERR, b"punch: a line of the host is longer than 16 MiB\n")
+            show("punch: a line of the host is longer than 16 MiB\n")
             raise _End(TOO_LONG)
 
     def _add_line(self, text: bytes) -> None:
@@ -336,11 +356,12 @@ class Relay:
             self._lose()  # another program listens there
 
     def _accept(self, _number: int, _body: bytes) -> None:
-        self._is_accepted = True
+        self._is_accepted, self._reason = True, _NO_REPLY
 
-    def _decline(self, _number: int, _body: bytes) -> None:
+    def _decline(self, _number: int, body: bytes) -> None:
+        self._reason = body.decode("utf-8", "replace")
         if not self._has_begun:
-            raise _End(None)
+            raise self._give_up()
         self._lose()
 
     def _output(self, number: int, body: bytes) -> None:
@@ -374,6 +395,6 @@ class Relay:
         self._lose(on_purpose=True)
 
     def _exit(self, code: int, text: bytes) -> None:
-        os.write(_STDERR, text)
+        show(text.decode("utf-8", "replace"))
         self._code = code
         self._lose(on_purpose=True)

@@ -145,7 +145,7 @@ class Worker:
         op, _, memory = await anext(reader, (b"", 0, b""))
         session = Session(hello.session, reader, writer, self._suspects)
         if len(self._sessions) >= MAX_SESSIONS:
-            session.send(frames.DECLINE)
+            session.send(frames.DECLINE, 0, b"the worker serves %d sessions" % MAX_SESSIONS)
             return
         self._sessions.add(session)
         try:

@@ -710,9 +710,46 @@ def test_session_runs_on_its_own_without_worker(daemon: Spawned, hosts: Callable
     signal_worker(run_folder(daemon), signal.SIGTERM)
     Path(f"{path}.lock").unlink()
     Path(f"{path}.lock").mkdir()
-    assert "Added #1" in hosts().call("plan", tasks=[{"title": "One"}])
+    host = hosts()
+    assert "Added #1" in host.call("plan", tasks=[{"title": "One"}])
     assert find_worker(run_folder(daemon)) is None
     assert "Is a directory" in (daemon.directory / "data" / "mcp.log").read_text().splitlines()[-1]
+    shown = host.process.communicate(timeout=PATIENCE_S)[1].decode()
+    assert shown.startswith("punch: no worker (IsADirectoryError: ")
+    assert shown.endswith("); this session runs in its own process; run: punch doctor\n")
+
+
+def test_session_that_ends_without_worker_says_why(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts(program=("-c", QUICK.replace("relay.PING_S", "relay.RESUME_S")))
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    Path(f"{path}.lock").unlink()
+    Path(f"{path}.lock").mkdir()
+    signal_worker(run_folder(daemon))
+    shown = host.process.stderr
+    assert shown is not None
+    assert host.process.wait(PATIENCE_S) == 69
+    assert b"Is a directory" in (text := shown.read())
+    assert text.endswith(b"; this session ends; run: punch doctor\n")
+
+
+def test_doctor_says_that_no_worker_can_start(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    log = daemon.directory / "data" / "mcp.log"
+    log.mkdir()
+    host = hosts()
+    assert host.call("tasks")
+    assert b"mcp.log" in host.process.communicate(timeout=PATIENCE_S)[1]
+    assert f"no worker is running; the last one reported: {log}: Is a directory" in punch(daemon, "doctor")
+
+
+def test_failure_of_a_relay_is_in_the_log(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    Path(f"{path}.start").unlink()
+    Path(f"{path}.start").mkdir()
+    assert hosts().call("tasks")
+    assert f"{path.name}.start" in (reported := punch(daemon, "doctor"))
+    assert "Is a directory" in reported
 
 
 def test_idle_worker_ends(daemon: Spawned, hosts: Callable[..., Host]) -> None:
