@@ -286,7 +286,12 @@ class Relay:
         return _End(NO_WORKER if self._hello.is_resumed else None)
 
     def _read_host(self) -> None:
-        data = os.read(_STDIN, _CHUNK)
+        try:
+            data = os.read(_STDIN, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""  # such as a reset connection
         if not data:
             self._has_ended = True
             data = b"\n" if self._part else b""

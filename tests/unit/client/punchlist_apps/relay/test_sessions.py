@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -25,7 +26,7 @@ from punchlist_apps.relay import frames
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.served_mcp import arguments, environment
-from punchlist_testing.workers import PATIENCE_S, Host, ending, find_worker, signal_worker
+from punchlist_testing.workers import HANDSHAKE, PATIENCE_S, Host, ending, find_worker, signal_worker
 
 require_package("mcp")
 mcp: Any = import_module("mcp")
@@ -490,6 +491,31 @@ def test_line_without_end_hurts_no_other(daemon: Spawned, hosts: Callable[..., H
     assert bad.process.wait(PATIENCE_S) == 65
     assert bad.process.stderr is not None
     assert bad.process.stderr.read() == b"punch: a line of the host is longer than 16 MiB\n"
+
+
+def test_closed_error_output_keeps_the_exit_code(hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    assert host.process.stderr is not None
+    host.process.stderr.close()
+    with suppress(BrokenPipeError):
+        host.write(b"x" * 20_000_000)
+    assert host.process.wait(PATIENCE_S) == 65
+    host.process.stderr = None
+
+
+def test_unreadable_input_ends_the_session(daemon: Spawned) -> None:
+    words = arguments(daemon)
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as host:
+        with listening.accept()[0] as input:
+            relay = subprocess.Popen([sys.executable, *words], stdin=input, stdout=subprocess.PIPE, env=environment())
+        with relay:
+            opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
+            host.sendall(json.dumps(opening).encode() + b"\n")
+            assert relay.stdout is not None
+            assert b"result" in relay.stdout.readline()
+            host.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            host.close()  # resets the connection
+            assert relay.wait(PATIENCE_S) == 0
 
 
 def test_long_line_is_served(hosts: Callable[..., Host]) -> None:
