@@ -193,7 +193,7 @@ class Relay:
 
     def _poll(self) -> "list[tuple[int, int]]":
         poll = select.poll()
-        if self._has_begun and not self._has_ended and len(self._to_worker) < BUFFER_BYTES:
+        if self._has_begun and not self._has_ended and self._count_unsent_bytes() < BUFFER_BYTES:
             poll.register(_STDIN, select.POLLIN)
         poll.register(_STDOUT, select.POLLOUT if self._to_host else 0)  # 0: reports only that the host is gone
         is_reading = len(self._to_host) < BUFFER_BYTES
@@ -209,6 +209,10 @@ class Relay:
         if is_waiting and not is_heard and time.monotonic() >= heard_by:
             self._on_silence(self._sock)
         return events
+
+    def _count_unsent_bytes(self) -> int:
+        """Return the size of what the host sent, and a worker has yet to get."""
+        return len(self._to_worker) if self._sock is not None else sum(len(line.text) for line in self._open.values())
 
     @property
     def _has_begun(self) -> bool:

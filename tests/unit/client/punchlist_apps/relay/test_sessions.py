@@ -23,6 +23,7 @@ import pytest
 import punchlist
 from punchlist import connect
 from punchlist_apps.relay import frames
+from punchlist_apps.relay.relay import BUFFER_BYTES
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.served_mcp import arguments, environment
@@ -60,6 +61,28 @@ from punchlist_apps.cli import main
 sys.exit(main())
 """
 """A relay whose worker left long ago, and which then finds that another relay is starting the next one."""
+
+STRANDED = """
+import fcntl, sys, termios
+from punchlist_apps.relay import relay
+dial = relay.Relay._dial
+
+def dial_when_full(self):
+    waiting = bytearray(4)
+    fcntl.ioctl(0, termios.FIONREAD, waiting)
+    if self._has_begun and int.from_bytes(waiting, sys.byteorder) < fcntl.fcntl(0, fcntl.F_GETPIPE_SZ) - 4096:
+        self._retry_after(0.05)
+        return
+    if self._has_begun:
+        relay.show(f"{sum(len(line.text) for line in self._open.values())}")
+        relay.Relay._dial = dial
+    dial(self)
+
+relay.Relay._dial = dial_when_full
+from punchlist_apps.cli import main
+sys.exit(main())
+"""
+"""A relay that gets its second worker once it reads no more input, and then shows how much it has kept."""
 
 FRAGILE = """
 import sys, time
@@ -535,6 +558,21 @@ def test_host_that_does_not_read_hurts_no_other(hosts: Callable[..., Host]) -> N
     got = [message["id"] for message in itertools.islice(silent.messages(), count)]
     writer.join(PATIENCE_S)
     assert sorted(got, key=int) == [f"{number}" for number in range(count)]
+
+
+def test_relay_without_worker_keeps_little(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host, text = hosts(program=("-c", STRANDED)), "x" * 20_000
+    signal_worker(run_folder(daemon))
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": f"{number}", "method": "ping", "params": {"text": text}}) + "\n"
+        for number in range(500)
+    ]
+    writer = Thread(target=host.write, args=("".join(lines).encode(),))
+    writer.start()
+    assert {message["id"] for message in itertools.islice(host.messages(), 500)} == {f"{n}" for n in range(500)}
+    writer.join(PATIENCE_S)
+    kept = int(host.process.communicate(timeout=PATIENCE_S)[1])
+    assert BUFFER_BYTES <= kept < BUFFER_BYTES + 100_000
 
 
 def test_unreadable_lines_are_ignored(daemon: Spawned, hosts: Callable[..., Host]) -> None:
