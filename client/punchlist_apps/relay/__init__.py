@@ -33,7 +33,7 @@ def run(words: "Sequence[str]") -> "int | None":
     from punchlist.base import host_variables
     from punchlist_apps.relay import frames
     from punchlist_apps.relay.dialing import Dialing
-    from punchlist_apps.relay.relay import Relay
+    from punchlist_apps.relay.relay import Relay, show
 
     try:
         directory = os.getcwd()
@@ -42,4 +42,10 @@ def run(words: "Sequence[str]") -> "int | None":
     env = host_variables.select(dict(os.environ))
     hello = frames.Hello(os.urandom(16).hex(), is_resumed=False, directory=directory, words=[*words], env=env)
     dialing = Dialing(words, os.environ)
-    return Relay(dialing.connect, dialing.end, hello).run()
+    relay = Relay(dialing.connect, dialing.end, hello)
+    code = relay.run()
+    if relay.trouble:
+        outcome = "this session runs in its own process" if code is None else "this session ends"
+        show(f"punch: no worker ({relay.trouble}); {outcome}; run: punch doctor\n")
+        dialing.log(relay.trouble)
+    return code

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import sys
+import time
 from _socket import AF_UNIX, SOCK_STREAM
 from _socket import socket as Socket
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MODULE = "punchlist_apps.worker"
+
+_LOST_RACE_S = 0.5
+"""Time between two starts of workers that find another one which doesn't listen, in seconds. Other relays wait too."""
 
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 
@@ -70,6 +74,16 @@ class Dialing:
         # Another program may listen there.
         if MODULE in os_calls.read_command_line(pid):
             os.kill(pid, signal.SIGKILL)
+
+    def log(self, trouble: str) -> None:
+        """Write why there is no worker to its log, where `punch doctor` finds it."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            file = os.open(f"{self._data_dir}/mcp.log", flags, 0o600)
+        except OSError:
+            return
+        with open(file, "w", encoding="utf-8", errors="surrogateescape") as log:
+            log.write(f"{trouble}\n")
 
 
 def find_path(socket: str, data_dir: str) -> str:
@@ -141,17 +155,34 @@ def _start(path: str, data_dir: str) -> None:
     A child process does it, so that this one doesn't load what starting needs, and stays small.
 
     Raises:
-        Unavailable: The worker ended.
+        Unavailable: The worker ended; says why.
     """
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        code = 1
         try:
-            from punchlist.connection.starter import Starting, worker
-
-            report = Starting(worker(path, data_dir)).wait(PATIENCE_S)
-            code = 0 if report is not None and (report.ready or report.lost_race) else 1
+            os.write(writing, _try_to_start(path, data_dir).encode("utf-8", "surrogateescape"))
         finally:
-            os._exit(code)
-    if os.waitpid(child, 0)[1] != 0:
-        raise Unavailable(f"the worker did not start; its log is {data_dir}/mcp.log")
+            os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8", errors="replace") as reasons:
+        reason = reasons.read()
+    os.waitpid(child, 0)
+    if reason:
+        raise Unavailable(reason)
+
+
+def _try_to_start(path: str, data_dir: str) -> str:
+    """Return why no worker runs now; empty if one does."""
+    try:
+        from punchlist.connection.starter import Starting, worker
+
+        starting = Starting(worker(path, data_dir))
+        report = starting.wait(PATIENCE_S)
+    except BaseException as error:  # noqa: BLE001 - the process of the caller ends without showing it
+        return f"{type(error).__name__}: {error}"
+    if report is None:
+        return str(starting)
+    if report.lost_race:
+        time.sleep(_LOST_RACE_S)
+    return "" if report.ready or report.lost_race else report.reason.splitlines()[-1]

@@ -54,11 +54,20 @@ _POLL_S = 0.05
 
 _PAUSES_S = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Time before the next worker is tried, after each one that ended before it finished a line; the last value repeats."""
+_NO_REPLY = "no worker replies"
 _FAILED = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Unavailable(Exception):
     """No worker can be started."""
+
+
+def show(text: str) -> None:
+    """Write to standard error, as far as somebody reads it."""
+    try:
+        os.write(_STDERR, text.encode("utf-8", "surrogateescape"))
+    except OSError:
+        pass
 
 
 class _End(Exception):
@@ -93,6 +102,9 @@ class _Line:
 class Relay:
     """One session of a host.
 
+    Attributes:
+        trouble: Why no worker serves the session; empty if one did until the end.
+
     Args:
         connect: Return a connected socket, after starting a worker if needed; None to try again later. Raises
             `Unavailable`.
@@ -103,6 +115,7 @@ class Relay:
     def __init__(
         self, connect: "Callable[[], Socket | None]", end: "Callable[[Socket], None]", hello: frames.Hello
     ) -> None:
+        self.trouble = ""
         self._connect = connect
         self._end = end
         self._hello = hello
@@ -125,6 +138,8 @@ class Relay:
         self._is_pinged = False
         self._is_shut = False
         self._code: int | None = None
+        self._reason = _NO_REPLY
+        """Why the last attempt to reach a worker failed."""
         self._failures = 0
         """Number of workers in a row that ended, or couldn't be started, before they finished a line."""
         self._heard_at = self._retry_at = time.monotonic()
@@ -178,7 +193,7 @@ class Relay:
 
     def _poll(self) -> "list[tuple[int, int]]":
         poll = select.poll()
-        if self._has_begun and not self._has_ended and len(self._to_worker) < BUFFER_BYTES:
+        if self._has_begun and not self._has_ended and self._count_unsent_bytes() < BUFFER_BYTES:
             poll.register(_STDIN, select.POLLIN)
         poll.register(_STDOUT, select.POLLOUT if self._to_host else 0)  # 0: reports only that the host is gone
         is_reading = len(self._to_host) < BUFFER_BYTES
@@ -188,10 +203,16 @@ class Relay:
         poll.register(self._sock, reading | (select.POLLOUT if self._to_worker else 0))
         is_waiting = is_reading and (self._open or self._is_pinged or not self._is_accepted)
         limit_s = HANG_S if self._is_pinged or not self._is_accepted else PING_S
-        events = poll.poll(limit_s * 1000 if is_waiting else None)
-        if is_waiting and not events and time.monotonic() - self._heard_at >= limit_s:
+        heard_by = self._heard_at + limit_s
+        events = poll.poll(max(0.0, heard_by - time.monotonic()) * 1000 if is_waiting else None)
+        is_heard = any(number == self._sock.fileno() and event & (select.POLLIN | _FAILED) for number, event in events)
+        if is_waiting and not is_heard and time.monotonic() >= heard_by:
             self._on_silence(self._sock)
         return events
+
+    def _count_unsent_bytes(self) -> int:
+        """Return the size of what the host sent, and a worker has yet to get."""
+        return len(self._to_worker) if self._sock is not None else sum(len(line.text) for line in self._open.values())
 
     @property
     def _has_begun(self) -> bool:
@@ -214,9 +235,10 @@ class Relay:
     def _dial(self) -> None:
         try:
             self._sock = self._connect()
-        except Unavailable:
+        except Unavailable as error:
+            self._reason = str(error)
             if not self._hello.is_resumed:
-                raise _End(None) from None
+                raise self._give_up() from None
             self._fail()
             return
         if self._sock is None:
@@ -260,11 +282,20 @@ class Relay:
     def _retry_after(self, pause_s: float) -> None:
         now = time.monotonic()
         if now > self._deadline:
-            raise _End(NO_WORKER if self._hello.is_resumed else None)
+            raise self._give_up()
         self._retry_at = now + pause_s
 
+    def _give_up(self) -> _End:
+        self.trouble = self._reason
+        return _End(NO_WORKER if self._hello.is_resumed else None)
+
     def _read_host(self) -> None:
-        data = os.read(_STDIN, _CHUNK)
+        try:
+            data = os.read(_STDIN, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""  # such as a reset connection
         if not data:
             self._has_ended = True
             data = b"\n" if self._part else b""
@@ -276,17 +307,18 @@ class Relay:
             self._part.append(rest)
             self._part_bytes += len(rest)
         if self._part_bytes > MAX_LINE_BYTES:
-            os.write(_STDERR, b"punch: a line of the host is longer than 16 MiB\n")
+            show("punch: a line of the host is longer than 16 MiB\n")
             raise _End(TOO_LONG)
 
     def _add_line(self, text: bytes) -> None:
         if not text.strip():
             return
+        if not self._open and not self._is_pinged:
+            self._heard_at = time.monotonic()  # nothing was expected from the worker before
         self._number += 1
         self._open[self._number] = _Line(text)
         if self._sock is not None:
             self._to_worker += frames.encode(frames.LINE, self._number, text)
-            self._heard_at = time.monotonic()
         elif self._is_idle:
             # The last worker may have left hours ago. The next one gets the usual time from now.
             self._is_idle, self._deadline = False, time.monotonic() + RESUME_S
@@ -303,19 +335,24 @@ class Relay:
 
     def _exchange(self, event: int) -> None:
         """Write to the worker and read from it, as far as its socket allows."""
-        sock, data = self._sock, b""
-        if sock is None:
+        if (sock := self._sock) is None:
+            return
+        if event & select.POLLOUT:
+            try:
+                del self._to_worker[: sock.send(self._to_worker)]
+            except BlockingIOError:
+                pass
+            except OSError:
+                # What the worker wrote before it ended can still be read.
+                self._to_worker.clear()
+        if not event & (select.POLLIN | _FAILED):
             return
         try:
-            if event & select.POLLOUT:
-                del self._to_worker[: sock.send(self._to_worker)]
-            if not event & (select.POLLIN | _FAILED):
-                return
             data = sock.recv(_CHUNK)
         except BlockingIOError:
             return
         except OSError:
-            pass
+            data = b""
         if not data:
             self._lose()
             return
@@ -328,11 +365,12 @@ class Relay:
             self._lose()  # another program listens there
 
     def _accept(self, _number: int, _body: bytes) -> None:
-        self._is_accepted = True
+        self._is_accepted, self._reason = True, _NO_REPLY
 
-    def _decline(self, _number: int, _body: bytes) -> None:
+    def _decline(self, _number: int, body: bytes) -> None:
+        self._reason = body.decode("utf-8", "replace")
         if not self._has_begun:
-            raise _End(None)
+            raise self._give_up()
         self._lose()
 
     def _output(self, number: int, body: bytes) -> None:
@@ -366,6 +404,6 @@ class Relay:
         self._lose(on_purpose=True)
 
     def _exit(self, code: int, text: bytes) -> None:
-        os.write(_STDERR, text)
+        show(text.decode("utf-8", "replace"))
         self._code = code
         self._lose(on_purpose=True)

@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 
+from punchlist_apps.worker.installation import read_stamp
+
 LOST_RACE = 75
 """Exit code if another worker holds the lock."""
 
@@ -26,10 +28,12 @@ def main() -> int:
     lock = _lock(f"{options.socket}.lock") if options.lock_fd is None else options.lock_fd
     if lock is None:
         return LOST_RACE
+    # An upgrade while the sources are loaded must look newer than they are.
+    stamp = read_stamp()
     # Loaded after the lock, because it takes a second of processor time that the loser of a race should not spend.
     from punchlist_apps.worker.worker import Worker, run  # noqa: PLC0415
 
-    worker = Worker(options.socket, options.data_dir, lock, options.idle_exit, options.hang_exit)
+    worker = Worker(options.socket, options.data_dir, stamp, lock, options.idle_exit, options.hang_exit)
     run(worker, options.ready_fd)
     return 0
 

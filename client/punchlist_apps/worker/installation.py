@@ -2,16 +2,31 @@
 
 import binascii
 import os
-import sys
 
-_PACKAGES = ("punchlist", "punchlist_apps", "punchlist_schemas")
+import punchlist
+import punchlist_apps
+import punchlist_schemas
+
+_PACKAGES = (punchlist, punchlist_apps, punchlist_schemas)
+
+NO_STAMP = 0
 
 
 def read_stamp() -> int:
-    """Return a digest of the names, sizes and times of the installed sources. Takes a few milliseconds."""
+    """Return a digest of the names, sizes and times of the installed sources. Takes a few milliseconds.
+
+    Return `NO_STAMP` while files disappear, as in an upgrade or a removal.
+    """
+    try:
+        return _compute_digest()
+    except OSError:
+        return NO_STAMP
+
+
+def _compute_digest() -> int:
     digest = 0
     for package in _PACKAGES:
-        folders = [*sys.modules[package].__path__]
+        folders = [*package.__path__]
         for folder in folders:
             with os.scandir(folder) as entries:
                 for entry in sorted(entries, key=lambda entry: entry.name):

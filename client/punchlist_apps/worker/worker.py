@@ -39,13 +39,14 @@ class Worker:
 
     Args:
         path: Path of its socket.
-        lock: Descriptor of the lock, held until the process ends.
+        stamp: What `read_stamp` returned before this module was loaded.
+        lock: Descriptor of the lock, held until the worker is stopped or the process ends.
         idle_s: Time without a session after which the worker ends, in seconds; 0 for never.
         hang_s: Time for which the event loop may be blocked, in seconds.
     """
 
     def __init__(  # noqa: PLR0913 - the options of a process
-        self, path: str, data_dir: str, lock: int, idle_s: float, hang_s: float
+        self, path: str, data_dir: str, stamp: int, lock: int, idle_s: float, hang_s: float
     ) -> None:
         self._path = path
         self._data_dir = data_dir
@@ -55,7 +56,7 @@ class Worker:
         self._sessions: set[Session] = set()
         self._suspects = asyncio.Lock()
         self._inode = 0
-        self._stamp = self._failed_stamp = read_stamp()
+        self._stamp = self._failed_stamp = stamp
         self._feeds: Feeds
         self._used_at = 0.0
         self._ended = asyncio.Event()
@@ -76,14 +77,16 @@ class Worker:
             tasks = [asyncio.create_task(task()) for task in (self._watch_loop, self._watch_life)]
             await self._ended.wait()
             server.close()
+            has_successor = self._handover is not None or not self._is_in_place
             if self._handover is None:
                 self._remove_socket()
-            await self._leave_sessions()
+                # The next worker need not wait for running calls. A successor that was late keeps the lock.
+                os.close(self._lock)
+            await self._leave_sessions(has_successor=has_successor)
             for task in tasks:
                 task.cancel()
 
-    async def _leave_sessions(self) -> None:
-        has_successor = self._handover is not None
+    async def _leave_sessions(self, *, has_successor: bool) -> None:
         await asyncio.gather(*(session.leave(has_successor=has_successor) for session in self._sessions))
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_S):
@@ -142,7 +145,7 @@ class Worker:
         op, _, memory = await anext(reader, (b"", 0, b""))
         session = Session(hello.session, reader, writer, self._suspects)
         if len(self._sessions) >= MAX_SESSIONS:
-            session.send(frames.DECLINE)
+            session.send(frames.DECLINE, 0, b"the worker serves %d sessions" % MAX_SESSIONS)
             return
         self._sessions.add(session)
         try:
@@ -175,11 +178,14 @@ class Worker:
             self._handover = asyncio.create_task(self._start_successor())
 
     async def _start_successor(self) -> None:
-        program = starter.worker(self._path, self._data_dir, self._lock)
-        report = await asyncio.to_thread(lambda: starter.Starting(program).wait(_SUCCESSOR_S))
+        stamp, program = read_stamp(), starter.worker(self._path, self._data_dir, self._lock)
+        try:
+            report = await asyncio.to_thread(lambda: starter.Starting(program).wait(_SUCCESSOR_S))
+        except OSError as error:
+            report = starter.Report(ready=False, reason=str(error))
         if report is None or not report.ready:
             _log.error("no successor started: %s", report and report.reason)
-            self._failed_stamp, self._handover = read_stamp(), None
+            self._failed_stamp, self._handover = stamp, None
             return
         self._ended.set()
 
@@ -190,12 +196,13 @@ class Worker:
             await asyncio.sleep(self._hang_s / 4)
 
     async def _watch_life(self) -> None:
-        """End when there was no session for some time. Look for a newer installation."""
+        """End when there was no session for some time, or the socket is gone. Look for a newer installation."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(_CHECK_S, self._idle_s or _CHECK_S))
-            is_unused = self._idle_s and loop.time() - self._used_at >= self._idle_s
-            if not self._sessions and (is_unused or not self._is_in_place):
+            is_idle = self._idle_s and not self._sessions and loop.time() - self._used_at >= self._idle_s
+            # Without its socket it would keep new relays from a worker. The next one serves its sessions.
+            if is_idle or (self._handover is None and not self._is_in_place):
                 self._ended.set()
             self._check_installation()
 

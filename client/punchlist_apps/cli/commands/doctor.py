@@ -174,13 +174,15 @@ def _check_worker(target: Target) -> Finding:
 
 
 def _read_new_line(path: str) -> str:
-    """Return the last line of a log, or "" if nothing was written for a day."""
+    """Return the last line of a log, why it can't be used, or "" if nothing was written for a day."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as log:
+        with open(path, "r+", encoding="utf-8", errors="replace") as log:
             is_new = os.fstat(log.fileno()).st_mtime > time.time() - _DAY_S
             return one_line(["", *log.read().splitlines()][-1]) if is_new else ""
-    except OSError:
+    except FileNotFoundError:
         return ""
+    except OSError as error:
+        return f"{path}: {error.strerror}"
 
 
 def _check_extras(data_dir: str) -> Iterator[Finding]:

@@ -6,13 +6,14 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import anyio
@@ -22,10 +23,11 @@ import pytest
 import punchlist
 from punchlist import connect
 from punchlist_apps.relay import frames
+from punchlist_apps.relay.relay import BUFFER_BYTES
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
 from punchlist_testing.served_mcp import arguments, environment
-from punchlist_testing.workers import PATIENCE_S, Host, ending, find_worker, signal_worker
+from punchlist_testing.workers import HANDSHAKE, PATIENCE_S, Host, ending, find_worker, signal_worker
 
 require_package("mcp")
 mcp: Any = import_module("mcp")
@@ -59,6 +61,28 @@ from punchlist_apps.cli import main
 sys.exit(main())
 """
 """A relay whose worker left long ago, and which then finds that another relay is starting the next one."""
+
+STRANDED = """
+import fcntl, sys, termios
+from punchlist_apps.relay import relay
+dial = relay.Relay._dial
+
+def dial_when_full(self):
+    waiting = bytearray(4)
+    fcntl.ioctl(0, termios.FIONREAD, waiting)
+    if self._has_begun and int.from_bytes(waiting, sys.byteorder) < fcntl.fcntl(0, fcntl.F_GETPIPE_SZ) - 4096:
+        self._retry_after(0.05)
+        return
+    if self._has_begun:
+        relay.show(f"{sum(len(line.text) for line in self._open.values())}")
+        relay.Relay._dial = dial
+    dial(self)
+
+relay.Relay._dial = dial_when_full
+from punchlist_apps.cli import main
+sys.exit(main())
+"""
+"""A relay that gets its second worker once it reads no more input, and then shows how much it has kept."""
 
 FRAGILE = """
 import sys, time
@@ -118,6 +142,41 @@ if "punchlist_apps.worker" in sys.orig_argv:
 """Makes a worker end after its first call of a method, unless the mark shows that one has ended."""
 
 
+PATIENT = """
+import sys
+if "punchlist_apps.worker" in sys.orig_argv:
+    from punchlist_apps.worker import session, worker
+    session.LEAVE_S = worker.LEAVE_S = 3600
+"""
+"""Makes each worker that leaves wait for its running calls."""
+
+
+WATCHFUL = """
+import sys
+from punchlist.connection import starter
+starter.IDLE_EXIT_S = 1
+if "punchlist_apps.worker" in sys.orig_argv:
+    from punchlist_apps.worker import worker
+    worker._CHECK_S = 0.1
+"""
+"""Makes each worker check often whether it is needed."""
+
+
+UPGRADED = """
+import sys
+if "punchlist_apps.worker" in sys.orig_argv and "--lock-fd" not in sys.orig_argv:
+    class Upgrade:
+        def find_spec(name, path, target=None):
+            if name == "punchlist_apps.worker.worker":
+                sys.meta_path.remove(Upgrade)
+                with open(CHANGED, "a", encoding="utf-8") as source:
+                    source.write("# newer\\n")
+
+    sys.meta_path.insert(0, Upgrade)
+"""
+"""Upgrades the installation after the first worker has begun to load its sources."""
+
+
 WITHOUT_PROC = """
 import ctypes, sys
 libc = ctypes.CDLL(None)
@@ -142,6 +201,14 @@ def hosts(daemon: Spawned) -> Generator[Callable[..., Host]]:
     """Starts hosts, and ends them after the test."""
     with ExitStack() as stack:
         yield lambda *words, **options: stack.enter_context(Host(daemon.directory, *words, **options))
+
+
+def plant(folder: Path, code: str) -> dict[str, str]:
+    """Return an environment whose processes run some code at their start."""
+    (folder / "plant").mkdir()
+    (folder / "plant" / "sitecustomize.py").write_text(code)
+    env = environment()
+    return env | {"PYTHONPATH": f"{folder / 'plant'}:{env['PYTHONPATH']}"}
 
 
 def run_folder(daemon: Spawned) -> Path:
@@ -200,6 +267,34 @@ def test_terminated_worker_has_no_successor_until_needed(daemon: Spawned, hosts:
     signal_worker(run_folder(daemon), signal.SIGTERM)
     assert list(run_folder(daemon).glob("mcp-*.sock")) == []
     assert host.call("tasks")
+
+
+def test_leaving_worker_delays_no_other_session(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    env = plant(tmp_path, PATIENT)
+    waiting, host = hosts(env=env), hosts(env=env)
+    waiting.call("plan", tasks=[{"title": "One"}])
+    wait = waiting.request("tools/call", {"name": "wait", "arguments": {"seconds": 600}})
+    waiting.ask("ping", {})  # after it, the call has begun
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    os.kill(former, signal.SIGTERM)
+    while find_worker(run_folder(daemon)) is not None:
+        pass
+    assert "Added #2" in host.call("plan", tasks=[{"title": "Two"}])
+    assert find_worker(run_folder(daemon)) not in (None, former)
+    assert "result" in waiting.wait_for(wait)
+
+
+def test_worker_without_socket_is_replaced(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    env = plant(tmp_path, WATCHFUL)
+    host = hosts(env=env)
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    with ending(former):
+        path.unlink()
+    assert host.call("tasks")
+    assert hosts(env=env).call("tasks")
 
 
 def test_session_outlives_a_long_time_without_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
@@ -364,10 +459,7 @@ def test_failed_session_ends_alone(daemon: Spawned, hosts: Callable[..., Host]) 
 
 @pytest.mark.long
 def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp_path: Path) -> None:
-    (tmp_path / "plant").mkdir()
-    (tmp_path / "plant" / "sitecustomize.py").write_text(ENDING)
-    env = environment()
-    env["PYTHONPATH"] = f"{tmp_path / 'plant'}:{env['PYTHONPATH']}"
+    env = plant(tmp_path, ENDING)
     host, other = hosts(env=env), hosts(env=env)
     request = other.request("tools/call", {"name": "plan", "arguments": {"tasks": [{"title": "please end"}]}})
     assert "ended several times" in other.wait_for(request)["error"]["message"]
@@ -376,13 +468,9 @@ def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp
 
 @pytest.mark.parametrize("method", ["task.set_status", "task.claim"])
 def test_repeated_next_gets_the_same_reply(hosts: Callable[..., Host], tmp_path: Path, method: str) -> None:
-    mark, plant = tmp_path / "mark", tmp_path / "plant"
+    mark = tmp_path / "mark"
     mark.touch()
-    plant.mkdir()
-    (plant / "sitecustomize.py").write_text(f"METHOD, MARK = {method!r}, {str(mark)!r}{ENDING_ONCE}")
-    env = environment()
-    env["PYTHONPATH"] = f"{plant}:{env['PYTHONPATH']}"
-    host = hosts(env=env)
+    host = hosts(env=plant(tmp_path, f"METHOD, MARK = {method!r}, {str(mark)!r}{ENDING_ONCE}"))
     host.call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
     assert "one" in host.call("next")
     mark.unlink()
@@ -399,6 +487,24 @@ def test_suspended_worker_is_replaced(daemon: Spawned, hosts: Callable[..., Host
     assert find_worker(run_folder(daemon)) != former
 
 
+def test_busy_host_does_not_hide_a_suspended_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host, is_answered = hosts(program=("-c", QUICK)), Event()
+
+    def send_on() -> None:
+        while not is_answered.wait(0.05):
+            host.send({"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}})
+
+    former = signal_worker(run_folder(daemon), signal.SIGSTOP)
+    ping, sender = host.request("ping", {}), Thread(target=send_on)
+    sender.start()
+    try:
+        assert "result" in host.wait_for(ping)
+    finally:
+        is_answered.set()
+        sender.join()
+    assert find_worker(run_folder(daemon)) != former
+
+
 def test_line_without_end_hurts_no_other(daemon: Spawned, hosts: Callable[..., Host]) -> None:
     bad, good = hosts(), hosts()
     bad.write(b"x" * 10_000_000)
@@ -408,6 +514,31 @@ def test_line_without_end_hurts_no_other(daemon: Spawned, hosts: Callable[..., H
     assert bad.process.wait(PATIENCE_S) == 65
     assert bad.process.stderr is not None
     assert bad.process.stderr.read() == b"punch: a line of the host is longer than 16 MiB\n"
+
+
+def test_closed_error_output_keeps_the_exit_code(hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    assert host.process.stderr is not None
+    host.process.stderr.close()
+    with suppress(BrokenPipeError):
+        host.write(b"x" * 20_000_000)
+    assert host.process.wait(PATIENCE_S) == 65
+    host.process.stderr = None
+
+
+def test_unreadable_input_ends_the_session(daemon: Spawned) -> None:
+    words = arguments(daemon)
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as host:
+        with listening.accept()[0] as input:
+            relay = subprocess.Popen([sys.executable, *words], stdin=input, stdout=subprocess.PIPE, env=environment())
+        with relay:
+            opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
+            host.sendall(json.dumps(opening).encode() + b"\n")
+            assert relay.stdout is not None
+            assert b"result" in relay.stdout.readline()
+            host.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            host.close()  # resets the connection
+            assert relay.wait(PATIENCE_S) == 0
 
 
 def test_long_line_is_served(hosts: Callable[..., Host]) -> None:
@@ -427,6 +558,21 @@ def test_host_that_does_not_read_hurts_no_other(hosts: Callable[..., Host]) -> N
     got = [message["id"] for message in itertools.islice(silent.messages(), count)]
     writer.join(PATIENCE_S)
     assert sorted(got, key=int) == [f"{number}" for number in range(count)]
+
+
+def test_relay_without_worker_keeps_little(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host, text = hosts(program=("-c", STRANDED)), "x" * 20_000
+    signal_worker(run_folder(daemon))
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": f"{number}", "method": "ping", "params": {"text": text}}) + "\n"
+        for number in range(500)
+    ]
+    writer = Thread(target=host.write, args=("".join(lines).encode(),))
+    writer.start()
+    assert {message["id"] for message in itertools.islice(host.messages(), 500)} == {f"{n}" for n in range(500)}
+    writer.join(PATIENCE_S)
+    kept = int(host.process.communicate(timeout=PATIENCE_S)[1])
+    assert BUFFER_BYTES <= kept < BUFFER_BYTES + 100_000
 
 
 def test_unreadable_lines_are_ignored(daemon: Spawned, hosts: Callable[..., Host]) -> None:
@@ -485,6 +631,34 @@ def _serve_nonsense(listening: socket.socket) -> None:
                 peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
+def test_last_words_of_a_worker_arrive(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.settimeout(PATIENCE_S)
+        listening.bind(str(path))
+        listening.listen()
+        host = Host(daemon.directory)
+        relay = host.process
+        with listening.accept()[0] as worker:
+            worker.settimeout(PATIENCE_S)
+            worker.sendall(frames.encode(frames.ACCEPT))
+            host.send({"id": 1, "method": "ping", "params": {"text": "x" * 2_000_000}})
+            received = b""
+            while b"xxx" not in received:
+                received += worker.recv(1000)
+            # The rest doesn't fit in the socket, so the relay writes before it reads.
+            relay.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, relay.pid, os.WSTOPPED)
+            worker.sendall(frames.encode(frames.OUTPUT, 1, b'{"id": 1}\n') + frames.encode(frames.EXIT, 3, b"bye"))
+        relay.send_signal(signal.SIGCONT)
+        assert next(host.messages()) == {"id": 1}
+        assert relay.communicate(timeout=PATIENCE_S)[1] == b"bye"
+        assert relay.returncode == 3
+    path.unlink()
+
+
 def test_stale_socket_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
     hosts()
     (path,) = run_folder(daemon).glob("mcp-*.sock")
@@ -493,21 +667,72 @@ def test_stale_socket_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -
     assert "Added #1" in hosts().call("plan", tasks=[{"title": "One"}])
 
 
-def test_newer_installation_replaces_the_worker(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+def install_copy(folder: Path, code: str = "") -> dict[str, str]:
+    """Install a copy of the sources, and some code to run at each start; return the environment that uses them."""
     root = Path(punchlist.__file__).parents[2]
-    for folder in ("client", "schemas", "daemon"):
-        shutil.copytree(root / folder, tmp_path / "copy" / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    copied = [str(tmp_path / "copy" / folder) for folder in ("client", "schemas", "daemon")]
-    env = environment() | {"PYTHONPATH": os.pathsep.join([*copied, *(path for path in sys.path if path)])}
+    for part in ("client", "schemas", "daemon"):
+        shutil.copytree(root / part, folder / "copy" / part, ignore=shutil.ignore_patterns("__pycache__"))
+    copied = [str(folder / "copy" / part) for part in ("client", "schemas", "daemon")]
+    env = plant(folder, code)
+    return env | {"PYTHONPATH": os.pathsep.join([str(folder / "plant"), *copied, *(path for path in sys.path if path)])}
+
+
+def change_copy(folder: Path) -> None:
+    with open(folder / "copy" / "client" / "punchlist" / "__init__.py", "a", encoding="utf-8") as source:
+        source.write("# newer\n")
+
+
+def test_newer_installation_replaces_the_worker(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    env = install_copy(tmp_path)
     session = hosts(env=env)
     session.call("plan", tasks=[{"title": "One"}])
     former = find_worker(run_folder(daemon))
     assert former is not None
-    with open(tmp_path / "copy" / "client" / "punchlist" / "__init__.py", "a", encoding="utf-8") as source:
-        source.write("# newer\n")
+    change_copy(tmp_path)
     with ending(former):
         hosts(env=env).call("tasks")
     assert "Added #2" in session.call("plan", tasks=[{"title": "Two"}])
+
+
+def test_upgrade_during_the_start_replaces_the_worker(
+    daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path
+) -> None:
+    changed = tmp_path / "copy" / "client" / "punchlist" / "__init__.py"
+    env = install_copy(tmp_path, UPGRADED.replace("CHANGED", repr(str(changed))))
+    session = hosts(env=env)
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    with ending(former):
+        hosts(env=env).call("tasks")
+    assert session.call("tasks")
+
+
+def test_worker_of_a_removed_installation_ends(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    host = hosts(env=install_copy(tmp_path, WATCHFUL))
+    worker = find_worker(run_folder(daemon))
+    assert worker is not None
+    shutil.rmtree(tmp_path / "copy")
+    assert host.call("tasks")
+    with ending(worker):
+        host.end()
+
+
+def test_worker_tries_again_to_hand_over(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host, log = hosts(), daemon.directory / "data" / "mcp.log"
+    former = find_worker(run_folder(daemon))
+    assert former is not None
+    log.rename(log.with_name("kept.log"))
+    log.mkdir()
+    os.kill(former, signal.SIGUSR1)
+    for _ in range(3):
+        host.call("tasks")
+    assert find_worker(run_folder(daemon)) == former
+    log.rmdir()
+    with ending(former):
+        # Until the first attempt has failed, another one is not due.
+        while find_worker(run_folder(daemon)) == former:
+            os.kill(former, signal.SIGUSR1)
+    assert host.call("tasks")
 
 
 def test_two_installations_have_their_own_workers(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
@@ -549,9 +774,46 @@ def test_session_runs_on_its_own_without_worker(daemon: Spawned, hosts: Callable
     signal_worker(run_folder(daemon), signal.SIGTERM)
     Path(f"{path}.lock").unlink()
     Path(f"{path}.lock").mkdir()
-    assert "Added #1" in hosts().call("plan", tasks=[{"title": "One"}])
+    host = hosts()
+    assert "Added #1" in host.call("plan", tasks=[{"title": "One"}])
     assert find_worker(run_folder(daemon)) is None
     assert "Is a directory" in (daemon.directory / "data" / "mcp.log").read_text().splitlines()[-1]
+    shown = host.process.communicate(timeout=PATIENCE_S)[1].decode()
+    assert shown.startswith("punch: no worker (IsADirectoryError: ")
+    assert shown.endswith("); this session runs in its own process; run: punch doctor\n")
+
+
+def test_session_that_ends_without_worker_says_why(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts(program=("-c", QUICK.replace("relay.PING_S", "relay.RESUME_S")))
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    Path(f"{path}.lock").unlink()
+    Path(f"{path}.lock").mkdir()
+    signal_worker(run_folder(daemon))
+    shown = host.process.stderr
+    assert shown is not None
+    assert host.process.wait(PATIENCE_S) == 69
+    assert b"Is a directory" in (text := shown.read())
+    assert text.endswith(b"; this session ends; run: punch doctor\n")
+
+
+def test_doctor_says_that_no_worker_can_start(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    log = daemon.directory / "data" / "mcp.log"
+    log.mkdir()
+    host = hosts()
+    assert host.call("tasks")
+    assert b"mcp.log" in host.process.communicate(timeout=PATIENCE_S)[1]
+    assert f"no worker is running; the last one reported: {log}: Is a directory" in punch(daemon, "doctor")
+
+
+def test_failure_of_a_relay_is_in_the_log(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    hosts()
+    (path,) = run_folder(daemon).glob("mcp-*.sock")
+    signal_worker(run_folder(daemon), signal.SIGTERM)
+    Path(f"{path}.start").unlink()
+    Path(f"{path}.start").mkdir()
+    assert hosts().call("tasks")
+    assert f"{path.name}.start" in (reported := punch(daemon, "doctor"))
+    assert "Is a directory" in reported
 
 
 def test_idle_worker_ends(daemon: Spawned, hosts: Callable[..., Host]) -> None:
