@@ -118,6 +118,21 @@ if "punchlist_apps.worker" in sys.orig_argv:
 """Makes a worker end after its first call of a method, unless the mark shows that one has ended."""
 
 
+UNREACHABLE = """
+import os, sys, time
+if "punchlist_apps.worker" in sys.orig_argv:
+    def hang(call):
+        def call_or_hang(path, *args, **options):
+            while str(path).startswith(DIRECTORY) and os.access(MARK, os.F_OK):
+                time.sleep(0.1)
+            return call(path, *args, **options)
+        return call_or_hang
+
+    os.stat, os.lstat = hang(os.stat), hang(os.lstat)
+"""
+"""Makes a directory's file system hang for each worker while the mark exists."""
+
+
 WITHOUT_PROC = """
 import ctypes, sys
 libc = ctypes.CDLL(None)
@@ -390,6 +405,29 @@ def test_repeated_next_gets_the_same_reply(hosts: Callable[..., Host], tmp_path:
     assert mark.exists(), "the worker ended"
     assert "two" in reply
     assert "2 left" in reply
+
+
+def test_dead_directory_hurts_no_other_session(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    mark, plant, project = tmp_path / "mark", tmp_path / "plant", tmp_path / "project"
+    plant.mkdir()
+    project.mkdir()
+    (plant / "sitecustomize.py").write_text(f"DIRECTORY, MARK = {str(project)!r}, {str(mark)!r}{UNREACHABLE}")
+    env = environment()
+    env["PYTHONPATH"] = f"{plant}:{env['PYTHONPATH']}"
+    bad, good = hosts(env=env | {"CLAUDE_PROJECT_DIR": str(project)}), hosts(env=env)
+    assert "Added #1" in bad.call("plan", tasks=[{"title": "One"}])
+    assert "#1" in bad.call("next")
+    mark.touch()
+    for signals in ((), (signal.SIGKILL,)):
+        for number in signals:
+            signal_worker(run_folder(daemon), number)
+        assert "One" in good.call("tasks")
+        worker = find_worker(run_folder(daemon))
+        assert "does not respond" in bad.call("tasks")
+        assert "One" in good.call("tasks")
+        assert find_worker(run_folder(daemon)) == worker, "it serves all sessions"
+    mark.unlink()
+    assert "One" in bad.call("tasks")
 
 
 def test_suspended_worker_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
