@@ -118,6 +118,29 @@ if "punchlist_apps.worker" in sys.orig_argv:
 """Makes a worker end after its first call of a method, unless the mark shows that one has ended."""
 
 
+ENDING_DURING_ANOTHER = """
+import asyncio, os, sys
+if "punchlist_apps.worker" in sys.orig_argv:
+    from punchlist.clients.aio import AsyncClient
+    run, waiting = AsyncClient.run, []
+
+    async def run_and_wait(self, call):
+        for event in waiting:
+            event.set()
+        result = await run(self, call)
+        if call.request.method == "task.claim" and os.path.exists(FIFO):
+            waiting.append(asyncio.Event())
+            open(FIFO, "w").close()
+            os.unlink(FIFO)
+            await waiting[0].wait()
+            os._exit(9)
+        return result
+
+    AsyncClient.run = run_and_wait
+"""
+"""Makes a worker end after a claim, once another call has begun. While the pipe exists, it is opened by the claim."""
+
+
 UNREACHABLE = """
 import os, sys, time
 if "punchlist_apps.worker" in sys.orig_argv:
@@ -389,8 +412,15 @@ def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp
     assert "Added #1" in host.call("plan", tasks=[{"title": "good"}])
 
 
+@pytest.mark.parametrize("meta", [{}, {"punchlist/user": "ann"}])
 @pytest.mark.parametrize("method", ["task.set_status", "task.claim"])
-def test_repeated_next_gets_the_same_reply(hosts: Callable[..., Host], tmp_path: Path, method: str) -> None:
+def test_repeated_next_gets_the_same_reply(
+    hosts: Callable[..., Host], tmp_path: Path, method: str, meta: dict[str, str]
+) -> None:
+    def call(tool: str, **arguments: Any) -> str:
+        params = {"name": tool, "arguments": arguments, "_meta": meta}
+        return host.ask("tools/call", params)["content"][0]["text"]
+
     mark, plant = tmp_path / "mark", tmp_path / "plant"
     mark.touch()
     plant.mkdir()
@@ -398,13 +428,31 @@ def test_repeated_next_gets_the_same_reply(hosts: Callable[..., Host], tmp_path:
     env = environment()
     env["PYTHONPATH"] = f"{plant}:{env['PYTHONPATH']}"
     host = hosts(env=env)
-    host.call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
-    assert "one" in host.call("next")
+    call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
+    assert "one" in call("next")
     mark.unlink()
-    reply = host.call("next", result="did it")
+    reply = call("next", result="did it")
     assert mark.exists(), "the worker ended"
     assert "two" in reply
     assert "2 left" in reply
+
+
+def test_reading_does_not_affect_a_repetition(hosts: Callable[..., Host], tmp_path: Path) -> None:
+    pipe, plant = tmp_path / "pipe", tmp_path / "plant"
+    plant.mkdir()
+    (plant / "sitecustomize.py").write_text(f"FIFO = {str(pipe)!r}{ENDING_DURING_ANOTHER}")
+    env = environment()
+    env["PYTHONPATH"] = f"{plant}:{env['PYTHONPATH']}"
+    host = hosts(env=env)
+    host.call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
+    assert "one" in host.call("next")
+    os.mkfifo(pipe)
+    request = host.request("tools/call", {"name": "next", "arguments": {"result": "did it"}})
+    with open(pipe, "rb") as signals:
+        assert signals.read() == b""
+    host.request("tools/call", {"name": "tasks", "arguments": {}})
+    reply = host.wait_for(request)["result"]["content"][0]["text"]
+    assert "two" in reply and "2 left" in reply
 
 
 def test_dead_directory_hurts_no_other_session(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
