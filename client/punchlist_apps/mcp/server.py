@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import anyio
@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from punchlist import __version__
 from punchlist.base.project import own
 from punchlist.clients.aio import AsyncClient
+from punchlist.connection.core import derived_keys
 from punchlist.errors import PunchlistError
 from punchlist.tools import coercion
 from punchlist.tools.agent_memory import MAX_SAVED
@@ -144,9 +145,13 @@ class Handlers:
         if tool.effect == "reads":
             return await await_with_progress(context, run())
         key = _build_request_key(context, params, agent, user)
-        with self._recording_work():
+        with self._derive_keys(key), self._recording_work():
             calls = self._repeated_requests.once(key, run, _is_final) if key else run()
             return await await_with_progress(context, calls)
+
+    def _derive_keys(self, key: str) -> AbstractContextManager[None]:
+        """Derive the keys of a request's changes so that its repetition in another process changes nothing twice."""
+        return derived_keys(f"{self.setup.session_id}:{key}") if key and self.setup.session_id else nullcontext()
 
     @contextmanager
     def _recording_work(self) -> Generator[None]:

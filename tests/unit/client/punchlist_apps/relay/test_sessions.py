@@ -437,6 +437,36 @@ def test_repeated_next_gets_the_same_reply(
     assert "2 left" in reply
 
 
+@pytest.mark.parametrize("meta", [{}, {"punchlist/key": "k"}])
+def test_retry_after_a_worker_change_adds_nothing(
+    daemon: Spawned, hosts: Callable[..., Host], meta: dict[str, str]
+) -> None:
+    host = hosts()
+    params = {"name": "plan", "arguments": {"tasks": [{"title": "One"}]}, "_meta": meta}
+    add = {"id": "first", "method": "tools/call", "params": params}
+    host.send(add)
+    assert "Added #1" in next(host.messages())["result"]["content"][0]["text"]
+    host.call("next")
+    host.call("next", result="done, so that an equal title is a new task")
+    signal_worker(run_folder(daemon))
+    host.send(add | ({"id": "second"} if meta else {}))
+    assert "Added #1" in next(host.messages())["result"]["content"][0]["text"]
+    assert titles(daemon) == ["One"]
+
+
+def test_retry_during_a_call_leaves_no_line_open(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    params = {"name": "plan", "arguments": {"tasks": [{"title": "One"}]}}
+    line = json.dumps({"jsonrpc": "2.0", "id": "plan", "method": "tools/call", "params": params})
+    host.write(f"{line}\n{line}\n".encode())
+    first, second = [next(host.messages()) for _ in range(2)]
+    assert first == second
+    signal_worker(run_folder(daemon))
+    requests = [host.request("tools/call", {"name": "tasks", "arguments": {}}) for _ in range(2)]
+    assert {next(host.messages())["id"] for _ in range(2)} == {*requests}
+    assert titles(daemon) == ["One"]
+
+
 def test_reading_does_not_affect_a_repetition(hosts: Callable[..., Host], tmp_path: Path) -> None:
     pipe, plant = tmp_path / "pipe", tmp_path / "plant"
     plant.mkdir()
