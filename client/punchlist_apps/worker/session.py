@@ -161,6 +161,10 @@ class Session:
         if op == frames.BROKEN:
             self.send(frames.OUTPUT, number, envelopes.encode_broken(envelope.id))
             return b""
+        # A repetition's reply belongs to the first line.
+        if envelope.id in self._open or not envelope.is_valid:
+            self.send(frames.DONE, number)
+            return line
         request = self._open[envelope.id] = _Request(number, envelope.method, is_silent=op == frames.ANSWERED)
         if envelope.method == envelopes.CHANGING:
             if op == frames.ALONE:
