@@ -141,6 +141,16 @@ if "punchlist_apps.worker" in sys.orig_argv:
 """Makes a worker end after a claim, once another call has begun. While the pipe exists, it is opened by the claim."""
 
 
+NEWER_MEMORY = """
+import os, sys
+if "punchlist_apps.worker" in sys.orig_argv and os.path.exists(MARK):
+    import json
+    from punchlist_apps.worker import opening
+    opening._encode_memory = lambda agents: json.dumps({"agents": {"a": ["a", "", False, *"bcdefghij"]}}).encode()
+"""
+"""Makes a worker save its memory like a newer version while the mark exists."""
+
+
 UNREACHABLE = """
 import os, sys, time
 if "punchlist_apps.worker" in sys.orig_argv:
@@ -483,6 +493,21 @@ def test_reading_does_not_affect_a_repetition(hosts: Callable[..., Host], tmp_pa
     host.request("tools/call", {"name": "tasks", "arguments": {}})
     reply = host.wait_for(request)["result"]["content"][0]["text"]
     assert "two" in reply and "2 left" in reply
+
+
+def test_memory_of_a_newer_version_is_ignored(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    mark, plant = tmp_path / "mark", tmp_path / "plant"
+    mark.touch()
+    plant.mkdir()
+    (plant / "sitecustomize.py").write_text(f"MARK = {str(mark)!r}{NEWER_MEMORY}")
+    env = environment()
+    env["PYTHONPATH"] = f"{plant}:{env['PYTHONPATH']}"
+    host = hosts(env=env)
+    assert "Added #1" in host.call("plan", tasks=[{"title": "One"}])
+    mark.unlink()
+    signal_worker(run_folder(daemon))
+    assert "One" in host.call("tasks")
+    assert "can't be read" in (daemon.directory / "data" / "mcp.log").read_text()
 
 
 def test_dead_directory_hurts_no_other_session(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
