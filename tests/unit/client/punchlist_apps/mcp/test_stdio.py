@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -216,3 +217,21 @@ async def test_next_session_of_a_process_continues(root: Path) -> None:
             async with connect_to_one_process(daemon, root, [Started("one"), Started("two")]) as (agent, _other):
                 await call(agent, "plan", tasks=[{"title": "first"}])
                 assert reply in await call(agent, "next")
+
+
+async def test_current_agent_is_remembered_last(daemon: Spawned, root: Path) -> None:
+    from punchlist_apps.mcp.stdio import open_session
+
+    newest: list[str] = []
+    start = Started("one", "a")
+    args = parse(command(daemon, "agent", "mcp", "-c", "work")[3:])
+    async with AsyncExitStack() as stack:
+        relay = stack.enter_context(start_relay())
+        process = ServerProcess(build_env(start, root), str(root / "one"), relay.pid)
+        session = open_session(args, process, on_memory=lambda memory: newest.append([*memory.agents][-1]))
+        agent = await enter(stack, await stack.enter_async_context(session))
+        for id in ("a", "b", "a"):
+            run_hook(daemon, id, str(root / "one"), hook_event_name="SessionStart", source="resume")
+            await call(agent, "tasks")
+    names = {id: build_agent_name(HOST, hash_session(id)) for id in "ab"}
+    assert [name for name, _ in groupby(newest)] == [names["a"], names["b"], names["a"]]
