@@ -235,3 +235,19 @@ async def test_current_agent_is_remembered_last(daemon: Spawned, root: Path) -> 
             await call(agent, "tasks")
     names = {id: build_agent_name(HOST, hash_session(id)) for id in "ab"}
     assert [name for name, _ in groupby(newest)] == [names["a"], names["b"], names["a"]]
+
+
+def test_variables_of_the_hosts_process_determine_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from punchlist_apps.mcp.stdio import build_target
+
+    monkeypatch.setenv("XDG_DATA_HOME", "/ours")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/ours")
+    theirs = {"XDG_DATA_HOME": f"{tmp_path}/data", "XDG_RUNTIME_DIR": f"{tmp_path}/run"}
+    args = parse(["agent", "mcp"])
+    target = build_target(args, ServerProcess(theirs, "/", 1))
+    assert (target.socket, target.data_dir) == (f"{tmp_path}/run/punchlist/daemon.sock", f"{tmp_path}/data/punchlist")
+    assert target.options == {"socket": target.socket, "data_dir": target.data_dir}
+    ours = {"XDG_DATA_HOME": "/ours", "XDG_RUNTIME_DIR": "/ours"}
+    assert build_target(args, ServerProcess(ours, "/", 1)).options == {}
+    args = parse(["agent", "mcp", "--socket", "s"])
+    assert build_target(args, ServerProcess(theirs, "/", 1)).options == {"socket": "/s"}
