@@ -11,7 +11,7 @@ from punchlist_schemas.things import Note
 _MAX_STATES = 4_096
 """Maximum number of agent states. The least recently used one is dropped first."""
 
-_MAX_SAVED = 16
+MAX_SAVED = 16
 """Maximum number of agents whose work is saved for another process."""
 
 
@@ -46,7 +46,11 @@ class AgentState(msgspec.Struct):
 
 
 class AgentWork(msgspec.Struct, frozen=True):
-    """What an agent works on in a list after its last call. See `AgentState` for the members."""
+    """What an agent works on in a list after its last call. See `AgentState` for the members.
+
+    Attributes:
+        user: The user of the agent's connection; "" if it isn't limited to one.
+    """
 
     log: str
     conversation: str
@@ -54,7 +58,8 @@ class AgentWork(msgspec.Struct, frozen=True):
     seen: int | None
     version: int
     claims: dict[str, int]
-    own: tuple[str, ...]
+    own: tuple[str, ...] | None
+    user: str = ""
 
 
 class Memory:
@@ -79,11 +84,11 @@ class Memory:
 
     def save_work(self) -> list[AgentWork]:
         """Return the work of the agents that made the last calls, for a process that continues them."""
-        newest = [*self._states.items()][-_MAX_SAVED:]
+        newest = [*self._states.items()][-MAX_SAVED:]
         return [
             AgentWork(*key, state.seen, state.version, {**state.claims}, state.own)
             for key, state in newest
-            if state.own is not None
+            if state.own is not None or state.claims
         ]
 
     def state_of(self, log: str, conversation: str, actor: str) -> AgentState:

@@ -166,6 +166,10 @@ _EXPLANATIONS: dict[str, Callable[[Any], str]] = {
     "shutting_down": lambda error: "the task list's service is stopping: call it again in a moment",
     "diverged": lambda error: "nothing was written: this machine's copy of the shared list differs; ask the person",
     "upgrade_needed": lambda error: "nothing was written: this shared list needs a newer punchlist; ask the person",
+    # An agent chooses no keys: the key is that of a call that another process began, and that this one repeats.
+    "key_conflict": lambda error: (
+        "this call had been carried out before the server restarted: look at the list, and don't repeat the call"
+    ),
     "storage_full": lambda error: "the disk is full: nothing was written; reading still works",
 }
 

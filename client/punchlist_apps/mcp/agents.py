@@ -71,7 +71,7 @@ class AgentMemory(msgspec.Struct):
     Attributes:
         first: The key of the session when the server started.
         names: Name that an agent would have -> the name that was reserved for it.
-        agents: The agents so far by name, oldest first, at most `_MAX_AGENTS`.
+        agents: The agents so far by name, that of the latest call in its conversation last, at most `_MAX_AGENTS`.
         work: What the agents work on.
     """
 
@@ -144,13 +144,17 @@ class Agents:
         agent = await self._identify(context, directory)
         # The memory is sent as JSON, and a directory's name may contain any bytes.
         known = agent._replace(sub_agent="", directory=agent.directory.encode(errors="replace").decode())
-        if context.request is None and known not in self._memory.agents.values():
+        if context.request is None and known != self._find_newest(known.thread):
             self._memory.agents.pop(agent.name, None)
             self._memory.agents[agent.name] = known
             for name in [*self._memory.agents][:-_MAX_AGENTS]:
                 del self._memory.agents[name]
             self._on_memory(self._memory)
         return agent
+
+    def _find_newest(self, thread: str) -> Agent | None:
+        """Return the current agent of a conversation, which another process registers last."""
+        return next((agent for agent in reversed(self._memory.agents.values()) if agent.thread == thread), None)
 
     async def _identify(self, context: Context, directory: str) -> Agent:
         meta: Mapping[str, Any] = dict(context.meta or {})

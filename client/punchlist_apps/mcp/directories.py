@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ListRootsRequest, ListRootsResult
 
 from punchlist_apps.mcp.elicitation import is_modern
+from punchlist_apps.mcp.file_systems import Reachability
 from punchlist_apps.mcp.server_process import ServerProcess
 
 Context = ServerRequestContext[Any, Any]
@@ -38,16 +39,23 @@ class Directories:
     def __init__(self, process: ServerProcess) -> None:
         self._process = process
         self._can_fetch_roots = True
+        self._reachability = Reachability()
 
     async def find(self, context: Context) -> str:
-        """Return the project's directory; "" if it is unknown."""
+        """Return the project's directory; "" if it is unknown.
+
+        Raises:
+            Problem: Its file system does not respond.
+        """
         meta = dict(context.meta or {})
-        return (
+        directory = (
             self._process.project_directory
             or _read_sandbox_directory(meta)
             or _read_only_workspace(meta)
             or await self._fetch_only_root(context)
         )
+        await self._reachability.check(directory)
+        return directory
 
     async def _fetch_only_root(self, context: Context) -> str:
         capabilities = context.session.client_capabilities

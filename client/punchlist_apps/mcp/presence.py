@@ -17,6 +17,7 @@ from punchlist.connection.core import Request
 from punchlist.connection.link import Link
 from punchlist.errors import PunchlistError
 from punchlist_apps.mcp.agents import Agent
+from punchlist_apps.mcp.file_systems import run_in_thread
 from punchlist_schemas import repository
 from punchlist_schemas.params import AgentEnter, AgentLeave
 from punchlist_schemas.project_file import DirectoryError
@@ -61,7 +62,10 @@ class Presence:
         if not is_new and self._last[0] == agent.name and now - self._last[1] < REPORT_S:
             return
         self._last = agent.name, now
-        params = self._agents[agent.name] = _build_params(agent, self._pid)
+        params = AgentEnter(agent=agent.name, host=_sanitize(agent.host, _MAX_NAME), pid=self._pid)
+        with anyio.move_on_after(RETRY_S):
+            params = await run_in_thread(_add_place, params, agent.directory)
+        self._agents[agent.name] = params
         # Older daemons reject this call. With such a daemon, the agents' claims last until they expire.
         with anyio.move_on_after(RETRY_S), suppress(PunchlistError):
             hello = await self._client.open()
@@ -90,16 +94,15 @@ class Presence:
             await link.exchange(Request.of("agent.enter", restrict(params, link.hello)))
 
 
-def _build_params(agent: Agent, pid: int) -> AgentEnter:
-    host = _sanitize(agent.host, _MAX_NAME)
-    if not agent.directory:
-        return AgentEnter(agent=agent.name, host=host, pid=pid)
-    directory = os.path.realpath(agent.directory)
+def _add_place(params: AgentEnter, directory: str) -> AgentEnter:
+    if not directory:
+        return params
+    directory = os.path.realpath(directory)
     checkout = None
     with suppress(DirectoryError, OSError):
         checkout = repository.find_repository(directory)
     branch = "" if checkout is None else _sanitize(checkout.branch, _MAX_NAME)
-    return AgentEnter(agent=agent.name, host=host, directory=_sanitize(directory, _MAX_PATH), branch=branch, pid=pid)
+    return msgspec.structs.replace(params, directory=_sanitize(directory, _MAX_PATH), branch=branch)
 
 
 def restrict(params: AgentEnter, hello: HelloResult) -> AgentEnter:

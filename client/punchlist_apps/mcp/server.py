@@ -1,8 +1,8 @@
 """An MCP server that uses one client: tools of the selected dialects, resources and prompts."""
 
 import hashlib
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import anyio
@@ -17,9 +17,10 @@ from mcp.shared.exceptions import MCPError
 from punchlist import __version__
 from punchlist.base.project import own
 from punchlist.clients.aio import AsyncClient
+from punchlist.connection.core import derived_keys
 from punchlist.errors import PunchlistError
 from punchlist.tools import coercion
-from punchlist.tools.agent_memory import Memory
+from punchlist.tools.agent_memory import MAX_SAVED
 from punchlist.tools.catalog import offered, prompt
 from punchlist.tools.model import Dialect, Problem, Reply, Tool
 from punchlist.tools.schema import build_annotations, build_output, build_parameters
@@ -98,12 +99,13 @@ class Handlers:
         self.setup = setup
         self.presence = presence
         self.updates = Updates(feed, is_resumed=setup.is_resumed)
-        self.users = Users(client)
         self._directories = Directories(setup.process)
         self._agents = setup.agents or Agents(setup.actor)
-        self._memory = Memory(self._agents.work)
-        self._all = UserConnection(client, self._memory)
+        self._all = UserConnection(client, self._agents.work)
+        self.users = Users(client, work=self._agents.work)
         self._repeated_requests: RepeatedRequests[Result] = RepeatedRequests()
+        self._changing = 0
+        """Number of running calls that may change something."""
         dialects = offered(setup.dialects, setup.tools)
         extra = [KEEP_PLAN_HERE] if "native" in setup.dialects else []
         self.instructions = "\n".join([prompt(dialects), *extra])
@@ -133,7 +135,6 @@ class Handlers:
             agent = await self._agents.identify(context, directory)
         except Problem as problem:
             return _build_result(dialect.refuse(problem))
-        self._agents.record_work(self._memory.save_work())
         await self.presence.enter(agent)
 
         async def run() -> Result:
@@ -141,8 +142,30 @@ class Handlers:
                 caller = await self._build_caller(context, agent, directory, user, connection)
                 return await self._call(context, params, offer, caller, connection)
 
-        key = "" if tool.effect == "reads" else _build_request_key(context, params, agent, user)
-        return await await_with_progress(context, self._repeated_requests.once(key, run, _is_final) if key else run())
+        if tool.effect == "reads":
+            return await await_with_progress(context, run())
+        key = _build_request_key(context, params, agent, user)
+        with self._derive_keys(key), self._recording_work():
+            calls = self._repeated_requests.once(key, run, _is_final) if key else run()
+            return await await_with_progress(context, calls)
+
+    def _derive_keys(self, key: str) -> AbstractContextManager[None]:
+        """Derive the keys of a request's changes so that its repetition in another process changes nothing twice."""
+        return derived_keys(f"{self.setup.session_id}:{key}") if key and self.setup.session_id else nullcontext()
+
+    @contextmanager
+    def _recording_work(self) -> Generator[None]:
+        """Record what the agents work on before a change, unless another change is running.
+
+        A process that repeats the running changes needs the work from before the first of them.
+        """
+        if not self._changing:
+            self._agents.record_work([*self._all.save_work(), *self.users.save_work()][-MAX_SAVED:])
+        self._changing += 1
+        try:
+            yield
+        finally:
+            self._changing -= 1
 
     async def enter_known_agents(self) -> None:
         """Register the agents of an earlier process of this session, which keep their claims."""

@@ -6,10 +6,14 @@ environment, the working directory or the process id of the process that it runs
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from punchlist.base import host_variables
 from punchlist.base.project import host_directory
+
+# Read once, because the directory's file system may cease to respond.
+_resolve_links = lru_cache(maxsize=256)(os.path.realpath)
 
 
 class ServerProcess(NamedTuple):
@@ -17,7 +21,7 @@ class ServerProcess(NamedTuple):
 
     Attributes:
         env: Its environment variables, as selected by `punchlist.base.host_variables`.
-        directory: Its working directory, an absolute path.
+        directory: Its working directory, an absolute path without links.
         pid: Its id; the host is one of its ancestors.
     """
 
@@ -38,8 +42,8 @@ class ServerProcess(NamedTuple):
     @property
     def is_in_plugin(self) -> bool:
         """Whether the working directory is that of the plugin that configures the server, or below it."""
-        roots = [os.path.realpath(self.resolve(root)) for name in host_variables.PLUGIN if (root := self.env.get(name))]
-        return any(os.path.commonpath((root, os.path.realpath(self.directory))) == root for root in roots)
+        roots = [_resolve_links(self.resolve(root)) for name in host_variables.PLUGIN if (root := self.env.get(name))]
+        return any(os.path.commonpath((root, self.directory)) == root for root in roots)
 
     def resolve(self, path: str) -> str:
         """Return a path as an absolute path, relative to the process's working directory."""

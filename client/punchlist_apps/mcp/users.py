@@ -9,15 +9,16 @@ import math
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from hmac import compare_digest
 from typing import NamedTuple, cast
 
 import anyio
+import msgspec
 
 from punchlist.clients.aio import AsyncClient
-from punchlist.tools.agent_memory import Memory
+from punchlist.tools.agent_memory import AgentWork, Memory
 from punchlist.tools.model import Problem
 from punchlist.tools.toolbox import AsyncToolbox
 from punchlist_apps.common.http.secret_file import Reporter
@@ -167,11 +168,17 @@ class UserConnection:
         used_at: Time at which the last call ended, on the event loop's clock in seconds.
     """
 
-    def __init__(self, client: AsyncClient, memory: Memory | None = None) -> None:
+    def __init__(self, client: AsyncClient, work: Iterable[AgentWork] = (), user: str = "") -> None:
         self.client = client
-        self.box = AsyncToolbox(client, memory=memory)
+        self._user = user
+        self._memory = Memory(part for part in work if part.user == user)
+        self.box = AsyncToolbox(client, memory=self._memory)
         self.calls = 0
         self.used_at = 0.0
+
+    def save_work(self) -> list[AgentWork]:
+        """Return what the agents work on, for another process."""
+        return [msgspec.structs.replace(part, user=self._user) for part in self._memory.save_work()]
 
 
 class Users:
@@ -180,10 +187,18 @@ class Users:
     Args:
         max_connections: Maximum number of connections.
         idle_s: Time after which an unused connection is closed, in seconds.
+        work: What the agents worked on when another process ended.
     """
 
-    def __init__(self, client: AsyncClient, max_connections: int = MAX_CONNECTIONS, idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self,
+        client: AsyncClient,
+        max_connections: int = MAX_CONNECTIONS,
+        idle_s: float = IDLE_S,
+        work: Sequence[AgentWork] = (),
+    ) -> None:
         self._client = client
+        self._work = work
         self._max_connections = max_connections
         self._idle_s = idle_s
         self._connections: OrderedDict[str, UserConnection] = OrderedDict()
@@ -198,7 +213,7 @@ class Users:
         """Use a user's connection for a call. Waits if all connections are in use by other users."""
         while (connection := self._connections.get(user)) is None:
             if len(self._connections) < self._max_connections:
-                connection = self._connections[user] = UserConnection(self._client.as_user(user))
+                connection = self._connections[user] = UserConnection(self._client.as_user(user), self._work, user)
                 break
             if not await self._close(max_count=1):
                 await self._released.wait()
@@ -211,6 +226,10 @@ class Users:
             connection.used_at = anyio.current_time()
             released, self._released = self._released, anyio.Event()
             released.set()
+
+    def save_work(self) -> list[AgentWork]:
+        """Return what the agents of all users work on, for another process."""
+        return [part for connection in self._connections.values() for part in connection.save_work()]
 
     async def run(self) -> None:
         """Close idle connections until cancelled, then close all connections."""

@@ -42,6 +42,12 @@ class Envelope(msgspec.Struct, omit_defaults=True):
     def is_request(self) -> bool:
         return self.method is not UNSET and self.id is not UNSET
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether the SDK processes this request. It gives an invalid one no response."""
+        has_params = self.params is UNSET or bytes(self.params)[:1] in (b"{", b"n")
+        return self.jsonrpc == "2.0" and isinstance(self.id, str | int) and has_params
+
     def find_param(self, name: str) -> Any:
         """Return a member of the params, or None."""
         try:

@@ -1,6 +1,7 @@
 """Opens the server of a session from the command line, directory and variables of its relay."""
 
 import json
+import logging
 from argparse import Namespace
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, redirect_stderr
@@ -19,6 +20,8 @@ from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.stdio import open_session
 from punchlist_apps.mcp.updates import Feeds
 from punchlist_apps.relay.frames import Hello
+
+_log = logging.getLogger(__name__)
 
 
 class Refused(Exception):
@@ -46,7 +49,7 @@ async def open_server(
         Refused: The command line is invalid.
     """
     process = ServerProcess(hello.env, hello.directory, pid)
-    agents = _decode_memory(memory) if memory else None
+    agents = _decode_memory(memory)
     args = _parse(hello.words)
     async with open_session(
         args,
@@ -65,8 +68,13 @@ def _encode_memory(agents: AgentMemory) -> bytes:
     return json.dumps(msgspec.to_builtins(agents)).encode()
 
 
-def _decode_memory(memory: bytes) -> AgentMemory:
-    return msgspec.convert(json.loads(memory), AgentMemory)
+def _decode_memory(memory: bytes) -> AgentMemory | None:
+    """Return the memory of the last worker; None if it can't be read, such as that of a newer version."""
+    try:
+        return msgspec.convert(json.loads(memory), AgentMemory) if memory else None
+    except ValueError as error:  # also msgspec's errors
+        _log.warning("the memory of the last worker can't be read: %s", error)
+        return None
 
 
 def _parse(words: list[str]) -> Namespace:

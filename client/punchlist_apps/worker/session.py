@@ -28,6 +28,9 @@ ALONE_S = 1.0
 """Upper limit for the time for which a line that may break the worker keeps others like it from beginning, in
 seconds. It is long enough for a call that doesn't wait."""
 
+_SIGN_S = 2.0
+"""Time after which a session whose line waits for others shows its relay that the worker is alive, in seconds."""
+
 _TAG = secrets.token_hex(3)
 """Distinguishes this worker's questions from those of its predecessors."""
 
@@ -87,6 +90,7 @@ class Session:
         self._writer = writer
         self._suspects = suspects
         self._open: dict[Any, _Request] = {}
+        self._releases: set[asyncio.Task[None]] = set()
         self._subscriptions: dict[str, int] = {}
         """Address of a subscribed resource -> number of the line."""
         self._scope = anyio.CancelScope()
@@ -157,11 +161,17 @@ class Session:
         if op == frames.BROKEN:
             self.send(frames.OUTPUT, number, envelopes.encode_broken(envelope.id))
             return b""
+        # A repetition's reply belongs to the first line.
+        if envelope.id in self._open or not envelope.is_valid:
+            self.send(frames.DONE, number)
+            return line
         request = self._open[envelope.id] = _Request(number, envelope.method, is_silent=op == frames.ANSWERED)
         if envelope.method == envelopes.CHANGING:
             if op == frames.ALONE:
-                await self._suspects.acquire()
-                asyncio.create_task(self._release_after(request))
+                await self._hold_suspects()
+                release = asyncio.create_task(self._release_after(request))
+                self._releases.add(release)
+                release.add_done_callback(self._releases.discard)
             request.has_begun = True
             self.send(frames.BEGIN, number)
         elif envelope.method == envelopes.SUBSCRIBE:
@@ -169,6 +179,14 @@ class Session:
         elif envelope.method == envelopes.UNSUBSCRIBE:
             self.send(frames.DONE, self._subscriptions.pop(str(envelope.find_param("uri")), 0))
         return line
+
+    async def _hold_suspects(self) -> None:
+        # The relay ends a worker from which it hears nothing, and this session's pings aren't read meanwhile.
+        while True:
+            with anyio.move_on_after(_SIGN_S):
+                await self._suspects.acquire()
+                return
+            self.send(frames.PING)
 
     async def _release_after(self, request: _Request) -> None:
         with anyio.move_on_after(ALONE_S):

@@ -220,7 +220,6 @@ def run(worker: Worker, ready: int | None) -> None:
     raise_connection_limit()
     os.umask(0o077)
     os.chdir("/")
-    for name in host_variables.select(dict(os.environ)):
-        del os.environ[name]  # each session brings its own
+    host_variables.remove(os.environ)  # each session brings its own
     asyncio.run(worker.serve(ready))
     sys.stderr.flush()

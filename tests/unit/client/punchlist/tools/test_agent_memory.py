@@ -42,3 +42,12 @@ def test_position_of_another_log_is_ignored(client: Client, tmp_path: Path) -> N
         assert there.call("native", "tasks", {"since": "last"}).data["tasks"][0]["title"] == "one"
         assert "Now #1: one" in there.call("native", "next").text, "the claim from the first log isn't used here"
     assert "You are at it already.\nNow #1: task 0" in box.call("native", "next").text
+
+
+def test_claims_are_saved_without_current_tasks() -> None:
+    memory = Memory()
+    memory.state_of("log", "work", "ann").claims = {"1": 7}
+    memory.state_of("log", "work", "bob").seen = 9
+    restored = Memory(memory.save_work())
+    assert restored.state_of("log", "work", "ann").claims == {"1": 7}
+    assert [part.actor for part in memory.save_work()] == ["ann"]

@@ -34,6 +34,11 @@ from punchlistd.replication.posts import refusals
             {"task": "2", "blockers": [{"id": "1", "title": "Copy", "status": "failed"}]},
             "task 2 is blocked by #1 Copy (failed): complete what has failed, or delete it",
         ),
+        (
+            "key_conflict",
+            {"key": "k"},
+            "this call had been carried out before the server restarted: look at the list, and don't repeat the call",
+        ),
         ("from_a_newer_daemon", {}, "as the daemon said"),
     ],
 )

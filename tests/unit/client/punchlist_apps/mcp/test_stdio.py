@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -216,3 +217,37 @@ async def test_next_session_of_a_process_continues(root: Path) -> None:
             async with connect_to_one_process(daemon, root, [Started("one"), Started("two")]) as (agent, _other):
                 await call(agent, "plan", tasks=[{"title": "first"}])
                 assert reply in await call(agent, "next")
+
+
+async def test_current_agent_is_remembered_last(daemon: Spawned, root: Path) -> None:
+    from punchlist_apps.mcp.stdio import open_session
+
+    newest: list[str] = []
+    start = Started("one", "a")
+    args = parse(command(daemon, "agent", "mcp", "-c", "work")[3:])
+    async with AsyncExitStack() as stack:
+        relay = stack.enter_context(start_relay())
+        process = ServerProcess(build_env(start, root), str(root / "one"), relay.pid)
+        session = open_session(args, process, on_memory=lambda memory: newest.append([*memory.agents][-1]))
+        agent = await enter(stack, await stack.enter_async_context(session))
+        for id in ("a", "b", "a"):
+            run_hook(daemon, id, str(root / "one"), hook_event_name="SessionStart", source="resume")
+            await call(agent, "tasks")
+    names = {id: build_agent_name(HOST, hash_session(id)) for id in "ab"}
+    assert [name for name, _ in groupby(newest)] == [names["a"], names["b"], names["a"]]
+
+
+def test_variables_of_the_hosts_process_determine_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from punchlist_apps.mcp.stdio import build_target
+
+    monkeypatch.setenv("XDG_DATA_HOME", "/ours")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/ours")
+    theirs = {"XDG_DATA_HOME": f"{tmp_path}/data", "XDG_RUNTIME_DIR": f"{tmp_path}/run"}
+    args = parse(["agent", "mcp"])
+    target = build_target(args, ServerProcess(theirs, "/", 1))
+    assert (target.socket, target.data_dir) == (f"{tmp_path}/run/punchlist/daemon.sock", f"{tmp_path}/data/punchlist")
+    assert target.options == {"socket": target.socket, "data_dir": target.data_dir}
+    ours = {"XDG_DATA_HOME": "/ours", "XDG_RUNTIME_DIR": "/ours"}
+    assert build_target(args, ServerProcess(ours, "/", 1)).options == {}
+    args = parse(["agent", "mcp", "--socket", "s"])
+    assert build_target(args, ServerProcess(theirs, "/", 1)).options == {"socket": "/s"}

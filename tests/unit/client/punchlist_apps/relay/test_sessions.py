@@ -177,6 +177,54 @@ if "punchlist_apps.worker" in sys.orig_argv and "--lock-fd" not in sys.orig_argv
 """Upgrades the installation after the first worker has begun to load its sources."""
 
 
+ENDING_DURING_ANOTHER = """
+import asyncio, os, sys
+if "punchlist_apps.worker" in sys.orig_argv:
+    from punchlist.clients.aio import AsyncClient
+    run, waiting = AsyncClient.run, []
+
+    async def run_and_wait(self, call):
+        for event in waiting:
+            event.set()
+        result = await run(self, call)
+        if call.request.method == "task.claim" and os.path.exists(FIFO):
+            waiting.append(asyncio.Event())
+            open(FIFO, "w").close()
+            os.unlink(FIFO)
+            await waiting[0].wait()
+            os._exit(9)
+        return result
+
+    AsyncClient.run = run_and_wait
+"""
+"""Makes a worker end after a claim, once another call has begun. While the pipe exists, it is opened by the claim."""
+
+
+NEWER_MEMORY = """
+import os, sys
+if "punchlist_apps.worker" in sys.orig_argv and os.path.exists(MARK):
+    import json
+    from punchlist_apps.worker import opening
+    opening._encode_memory = lambda agents: json.dumps({"agents": {"a": ["a", "", False, *"bcdefghij"]}}).encode()
+"""
+"""Makes a worker save its memory like a newer version while the mark exists."""
+
+
+UNREACHABLE = """
+import os, sys, time
+if "punchlist_apps.worker" in sys.orig_argv:
+    def hang(call):
+        def call_or_hang(path, *args, **options):
+            while str(path).startswith(DIRECTORY) and os.access(MARK, os.F_OK):
+                time.sleep(0.1)
+            return call(path, *args, **options)
+        return call_or_hang
+
+    os.stat, os.lstat = hang(os.stat), hang(os.lstat)
+"""
+"""Makes a directory's file system hang for each worker while the mark exists."""
+
+
 WITHOUT_PROC = """
 import ctypes, sys
 libc = ctypes.CDLL(None)
@@ -466,18 +514,102 @@ def test_request_that_breaks_workers_is_rejected(hosts: Callable[..., Host], tmp
     assert "Added #1" in host.call("plan", tasks=[{"title": "good"}])
 
 
+@pytest.mark.parametrize("meta", [{}, {"punchlist/user": "ann"}])
 @pytest.mark.parametrize("method", ["task.set_status", "task.claim"])
-def test_repeated_next_gets_the_same_reply(hosts: Callable[..., Host], tmp_path: Path, method: str) -> None:
+def test_repeated_next_gets_the_same_reply(
+    hosts: Callable[..., Host], tmp_path: Path, method: str, meta: dict[str, str]
+) -> None:
+    def call(tool: str, **arguments: Any) -> str:
+        params = {"name": tool, "arguments": arguments, "_meta": meta}
+        return host.ask("tools/call", params)["content"][0]["text"]
+
     mark = tmp_path / "mark"
     mark.touch()
     host = hosts(env=plant(tmp_path, f"METHOD, MARK = {method!r}, {str(mark)!r}{ENDING_ONCE}"))
-    host.call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
-    assert "one" in host.call("next")
+    call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
+    assert "one" in call("next")
     mark.unlink()
-    reply = host.call("next", result="did it")
+    reply = call("next", result="did it")
     assert mark.exists(), "the worker ended"
     assert "two" in reply
     assert "2 left" in reply
+
+
+@pytest.mark.parametrize("meta", [{}, {"punchlist/key": "k"}])
+def test_retry_after_a_worker_change_adds_nothing(
+    daemon: Spawned, hosts: Callable[..., Host], meta: dict[str, str]
+) -> None:
+    host = hosts()
+    params = {"name": "plan", "arguments": {"tasks": [{"title": "One"}]}, "_meta": meta}
+    add = {"id": "first", "method": "tools/call", "params": params}
+    host.send(add)
+    assert "Added #1" in next(host.messages())["result"]["content"][0]["text"]
+    host.call("next")
+    host.call("next", result="done, so that an equal title is a new task")
+    signal_worker(run_folder(daemon))
+    host.send(add | ({"id": "second"} if meta else {}))
+    assert "Added #1" in next(host.messages())["result"]["content"][0]["text"]
+    assert titles(daemon) == ["One"]
+
+
+def test_retry_during_a_call_leaves_no_line_open(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    params = {"name": "plan", "arguments": {"tasks": [{"title": "One"}]}}
+    line = json.dumps({"jsonrpc": "2.0", "id": "plan", "method": "tools/call", "params": params})
+    host.write(f"{line}\n{line}\n".encode())
+    first, second = [next(host.messages()) for _ in range(2)]
+    assert first == second
+    signal_worker(run_folder(daemon))
+    requests = [host.request("tools/call", {"name": "tasks", "arguments": {}}) for _ in range(2)]
+    assert {next(host.messages())["id"] for _ in range(2)} == {*requests}
+    assert titles(daemon) == ["One"]
+
+
+def test_reading_does_not_affect_a_repetition(hosts: Callable[..., Host], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    env = plant(tmp_path, f"FIFO = {str(pipe)!r}{ENDING_DURING_ANOTHER}")
+    host = hosts(env=env)
+    host.call("plan", tasks=[{"title": title} for title in ("one", "two", "three")])
+    assert "one" in host.call("next")
+    os.mkfifo(pipe)
+    request = host.request("tools/call", {"name": "next", "arguments": {"result": "did it"}})
+    with open(pipe, "rb") as signals:
+        assert signals.read() == b""
+    host.request("tools/call", {"name": "tasks", "arguments": {}})
+    reply = host.wait_for(request)["result"]["content"][0]["text"]
+    assert "two" in reply and "2 left" in reply
+
+
+def test_memory_of_a_newer_version_is_ignored(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    mark.touch()
+    env = plant(tmp_path, f"MARK = {str(mark)!r}{NEWER_MEMORY}")
+    host = hosts(env=env)
+    assert "Added #1" in host.call("plan", tasks=[{"title": "One"}])
+    mark.unlink()
+    signal_worker(run_folder(daemon))
+    assert "One" in host.call("tasks")
+    assert "can't be read" in (daemon.directory / "data" / "mcp.log").read_text()
+
+
+def test_dead_directory_hurts_no_other_session(daemon: Spawned, hosts: Callable[..., Host], tmp_path: Path) -> None:
+    mark, project = tmp_path / "mark", tmp_path / "project"
+    project.mkdir()
+    env = plant(tmp_path, f"DIRECTORY, MARK = {str(project)!r}, {str(mark)!r}{UNREACHABLE}")
+    bad, good = hosts(env=env | {"CLAUDE_PROJECT_DIR": str(project)}), hosts(env=env)
+    assert "Added #1" in bad.call("plan", tasks=[{"title": "One"}])
+    assert "#1" in bad.call("next")
+    mark.touch()
+    for signals in ((), (signal.SIGKILL,)):
+        for number in signals:
+            signal_worker(run_folder(daemon), number)
+        assert "One" in good.call("tasks")
+        worker = find_worker(run_folder(daemon))
+        assert "does not respond" in bad.call("tasks")
+        assert "One" in good.call("tasks")
+        assert find_worker(run_folder(daemon)) == worker, "it serves all sessions"
+    mark.unlink()
+    assert "One" in bad.call("tasks")
 
 
 def test_suspended_worker_is_replaced(daemon: Spawned, hosts: Callable[..., Host]) -> None:
