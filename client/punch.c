@@ -6,8 +6,8 @@
  *
  *   punch                                       worker (punchlist_apps.cli.warm)
  *   connect                                 ->  accept
- *                                           <-  one byte, with the worker's process id added by the kernel
- *   arguments, environment, descriptors     ->  run the command
+ *                                           <-  a descriptor's number; the kernel adds the worker's process id
+ *   proof, arguments, environment, descr.   ->  run the command
  *   signals, a byte each                    ->  raise them
  *                                           <-  exit code, or PLAIN for a command that needs its own process
  */
@@ -42,6 +42,7 @@ extern char **environ;
 static char program[PATH_MAX];         /* path of this program; empty if unknown */
 static struct sockaddr_un address;     /* socket of the warm process */
 static char own[MAX_CONFINEMENT];      /* confinement of this process */
+static char proof[64];                 /* name of a file of the worker: a process that Landlock confines can't read it */
 static int channel;                    /* connection to the worker */
 static volatile sig_atomic_t ended_by; /* last signal passed on that ends a process by default */
 
@@ -64,7 +65,8 @@ static void run_plain(char **argv) {
 /* Write what a process may do and see. Return whether it could be read. */
 static int describe_confinement(const char *process, char text[MAX_CONFINEMENT]) {
     static const char *links[] = {"ns/mnt", "ns/pid", "ns/user", "ns/net", "root", NULL};
-    static const char *names[] = {"Uid:", "Gid:", "Groups:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", NULL};
+    static const char *names[] = {"Uid:", "Gid:", "Groups:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:",
+                                  "Seccomp_filters:", NULL};
     char path[64], line[4096];
     size_t used = 0;
     for (const char **link = links; *link; link++) {
@@ -146,11 +148,12 @@ static int may_hand_over(char **argv) {
     return !(setting && *setting) && !(preload && *preload) && !has_relative_module_path() && find_address();
 }
 
-/* Receive the worker's first message, which carries its process id, and check the worker. */
+/* Receive the worker's first message, which carries its process id, check the worker, and read its proof. */
 static enum state receive_ready(void) {
     struct pollfd waiting = {channel, POLLIN, 0};
     if (poll(&waiting, 1, PATIENCE_MS) != 1) return UNUSABLE;
-    char first, process[16], other[MAX_CONFINEMENT];
+    unsigned char first; /* descriptor of the proof; 0 from a worker that refuses this process */
+    char process[16], path[48], other[MAX_CONFINEMENT];
     union { struct cmsghdr header; char room[CMSG_SPACE(sizeof(struct ucred))]; } control;
     struct iovec data = {&first, 1};
     struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
@@ -160,7 +163,9 @@ static enum state receive_ready(void) {
     if (!header || header->cmsg_type != SCM_CREDENTIALS) return UNUSABLE;
     memcpy(&sender, CMSG_DATA(header), sizeof sender);
     snprintf(process, sizeof process, "%d", sender.pid);
-    return describe_confinement(process, other) && !strcmp(own, other) ? READY : UNUSABLE;
+    if (!first || !describe_confinement(process, other) || strcmp(own, other)) return UNUSABLE;
+    snprintf(path, sizeof path, "/proc/%s/fd/%d", process, first);
+    return readlink(path, proof, sizeof proof - 1) > 0 ? READY : UNUSABLE;
 }
 
 /* Connect to a worker. If there is no warm process, let the plain program start one. */
@@ -213,16 +218,17 @@ static void handle_signals(void) {
     }
 }
 
-/* Send the command: a head of three numbers, then arguments and environment, each ended by a zero. */
+/* Send the command: a head of three numbers, then proof, arguments and environment, each ended by a zero. */
 static int send_command(int count, char **argv) {
     mode_t mask = umask(0);
     umask(mask);
     uint32_t head[] = {0, (uint32_t)count, mask};
-    size_t size = sizeof head;
+    size_t size = sizeof head + strlen(proof) + 1;
     for (char **text = argv; *text; text++) size += strlen(*text) + 1;
     for (char **text = environ; *text; text++) size += strlen(*text) + 1;
     char *data = malloc(size), *end = data + sizeof head;
     if (!data) return 0;
+    end = stpcpy(end, proof) + 1;
     for (char **text = argv; *text; text++) end = stpcpy(end, *text) + 1;
     for (char **text = environ; *text; text++) end = stpcpy(end, *text) + 1;
     head[0] = (uint32_t)size;

@@ -369,7 +369,75 @@ def test_worker_serves_no_other_confinement(own: Warm, wrapper: list[str]) -> No
     outcome = subprocess.run(
         [*wrapper, sys.executable, "-c", connect, path], capture_output=True, text=True, check=False
     )
-    assert (outcome.stdout, outcome.returncode) == ("b''\n", 0), outcome.stderr
+    assert (outcome.stdout, outcome.returncode) == ("b'\\x00'\n", 0), outcome.stderr
+
+
+NO_PRIVILEGES = ["setpriv", "--no-new-privs"]
+
+FILTER = """
+import ctypes, os, struct, sys
+library = ctypes.CDLL(None)
+allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+program = ctypes.create_string_buffer(struct.pack("HP", 1, ctypes.addressof(allow)))
+if library.prctl(22, 2, program, 0, 0):
+    sys.exit("no seccomp")
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_each_seccomp_filter_has_its_warm_process(own: Warm) -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    once = [*NO_PRIVILEGES, sys.executable, "-c", FILTER]
+    assert own.find_path(wrapper=once) != own.find_path(wrapper=[*once, sys.executable, "-c", FILTER])
+
+
+OUT_OF_LANDLOCK = """
+import ctypes, os, socket, struct, sys
+path, file, *more = sys.argv[1:]
+library = ctypes.CDLL(None)
+rules = library.syscall(444, (ctypes.c_uint64 * 1)(2), 8, 0)  # no file may be opened for writing
+if more and (rules < 0 or library.syscall(446, rules, 0)):
+    sys.exit("no Landlock")
+link = socket.socket(socket.AF_UNIX)
+link.connect(path)
+number = link.recv(1)[0]
+worker = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+proof = ""
+for pid in [worker, *map(int, open(f"/proc/{worker}/task/{worker}/children").read().split())]:
+    try:
+        proof = next((name for name in [os.readlink(f"/proc/{pid}/fd/{number}")] if "memfd:" in name), proof)
+    except OSError:
+        pass
+arguments = ["punch", "export", "--force", file]
+texts = [proof, *arguments, *(f"{name}={value}" for name, value in os.environ.items())]
+data = b"".join(text.encode() + bytes(1) for text in texts)
+head = struct.pack("3I", 12 + len(data), len(arguments), 0o022)
+socket.send_fds(link, [head + data], [0, 1, 2, os.open(".", os.O_RDONLY)])
+try:
+    print(link.recv(4))
+except ConnectionResetError:
+    print(b"")
+"""
+
+
+@pytest.mark.parametrize("sandbox", [[], ["landlock"]], ids=str)
+def test_no_command_leaves_landlock(own: Warm, sandbox: list[str]) -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    path, file = own.find_path(wrapper=NO_PRIVILEGES), own.home / "export.md"
+    own.start(NO_PRIVILEGES)
+    outcome = subprocess.run(
+        [*NO_PRIVILEGES, sys.executable, "-c", OUT_OF_LANDLOCK, path, str(file), *sandbox],
+        env=own.env,
+        capture_output=True,
+        text=True,
+        timeout=READY_S,
+        check=False,
+    )
+    if "no Landlock" in outcome.stderr:
+        pytest.skip("the kernel has no Landlock")
+    assert (outcome.stdout, file.exists()) == (("b''\n", False) if sandbox else (f"{bytes(4)}\n", True)), outcome.stderr
 
 
 def test_changed_files_end_the_warm_process(own: Warm) -> None:

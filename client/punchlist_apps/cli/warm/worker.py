@@ -27,7 +27,9 @@ from punchlist_schemas.system import os_calls
 MAX_MEMORY_KIB = 128 << 10
 """Memory use after which a worker runs no further command, in KiB."""
 
-_READY = b"\0"
+_REFUSED = b"\0"
+"""In place of the number of the proof's descriptor."""
+
 _PLAIN = 256
 """In place of an exit code: the plain program has to run the command."""
 
@@ -47,9 +49,11 @@ class Command(NamedTuple):
     """A command as `send_command` in `client/punch.c` sends it.
 
     Attributes:
+        proof: What the program read in place of this process's descriptor.
         descriptors: Standard input, output and error, and the working directory.
     """
 
+    proof: bytes
     arguments: list[bytes]
     environment: list[bytes]
     umask: int
@@ -63,6 +67,9 @@ class Worker:
         self._listener = listener
         os.environ.clear()
         self._confinement = read_confinement(os.getpid())
+        # Landlock shows in no file of /proc, but it denies reading the descriptors of a process outside.
+        name = os.urandom(16).hex()
+        self._proof, self._proof_file = f"/memfd:{name} (deleted)".encode(), os.memfd_create(name)
         self._open_files = _count_open_files()
         self._is_repeatable = True
         self._command = ""
@@ -84,12 +91,11 @@ class Worker:
         # The program outside checks this process, too. Nothing may be carried into or out of a sandbox.
         try:
             caller = os_calls.read_peer(link)[0]
-            if read_confinement(caller) != self._confinement:
-                return
-            link.send(_READY)
+            is_equal = self._is_equal(caller)
+            link.send(bytes([self._proof_file]) if is_equal else _REFUSED)
         except OSError:  # the program has ended, or no longer waits
             return
-        if (command := _receive(link)) is None:
+        if not is_equal or (command := _receive(link)) is None or command.proof != self._proof:
             return
         self._is_repeatable, self._command = False, ""
         _enter(command)
@@ -100,6 +106,13 @@ class Worker:
         _leave()
         with suppress(BrokenPipeError):
             link.send(code.to_bytes(4, sys.byteorder))
+
+    def _is_equal(self, caller: int) -> bool:
+        """Return whether a process has this one's confinement, as far as it can be read."""
+        try:
+            return read_confinement(caller) == self._confinement
+        except OSError:
+            return False
 
     def _run(self) -> int:
         try:
@@ -165,8 +178,8 @@ def _receive(link: socket.socket) -> Command | None:
     data = link.recv(size - _HEAD_BYTES, socket.MSG_WAITALL)
     if len(data) < size - _HEAD_BYTES:
         return None
-    texts = data.split(b"\0")[:-1]
-    return Command(texts[:count], texts[count:], umask, descriptors)
+    proof, *texts = data.split(b"\0")[:-1]
+    return Command(proof, texts[:count], texts[count:], umask, descriptors)
 
 
 def _enter(command: Command) -> None:
