@@ -230,6 +230,29 @@ def test_ignored_signals_stay_ignored(warm: Warm) -> None:
         assert process.wait(READY_S) == 0
 
 
+def test_starter_ignores_signals_alone(own: Warm) -> None:
+    own.start(["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh"])
+    for number, code in ((signal.SIGHUP, -signal.SIGHUP), (signal.SIGINT, 130)):
+        with own.waiting() as process:
+            process.send_signal(number)
+            assert process.wait(READY_S) == code
+        wait_until(lambda: own.count_clients() == 0, "the worker has ended")
+
+
+BLOCK = """
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_starter_blocks_signals_alone(own: Warm) -> None:
+    own.start([sys.executable, "-c", BLOCK])
+    with own.waiting() as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(READY_S) == 130
+
+
 def test_killed_program_ends_the_command(warm: Warm) -> None:
     with warm.waiting() as process:
         process.kill()

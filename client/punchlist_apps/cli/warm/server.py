@@ -40,11 +40,15 @@ _BACKLOG = 64
 _LAZY = ("punchlist.clients.sync", "punchlist_apps.cli.calling.completions", "punchlist_apps.files.importers.export")
 """Modules that commands load only when they use them."""
 
+_SIGNALS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGTSTP)
+"""Signals that commands get from their callers and handle as the system does by default."""
+
 
 def main() -> int:
     """Serve commands on the socket that the argument names, unless another process does."""
     path = sys.argv[1]
     os.umask(0o077)
+    _reset_signals()
     try:
         listener, changes = _prepare(path)
     except BlockingIOError:
@@ -57,6 +61,14 @@ def main() -> int:
         with suppress(FileNotFoundError):
             os.unlink(path)
     return exit_codes.OK
+
+
+def _reset_signals() -> None:
+    """Undo what the command that started this process ignores or blocks, such as Ctrl-C in a background job."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _prepare(path: str) -> tuple[socket.socket, int]:
