@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -106,6 +107,19 @@ static uint64_t hash(uint64_t sum, const char *text) {
     return sum;
 }
 
+/* Hash what a worker can't adopt from its caller: limits on resources, and the priority. */
+static uint64_t hash_limits(uint64_t sum) {
+    char text[64];
+    struct rlimit limit = {0};
+    for (int resource = 0; resource < RLIM_NLIMITS; resource++) {
+        getrlimit(resource, &limit);
+        snprintf(text, sizeof text, "%ju %ju ", (uintmax_t)limit.rlim_cur, (uintmax_t)limit.rlim_max);
+        sum = hash(sum, text);
+    }
+    snprintf(text, sizeof text, "%d", getpriority(PRIO_PROCESS, 0));
+    return hash(sum, text);
+}
+
 static int is_read_at_start(const char *entry) {
     static const char *names[] = {"PYTHON", "LANG=", "LC_ALL=", "LC_CTYPE=", NULL};
     for (const char **name = names; *name; name++)
@@ -113,14 +127,14 @@ static int is_read_at_start(const char *entry) {
     return 0;
 }
 
-/* Find the warm process of this program's file, this confinement, and the settings that Python reads only at its start.
- * Others never meet it. */
+/* Find the warm process of this program's file, this confinement, these limits, and the settings that Python reads only
+ * at its start. Others never meet it. */
 static int find_address(void) {
     struct stat status;
     char identity[64];
     if (!describe_confinement("self", own) || stat(program, &status)) return 0;
     snprintf(identity, sizeof identity, "%jd %ju", (intmax_t)status.st_ctim.tv_sec, (uintmax_t)status.st_ino);
-    uint64_t sum = hash(hash(hash(14695981039346656037u, program), identity), own), settings = 0;
+    uint64_t sum = hash_limits(hash(hash(hash(14695981039346656037u, program), identity), own)), settings = 0;
     for (char **entry = environ; *entry; entry++)
         if (is_read_at_start(*entry)) settings += hash(sum, *entry); /* in any order */
     char *path = address.sun_path;

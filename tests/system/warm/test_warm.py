@@ -101,6 +101,14 @@ def test_each_locale_has_its_warm_process(own: Warm, settings: dict[str, str]) -
     assert own.run("list").stdout == own.run_plainly("list").stdout
 
 
+@pytest.mark.parametrize("how", ["ulimit -S -n 64", "ulimit -n 999", "ulimit -f 0", "renice -n 3 $$ >/dev/null"])
+def test_limits_are_the_callers(warm: Warm, how: str) -> None:
+    if how.startswith("renice") and shutil.which("renice") is None:
+        pytest.skip("renice is not installed")
+    outcome = warm.run("list", wrapper=["bash", "-c", f'{how}; exec "$@"', "bash"])
+    assert outcome.returncode == PLAIN and outcome.stdout.startswith("/"), "it starts its own"
+
+
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o007])
 def test_umask_is_the_callers(warm: Warm, mask: int) -> None:
     file = warm.home / f"{mask:o}.json"
