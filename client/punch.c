@@ -205,6 +205,10 @@ static void send_signal(int number) {
 }
 
 static void pass_on(int number) {
+    if (number != SIGWINCH && ended_by) { /* the worker didn't end with the former one: it may be suspended */
+        signal(number, SIG_DFL);
+        raise(number);
+    }
     if (number != SIGWINCH) ended_by = number;
     send_signal(number);
 }
