@@ -529,6 +529,37 @@ def test_killed_worker_is_reported(warm: Warm) -> None:
         assert process.stderr is not None and "see: punch doctor" in process.stderr.read()
 
 
+def test_second_signal_ends_a_suspended_command(own: Warm) -> None:
+    own.start()
+    with own.waiting() as process:
+        workers = own.list_workers()
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(READY_S) in (-signal.SIGINT, -signal.SIGTERM)
+        finally:
+            for worker in workers:
+                os.kill(worker, signal.SIGCONT)
+    wait_until(lambda: own.count_clients() == 0, "the worker has ended")
+
+
+@pytest.mark.parametrize("words", ["next --take --wait 60s", "next --take --wait=60s", "log -f", "log -fn5"])
+def test_waiting_command_keeps_no_listener(own: Warm, words: str) -> None:
+    own.start()
+    with own.popen(*words.split()) as process:
+        try:
+            wait_until(own.count_clients, "the command is connected")
+            assert own.process is not None
+            own.process.kill()
+            own.process.wait(READY_S)
+            wait_until(lambda: own.run("list").returncode == PLAIN, "the idle workers have ended")
+            assert own.find_path(), "it starts another warm process"
+        finally:
+            process.kill()
+
+
 def test_stopping_the_daemon_ends_it(own: Warm) -> None:
     path = own.find_path()
     own.start()

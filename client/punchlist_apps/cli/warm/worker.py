@@ -72,7 +72,7 @@ class Worker:
         self._proof, self._proof_file = f"/memfd:{name} (deleted)".encode(), os.memfd_create(name)
         self._open_files = _count_open_files()
         self._is_repeatable = True
-        self._command = ""
+        self._may_repeat = False
         self._link: socket.socket | None = None
 
     def is_clean(self) -> bool:
@@ -97,7 +97,7 @@ class Worker:
             return
         if not is_equal or (command := _receive(link)) is None or command.proof != self._proof:
             return
-        self._is_repeatable, self._command = False, ""
+        self._is_repeatable = self._may_repeat = False
         _enter(command)
         process.record_pid(caller)
         self._watch(link)
@@ -125,14 +125,14 @@ class Worker:
             return exit_codes.INTERRUPTED
         except OSError:  # output that can't be written must not reach the next command's streams
             return _UNWRITTEN
-        self._is_repeatable = self._command in REPEATABLE and code not in (exit_codes.FAULT, exit_codes.INTERRUPTED)
+        self._is_repeatable = self._may_repeat and code not in (exit_codes.FAULT, exit_codes.INTERRUPTED)
         return code
 
-    def _admit(self, command: str) -> None:
+    def _admit(self, command: str, waits: bool) -> None:
         if command in OWN_PROCESS:
             raise NeedsOwnProcess
-        self._command = command
-        if command not in REPEATABLE:
+        self._may_repeat = command in REPEATABLE and not waits
+        if not self._may_repeat:
             # If the warm process is killed, no process accepts connections to a listener that is still open here.
             self._listener.close()
 
