@@ -598,15 +598,28 @@ def test_other_commands_start_no_warm_process(own: Warm, words: str) -> None:
     assert not (own.home / "punchlist/warm.log").exists()
 
 
-def test_removed_socket_ends_the_warm_process(own: Warm, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("successor", [False, True])
+def test_removed_socket_ends_the_warm_process(own: Warm, monkeypatch: pytest.MonkeyPatch, successor: bool) -> None:
     path = own.find_path()
     monkeypatch.setattr(server, "_CHECK_S", 0.01)
-    listener, changes = server._prepare(path)  # pyright: ignore[reportPrivateUsage]
+    listener, changes, file = server._prepare(path)  # pyright: ignore[reportPrivateUsage]
     os.unlink(path)
-    with listener:
-        server._serve(listener, changes, path)  # pyright: ignore[reportPrivateUsage]
+    with listener, socket.socket(socket.AF_UNIX) as other:
+        if successor:
+            other.bind(path)
+        server._serve(listener, changes, path, file)  # pyright: ignore[reportPrivateUsage]
     os.close(changes)
     gc.unfreeze()
+
+
+def test_warm_process_leaves_its_successors_socket(own: Warm) -> None:
+    path = own.find_path()
+    own.start()
+    os.unlink(path)
+    with socket.socket(socket.AF_UNIX) as successor:
+        successor.bind(path)
+        own.close()
+    assert os.path.exists(path)
 
 
 def test_plain_program_starts_the_warm_process(own: Warm) -> None:

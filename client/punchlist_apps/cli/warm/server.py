@@ -31,7 +31,7 @@ WORKER_IDLE_EXIT_S = 60
 """Time without commands after which a worker ends, in seconds."""
 
 _CHECK_S = 60
-"""Time without a command between two checks that the socket still exists, in seconds."""
+"""Time without a command between two checks that no other process has replaced the socket, in seconds."""
 
 _ACCEPT_S = 0.002
 """Time that an idle worker has to accept a connection, in seconds."""
@@ -50,15 +50,15 @@ def main() -> int:
     os.umask(0o077)
     _reset_signals()
     try:
-        listener, changes = _prepare(path)
+        listener, changes, file = _prepare(path)
     except BlockingIOError:
         return exit_codes.LOST_RACE
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGCHLD, _reap)
     try:
-        _serve(listener, changes, path)
+        _serve(listener, changes, path, file)
     finally:
-        with suppress(FileNotFoundError):
+        if _identify(path) == file:
             os.unlink(path)
     return exit_codes.OK
 
@@ -71,8 +71,11 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _prepare(path: str) -> tuple[socket.socket, int]:
-    """Return a socket that listens at `path`, and a descriptor that is readable after the program's files changed.
+def _prepare(path: str) -> tuple[socket.socket, int, tuple[int, int] | None]:
+    """Listen at `path`, with all commands loaded.
+
+    Returns:
+        The socket, a descriptor that is readable after the program's files changed, and the identity of the socket's file.
 
     Raises:
         BlockingIOError: Another process listens there, or is about to.
@@ -90,9 +93,18 @@ def _prepare(path: str) -> tuple[socket.socket, int]:
         listener.bind(path)
         listener.setblocking(False)
         listener.listen(_BACKLOG)
-        return listener, changes
+        return listener, changes, _identify(path)
     finally:
         os.close(folder)
+
+
+def _identify(path: str) -> tuple[int, int] | None:
+    """Return what distinguishes a file from a later one with its path; None if there is no file."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_ctime_ns
 
 
 def _load() -> int:
@@ -117,10 +129,10 @@ def _reap(number: int, frame: FrameType | None) -> None:
             pass
 
 
-def _serve(listener: socket.socket, changes: int, path: str) -> None:
+def _serve(listener: socket.socket, changes: int, path: str, file: tuple[int, int] | None) -> None:
     alive, until_end = os.pipe()
     last = time.monotonic()
-    while time.monotonic() - last < IDLE_EXIT_S and os.path.exists(path):
+    while time.monotonic() - last < IDLE_EXIT_S and _identify(path) == file:
         ready = select([listener, changes], [], [], _CHECK_S)[0]
         if changes in ready:
             return
