@@ -570,6 +570,27 @@ def test_stopping_the_daemon_ends_it(own: Warm) -> None:
     assert not (own.home / "punchlist/warm-0.sock").exists(), "stale files are removed"
 
 
+LISTEN = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(f"{sys.argv[1]}/warm-1.sock")
+listener.listen()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_stopping_the_daemon_ends_no_other_process(own: Warm) -> None:
+    (own.home / "punchlist/warm-0.sock").mkdir()  # can't be unlinked
+    words = [sys.executable, "-c", LISTEN, f"{own.home}/punchlist"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "ready\n"
+        outcome = own.run_plainly("daemon", "stop")
+        assert outcome.returncode == 0, outcome.stderr
+        other.communicate()
+    assert other.returncode == 0
+
+
 def test_only_one_process_listens(own: Warm) -> None:
     path = own.find_path()
     own.start()

@@ -59,8 +59,12 @@ def stop() -> None:
     for path in glob(f"{escape(find_directory())}/warm-*.sock"):
         try:
             with connect(path) as link:
-                os.kill(os_calls.read_peer(link)[0], signal.SIGTERM)
+                pid = os_calls.read_peer(link)[0]
+            # If only workers are left, the number may belong to another process.
+            if os.path.basename(path) in map(os.path.basename, os_calls.read_command_line(pid)):
+                os.kill(pid, signal.SIGTERM)
         except ConnectionRefusedError:
-            os.unlink(path)
+            with suppress(OSError):
+                os.unlink(path)
         except (OSError, DaemonUnavailable):
             continue

@@ -75,7 +75,7 @@ def _prepare(path: str) -> tuple[socket.socket, int, tuple[int, int] | None]:
     """Listen at `path`, with all commands loaded.
 
     Returns:
-        The socket, a descriptor that is readable after the program's files changed, and the identity of the socket's file.
+        The socket, a descriptor that is readable after the program's files changed, and the socket's file.
 
     Raises:
         BlockingIOError: Another process listens there, or is about to.
