@@ -199,6 +199,11 @@ def test_commands_with_own_process(warm: Warm, name: str) -> None:
     assert name in COMMANDS
 
 
+def test_plain_program_reports_broken_streams(warm: Warm) -> None:
+    assert warm.run_script("punch list <.").returncode == PLAIN
+    assert warm.is_used()
+
+
 @pytest.mark.parametrize("words", ["import /dev/fd/0", "import /proc/self/fd/0"])
 def test_open_files_are_read_by_the_plain_program(warm: Warm, words: str) -> None:
     assert warm.run(*words.split()).returncode == PLAIN
@@ -589,6 +594,31 @@ def test_stopping_the_daemon_ends_no_other_process(own: Warm) -> None:
         assert outcome.returncode == 0, outcome.stderr
         other.communicate()
     assert other.returncode == 0
+
+
+BROKEN = """
+from punchlist_apps.cli.warm import worker
+receive, calls = worker._receive, []
+def fail(link):
+    calls.append(link)
+    if len(calls) > 1:
+        raise RuntimeError("nothing received")
+    return receive(link)
+worker._receive = fail
+"""
+
+
+def test_fault_of_a_worker_is_recorded(own: Warm) -> None:
+    folder = own.home / "modules"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(BROKEN)
+    own.env["PYTHONPATH"] = f"{folder}{os.pathsep}{own.env['PYTHONPATH']}"
+    path, log = own.find_path(), own.home / "warm.log"
+    words = [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", path]
+    with log.open("wb") as errors:
+        own.process = subprocess.Popen(words, env=own.env, stderr=errors)
+    wait_until(lambda: own.run("list").returncode == 70, "a worker has failed")
+    wait_until(lambda: "\nRuntimeError: nothing received\n" in log.read_text(), "the fault is in the log")
 
 
 def test_only_one_process_listens(own: Warm) -> None:

@@ -158,6 +158,10 @@ def _work(listener: socket.socket, ends: list[int]) -> NoReturn:
                 with link:
                     worker.serve(link)
         code = exit_codes.OK
+    except (ConnectionError, KeyboardInterrupt):  # the program has ended
+        pass
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         os._exit(code)
 

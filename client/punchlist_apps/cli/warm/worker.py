@@ -36,6 +36,7 @@ _PLAIN = 256
 _UNWRITTEN = 120
 """The interpreter's exit code if it can't write the last output."""
 
+_STDERR = 2
 _NUMBERS = 3
 _HEAD_BYTES = 4 * _NUMBERS
 _DESCRIPTORS = 4
@@ -70,6 +71,7 @@ class Worker:
         # Landlock shows in no file of /proc, but it denies reading the descriptors of a process outside.
         name = os.urandom(16).hex()
         self._proof, self._proof_file = f"/memfd:{name} (deleted)".encode(), os.memfd_create(name)
+        self._log = os.dup(_STDERR)
         self._open_files = _count_open_files()
         self._is_repeatable = True
         self._may_repeat = False
@@ -98,12 +100,16 @@ class Worker:
         if not is_equal or (command := _receive(link)) is None or command.proof != self._proof:
             return
         self._is_repeatable = self._may_repeat = False
-        _enter(command)
-        process.record_pid(caller)
-        self._watch(link)
-        code = self._run()
-        signal.signal(signal.SIGIO, signal.SIG_IGN)
-        _leave()
+        try:
+            _enter(command)
+        except OSError:  # the plain program says what is wrong with a stream
+            code = _PLAIN
+        else:
+            process.record_pid(caller)
+            self._watch(link)
+            code = self._run()
+            signal.signal(signal.SIGIO, signal.SIG_IGN)
+        _leave(self._log)
         with suppress(BrokenPipeError):
             link.send(code.to_bytes(4, sys.byteorder))
 
@@ -206,16 +212,16 @@ def _open_streams() -> None:
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         original = first[number]
         assert original is not None, "the warm process starts with all three"
-        buffering = 1 if number == 2 or os.isatty(number) else -1  # noqa: PLR2004 - standard error is line buffered
+        buffering = 1 if number == _STDERR or os.isatty(number) else -1
         stream: Any = open(number, mode, buffering, original.encoding, original.errors, closefd=False)  # noqa: SIM115
         setattr(sys, name, _Terminal() if name == "stdin" and os.isatty(number) else stream)
 
 
-def _leave() -> None:
-    """Let go of the caller's surroundings: a reader of its output must see the end."""
+def _leave(log: int) -> None:
+    """Let go of the caller's surroundings: a reader of its output must see the end. Faults go to `log` again."""
     null = os.open(os.devnull, os.O_RDWR)
-    for number in range(_DESCRIPTORS - 1):
-        os.dup2(null, number)
+    for number, own in enumerate((null, null, log)):
+        os.dup2(own, number)
     os.close(null)
     os.chdir("/")
     os.environ.clear()  # it may contain secrets
