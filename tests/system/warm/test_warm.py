@@ -488,6 +488,25 @@ def test_changed_files_end_the_warm_process(own: Warm) -> None:
     assert own.process is not None and own.process.wait(READY_S) == 0
 
 
+CHANGE = """
+import gc, os
+freeze = gc.freeze
+def change():
+    os.utime(__file__)
+    freeze()
+gc.freeze = change
+"""
+
+
+def test_change_while_loading_ends_the_warm_process(own: Warm) -> None:
+    folder = own.home / "modules"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(CHANGE)
+    own.env["PYTHONPATH"] = f"{folder}{os.pathsep}{own.env['PYTHONPATH']}"
+    words = [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", own.find_path()]
+    assert subprocess.run(words, env=own.env, timeout=READY_S, check=False).returncode == 75
+
+
 def test_another_program_has_another_warm_process(own: Warm) -> None:
     path = own.find_path()
     own.start()
@@ -639,6 +658,19 @@ def test_failed_start_is_reported_and_not_repeated(own: Warm) -> None:
     assert own.run("list").returncode == 0
     assert "warn  warm process: OSError: too many watches" in own.run("doctor").stdout
     assert not os.path.exists(path)
+
+
+def test_log_that_is_a_pipe_starts_no_warm_process(own: Warm) -> None:
+    os.mkfifo(own.home / "punchlist/warm.log")
+    assert own.run_plainly("list", env={**own.env, "PUNCHLIST_WARM": own.find_path()}).returncode == 0
+
+
+@needs_root
+def test_directory_of_another_user_gets_no_warm_process(own: Warm) -> None:
+    path = own.find_path()
+    os.chown(own.home / "punchlist", OTHER_USER, -1)
+    assert own.run_plainly("list", env={**own.env, "PUNCHLIST_WARM": path}).returncode == 0
+    assert not (own.home / "punchlist/warm.log").exists()
 
 
 @pytest.mark.parametrize("words", ["daemon rpc --stdio", "daemon stop", "--version"])

@@ -108,7 +108,12 @@ def _identify(path: str) -> tuple[int, int] | None:
 
 
 def _load() -> int:
-    """Load all commands, and watch the directories of all modules."""
+    """Load all commands, and watch the directories of all modules.
+
+    Raises:
+        BlockingIOError: A module's file changed after it was loaded. The next command starts another warm process.
+    """
+    began_s = time.time()
     for entry in COMMANDS.values():
         build_command_parser(entry)
     for name in _LAZY:
@@ -116,7 +121,10 @@ def _load() -> int:
     files = [file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))]
     gc.collect()
     gc.freeze()
-    return watch_directories({os.path.dirname(file) for file in files})
+    changes = watch_directories({os.path.dirname(file) for file in files})
+    if any(os.stat(file).st_ctime > began_s for file in files if os.path.exists(file)):
+        raise BlockingIOError
+    return changes
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
