@@ -6,8 +6,8 @@
  *
  *   punch                                       worker (punchlist_apps.cli.warm)
  *   connect                                 ->  accept
- *                                           <-  one byte, with the worker's process id added by the kernel
- *   arguments, environment, descriptors     ->  run the command
+ *                                           <-  a descriptor's number; the kernel adds the worker's process id
+ *   proof, arguments, environment, descr.   ->  run the command
  *   signals, a byte each                    ->  raise them
  *                                           <-  exit code, or PLAIN for a command that needs its own process
  */
@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -42,6 +43,7 @@ extern char **environ;
 static char program[PATH_MAX];         /* path of this program; empty if unknown */
 static struct sockaddr_un address;     /* socket of the warm process */
 static char own[MAX_CONFINEMENT];      /* confinement of this process */
+static char proof[64];                 /* name of a file of the worker: a process that Landlock confines can't read it */
 static int channel;                    /* connection to the worker */
 static volatile sig_atomic_t ended_by; /* last signal passed on that ends a process by default */
 
@@ -64,7 +66,8 @@ static void run_plain(char **argv) {
 /* Write what a process may do and see. Return whether it could be read. */
 static int describe_confinement(const char *process, char text[MAX_CONFINEMENT]) {
     static const char *links[] = {"ns/mnt", "ns/pid", "ns/user", "ns/net", "root", NULL};
-    static const char *names[] = {"Uid:", "Gid:", "Groups:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", NULL};
+    static const char *names[] = {"Uid:", "Gid:", "Groups:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:",
+                                  "Seccomp_filters:", NULL};
     char path[64], line[4096];
     size_t used = 0;
     for (const char **link = links; *link; link++) {
@@ -104,6 +107,19 @@ static uint64_t hash(uint64_t sum, const char *text) {
     return sum;
 }
 
+/* Hash what a worker can't adopt from its caller: limits on resources, and the priority. */
+static uint64_t hash_limits(uint64_t sum) {
+    char text[64];
+    struct rlimit limit = {0};
+    for (int resource = 0; resource < RLIM_NLIMITS; resource++) {
+        getrlimit(resource, &limit);
+        snprintf(text, sizeof text, "%ju %ju ", (uintmax_t)limit.rlim_cur, (uintmax_t)limit.rlim_max);
+        sum = hash(sum, text);
+    }
+    snprintf(text, sizeof text, "%d", getpriority(PRIO_PROCESS, 0));
+    return hash(sum, text);
+}
+
 static int is_read_at_start(const char *entry) {
     static const char *names[] = {"PYTHON", "LANG=", "LC_ALL=", "LC_CTYPE=", NULL};
     for (const char **name = names; *name; name++)
@@ -111,14 +127,14 @@ static int is_read_at_start(const char *entry) {
     return 0;
 }
 
-/* Find the warm process of this program's file, this confinement, and the settings that Python reads only at its start.
- * Others never meet it. */
+/* Find the warm process of this program's file, this confinement, these limits, and the settings that Python reads only
+ * at its start. Others never meet it. */
 static int find_address(void) {
     struct stat status;
     char identity[64];
     if (!describe_confinement("self", own) || stat(program, &status)) return 0;
     snprintf(identity, sizeof identity, "%jd %ju", (intmax_t)status.st_ctim.tv_sec, (uintmax_t)status.st_ino);
-    uint64_t sum = hash(hash(hash(14695981039346656037u, program), identity), own), settings = 0;
+    uint64_t sum = hash_limits(hash(hash(hash(14695981039346656037u, program), identity), own)), settings = 0;
     for (char **entry = environ; *entry; entry++)
         if (is_read_at_start(*entry)) settings += hash(sum, *entry); /* in any order */
     char *path = address.sun_path;
@@ -146,11 +162,12 @@ static int may_hand_over(char **argv) {
     return !(setting && *setting) && !(preload && *preload) && !has_relative_module_path() && find_address();
 }
 
-/* Receive the worker's first message, which carries its process id, and check the worker. */
+/* Receive the worker's first message, which carries its process id, check the worker, and read its proof. */
 static enum state receive_ready(void) {
     struct pollfd waiting = {channel, POLLIN, 0};
     if (poll(&waiting, 1, PATIENCE_MS) != 1) return UNUSABLE;
-    char first, process[16], other[MAX_CONFINEMENT];
+    unsigned char first; /* descriptor of the proof; 0 from a worker that refuses this process */
+    char process[16], path[48], other[MAX_CONFINEMENT];
     union { struct cmsghdr header; char room[CMSG_SPACE(sizeof(struct ucred))]; } control;
     struct iovec data = {&first, 1};
     struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
@@ -160,7 +177,9 @@ static enum state receive_ready(void) {
     if (!header || header->cmsg_type != SCM_CREDENTIALS) return UNUSABLE;
     memcpy(&sender, CMSG_DATA(header), sizeof sender);
     snprintf(process, sizeof process, "%d", sender.pid);
-    return describe_confinement(process, other) && !strcmp(own, other) ? READY : UNUSABLE;
+    if (!first || !describe_confinement(process, other) || strcmp(own, other)) return UNUSABLE;
+    snprintf(path, sizeof path, "/proc/%s/fd/%d", process, first);
+    return readlink(path, proof, sizeof proof - 1) > 0 ? READY : UNUSABLE;
 }
 
 /* Connect to a worker. If there is no warm process, let the plain program start one. */
@@ -186,6 +205,10 @@ static void send_signal(int number) {
 }
 
 static void pass_on(int number) {
+    if (number != SIGWINCH && ended_by) { /* the worker didn't end with the former one: it may be suspended */
+        signal(number, SIG_DFL);
+        raise(number);
+    }
     if (number != SIGWINCH) ended_by = number;
     send_signal(number);
 }
@@ -213,16 +236,17 @@ static void handle_signals(void) {
     }
 }
 
-/* Send the command: a head of three numbers, then arguments and environment, each ended by a zero. */
+/* Send the command: a head of three numbers, then proof, arguments and environment, each ended by a zero. */
 static int send_command(int count, char **argv) {
     mode_t mask = umask(0);
     umask(mask);
     uint32_t head[] = {0, (uint32_t)count, mask};
-    size_t size = sizeof head;
+    size_t size = sizeof head + strlen(proof) + 1;
     for (char **text = argv; *text; text++) size += strlen(*text) + 1;
     for (char **text = environ; *text; text++) size += strlen(*text) + 1;
     char *data = malloc(size), *end = data + sizeof head;
     if (!data) return 0;
+    end = stpcpy(end, proof) + 1;
     for (char **text = argv; *text; text++) end = stpcpy(end, *text) + 1;
     for (char **text = environ; *text; text++) end = stpcpy(end, *text) + 1;
     head[0] = (uint32_t)size;

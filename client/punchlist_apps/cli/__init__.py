@@ -30,7 +30,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         from punchlist_apps.cli.parsing.index import REPEATABLE
     except KeyboardInterrupt:
         return 130
-    code = dispatch.run(words, names.append)
+    code = dispatch.run(words, lambda name, _waits: names.append(name))
     if path and not REPEATABLE.isdisjoint(names):  # others, such as `punch daemon stop`, would start it for nothing
         warm_process.start(path)
     return code

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from punchlist.base.text import safe_block
-from punchlist_apps.cli.parsing.index import COMMANDS
+from punchlist_apps.cli.parsing.index import COMMANDS, WAITING_OPTIONS
 from punchlist_apps.cli.parsing.parser import parse
 from punchlist_apps.cli.printing import exit_codes, failure
 from punchlist_apps.common.terminal.style import write
 
 
-def run(argv: Sequence[str], admit: Callable[[str], None] = lambda _name: None) -> int:
+def run(argv: Sequence[str], admit: Callable[[str, bool], None] = lambda _name, _waits: None) -> int:
     """Run one command line and return its exit code. Only a bug prints a traceback.
 
     Args:
         argv: The arguments, without the program's name.
-        admit: Called with the name of the command before it runs.
+        admit: Called before the command runs, with its name and whether it waits for something to happen.
     """
     command = ""
     failure.set_json_errors(_wants_json(argv))
@@ -26,7 +26,7 @@ def run(argv: Sequence[str], admit: Callable[[str], None] = lambda _name: None) 
         if argv and argv[0] == "complete":
             from punchlist_apps.cli.calling.completions import print_completions
 
-            admit("complete")
+            admit("complete", False)
             return print_completions(argv[1:])
         args = parse(argv)
         command = args.command or ""
@@ -67,13 +67,13 @@ def _check_text(argv: Sequence[str]) -> None:
             raise failure.UsageError(f"argument {number} is not UTF-8 text") from None
 
 
-def _dispatch(args: Namespace, admit: Callable[[str], None]) -> int:
+def _dispatch(args: Namespace, admit: Callable[[str, bool], None]) -> int:
     if args.command is None and args.version:
         return _print_version()
     from punchlist_apps.cli.calling.context import Context
 
     entry = COMMANDS[args.command or "list"]
-    admit(entry.name)
+    admit(entry.name, any(getattr(args, option, None) for option in WAITING_OPTIONS))
     module = import_module(f"punchlist_apps.cli.commands.{entry.module}")
     handler: Callable[[Context], int] = getattr(module, f"run_{entry.word}" if args.command else "run_alone")
     context = Context(args)

@@ -79,9 +79,9 @@ class Warm:
             "PUNCHLIST_AUTOSTART": "0",
         }
 
-    def run(self, *words: str, **how: Any) -> "subprocess.CompletedProcess[str]":
-        """Run the C program."""
-        return self._run([str(self.program), *words], **how)
+    def run(self, *words: str, wrapper: Sequence[str] = (), **how: Any) -> "subprocess.CompletedProcess[str]":
+        """Run the C program, run by the command `wrapper`."""
+        return self._run([*wrapper, str(self.program), *words], **how)
 
     def run_plainly(self, *words: str, **how: Any) -> "subprocess.CompletedProcess[str]":
         """Run the plain program."""
@@ -123,16 +123,17 @@ class Warm:
         assert outcome.returncode == PLAIN, outcome
         return outcome.stdout.strip()
 
-    def start(self) -> Self:
-        """Start the warm process and wait until it runs commands."""
+    def start(self, wrapper: Sequence[str] = ()) -> Self:
+        """Start the warm process by the command `wrapper`, and wait until it runs commands that `wrapper` starts."""
+        path = self.find_path(wrapper=wrapper)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", self.find_path()], env=self.env
+            [*wrapper, sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", path], env=self.env
         )
-        wait_until(self.is_used, "the warm process runs a command")
+        wait_until(lambda: self.is_used(wrapper), "the warm process runs a command")
         return self
 
-    def is_used(self) -> bool:
-        return self.run("list").returncode == 0
+    def is_used(self, wrapper: Sequence[str] = ()) -> bool:
+        return self.run("list", wrapper=wrapper).returncode == 0
 
     def list_workers(self) -> list[int]:
         """Return the process ids of the workers."""

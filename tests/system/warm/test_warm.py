@@ -101,6 +101,14 @@ def test_each_locale_has_its_warm_process(own: Warm, settings: dict[str, str]) -
     assert own.run("list").stdout == own.run_plainly("list").stdout
 
 
+@pytest.mark.parametrize("how", ["ulimit -S -n 64", "ulimit -n 999", "ulimit -f 0", "renice -n 3 $$ >/dev/null"])
+def test_limits_are_the_callers(warm: Warm, how: str) -> None:
+    if how.startswith("renice") and shutil.which("renice") is None:
+        pytest.skip("renice is not installed")
+    outcome = warm.run("list", wrapper=["bash", "-c", f'{how}; exec "$@"', "bash"])
+    assert outcome.returncode == PLAIN and outcome.stdout.startswith("/"), "it starts its own"
+
+
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o007])
 def test_umask_is_the_callers(warm: Warm, mask: int) -> None:
     file = warm.home / f"{mask:o}.json"
@@ -191,6 +199,11 @@ def test_commands_with_own_process(warm: Warm, name: str) -> None:
     assert name in COMMANDS
 
 
+def test_plain_program_reports_broken_streams(warm: Warm) -> None:
+    assert warm.run_script("punch list <.").returncode == PLAIN
+    assert warm.is_used()
+
+
 @pytest.mark.parametrize("words", ["import /dev/fd/0", "import /proc/self/fd/0"])
 def test_open_files_are_read_by_the_plain_program(warm: Warm, words: str) -> None:
     assert warm.run(*words.split()).returncode == PLAIN
@@ -228,6 +241,29 @@ def test_ignored_signals_stay_ignored(warm: Warm) -> None:
         process.send_signal(signal.SIGHUP)
         warm.run("add", "a")
         assert process.wait(READY_S) == 0
+
+
+def test_starter_ignores_signals_alone(own: Warm) -> None:
+    own.start(["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh"])
+    for number, code in ((signal.SIGHUP, -signal.SIGHUP), (signal.SIGINT, 130)):
+        with own.waiting() as process:
+            process.send_signal(number)
+            assert process.wait(READY_S) == code
+        wait_until(lambda: own.count_clients() == 0, "the worker has ended")
+
+
+BLOCK = """
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_starter_blocks_signals_alone(own: Warm) -> None:
+    own.start([sys.executable, "-c", BLOCK])
+    with own.waiting() as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(READY_S) == 130
 
 
 def test_killed_program_ends_the_command(warm: Warm) -> None:
@@ -369,7 +405,75 @@ def test_worker_serves_no_other_confinement(own: Warm, wrapper: list[str]) -> No
     outcome = subprocess.run(
         [*wrapper, sys.executable, "-c", connect, path], capture_output=True, text=True, check=False
     )
-    assert (outcome.stdout, outcome.returncode) == ("b''\n", 0), outcome.stderr
+    assert (outcome.stdout, outcome.returncode) == ("b'\\x00'\n", 0), outcome.stderr
+
+
+NO_PRIVILEGES = ["setpriv", "--no-new-privs"]
+
+FILTER = """
+import ctypes, os, struct, sys
+library = ctypes.CDLL(None)
+allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+program = ctypes.create_string_buffer(struct.pack("HP", 1, ctypes.addressof(allow)))
+if library.prctl(22, 2, program, 0, 0):
+    sys.exit("no seccomp")
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_each_seccomp_filter_has_its_warm_process(own: Warm) -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    once = [*NO_PRIVILEGES, sys.executable, "-c", FILTER]
+    assert own.find_path(wrapper=once) != own.find_path(wrapper=[*once, sys.executable, "-c", FILTER])
+
+
+OUT_OF_LANDLOCK = """
+import ctypes, os, socket, struct, sys
+path, file, *more = sys.argv[1:]
+library = ctypes.CDLL(None)
+rules = library.syscall(444, (ctypes.c_uint64 * 1)(2), 8, 0)  # no file may be opened for writing
+if more and (rules < 0 or library.syscall(446, rules, 0)):
+    sys.exit("no Landlock")
+link = socket.socket(socket.AF_UNIX)
+link.connect(path)
+number = link.recv(1)[0]
+worker = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+proof = ""
+for pid in [worker, *map(int, open(f"/proc/{worker}/task/{worker}/children").read().split())]:
+    try:
+        proof = next((name for name in [os.readlink(f"/proc/{pid}/fd/{number}")] if "memfd:" in name), proof)
+    except OSError:
+        pass
+arguments = ["punch", "export", "--force", file]
+texts = [proof, *arguments, *(f"{name}={value}" for name, value in os.environ.items())]
+data = b"".join(text.encode() + bytes(1) for text in texts)
+head = struct.pack("3I", 12 + len(data), len(arguments), 0o022)
+socket.send_fds(link, [head + data], [0, 1, 2, os.open(".", os.O_RDONLY)])
+try:
+    print(link.recv(4))
+except ConnectionResetError:
+    print(b"")
+"""
+
+
+@pytest.mark.parametrize("sandbox", [[], ["landlock"]], ids=str)
+def test_no_command_leaves_landlock(own: Warm, sandbox: list[str]) -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    path, file = own.find_path(wrapper=NO_PRIVILEGES), own.home / "export.md"
+    own.start(NO_PRIVILEGES)
+    outcome = subprocess.run(
+        [*NO_PRIVILEGES, sys.executable, "-c", OUT_OF_LANDLOCK, path, str(file), *sandbox],
+        env=own.env,
+        capture_output=True,
+        text=True,
+        timeout=READY_S,
+        check=False,
+    )
+    if "no Landlock" in outcome.stderr:
+        pytest.skip("the kernel has no Landlock")
+    assert (outcome.stdout, file.exists()) == (("b''\n", False) if sandbox else (f"{bytes(4)}\n", True)), outcome.stderr
 
 
 def test_changed_files_end_the_warm_process(own: Warm) -> None:
@@ -382,6 +486,25 @@ def test_changed_files_end_the_warm_process(own: Warm) -> None:
     (folder / "sitecustomize.py").write_text("import os")
     assert own.find_path() == path, "the first command after the change starts another"
     assert own.process is not None and own.process.wait(READY_S) == 0
+
+
+CHANGE = """
+import gc, os
+freeze = gc.freeze
+def change():
+    os.utime(__file__)
+    freeze()
+gc.freeze = change
+"""
+
+
+def test_change_while_loading_ends_the_warm_process(own: Warm) -> None:
+    folder = own.home / "modules"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(CHANGE)
+    own.env["PYTHONPATH"] = f"{folder}{os.pathsep}{own.env['PYTHONPATH']}"
+    words = [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", own.find_path()]
+    assert subprocess.run(words, env=own.env, timeout=READY_S, check=False).returncode == 75
 
 
 def test_another_program_has_another_warm_process(own: Warm) -> None:
@@ -430,6 +553,37 @@ def test_killed_worker_is_reported(warm: Warm) -> None:
         assert process.stderr is not None and "see: punch doctor" in process.stderr.read()
 
 
+def test_second_signal_ends_a_suspended_command(own: Warm) -> None:
+    own.start()
+    with own.waiting() as process:
+        workers = own.list_workers()
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(READY_S) in (-signal.SIGINT, -signal.SIGTERM)
+        finally:
+            for worker in workers:
+                os.kill(worker, signal.SIGCONT)
+    wait_until(lambda: own.count_clients() == 0, "the worker has ended")
+
+
+@pytest.mark.parametrize("words", ["next --take --wait 60s", "next --take --wait=60s", "log -f", "log -fn5"])
+def test_waiting_command_keeps_no_listener(own: Warm, words: str) -> None:
+    own.start()
+    with own.popen(*words.split()) as process:
+        try:
+            wait_until(own.count_clients, "the command is connected")
+            assert own.process is not None
+            own.process.kill()
+            own.process.wait(READY_S)
+            wait_until(lambda: own.run("list").returncode == PLAIN, "the idle workers have ended")
+            assert own.find_path(), "it starts another warm process"
+        finally:
+            process.kill()
+
+
 def test_stopping_the_daemon_ends_it(own: Warm) -> None:
     path = own.find_path()
     own.start()
@@ -438,6 +592,52 @@ def test_stopping_the_daemon_ends_it(own: Warm) -> None:
     assert own.process is not None and own.process.wait(READY_S) == 0
     assert not os.path.exists(path)
     assert not (own.home / "punchlist/warm-0.sock").exists(), "stale files are removed"
+
+
+LISTEN = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(f"{sys.argv[1]}/warm-1.sock")
+listener.listen()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_stopping_the_daemon_ends_no_other_process(own: Warm) -> None:
+    (own.home / "punchlist/warm-0.sock").mkdir()  # can't be unlinked
+    words = [sys.executable, "-c", LISTEN, f"{own.home}/punchlist"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "ready\n"
+        outcome = own.run_plainly("daemon", "stop")
+        assert outcome.returncode == 0, outcome.stderr
+        other.communicate()
+    assert other.returncode == 0
+
+
+BROKEN = """
+from punchlist_apps.cli.warm import worker
+receive, calls = worker._receive, []
+def fail(link):
+    calls.append(link)
+    if len(calls) > 1:
+        raise RuntimeError("nothing received")
+    return receive(link)
+worker._receive = fail
+"""
+
+
+def test_fault_of_a_worker_is_recorded(own: Warm) -> None:
+    folder = own.home / "modules"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(BROKEN)
+    own.env["PYTHONPATH"] = f"{folder}{os.pathsep}{own.env['PYTHONPATH']}"
+    path, log = own.find_path(), own.home / "warm.log"
+    words = [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", path]
+    with log.open("wb") as errors:
+        own.process = subprocess.Popen(words, env=own.env, stderr=errors)
+    wait_until(lambda: own.run("list").returncode == 70, "a worker has failed")
+    wait_until(lambda: "\nRuntimeError: nothing received\n" in log.read_text(), "the fault is in the log")
 
 
 def test_only_one_process_listens(own: Warm) -> None:
@@ -460,6 +660,19 @@ def test_failed_start_is_reported_and_not_repeated(own: Warm) -> None:
     assert not os.path.exists(path)
 
 
+def test_log_that_is_a_pipe_starts_no_warm_process(own: Warm) -> None:
+    os.mkfifo(own.home / "punchlist/warm.log")
+    assert own.run_plainly("list", env={**own.env, "PUNCHLIST_WARM": own.find_path()}).returncode == 0
+
+
+@needs_root
+def test_directory_of_another_user_gets_no_warm_process(own: Warm) -> None:
+    path = own.find_path()
+    os.chown(own.home / "punchlist", OTHER_USER, -1)
+    assert own.run_plainly("list", env={**own.env, "PUNCHLIST_WARM": path}).returncode == 0
+    assert not (own.home / "punchlist/warm.log").exists()
+
+
 @pytest.mark.parametrize("words", ["daemon rpc --stdio", "daemon stop", "--version"])
 def test_other_commands_start_no_warm_process(own: Warm, words: str) -> None:
     stub = own.program.with_name("punchlist")
@@ -468,15 +681,28 @@ def test_other_commands_start_no_warm_process(own: Warm, words: str) -> None:
     assert not (own.home / "punchlist/warm.log").exists()
 
 
-def test_removed_socket_ends_the_warm_process(own: Warm, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("successor", [False, True])
+def test_removed_socket_ends_the_warm_process(own: Warm, monkeypatch: pytest.MonkeyPatch, successor: bool) -> None:
     path = own.find_path()
     monkeypatch.setattr(server, "_CHECK_S", 0.01)
-    listener, changes = server._prepare(path)  # pyright: ignore[reportPrivateUsage]
+    listener, changes, file = server._prepare(path)  # pyright: ignore[reportPrivateUsage]
     os.unlink(path)
-    with listener:
-        server._serve(listener, changes, path)  # pyright: ignore[reportPrivateUsage]
+    with listener, socket.socket(socket.AF_UNIX) as other:
+        if successor:
+            other.bind(path)
+        server._serve(listener, changes, path, file)  # pyright: ignore[reportPrivateUsage]
     os.close(changes)
     gc.unfreeze()
+
+
+def test_warm_process_leaves_its_successors_socket(own: Warm) -> None:
+    path = own.find_path()
+    own.start()
+    os.unlink(path)
+    with socket.socket(socket.AF_UNIX) as successor:
+        successor.bind(path)
+        own.close()
+    assert os.path.exists(path)
 
 
 def test_plain_program_starts_the_warm_process(own: Warm) -> None:

@@ -13,6 +13,9 @@ VARIABLE = "PUNCHLIST_WARM"
 
 _VARIABLES = ("HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME")
 
+_CAUTION = os.O_NOFOLLOW | os.O_NONBLOCK
+"""Flags with which a file that isn't a plain one fails to open."""
+
 
 def take_path() -> str:
     """Return the path that `client/punch.c` put into `VARIABLE`, and remove it; empty if there is none."""
@@ -29,9 +32,9 @@ def start(path: str) -> None:
     log = f"{os.path.dirname(path)}/warm.log"
     with suppress(OSError):
         make_directories(os.path.dirname(path))
-        if has_new_error(log):
+        if os.stat(os.path.dirname(path)).st_uid != os.getuid() or has_new_error(log):
             return
-        with open(log, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)) as errors:
+        with open(log, "wb", opener=lambda name, flags: os.open(name, flags | _CAUTION, 0o600)) as errors:
             # The process outlives this one. Without a return code, Popen would warn that it still runs.
             subprocess.Popen(
                 [sys.executable, "-P", "-m", "punchlist_apps.cli.warm.server", path],
@@ -59,8 +62,12 @@ def stop() -> None:
     for path in glob(f"{escape(find_directory())}/warm-*.sock"):
         try:
             with connect(path) as link:
-                os.kill(os_calls.read_peer(link)[0], signal.SIGTERM)
+                pid = os_calls.read_peer(link)[0]
+            # If only workers are left, the number may belong to another process.
+            if os.path.basename(path) in map(os.path.basename, os_calls.read_command_line(pid)):
+                os.kill(pid, signal.SIGTERM)
         except ConnectionRefusedError:
-            os.unlink(path)
+            with suppress(OSError):
+                os.unlink(path)
         except (OSError, DaemonUnavailable):
             continue

@@ -214,6 +214,9 @@ REPEATABLE = frozenset(
 )
 """Commands that only make short calls and print. A worker can run another command after them."""
 
+WAITING_OPTIONS = ("follow", "wait")
+"""Options with which a command of `REPEATABLE` takes long."""
+
 SUGGESTIONS = {
     **dict.fromkeys(("create", "new", "insert", "plan"), "add"),
     **dict.fromkeys(("delete", "remove", "del", "drop"), "rm"),

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 
 _NAMESPACES = ("ns/mnt", "ns/pid", "ns/user", "ns/net", "root")
-_LIMITS = ("Uid:", "Gid:", "Groups:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:")
+_LIMITS = ("Uid:", "Gid:", "Groups:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
 """Lines of /proc/PID/status."""
 
 _IN_CHANGES = 0x2 | 0x40 | 0x80 | 0x100 | 0x200

@@ -31,7 +31,7 @@ WORKER_IDLE_EXIT_S = 60
 """Time without commands after which a worker ends, in seconds."""
 
 _CHECK_S = 60
-"""Time without a command between two checks that the socket still exists, in seconds."""
+"""Time without a command between two checks that no other process has replaced the socket, in seconds."""
 
 _ACCEPT_S = 0.002
 """Time that an idle worker has to accept a connection, in seconds."""
@@ -40,27 +40,42 @@ _BACKLOG = 64
 _LAZY = ("punchlist.clients.sync", "punchlist_apps.cli.calling.completions", "punchlist_apps.files.importers.export")
 """Modules that commands load only when they use them."""
 
+_SIGNALS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGTSTP)
+"""Signals that commands get from their callers and handle as the system does by default."""
+
 
 def main() -> int:
     """Serve commands on the socket that the argument names, unless another process does."""
     path = sys.argv[1]
     os.umask(0o077)
+    _reset_signals()
     try:
-        listener, changes = _prepare(path)
+        listener, changes, file = _prepare(path)
     except BlockingIOError:
         return exit_codes.LOST_RACE
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGCHLD, _reap)
     try:
-        _serve(listener, changes, path)
+        _serve(listener, changes, path, file)
     finally:
-        with suppress(FileNotFoundError):
+        if _identify(path) == file:
             os.unlink(path)
     return exit_codes.OK
 
 
-def _prepare(path: str) -> tuple[socket.socket, int]:
-    """Return a socket that listens at `path`, and a descriptor that is readable after the program's files changed.
+def _reset_signals() -> None:
+    """Undo what the command that started this process ignores or blocks, such as Ctrl-C in a background job."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _prepare(path: str) -> tuple[socket.socket, int, tuple[int, int] | None]:
+    """Listen at `path`, with all commands loaded.
+
+    Returns:
+        The socket, a descriptor that is readable after the program's files changed, and the socket's file.
 
     Raises:
         BlockingIOError: Another process listens there, or is about to.
@@ -78,13 +93,27 @@ def _prepare(path: str) -> tuple[socket.socket, int]:
         listener.bind(path)
         listener.setblocking(False)
         listener.listen(_BACKLOG)
-        return listener, changes
+        return listener, changes, _identify(path)
     finally:
         os.close(folder)
 
 
+def _identify(path: str) -> tuple[int, int] | None:
+    """Return what distinguishes a file from a later one with its path; None if there is no file."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_ctime_ns
+
+
 def _load() -> int:
-    """Load all commands, and watch the directories of all modules."""
+    """Load all commands, and watch the directories of all modules.
+
+    Raises:
+        BlockingIOError: A module's file changed after it was loaded. The next command starts another warm process.
+    """
+    began_s = time.time()
     for entry in COMMANDS.values():
         build_command_parser(entry)
     for name in _LAZY:
@@ -92,7 +121,10 @@ def _load() -> int:
     files = [file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))]
     gc.collect()
     gc.freeze()
-    return watch_directories({os.path.dirname(file) for file in files})
+    changes = watch_directories({os.path.dirname(file) for file in files})
+    if any(os.stat(file).st_ctime > began_s for file in files if os.path.exists(file)):
+        raise BlockingIOError
+    return changes
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
@@ -105,10 +137,10 @@ def _reap(number: int, frame: FrameType | None) -> None:
             pass
 
 
-def _serve(listener: socket.socket, changes: int, path: str) -> None:
+def _serve(listener: socket.socket, changes: int, path: str, file: tuple[int, int] | None) -> None:
     alive, until_end = os.pipe()
     last = time.monotonic()
-    while time.monotonic() - last < IDLE_EXIT_S and os.path.exists(path):
+    while time.monotonic() - last < IDLE_EXIT_S and _identify(path) == file:
         ready = select([listener, changes], [], [], _CHECK_S)[0]
         if changes in ready:
             return
@@ -134,6 +166,10 @@ def _work(listener: socket.socket, ends: list[int]) -> NoReturn:
                 with link:
                     worker.serve(link)
         code = exit_codes.OK
+    except (ConnectionError, KeyboardInterrupt):  # the program has ended
+        pass
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         os._exit(code)
 

@@ -27,13 +27,16 @@ from punchlist_schemas.system import os_calls
 MAX_MEMORY_KIB = 128 << 10
 """Memory use after which a worker runs no further command, in KiB."""
 
-_READY = b"\0"
+_REFUSED = b"\0"
+"""In place of the number of the proof's descriptor."""
+
 _PLAIN = 256
 """In place of an exit code: the plain program has to run the command."""
 
 _UNWRITTEN = 120
 """The interpreter's exit code if it can't write the last output."""
 
+_STDERR = 2
 _NUMBERS = 3
 _HEAD_BYTES = 4 * _NUMBERS
 _DESCRIPTORS = 4
@@ -47,9 +50,11 @@ class Command(NamedTuple):
     """A command as `send_command` in `client/punch.c` sends it.
 
     Attributes:
+        proof: What the program read in place of this process's descriptor.
         descriptors: Standard input, output and error, and the working directory.
     """
 
+    proof: bytes
     arguments: list[bytes]
     environment: list[bytes]
     umask: int
@@ -63,9 +68,13 @@ class Worker:
         self._listener = listener
         os.environ.clear()
         self._confinement = read_confinement(os.getpid())
+        # Landlock shows in no file of /proc, but it denies reading the descriptors of a process outside.
+        name = os.urandom(16).hex()
+        self._proof, self._proof_file = f"/memfd:{name} (deleted)".encode(), os.memfd_create(name)
+        self._log = os.dup(_STDERR)
         self._open_files = _count_open_files()
         self._is_repeatable = True
-        self._command = ""
+        self._may_repeat = False
         self._link: socket.socket | None = None
 
     def is_clean(self) -> bool:
@@ -84,22 +93,32 @@ class Worker:
         # The program outside checks this process, too. Nothing may be carried into or out of a sandbox.
         try:
             caller = os_calls.read_peer(link)[0]
-            if read_confinement(caller) != self._confinement:
-                return
-            link.send(_READY)
+            is_equal = self._is_equal(caller)
+            link.send(bytes([self._proof_file]) if is_equal else _REFUSED)
         except OSError:  # the program has ended, or no longer waits
             return
-        if (command := _receive(link)) is None:
+        if not is_equal or (command := _receive(link)) is None or command.proof != self._proof:
             return
-        self._is_repeatable, self._command = False, ""
-        _enter(command)
-        process.record_pid(caller)
-        self._watch(link)
-        code = self._run()
-        signal.signal(signal.SIGIO, signal.SIG_IGN)
-        _leave()
+        self._is_repeatable = self._may_repeat = False
+        try:
+            _enter(command)
+        except OSError:  # the plain program says what is wrong with a stream
+            code = _PLAIN
+        else:
+            process.record_pid(caller)
+            self._watch(link)
+            code = self._run()
+            signal.signal(signal.SIGIO, signal.SIG_IGN)
+        _leave(self._log)
         with suppress(BrokenPipeError):
             link.send(code.to_bytes(4, sys.byteorder))
+
+    def _is_equal(self, caller: int) -> bool:
+        """Return whether a process has this one's confinement, as far as it can be read."""
+        try:
+            return read_confinement(caller) == self._confinement
+        except OSError:
+            return False
 
     def _run(self) -> int:
         try:
@@ -112,14 +131,14 @@ class Worker:
             return exit_codes.INTERRUPTED
         except OSError:  # output that can't be written must not reach the next command's streams
             return _UNWRITTEN
-        self._is_repeatable = self._command in REPEATABLE and code not in (exit_codes.FAULT, exit_codes.INTERRUPTED)
+        self._is_repeatable = self._may_repeat and code not in (exit_codes.FAULT, exit_codes.INTERRUPTED)
         return code
 
-    def _admit(self, command: str) -> None:
+    def _admit(self, command: str, waits: bool) -> None:
         if command in OWN_PROCESS:
             raise NeedsOwnProcess
-        self._command = command
-        if command not in REPEATABLE:
+        self._may_repeat = command in REPEATABLE and not waits
+        if not self._may_repeat:
             # If the warm process is killed, no process accepts connections to a listener that is still open here.
             self._listener.close()
 
@@ -165,8 +184,8 @@ def _receive(link: socket.socket) -> Command | None:
     data = link.recv(size - _HEAD_BYTES, socket.MSG_WAITALL)
     if len(data) < size - _HEAD_BYTES:
         return None
-    texts = data.split(b"\0")[:-1]
-    return Command(texts[:count], texts[count:], umask, descriptors)
+    proof, *texts = data.split(b"\0")[:-1]
+    return Command(proof, texts[:count], texts[count:], umask, descriptors)
 
 
 def _enter(command: Command) -> None:
@@ -193,16 +212,16 @@ def _open_streams() -> None:
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         original = first[number]
         assert original is not None, "the warm process starts with all three"
-        buffering = 1 if number == 2 or os.isatty(number) else -1  # noqa: PLR2004 - standard error is line buffered
+        buffering = 1 if number == _STDERR or os.isatty(number) else -1
         stream: Any = open(number, mode, buffering, original.encoding, original.errors, closefd=False)  # noqa: SIM115
         setattr(sys, name, _Terminal() if name == "stdin" and os.isatty(number) else stream)
 
 
-def _leave() -> None:
-    """Let go of the caller's surroundings: a reader of its output must see the end."""
+def _leave(log: int) -> None:
+    """Let go of the caller's surroundings: a reader of its output must see the end. Faults go to `log` again."""
     null = os.open(os.devnull, os.O_RDWR)
-    for number in range(_DESCRIPTORS - 1):
-        os.dup2(null, number)
+    for number, own in enumerate((null, null, log)):
+        os.dup2(own, number)
     os.close(null)
     os.chdir("/")
     os.environ.clear()  # it may contain secrets
