@@ -2,12 +2,9 @@
 
 import binascii
 import os
+from importlib import import_module
 
-import punchlist
-import punchlist_apps
-import punchlist_schemas
-
-_PACKAGES = (punchlist, punchlist_apps, punchlist_schemas)
+_PACKAGES = ("punchlist", "punchlist_apps", "punchlist_schemas")
 
 NO_STAMP = 0
 
@@ -26,7 +23,7 @@ def read_stamp() -> int:
 def _compute_digest() -> int:
     digest = 0
     for package in _PACKAGES:
-        folders = [*package.__path__]
+        folders = [*import_module(package).__path__]
         for folder in folders:
             with os.scandir(folder) as entries:
                 for entry in sorted(entries, key=lambda entry: entry.name):

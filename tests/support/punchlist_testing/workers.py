@@ -47,7 +47,7 @@ def find_worker(folder: Path) -> int | None:
         with socket.socket(socket.AF_UNIX) as sock:
             try:
                 sock.connect(str(path))
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, FileNotFoundError):
                 continue
             return os_calls.read_peer(sock)[0]
     return None
