@@ -134,6 +134,15 @@ def new_key(method: str = "") -> str:
     return sha256(f"{origin.name}\0{method}\0{origin.changes[method]}".encode()).hexdigest()[:32]
 
 
+def release_key(method: str) -> None:
+    """Give the last key of a method to its next change, because the daemon rejected the change that had the key.
+
+    Otherwise, the number of a later change would depend on what was tried before it.
+    """
+    if (origin := _origin.get()) is not None:
+        origin.changes[method] -= 1
+
+
 def _is_repeatable(method: str) -> bool:
     row = METHODS.get(method)
     if row is None or method in _SLOW:

@@ -17,7 +17,7 @@ import msgspec
 from punchlist.base.actors import belongs_to_agent, belongs_to_person
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
-from punchlist.connection.core import Request
+from punchlist.connection.core import Request, release_key
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused, VersionConflict
 from punchlist.tools import changes, notes, phrases, turns
 from punchlist.tools.fates import describe_loss, reject_result
@@ -395,9 +395,11 @@ def take_next_known(context: ToolContext) -> Generator[Call[Any], Any, ClaimResu
     """Claim the next task in one call, if the agent had none in progress at its last call. Return None otherwise."""
     if not context.view.has_turns or context.state.own != () or context.is_nameless:
         return None
+    call = _build_claim(context)
     try:
-        return _record_claim(context, (yield turns.require(context, _build_claim(context), own=())))
+        return _record_claim(context, (yield turns.require(context, call, own=())))
     except VersionConflict:
+        release_key(call.method)
         return None
 
 
@@ -405,9 +407,11 @@ def take_free(context: ToolContext, task: str) -> Generator[Call[Any], Any, Clai
     """Claim a pending task in one call. Return None if it isn't free."""
     if not context.view.has_turns or context.is_nameless:
         return None
+    call = _build_claim(context, task)
     try:
-        return _record_claim(context, (yield turns.require(context, _build_claim(context, task), free=True)))
+        return _record_claim(context, (yield turns.require(context, call, free=True)))
     except LeaseHeld:
+        release_key(call.method)
         return None
 
 
@@ -444,6 +448,7 @@ def settle_known(
     try:
         done: SetStatusResult = yield turns.require(context, call, own=own, free=fence is None)
     except (LeaseHeld, LeaseLost, NotFound, VersionConflict):
+        release_key(call.method)
         return None
     state.claims.pop(task, None)
     return done

@@ -12,8 +12,11 @@ from typing import NamedTuple
 from punchlist.base import host_variables
 from punchlist.base.project import host_directory
 
-# Read once, because the directory's file system may cease to respond.
-_resolve_links = lru_cache(maxsize=256)(os.path.realpath)
+
+@lru_cache(maxsize=256)
+def _resolve_links(path: str) -> str:
+    # Only once, because the directory's file system may cease to respond.
+    return os.path.realpath(path)
 
 
 class ServerProcess(NamedTuple):

@@ -1,10 +1,8 @@
 """One host's session over standard input and output, of this process or of one that passes the messages on."""
 
-import os
 from argparse import Namespace
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 from mcp.server import Server
@@ -18,8 +16,6 @@ from punchlist_apps.mcp.agents import AgentMemory, Agents
 from punchlist_apps.mcp.server import Setup, build
 from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.updates import Feeds
-from punchlist_schemas.rendezvous import data_dir as find_data_dir
-from punchlist_schemas.rendezvous import socket_path
 from punchlist_schemas.vocabulary import MCP_CLIENT
 
 
@@ -78,20 +74,15 @@ def build_target(args: Namespace, process: ServerProcess) -> Target:
     data_dir = data_dir and process.resolve(data_dir)
     # A daemon on a named socket may have any data directory.
     if not socket:
-        socket = _find_difference(partial(socket_path, data_dir_option=data_dir), process)
-        data_dir = data_dir or _find_difference(find_data_dir, process)
+        here, there = Target(None, data_dir), Target(None, data_dir, env=process.env)
+        socket = None if there.socket == here.socket else there.socket
+        data_dir = data_dir or (None if there.data_dir == here.data_dir else there.data_dir)
     return Target(
         socket and process.resolve(socket),
         data_dir,
         env=process.env,
         autostart=not args.no_autostart and process.env.get("PUNCHLIST_AUTOSTART") != "0",
     )
-
-
-def _find_difference(find: Callable[[Mapping[str, str]], str], process: ServerProcess) -> str | None:
-    """Return a path for a process; None if the variables of this process lead to the same one."""
-    path = find(process.env)
-    return None if path == find(os.environ) else path
 
 
 def build_setup(args: Namespace, process: ServerProcess, target: Target) -> Setup:

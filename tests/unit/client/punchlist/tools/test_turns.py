@@ -10,6 +10,7 @@ import pytest
 
 from punchlist import Client, PunchlistError, connect
 from punchlist.calls.call import Call
+from punchlist.connection.core import derived_keys
 from punchlist.tools import Reply, Toolbox, ToolCaller
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import to_json
@@ -291,3 +292,16 @@ def test_restored_log_hides_no_changes(process: Spawned) -> None:
         arguments = {"result": "done"}
         reply = call_with_interruption(client, memory, "native.next", arguments, "task.set_status", restore)
     assert "Others cleared the list, or changed much of it" in reply.text
+
+
+def test_repetition_with_other_knowledge_changes_nothing(client: Client, memory: Memory) -> None:
+    plan = client.conversation("work", actor="host/ann")
+    plan.set_status("1", "pending")
+    plan.take("host/ann", "1")
+    with derived_keys("request"):
+        first = Toolbox(client, ToolCaller("work", "host/ann"), memory).call("native", "next", {"result": "did one"})
+    assert "Now #2" in first.text
+    with derived_keys("request"):
+        again = Toolbox(client, ToolCaller("work", "host/ann")).call("native", "next", {"result": "did one"})
+    assert "had been carried out" in again.text
+    assert plan.get("2").status == "in_progress"
