@@ -662,7 +662,9 @@ def test_unreadable_input_ends_the_session(daemon: Spawned) -> None:
     words = arguments(daemon)
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as host:
         with listening.accept()[0] as input:
-            relay = subprocess.Popen([sys.executable, *words], stdin=input, stdout=subprocess.PIPE, env=environment())
+            relay = subprocess.Popen(
+                [sys.executable, *words], stdin=input.fileno(), stdout=subprocess.PIPE, env=environment()
+            )
         with relay:
             opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
             host.sendall(json.dumps(opening).encode() + b"\n")
