@@ -28,6 +28,12 @@ def read_confinement(pid: int) -> str:
         return "".join([*links, *(line for line in status if line.startswith(_LIMITS))])
 
 
+def create_proof() -> tuple[bytes, int]:
+    """Open a file with a random name. Return what reading its link in /proc gives, and its descriptor."""
+    name = os.urandom(16).hex()
+    return f"/memfd:{name} (deleted)".encode(), os.memfd_create(name)
+
+
 def watch_directories(paths: Iterable[str]) -> int:
     """Return a descriptor that becomes readable when a file in one of these directories changes.
 

@@ -20,7 +20,7 @@ from punchlist.connection import launch
 from punchlist_apps.cli import dispatch
 from punchlist_apps.cli.parsing.index import OWN_PROCESS, REPEATABLE
 from punchlist_apps.cli.printing import exit_codes, stored
-from punchlist_apps.cli.warm.linux import read_confinement
+from punchlist_apps.cli.warm.linux import create_proof, read_confinement
 from punchlist_apps.common import process
 from punchlist_schemas.system import os_calls
 
@@ -69,8 +69,7 @@ class Worker:
         os.environ.clear()
         self._confinement = read_confinement(os.getpid())
         # Landlock shows in no file of /proc, but it denies reading the descriptors of a process outside.
-        name = os.urandom(16).hex()
-        self._proof, self._proof_file = f"/memfd:{name} (deleted)".encode(), os.memfd_create(name)
+        self._proof, self._proof_file = create_proof()
         self._log = os.dup(_STDERR)
         self._open_files = _count_open_files()
         self._is_repeatable = True
