@@ -23,6 +23,19 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can act as a
 OTHER_USER = 65_534
 
 
+SLOW_START = """
+import os, time
+create = os.memfd_create
+
+def create_slowly(name):
+    time.sleep(0.1)
+    return create(name)
+
+os.memfd_create = create_slowly
+"""
+"""Delays the start of each worker."""
+
+
 @pytest.fixture(scope="module")
 def running() -> Generator[Warm]:
     """A running warm process, shared by the tests of this file. They must leave it running."""
@@ -168,12 +181,19 @@ def test_a_reader_sees_the_end(warm: Warm) -> None:
     os.close(read)
 
 
-def test_one_worker_runs_call_after_call(warm: Warm) -> None:
-    warm.run("list")
-    workers = set(warm.list_workers())
+def test_one_worker_runs_call_after_call(own: Warm) -> None:
+    own.start()
+    workers = set(own.list_workers())
     for number in range(5):
-        warm.run("add", str(number))
-    assert workers <= set(warm.list_workers()), "none has ended"
+        own.run("add", str(number))
+    assert workers <= set(own.list_workers()), "none has ended"
+
+
+def test_connection_gets_one_worker(own: Warm, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SLOW_START)
+    own.env["PYTHONPATH"] = f"{tmp_path}:{own.env['PYTHONPATH']}"
+    own.start()
+    assert len(own.list_workers()) == 1
 
 
 @pytest.mark.parametrize("words", ["daemon call daemon.status", "help add", "doctor"])

@@ -36,6 +36,9 @@ _CHECK_S = 60
 _ACCEPT_S = 0.002
 """Time that an idle worker has to accept a connection, in seconds."""
 
+_START_S = 0.5
+"""Upper limit for the time until a new worker accepts connections, in seconds."""
+
 _BACKLOG = 64
 _LAZY = ("punchlist.clients.sync", "punchlist_apps.cli.calling.completions", "punchlist_apps.files.importers.export")
 """Modules that commands load only when they use them."""
@@ -147,19 +150,36 @@ def _serve(listener: socket.socket, changes: int, path: str, file: tuple[int, in
         if ready:
             last = time.monotonic()
             time.sleep(_ACCEPT_S)
-            if select([listener], [], [], 0)[0] and os.fork() == 0:
-                os.close(until_end)
-                _work(listener, [changes, alive])
+            if select([listener], [], [], 0)[0]:
+                _start_worker(listener, [changes, alive], until_end)
 
 
-def _work(listener: socket.socket, ends: list[int]) -> NoReturn:
-    """Run commands until a descriptor of `ends` is readable, none comes for a while, or one leaves something behind."""
+def _start_worker(listener: socket.socket, ends: list[int], until_end: int) -> None:
+    """Fork a worker, and wait until it accepts connections. Otherwise one connection could get several workers."""
+    started, ready = os.pipe()
+    if os.fork() == 0:
+        os.close(until_end)
+        os.close(started)
+        _work(listener, ends, ready)
+    os.close(ready)
+    select([started], [], [], _START_S)
+    os.close(started)
+
+
+def _work(listener: socket.socket, ends: list[int], ready: int) -> NoReturn:
+    """Run commands until a descriptor of `ends` is readable, none comes for a while, or one leaves something behind.
+
+    Args:
+        ready: Descriptor to which a byte is written when the worker accepts connections.
+    """
     code = exit_codes.FAULT
     try:
         os.setpgid(0, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         worker = Worker(listener)
+        with suppress(BrokenPipeError):
+            os.write(ready, b"\0")
         while worker.is_clean() and select([listener, *ends], [], [], WORKER_IDLE_EXIT_S)[0] == [listener]:
             with suppress(BlockingIOError):  # another worker was faster
                 link, _ = listener.accept()
