@@ -96,7 +96,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _exit(_number: int, _frame: object) -> NoReturn:
-    # Raise, so that the peers' processes are ended on the way out.
+    # An exception lets the context managers end the peers' processes.
     raise SystemExit(143)
 
 

@@ -18,13 +18,13 @@ TITLE = "Task number {:06} of the compared list"
 """Title of every task, so that all peers store and print the same text."""
 
 TIMEOUT_S = 20.0
-"""Maximum duration of a command or an MCP request, in seconds; after it, the cell stays empty."""
+"""Timeout for a command or an MCP request, in seconds. The cell of a slower one stays empty."""
 
 END_S = 10.0
 """Time that a process has to end after a signal, in seconds."""
 
 SETTLE_S = 0.05
-"""Time in which a background process finishes the work of a command after its response, in seconds."""
+"""Time that a background process gets to finish a command's work after its response, in seconds."""
 
 
 class UnmeasuredError(Exception):
@@ -167,7 +167,7 @@ class Place:
 
 
 def shorten(text: str) -> str:
-    """Return the first line of an output that mentions an error, or else its last line, as the reason in a table."""
+    """Return why a command failed: the first line of its output that mentions an error, or else the last line."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     lines = [line.strip() for line in plain.splitlines() if line.strip()] or ["no output"]
     errors = (line for line in lines if "error" in line.lower())

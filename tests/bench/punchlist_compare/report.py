@@ -48,5 +48,5 @@ def _draw_cell(cell: Figure, best: float | None, footnotes: dict[str, int]) -> s
 
 
 def format_figure(value: float) -> str:
-    """Format a figure with three digits at most, unless it is larger."""
+    """Format a figure: with one decimal below 100, with none from 100 on."""
     return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:.1f}"

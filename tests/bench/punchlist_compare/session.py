@@ -6,7 +6,6 @@ import os
 import select
 import subprocess
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from punchlist_compare.place import TIMEOUT_S, Place, UnmeasuredError, shorten
@@ -83,7 +82,7 @@ class Session:
         self._send({"id": self._last_id, "method": method, "params": params})
         end = time.perf_counter() + timeout_s
         while True:
-            message = self._receive(method, end)
+            message = self._receive(method, end, timeout_s)
             if "method" in message and "id" in message:
                 self._answer(message)
             elif message.get("id") == self._last_id:
@@ -104,7 +103,7 @@ class Session:
         except BrokenPipeError:
             raise self._describe_end() from None
 
-    def _receive(self, method: str, end: float) -> dict[str, Any]:
+    def _receive(self, method: str, end: float, timeout_s: float) -> dict[str, Any]:
         assert self._child.stdout is not None
         while True:
             line, newline, rest = self._input.partition(b"\n")
@@ -117,7 +116,7 @@ class Session:
                         return message  # pyright: ignore[reportUnknownVariableType]
                 continue
             if not select.select([self._child.stdout], [], [], max(0.0, end - time.perf_counter()))[0]:
-                raise UnmeasuredError(f"{method} takes longer than {TIMEOUT_S:.0f} s")
+                raise UnmeasuredError(f"{method} takes longer than {timeout_s:.0f} s")
             piece = os.read(self._child.stdout.fileno(), 1 << 16)
             if not piece:
                 raise self._describe_end()
@@ -144,7 +143,5 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
