@@ -88,7 +88,7 @@ def are_due(context: ToolContext) -> bool:
 
 
 def collect_unread(context: ToolContext) -> Generator[Call[Any], Any, None]:
-    """Collect other actors' new notes on this agent's tasks. Makes no call if the agent works on no task."""
+    """Collect other actors' new notes on this agent's tasks. Make no call if the agent works on no task."""
     if not are_due(context):
         return
     with suppress(RequestRefused):  # The tool's own calls report the error.

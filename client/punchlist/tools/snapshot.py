@@ -88,4 +88,4 @@ def _get(snapshot: Snapshot, params: p.TaskGet) -> TaskGetResult | None:
 
 
 _ANSWERS: dict[type, Callable[[Snapshot, Any], Any]] = {p.TaskList: _list, p.TaskGet: _get}
-"""The function that answers each kind of read."""
+"""Type of the params of a read -> the function that answers it."""

@@ -1,4 +1,4 @@
-"""Turns: each change requests what the agent needs to know next, so that most tool calls make one call or two.
+"""Requests with each change what the agent needs to know next, so that most tools make one or two calls.
 
 `follow` runs the steps of a tool call. It requests a turn with each change and with the first list that is read, and
 answers later reads from the newest turn. The steps are the same with a daemon that has no turns, where each read is a
@@ -62,7 +62,7 @@ def collect_notes(context: ToolContext) -> Generator[Call[Any], Any, None]:
 
 
 def _make(context: ToolContext, call: Call[Any]) -> Generator[Call[Any], Any, Any]:
-    """Return the result of a call: from the newest turn if that contains it, else from the daemon."""
+    """Return the result of a call, from the newest turn if possible, otherwise from the daemon."""
     view, params = context.view, call.request.params
     if isinstance(params, Mutation):
         return (yield from _request_turn(context, call, params.turn))

@@ -186,7 +186,7 @@ async def _run_and_close(feed: Feed, client: AsyncClient) -> None:
 
 
 class Updates:
-    """The subscriptions of one server's clients, and the task that notifies those of the handshake era.
+    """The subscriptions of one server's clients. Clients of the handshake era are notified by `run`.
 
     Args:
         is_resumed: Whether an earlier process served the session, so that subscribers may have missed changes.

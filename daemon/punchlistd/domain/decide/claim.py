@@ -119,7 +119,7 @@ def release(state: State, params: p.TaskRelease, command: Command) -> Decision |
 
 
 def end_claims(state: State, params: EndClaims, command: Command) -> Decision:
-    """Decide `EndClaims`, the engine's internal call. Claims that have already ended are skipped."""
+    """Decide `EndClaims`, the engine's internal call. Skip claims that have already ended."""
     return Decision(tuple(_release_claims(state, params, command.at)))
 
 

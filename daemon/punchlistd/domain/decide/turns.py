@@ -13,7 +13,7 @@ from punchlistd.domain.state import State
 
 
 def check_turn(state: State, params: p.Mutation, query: p.TurnQuery) -> Rejection | None:
-    """Reject a change whose preconditions don't hold. A task that doesn't exist is left to the rule of the change."""
+    """Reject a change whose preconditions don't hold. The change's own rule rejects a task that doesn't exist."""
     if query.own is not None and set(query.own) != (own := _find_own(state, query.agent)):
         return other_own_tasks(query.agent, own)
     for kind, change, name in _list_changes(params) if query.free else ():

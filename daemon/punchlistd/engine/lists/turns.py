@@ -1,4 +1,4 @@
-"""Builds turns: what an agent needs to know before its next call, as a part of another result."""
+"""Builds turns. A turn is the part of a result that contains what an agent needs to know before its next call."""
 
 from collections.abc import Iterable
 from itertools import accumulate, takewhile
