@@ -456,15 +456,13 @@ rules = library.syscall(444, (ctypes.c_uint64 * 1)(2), 8, 0)  # no file may be o
 if more and (rules < 0 or library.syscall(446, rules, 0)):
     sys.exit("no Landlock")
 link = socket.socket(socket.AF_UNIX)
+link.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 link.connect(path)
-number = link.recv(1)[0]
-worker = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-proof = ""
-for pid in [worker, *map(int, open(f"/proc/{worker}/task/{worker}/children").read().split())]:
-    try:
-        proof = next((name for name in [os.readlink(f"/proc/{pid}/fd/{number}")] if "memfd:" in name), proof)
-    except OSError:
-        pass
+[number], [(_, _, sender)], _, _ = link.recvmsg(1, socket.CMSG_SPACE(12))
+try:
+    proof = os.readlink(f"/proc/{struct.unpack('3i', sender)[0]}/fd/{number}")
+except OSError:
+    proof = ""
 arguments = ["punch", "export", "--force", file]
 texts = [proof, *arguments, *(f"{name}={value}" for name, value in os.environ.items())]
 data = b"".join(text.encode() + bytes(1) for text in texts)
