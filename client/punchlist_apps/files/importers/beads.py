@@ -25,6 +25,9 @@ _LINKING = {
     **dict.fromkeys(("related", "relates-to", "relates_to", "duplicates", "supersedes"), "relates-to"),
 }
 _STATUSES = {"deferred": "paused", "blocked": "pending", "hooked": "in_progress", "pinned": "pending"}
+_AGENTS = frozenset("agent role rig convoy molecule message event".split())
+"""Types, and labels after `gt:`, of the issues in which Gas Town keeps its own state."""
+
 _READ = frozenset(
     "id title description design acceptance_criteria notes status priority issue_type assignee labels dependencies"
     " comments close_reason external_ref estimated_minutes due_at defer_until parent metadata".split()
@@ -51,6 +54,8 @@ def read(documents: Sequence[Document]) -> Draft:
             issue[name] = records.get(ident, [])
         if issue.get("ephemeral") in (True, "1", "true"):  # bd's own export omits ephemeral issues too.
             draft.skip("ephemeral issues", line)
+        elif kind := _find_own_kind(issue):
+            draft.skip(f"issues of type “{kind}”, which are no work", line)
         elif to_text(issue.get("status")) == "tombstone" or issue.get("deleted_at"):
             draft.skip("deleted issues", line)
         elif (item := _add(draft, issue, ident, line)) is not None:
@@ -58,6 +63,18 @@ def read(documents: Sequence[Document]) -> Draft:
     for item, issue in added:
         _relate(draft, item, issue)
     return draft.finish()
+
+
+def _find_own_kind(issue: dict[str, Any]) -> str:
+    names = [to_text(issue.get("issue_type")), *(label.partition("gt:")[2] for label in _list_labels(issue))]
+    return next((name for name in names if name in _AGENTS), "")
+
+
+def _list_labels(issue: dict[str, Any]) -> list[str]:
+    # The table of labels has a row for each label.
+    return to_texts(
+        [to_object(label).get("label") if isinstance(label, dict) else label for label in _get_list(issue, "labels")]
+    )
 
 
 def _group_by_issue(document: Document) -> dict[str, list[dict[str, Any]]]:
@@ -89,10 +106,6 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
     defer = words.parse_when(draft, issue.get("defer_until"), "defer_until", line, midnight_is_day=True)
     state = words.parse_status(draft, "open" if word == "deferred" and defer else _STATUSES.get(word, word), line)
     kind = to_text(issue.get("issue_type"))
-    # The table of labels has a row for each label.
-    labels = to_texts(
-        [to_object(label).get("label") if isinstance(label, dict) else label for label in _get_list(issue, "labels")]
-    )
     reference = to_text(issue.get("external_ref"))
     kind_of_link = "url" if reference.startswith(("http://", "https://")) else "external-ref"
     minutes = issue.get("estimated_minutes") or 0
@@ -116,7 +129,7 @@ def _add(draft: Draft, issue: dict[str, Any], ident: str, line: int) -> Item | N
         links=[(kind_of_link, reference)],
         metadata=_parse_metadata(issue.get("metadata")),
         state=state,
-        labels=[*labels, *([kind] if kind not in ("", "task") else [])],
+        labels=[*_list_labels(issue), *([kind] if kind not in ("", "task") else [])],
         parent=to_text(issue.get("parent")),
     )
 

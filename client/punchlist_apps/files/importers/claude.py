@@ -12,6 +12,7 @@ from punchlist_apps.files.importers.wrong import FormatError
 _READ = frozenset("id subject description activeForm owner status metadata blocks blockedBy".split())
 _READ_TODO = frozenset("content activeForm status priority id".split())
 _STATUSES = frozenset(("", "pending", "in_progress", "completed"))
+_TODO_STATUSES = _STATUSES | {"cancelled"}
 _SESSION_LENGTH = 8
 
 
@@ -40,7 +41,10 @@ def read(documents: Sequence[Document]) -> Draft:
 
 
 def read_todos(documents: Sequence[Document]) -> Draft:
-    """Read the tasks of a TodoWrite call, `{"todos": [{"content", "status", "activeForm"}]}` or just the list."""
+    """Read the tasks of a TodoWrite call, `{"todos": [{"content", "status", "activeForm"}]}` or just the list.
+
+    OpenCode's todos have the same form, and may be cancelled.
+    """
     document = documents[0]
     draft = Draft("todowrite", document.name)
     value = parse_json(document)
@@ -57,12 +61,12 @@ def _add_todos(draft: Draft, document: Document, todos: list[Any], labels: list[
         draft.skip_unread(todo, _READ_TODO)
         if not isinstance(todo.get("content"), str):
             raise FormatError(f"{where}.content: expected a string", document.name)
-        _check_status(todo, f"{where}.status", document.name)
+        _check_status(todo, f"{where}.status", document.name, _TODO_STATUSES)
         draft.add(
             todo["content"],
             active_form=to_text(todo.get("activeForm")),
             priority=words.parse_priority(draft, to_text(todo.get("priority"))),
-            status=to_text(todo.get("status")) or "pending",
+            state=words.parse_status(draft, to_text(todo.get("status"))),
             labels=labels,
         )
 
@@ -98,9 +102,9 @@ def _add_task(
     return [(f"{session}/{blocked}", key) for blocked in to_texts(task.get("blocks"))]
 
 
-def _check_status(record: dict[str, Any], where: str, name: str) -> None:
-    if to_text(record.get("status")) not in _STATUSES:
-        raise FormatError(f"{where}: expected one of {', '.join(sorted(filter(None, _STATUSES)))}", name)
+def _check_status(record: dict[str, Any], where: str, name: str, allowed: frozenset[str] = _STATUSES) -> None:
+    if to_text(record.get("status")) not in allowed:
+        raise FormatError(f"{where}: expected one of {', '.join(sorted(filter(None, allowed)))}", name)
 
 
 def _get_session(document: Document) -> str:

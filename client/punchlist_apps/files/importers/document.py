@@ -23,7 +23,7 @@ _MARKS = (
 """Byte order marks. Each mark precedes any shorter mark that is its prefix."""
 
 _SAMPLE_BYTES = 4_096
-_STDIN = "standard input"
+STDIN = "standard input"
 
 
 class Document(NamedTuple):
@@ -50,14 +50,16 @@ def read_file(path: str) -> Document:
         OSError: The input can't be read.
     """
     if path == "-":
-        return decode(sys.stdin.buffer.read(MAX_BYTES + 1), _STDIN)
+        return decode(sys.stdin.buffer.read(MAX_BYTES + 1), STDIN)
     # Without O_NONBLOCK, opening a named pipe would block.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise FormatError("not a regular file", path)
         if status.st_size > MAX_BYTES:
-            raise FormatError(f"{status.st_size >> 20} MiB is too large; the limit is {MAX_BYTES >> 20} MiB", path)
+            raise FormatError(
+                f"{status.st_size >> 20} MiB is too large; the limit is {MAX_BYTES >> 20} MiB; split the file", path
+            )
         return decode(file.read(MAX_BYTES + 1), path)
 
 
@@ -68,7 +70,7 @@ def decode(data: bytes, name: str) -> Document:
         FormatError: The data is too large, truncated within a character, or binary.
     """
     if len(data) > MAX_BYTES:
-        raise FormatError(f"larger than the limit of {MAX_BYTES >> 20} MiB", name)
+        raise FormatError(f"larger than the limit of {MAX_BYTES >> 20} MiB; split the file", name)
     encoding, start = next(((form, len(bom)) for bom, form in _MARKS if data.startswith(bom)), ("", 0))
     if not encoding:
         encoding = _detect_utf16(data[:_SAMPLE_BYTES]) or "utf-8"

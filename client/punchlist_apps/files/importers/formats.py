@@ -26,8 +26,17 @@ FORMATS: dict[str, Format] = {
     "taskwarrior": Format("taskwarrior", "read", "task export"),
     "taskmaster": Format("taskmaster", "read", ".taskmaster/tasks/tasks.json"),
     "claude": Format("claude", "read", "~/.claude/tasks, or the folder of one session"),
-    "todowrite": Format("claude", "read_todos", "the todos of a TodoWrite call"),
+    "todowrite": Format("claude", "read_todos", "the todos of TodoWrite or OpenCode"),
+    "codex": Format("records", "read_codex", "the plan of Codex's update_plan"),
+    "gemini": Format("records", "read_gemini", "the todos of Gemini's write_todos"),
+    "features": Format("records", "read_features", "feature_list.json"),
+    "prd": Format("records", "read_prd", "Ralph's prd.json"),
+    "shrimp": Format("records", "read_shrimp", "Shrimp task manager"),
     "github": Format("github", "read", "gh issue list --json …"),
+    "gitlab": Format("records", "read_gitlab", "issues from GitLab's API"),
+    "trello": Format("trello", "read", "JSON export of a Trello board"),
+    "googletasks": Format("records", "read_google_tasks", "Google Tasks"),
+    "csv": Format("tables", "read_csv", "tables with a title column"),
     "linear": Format("tables", "read_linear", "Linear's CSV"),
     "jira": Format("tables", "read_jira", "Jira's CSV"),
     "todotxt": Format("todotxt", "read", "todo.txt"),
@@ -38,22 +47,12 @@ FORMATS: dict[str, Format] = {
 
 _BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".org": "org", ".ics": "ics", ".ical": "ics", ".vcs": "ics"}
 _MAX_FILES = 10_000
-_KNOWN_FILES = (".beads/issues.jsonl", "issues.jsonl", ".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
+_KNOWN_FILES = (
+    *(".beads/issues.jsonl", "issues.jsonl", ".taskmaster/tasks/tasks.json", "tasks/tasks.json", "prd.json"),
+    *("feature_list.json", "shrimp_data/tasks.json", ".shrimp/tasks.json", "tasks.json"),
+)
 """Paths of the files that are searched for in a folder, relative to it."""
 
-_ELEMENTS: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset(("content", "status")), "todowrite"),
-    (frozenset(("subject",)), "claude"),
-    (frozenset(("uuid", "description")), "taskwarrior"),
-    (frozenset(("description", "entry")), "taskwarrior"),
-    (frozenset(("number", "title")), "github"),
-    (frozenset(("id", "title", "issue_type")), "beads"),
-    (frozenset(("id", "title", "status")), "beads"),
-    (frozenset(("content",)), "todowrite"),
-)
-"""Members of the objects in a JSON list or in JSON lines → the format. The first match wins."""
-
-_EVENT = frozenset(("seq", "version"))
 # No possessive group: before 3.11.5, Python mishandles backtracking inside such a group (python/cpython#106052).
 _LIST = re.compile(
     r"(?:[^\S\n]*+(?!(?:[-*+]|\d{1,9}[.)])[ \t])(?:#.*|[^\n]*:[ \t]*)?\n)*[^\S\n]*+(?:[-*+]|\d{1,9}[.)])[ \t]"
@@ -78,7 +77,9 @@ def read_documents(path: str) -> list[Document]:
         if present[:1] == tables[:1] and (present[1:] or suffix == ".csv"):
             return [read_file(table) for table in present]
     names = [name for name in _KNOWN_FILES if os.path.isfile(os.path.join(path, name))]
-    if names and names != ["tasks.json"]:
+    if len(names) > 1:
+        raise FormatError(f"this folder has {len(names)} task files; import one: {', '.join(names)}", path)
+    if names:
         return [read_file(os.path.join(path, names[0]))]
     files = [os.path.join(path, name) for name in _list_names(path, ".json")]
     for folder in sorted(os.scandir(path), key=lambda entry: entry.name):
@@ -127,19 +128,21 @@ def detect_format(document: Document) -> str:  # noqa: PLR0911 - an ordered list
     Raises:
         FormatError: The file starts like JSON but is invalid, or its format is unknown.
     """
+    from punchlist_apps.files.importers import shapes
+
     text = document.text.lstrip()
     if not text:
         raise FormatError("the file is empty", document.name)
     if text.startswith("{") or (
         text.startswith("[") and not re.match(r"\[[^\]\n]?\][ \t]+\S", text) and re.match(r"\[\s*[\[\]{\"\d]", text)
     ):
-        return _detect_json(document, text)
+        return shapes.detect_json(document)
     if text[:40].upper().startswith("BEGIN:VCALENDAR"):
         return "ics"
     if document.suffix in _BY_SUFFIX:
         return _BY_SUFFIX[document.suffix]
-    if document.suffix in (".csv", ".tsv") or _is_tabular(text):
-        return _detect_table(document)
+    if document.suffix in (".csv", ".tsv") or shapes.is_tabular(text):
+        return shapes.detect_table(document)
     from punchlist_apps.files.importers import org, todotxt
 
     if org.is_org(text):
@@ -148,88 +151,3 @@ def detect_format(document: Document) -> str:  # noqa: PLR0911 - an ordered list
     if todotxt.is_todotxt(text) or (is_named and not _LIST.match(text) and "[ ] " not in text):
         return "todotxt"
     return "markdown"
-
-
-def _detect_json(document: Document, text: str) -> str:
-    lines = text.split("\n", 1)
-    if (
-        text.startswith("{")
-        and len(lines) > 1
-        and lines[1].strip()
-        and _get_members(Document(document.name, lines[0].rstrip().rstrip(",")))
-    ):
-        return _detect_members(_get_members(Document(document.name, lines[0].rstrip().rstrip(","))), document.name)
-    value = parse_json(document)
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        if not items:
-            raise FormatError("no tasks found: an empty list", document.name)
-        first: Any = items[0]
-        members = frozenset(cast("dict[str, Any]", first)) if isinstance(first, dict) else frozenset[str]()
-        return _detect_members(members, document.name)
-    return _detect_object(cast("dict[str, Any]", value), document.name)
-
-
-def _detect_object(value: dict[str, Any], name: str) -> str:
-    if "todos" in value:
-        return "todowrite"
-    tasks: Any = value.get("tasks")
-    if isinstance(tasks, list):
-        members: set[str] = set()
-        for task in cast("list[Any]", tasks):
-            members |= set(cast("dict[str, Any]", task)) if isinstance(task, dict) else set()
-        is_own = value.get("format") == "punchlist" or not members & {
-            "dependencies",
-            "subtasks",
-            "testStrategy",
-            "details",
-        }
-        return "json" if is_own else "taskmaster"
-    if any(isinstance(tag, dict) and "tasks" in tag for tag in value.values()):
-        return "taskmaster"
-    for member in ("rows", "issues", "items"):
-        items = value.get(member)
-        if isinstance(items, list) and items and isinstance(items[0], dict):
-            return _detect_members(frozenset(cast("dict[str, Any]", items[0])), name)
-    return _detect_members(frozenset(value), name)
-
-
-def _detect_members(members: frozenset[str], name: str) -> str:
-    if members >= _EVENT and "title" not in members:
-        raise FormatError(
-            "these are events, which can't be imported; to export the list: punch export --format json", name
-        )
-    for required, form in _ELEMENTS:
-        if members >= required:
-            return form
-    names = ", ".join(sorted(members)[:8]) or "none"
-    raise FormatError(f"unknown JSON format (members: {names}); name the format with --from", name)
-
-
-def _get_members(document: Document) -> frozenset[str]:
-    try:
-        value = parse_json(document)
-    except FormatError:
-        return frozenset()
-    return frozenset(cast("dict[str, Any]", value)) if isinstance(value, dict) else frozenset()
-
-
-def _is_tabular(text: str) -> bool:
-    first = text.split("\n", 1)[0].lower()
-    return max(map(first.count, ",;\t")) > 1 and ("summary" in first or "title" in first) and "status" in first
-
-
-def _detect_table(document: Document) -> str:
-    from punchlist_apps.files.importers.tables import read_header
-
-    names = frozenset(read_header(document))
-    if "summary" in names and names & {"issue key", "key", "issue id", "issue type"}:
-        return "jira"
-    if names >= {"id", "title", "issue_type"}:
-        return "beads"
-    if names >= {"id", "title", "status"}:
-        return "linear"
-    columns = ", ".join(sorted(names)[:8])
-    raise FormatError(
-        f"unknown table format (columns: {columns}); name it with --from jira or --from linear", document.name, 1
-    )

@@ -10,7 +10,7 @@ from punchlist_apps.files.importers.draft import Draft
 _READ = frozenset(
     "number title body state stateReason state_reason labels assignees assignee milestone comments url html_url".split()
 )
-_DERIVED = frozenset(("id", "node_id", "updatedAt", "updated_at", "closed", "isPinned"))
+_DERIVED = frozenset(("id", "node_id", "updatedAt", "updated_at", "closed", "isPinned", "isPullRequest"))
 _ABANDONED = frozenset(("NOT_PLANNED", "DUPLICATE"))
 
 
@@ -19,6 +19,9 @@ def read(documents: Sequence[Document]) -> Draft:
     document = documents[0]
     draft = Draft("github", document.name)
     for line, issue in parse_json_lines(document):
+        if issue.get("pull_request") or issue.get("isPullRequest"):
+            draft.skip("pull requests", line)
+            continue
         url = to_text(issue.get("html_url") or issue.get("url"))
         reason = to_text(issue.get("stateReason") or issue.get("state_reason")).upper()
         is_abandoned = reason in _ABANDONED

@@ -1,28 +1,30 @@
-"""Tables with a header: CSV exports of Jira and Linear, separated by commas, semicolons or tabs."""
+"""Tables with a header, separated by commas, semicolons or tabs: exports of Jira, Linear and other programs."""
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, timedelta
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+
+from punchlist.base.text import clip
 
 from punchlist_apps.files.importers import words
-from punchlist_apps.files.importers.document import Document
+from punchlist_apps.files.importers.document import STDIN, Document
 from punchlist_apps.files.importers.draft import Draft, Item, Note
+from punchlist_apps.files.importers.fields import FIELDS, Reader, find_title, normalize
 from punchlist_apps.files.importers.wrong import FormatError
 
 Row = dict[str, Any]
 """Lowercase column name -> cell, or a list of cells if the name occurs more than once."""
 
 _MAX_CELL = 1 << 24
+_MAX_LEVEL = 100
+_MONTHS = 12
 _JIRA = frozenset(
     "summary|issue key|key|issue id|issue type|status|status category|priority|resolution|assignee|due date|due|labels"
     "|description|comment|original estimate|parent|parent id|parent key|component/s|components|custom field (epic link)"
     "|custom field (parent link)|epic link|url|custom field (story points)|story points".split("|")
-)
-_LINEAR = frozenset(
-    "id|title|description|status|estimate|priority|assignee|labels|due date|parent issue|project|related to|blocked by"
-    "|duplicate of|completed|canceled|url".split("|")
 )
 _DERIVED = frozenset(
     "updated|last viewed|votes|watchers|watchers id|work ratio|uuid|status category changed|project type|project id|"
@@ -32,8 +34,17 @@ _DERIVED = frozenset(
 
 def read_header(document: Document) -> list[str]:
     """Return the column names of a table in lowercase."""
-    first = document.text.lstrip("\n").split("\n", 1)[0]
-    return [name.strip().lower() for name in next(csv.reader([first], delimiter=_detect_delimiter(first)), list[str]())]
+    try:
+        return [name.strip().lower() for name in next(_open(document), list[str]())]
+    except csv.Error as error:
+        raise FormatError(f"not a table: {error}", document.name, 1) from error
+
+
+def _open(document: Document) -> Any:
+    text = document.text.lstrip("\n")
+    first = text.split("\n", 1)[0]
+    csv.field_size_limit(_MAX_CELL)
+    return csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count), strict=True)
 
 
 def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
@@ -46,19 +57,17 @@ def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]
     Raises:
         FormatError: A quote isn't closed, or a cell is too large.
     """
-    text = document.text
-    delimiter = _detect_delimiter(text.lstrip("\n").split("\n", 1)[0])
-    csv.field_size_limit(_MAX_CELL)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+    reader = _open(document)
     names: list[str] = []
-    line = 1
+    skipped = len(document.text) - len(document.text.lstrip("\n"))
+    line = 1 + skipped
     try:
         for cells in reader:
             if not names:
                 names = [name.strip().lower() for name in cells]
             elif any(cell.strip() for cell in cells):
                 yield line, _build_row(names, cells, spread)
-            line = reader.line_num + 1
+            line = reader.line_num + 1 + skipped
     except csv.Error as error:
         raise FormatError(f"not a table: {error}", document.name, line) from error
 
@@ -123,40 +132,120 @@ def _add_jira_links(draft: Draft, item: Item, row: Row) -> None:
                 blocked.blocked_by.append(item.ref)
 
 
+class _Origin(NamedTuple):
+    """A program that writes tables: columns by which it is recognized, and their fields if they differ from the usual
+    ones."""
+
+    columns: frozenset[str]
+    names: dict[str, str] = {}
+    priorities: dict[str, str] = {}
+
+
+_ORIGINS = {
+    "trello": _Origin(frozenset(("card id", "card name"))),
+    "asana": _Origin(frozenset(("task id", "section column")), {"notes": "description"}),
+    "todoist": _Origin(
+        frozenset(("type", "content", "indent")),
+        {"date": "due", "type": "derived", "indent": "derived", "author": "derived"},
+        {"1": "urgent", "2": "high", "3": "normal", "4": "normal"},
+    ),
+    "notion": _Origin(frozenset(("name", "assign")), {"date": "due"}),
+    "azure": _Origin(frozenset(("work item type", "state")), {"original estimate": "hours"}),
+    "gitlab": _Origin(frozenset(("issue id", "url", "state"))),
+    "github": _Origin(frozenset(("number", "title", "state"))),
+}
+_TITLE_LEVEL = re.compile(r"title (\d)")
+"""Columns of Azure DevOps that contain the titles of one level of the tree."""
+
+_TODOIST_LABEL = re.compile(r"(?:^|(?<=\s))@(\S+)")
+_COLOR = re.compile(r" \((?:green|yellow|orange|red|purple|blue|sky|lime|pink|black)(?:_dark|_light)?\)(?=,|$)")
+_SLASHES = re.compile(r"(\d\d?)/(\d\d?)/")
+
+
 def read_linear(documents: Sequence[Document]) -> Draft:
     document = documents[0]
-    draft = Draft("linear", document.name)
+    reader = Reader(
+        Draft("linear", document.name),
+        {"canceled": "derived", "project id": "derived", "archived": ""},
+        scope="",
+        convert_day=_convert_linear_day,
+    )
     for line, row in read_rows(document):
-        draft.skip_unread(row, _LINEAR | _DERIVED, line)
-        word = "canceled" if _get_first(row, "canceled") else _get_first(row, "status")
-        state = words.parse_status(draft, "done" if _get_first(row, "completed") and word != "canceled" else word, line)
-        project = _get_first(row, "project")
-        draft.add(
-            _get_first(row, "title"),
-            key=_get_first(row, "id"),
-            line=line,
-            description=_get_first(row, "description"),
-            priority=words.parse_priority(draft, _get_first(row, "priority"), line),
-            owner=_get_first(row, "assignee"),
-            due=words.parse_when(draft, _convert_linear_day(_get_first(row, "due date")), "due date", line),
-            links=[("url", _get_first(row, "url"))],
-            metadata={"points": _get_first(row, "estimate")},
-            state=state,
-            labels=[*_split_cells(row, "labels"), *([f"project:{project}"] if project else [])],
-            parent=_get_first(row, "parent issue"),
-            blocked_by=_split_cells(row, "blocked by"),
-            relations=[
-                ("relates-to", ref) for name in ("related to", "duplicate of") for ref in _split_cells(row, name)
-            ],
-        )
-    return draft.finish()
+        reader.add(row | ({"status": "canceled"} if row.get("canceled") else {}), line=line)
+    return reader.finish()
+
+
+def read_csv(documents: Sequence[Document]) -> Draft:
+    """Read a table that has a column with titles. Its origin is recognized by the other columns."""
+    document = documents[0]
+    draft = Draft("csv", document.name)
+    columns = {normalize(name) for name in read_header(document)}
+    title = find_title(list(columns))
+    levels = sorted(name for name in columns if _TITLE_LEVEL.fullmatch(name))
+    if not title and not levels:
+        raise FormatError(f"no column has titles; name one of {', '.join(columns)} title", document.name, 1)
+    name = next((name for name, origin in _ORIGINS.items() if columns >= origin.columns), "")
+    origin = _ORIGINS.get(name, _Origin(frozenset()))
+    rows = list(_read_todoist(draft, document) if name == "todoist" else read_rows(document))
+    reader = Reader(
+        draft,
+        origin.names | dict.fromkeys(levels, "title"),
+        scope=None if document.name == STDIN else name or document.stem,
+        title="" if levels else title,
+        convert_day=_choose_day_order(draft, rows),
+        priorities=origin.priorities,
+    )
+    above: list[Item] = []
+    for line, row in rows:
+        level = _get_level(row)
+        del above[max(level - 1, 0) :]
+        item = reader.add(row, line=line, parent=above[-1].ref if above and level > 1 else "")
+        if item is not None and level:
+            above.append(item)
+    return reader.finish()
+
+
+def _get_level(row: Row) -> int:
+    """Return the level of a row in a tree, counted from 1; 0 if the table has no tree."""
+    if (indent := _get_first(row, "indent")).isdecimal():
+        return min(int(indent), _MAX_LEVEL)
+    return next((int(match[1]) for name in row if (match := _TITLE_LEVEL.fullmatch(normalize(name)))), 0)
+
+
+def _read_todoist(draft: Draft, document: Document) -> Iterator[tuple[int, Row]]:
+    """Yield the tasks, each with its section, the labels in its text, and the comments in the rows below it."""
+    section = ""
+    last: Row = {}
+    for line, row in read_rows(document):
+        kind, text = _get_first(row, "type"), _get_first(row, "content")
+        if kind == "task":
+            labels = _TODOIST_LABEL.findall(text)
+            last = {**row, "content": _TODOIST_LABEL.sub("", text), "labels": labels, "section": section, "notes": []}
+            yield line, last
+        elif kind == "note" and last:
+            cast("list[str]", last["notes"]).append(text)
+        elif kind == "section":
+            section = text
+        elif kind:
+            draft.skip(f"rows of type “{clip(kind, 40)}”", line)
+
+
+def _choose_day_order(draft: Draft, rows: list[tuple[int, Row]]) -> Callable[[str], str]:
+    """Return the function that rewrites dates like 31/03/2026, depending on the order of day and month in the table."""
+    days = [
+        match
+        for _, row in rows
+        for name in row
+        if FIELDS.get(normalize(name)) in ("due", "not_before") and (match := _SLASHES.match(_get_first(row, name)))
+    ]
+    if any(int(match[1]) > _MONTHS for match in days):
+        return lambda text: _SLASHES.sub(r"\1.\2.", text, count=1)
+    if days and not any(int(match[2]) > _MONTHS for match in days):
+        draft.note_change("dates that may be month/day or day/month, imported as month/day", count=len(days))
+    return str
 
 
 _SPREAD = "(more cells than columns)"
-
-
-def _detect_delimiter(line: str) -> str:
-    return max(",;\t", key=line.count)
 
 
 def _build_row(names: list[str], cells: list[str], spread: str) -> Row:
@@ -186,10 +275,6 @@ def _convert_linear_day(text: str) -> str:
     """Convert a due date to a day. Linear writes midnight in the user's zone as a time in another zone."""
     at = words.parse_moment(text)
     return text if at is None or at.tzinfo is None else (at.astimezone(UTC) + timedelta(hours=12)).date().isoformat()
-
-
-def _split_cells(row: Row, name: str) -> list[str]:
-    return [part.strip() for cell in _get_all(row, name) for part in cell.split(",") if part.strip()]
 
 
 def _get_status(row: Row) -> str:

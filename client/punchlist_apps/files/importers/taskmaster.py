@@ -20,8 +20,11 @@ def read(documents: Sequence[Document]) -> Draft:
     document = documents[0]
     draft = Draft("taskmaster", document.name)
     value = expect_object(parse_json(document), "the file", document.name)
-    lists = {_MAIN: value} if "tasks" in value else value
-    for tag, holder in lists.items():
+    if isinstance(value.get("tasks"), list):
+        # A file of the old format that a later version changed has both the plain list and tags.
+        tags = {tag: value[tag] for tag in value if isinstance(value[tag], dict) and "tasks" in value[tag]}
+        value = {"tasks" if _MAIN in tags else _MAIN: {"tasks": value["tasks"]}, **tags}
+    for tag, holder in value.items():
         if not isinstance(holder, dict) or "tasks" not in holder:
             draft.skip(f"`{tag}`")
             continue

@@ -14,10 +14,10 @@ CANCELLED = "cancelled"
 """Label of a cancelled task, which is imported as completed so that it doesn't block other tasks."""
 
 _STATUSES = {
-    "pending": "open todo to_do pending new backlog ready triage unstarted not_started reopened needs_action"
-    " needs_triage selected_for_development selected icebox planned proposed next pinned queued waiting later",
+    "pending": "open opened todo to_do pending new backlog ready triage unstarted not_started reopened needs_action"
+    " needs_triage selected_for_development selected icebox planned approved proposed next pinned queued waiting later",
     "in_progress": "in_progress doing started active wip in_review review in_development development testing in_testing"
-    " in_qa qa code_review needs_review ready_for_review in_process strt inprogress half underway hooked",
+    " in_qa qa inreview committed code_review needs_review ready_for_review in_process strt inprogress half underway hooked",
     "paused": "paused deferred hold on_hold blocked wait stalled parked suspended snoozed delegated",
     "completed": "completed complete done closed resolved finished fixed merged released shipped verified archived",
     "failed": "failed error",
@@ -53,6 +53,7 @@ _FORMATS = (
         "%m/%d/%y %H:%M",
     ),
     *("%m/%d/%Y", "%m/%d/%y", "%Y/%m/%d", "%d/%m/%Y", "%d/%m/%y", "%Y-%m-%d %a", "%Y-%m-%d %a %H:%M", "%a, %d %b %Y"),
+    *("%B %d, %Y %I:%M %p", "%b %d %Y", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p"),
     *("%a %b %d %Y %H:%M:%S GMT%z",),
 )
 """Accepted date formats in addition to ISO 8601. In ambiguous dates, the month comes first."""
@@ -65,7 +66,7 @@ Members = dict[str, Any]
 
 def parse_status(draft: Draft, word: str, line: int = 0) -> Members:
     """Return the status and labels for a word. Unknown words become pending, with a remark."""
-    normalized = _SEPARATORS.sub("_", word.strip().lower().replace("'", "").replace("’", ""))
+    normalized = _normalize(word)
     status = _STATUS.get(normalized)
     if status is None and normalized:
         draft.note_change(f"status “{clip(one_line(word), 40)}”, imported as pending", line)
@@ -74,12 +75,20 @@ def parse_status(draft: Draft, word: str, line: int = 0) -> Members:
     return {"status": status or "pending"}
 
 
+def is_status(word: str) -> bool:
+    return _normalize(word) in _STATUS
+
+
 def parse_priority(draft: Draft, word: str, line: int = 0) -> str:
     """Return the priority for a word. Unknown words become normal, with a remark."""
     normalized = _SEPARATORS.sub("_", word.strip().lower())
     if normalized and normalized not in _PRIORITY:
         draft.note_change(f"priority “{clip(one_line(word), 40)}”, imported as normal", line)
     return _PRIORITY.get(normalized, "normal")
+
+
+def _normalize(word: str) -> str:
+    return _SEPARATORS.sub("_", word.strip().lower().replace("'", "").replace("’", ""))
 
 
 class Midnight(When):

@@ -1,0 +1,73 @@
+"""JSON files with a list of records: plans of agents and their harnesses, Shrimp, GitLab's issues, Google Tasks."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from punchlist_apps.files.importers.document import Document, expect_list, expect_object, parse_json, to_object, to_text
+from punchlist_apps.files.importers.draft import Draft
+from punchlist_apps.files.importers.fields import Reader, add_all, normalize
+
+
+class _Form(NamedTuple):
+    """A form: the member with its records, and the fields of their members that differ from the usual ones."""
+
+    container: str
+    names: dict[str, str]
+    has_ranks: bool = False
+    """Whether a number as priority is the position at which an agent takes the task."""
+
+
+_FORMS = {
+    "codex": _Form("plan", {"step": "title"}),
+    "gemini": _Form("todos", {"description": "title"}),
+    "features": _Form("features", {}, has_ranks=True),
+    "prd": _Form("userStories", {}, has_ranks=True),
+    "shrimp": _Form("tasks", {"name": "title", "summary": "result"}),
+    "gitlab": _Form("issues", {"id": "derived", "references": "derived", "links": "derived"}),
+}
+_ABOUT = frozenset("project branch name repository version description created at".split())
+"""Names of members that describe the whole file and can be skipped without a remark."""
+
+
+def _read(source: str, documents: Sequence[Document]) -> Draft:
+    document = documents[0]
+    draft = Draft(source, document.name)
+    form = _FORMS[source]
+    value, scope = parse_json(document), None
+    if isinstance(value, dict):
+        file = cast("dict[str, Any]", value)
+        value = file.get(form.container)
+        draft.skip_unread(file, {form.container, *(name for name in file if normalize(name).split(" ")[0] in _ABOUT)})
+        scope = to_text(file.get("branchName") or file.get("project")) or None
+    records, names = expect_list(value, form.container, document.name), form.names
+    ranks = [to_object(record).get("priority") for record in records]
+    if form.has_ranks and all(isinstance(rank, int | float) for rank in ranks):
+        records = [records[index] for index in sorted(range(len(records)), key=ranks.__getitem__)]
+        names = {**names, "priority": "derived"}
+    reader = Reader(draft, names, scope=scope)
+    add_all(reader, records, form.container, document.name)
+    return reader.finish()
+
+
+read_codex, read_features, read_gemini, read_gitlab, read_prd, read_shrimp = (
+    partial(_read, source) for source in ("codex", "features", "gemini", "gitlab", "prd", "shrimp")
+)
+
+
+def read_google_tasks(documents: Sequence[Document]) -> Draft:
+    """Read the lists of Google Takeout, or one list of the API. With several lists, each is a label of its tasks."""
+    document = documents[0]
+    draft = Draft("googletasks", document.name)
+    # A due date is written as midnight UTC.
+    reader = Reader(draft, {"notes": "description", "links": "url"}, convert_day=lambda text: text[:10])
+    file = expect_object(parse_json(document), "the file", document.name)
+    items = expect_list(file.get("items"), "items", document.name)
+    lists = [(f"items[{index}].items", to_object(item)) for index, item in enumerate(items)]
+    if not any("items" in tasks for _, tasks in lists):
+        lists = [("items", {"items": items})]
+    for where, tasks in lists:
+        records = expect_list(tasks.get("items", []), where, document.name)
+        labels = {"labels": [tasks["title"]]} if len(lists) > 1 and tasks.get("title") else {}
+        add_all(reader, [{**to_object(record), "kind": "", **labels} for record in records], where, document.name)
+    return reader.finish()
