@@ -156,6 +156,11 @@ def expect_list(value: Any, where: str, name: str) -> list[Any]:
     return cast("list[Any]", value)
 
 
+def to_list(value: Any) -> list[Any]:
+    """Return a JSON list, or a list that contains the value; null becomes an empty list."""
+    return cast("list[Any]", value) if isinstance(value, list) else [] if value is None else [value]
+
+
 def to_text(value: Any) -> str:
     """Convert a JSON value to text. Null becomes an empty string, a number its digits, and a list its joined items."""
     if value is None or isinstance(value, bool):

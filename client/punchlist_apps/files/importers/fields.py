@@ -1,15 +1,15 @@
 """Reads records of any origin, which are JSON objects or rows of a table, by the names of their members."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from punchlist_apps.files.importers import words
-from punchlist_apps.files.importers.document import expect_object, to_object, to_text, to_texts
+from punchlist_apps.files.importers.document import expect_object, to_list, to_object, to_text, to_texts
 from punchlist_apps.files.importers.draft import Draft, Item, Note, join_sections
 from punchlist_apps.files.importers.wrong import FormatError
 
-TITLES = (
+TITLES: Sequence[str] = (
     "title|task|task name|card name|issue title|work item|subject|headline|name|feature|story|user story|todo|to do"
     "|step|item|action|content|summary|summary description|description"
 ).split("|")
@@ -50,8 +50,8 @@ _NAMES = {
     "label:epic": "epic|epic title|epic name",
     "label:iteration": "iteration|iteration path",
     "label:area": "area|area path",
-    "derived": "updated|updated at|updated at utc|last modified|modified|modified at|last activity date|list id|board id"
-    "|board name|order|pos|position|rank|row|assignee email|assignee username|author username|etag|self link|version"
+    "derived": "updated|updated at|updated at utc|last modified|modified|modified at|last activity date|list id"
+    "|board id|board name|order|pos|position|rank|row|assignee email|assignee username|author username|etag|self link|version"
     "|project id|creator id|node id|workspace gid|workspace name",
 }
 FIELDS = {name: field for field, names in _NAMES.items() for name in names.split("|")}
@@ -88,6 +88,10 @@ def find_title(names: list[str]) -> str:
     return min((name for name in names if name in TITLES), key=TITLES.index, default="")
 
 
+Fields = dict[str, dict[str, Any]]
+"""Field -> normalized member name -> value."""
+
+
 class Reader:
     """Adds records to a draft.
 
@@ -117,7 +121,7 @@ class Reader:
         self._convert_day = convert_day
         self._priorities = priorities or {}
         self._refs: dict[str, str] = {}
-        self._added: list[tuple[Item, dict[str, Any]]] = []
+        self._added: list[tuple[Item, Fields]] = []
 
     def add(self, record: Mapping[str, Any], where: str = "", line: int = 0, parent: str = "") -> Item | None:
         """Add a task.
@@ -191,13 +195,13 @@ class Reader:
     def get_field(self, name: str) -> str:
         return self._fields.get(normalize(name), "")
 
-    def _sort_members(self, record: Mapping[str, Any], where: str, line: int) -> tuple[str, dict[str, dict[str, Any]]]:
+    def _sort_members(self, record: Mapping[str, Any], where: str, line: int) -> tuple[str, Fields]:
         """Return the title, and the other members by field and normalized name. Count those without a field."""
         names = {name: normalize(name) for name in record}
         filled = [normalized for name, normalized in names.items() if record[name]]
         own = [name for name in filled if self._fields.get(name) == "title"]
         title_name = self._title or (own[0] if own else find_title(filled))
-        title, fields = "", dict[str, dict[str, Any]]()
+        title, fields = "", Fields()
         for name, value in record.items():
             normalized = names[name]
             field = self._fields.get(normalized, "")
@@ -221,7 +225,7 @@ class Reader:
             return "" if self._scope is None and len(raw) < _MIN_GLOBAL_ID else raw
         return f"{self._scope}/{raw}"
 
-    def _read_state(self, fields: dict[str, dict[str, Any]], line: int) -> tuple[dict[str, Any], list[str]]:
+    def _read_state(self, fields: Fields, line: int) -> tuple[dict[str, Any], list[str]]:
         word, lane = _first(fields, "status"), _first(fields, "lane")
         is_state = words.is_status(lane)
         state = words.parse_status(self._draft, word or (lane if is_state else ""), line)
@@ -234,7 +238,7 @@ class Reader:
             return self._priorities[text]
         return words.parse_priority(self._draft, f"p{text}" if text.isdecimal() else text, line)
 
-    def _read_when(self, fields: dict[str, dict[str, Any]], field: str, line: int) -> Any:
+    def _read_when(self, fields: Fields, field: str, line: int) -> Any:
         for name, value in fields.get(field, {}).items():
             text = value if isinstance(value, int | float) else self._convert_day(to_text(value).strip())
             if text:
@@ -251,10 +255,10 @@ class Reader:
             or f"?{name}"
         )
 
-    def _resolve_all(self, fields: dict[str, dict[str, Any]], field: str) -> list[str]:
+    def _resolve_all(self, fields: Fields, field: str) -> list[str]:
         refs: list[str] = []
         for value in fields.get(field, {}).values():
-            for other in cast("list[Any]", value) if isinstance(value, list) else [value]:
+            for other in to_list(value):
                 record = to_object(other)
                 ids = (record[name] for name in ("taskId", "id", "name", "title") if record.get(name))
                 text = to_text(next(ids, other)).strip()
@@ -272,22 +276,22 @@ def add_all(reader: Reader, records: list[Any], container: str, name: str) -> No
         item = reader.add(record, where, parent=parent)
         for member, children in record.items():
             if reader.get_field(member) == "children" and isinstance(children, list):
-                nested = enumerate(cast("list[Any]", children))
+                nested = enumerate(to_list(children))
                 ref = item.ref if item else ""
                 waiting += [(child, f"{where}.{member}[{index}]", ref) for index, child in nested][::-1]
 
 
-def _first(fields: dict[str, dict[str, Any]], field: str) -> str:
+def _first(fields: Fields, field: str) -> str:
     """Return the first non-empty text of a field."""
     for value in fields.get(field, {}).values():
-        first = cast("list[Any]", value)[0] if isinstance(value, list) and value else value
+        first = next(iter(to_list(value)), None)
         record = to_object(first)
         if text := to_text(next((record[key] for key in ("id", "title", "name") if record.get(key)), first)).strip():
             return text
     return ""
 
 
-def _join(fields: dict[str, dict[str, Any]], field: str) -> str:
+def _join(fields: Fields, field: str) -> str:
     return "\n\n".join(filter(None, (_to_lines(value).strip() for value in fields.get(field, {}).values())))
 
 
@@ -295,7 +299,7 @@ def _to_lines(value: Any) -> str:
     """Convert a value to text. A list becomes a list of lines, and an object the values of its members."""
     if not isinstance(value, list):
         return to_text(value)
-    items = ((to_object(item), item) for item in cast("list[Any]", value))
+    items = ((to_object(item), item) for item in to_list(value))
     lines = (
         " · ".join(filter(None, map(to_text, record.values()))) if record else to_text(item) for record, item in items
     )
@@ -304,7 +308,7 @@ def _to_lines(value: Any) -> str:
 
 def _list_notes(value: Any) -> list[Note]:
     notes: list[Note] = []
-    for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
+    for item in to_list(value):
         record = to_object(item) or {"text": item}
         text = next((record[name] for name in ("text", "body", "content", "note") if record.get(name)), "")
         author = "".join(to_texts([record.get("author") or record.get("user")]))
@@ -313,21 +317,21 @@ def _list_notes(value: Any) -> list[Note]:
     return notes
 
 
-def _list_owners(fields: dict[str, dict[str, Any]]) -> list[str]:
+def _list_owners(fields: Fields) -> list[str]:
     owners: dict[str, None] = {}
     for name, value in fields.get("owner", {}).items():
         # Only plural columns contain several names: a single one may be “Doe, Jane”.
         is_one = isinstance(value, str) and not name.endswith("s")
-        record = [value] if is_one or isinstance(value, dict) else value
-        owners |= dict.fromkeys(_AFTER_NAME.sub("", owner.strip()) for owner in to_texts(record))
+        texts = to_texts(to_list(value) if is_one or isinstance(value, dict) else value)
+        owners |= dict.fromkeys(_AFTER_NAME.sub("", owner.strip()) for owner in texts)
     return [owner for owner in owners if owner]
 
 
-def _list_labels(fields: dict[str, dict[str, Any]]) -> list[str]:
+def _list_labels(fields: Fields) -> list[str]:
     labels: list[str] = []
     for field in sorted(fields, key=lambda name: name != "labels"):
         for value in fields[field].values():
-            texts = _SEPARATOR.split(value) if isinstance(value, str) else to_texts(value) or [_first(fields, field)]
+            texts = _SEPARATOR.split(value) if isinstance(value, str) else to_texts(to_list(value))
             names = [text.strip() for text in texts if text.strip()]
             if field == "kind":
                 labels += [name.lower() for name in names if name.lower() not in _PLAIN_KINDS]
@@ -336,15 +340,15 @@ def _list_labels(fields: dict[str, dict[str, Any]]) -> list[str]:
     return labels
 
 
-def _list_urls(fields: dict[str, dict[str, Any]]) -> list[str]:
+def _list_urls(fields: Fields) -> list[str]:
     texts: list[str] = []
     for value in fields.get("url", {}).values():
-        for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
+        for item in to_list(value):
             texts.append(to_text(to_object(item).get("url") or to_object(item).get("link") or item).strip())
     return [text for text in texts if text]
 
 
-def _read_estimate(fields: dict[str, dict[str, Any]]) -> int | None:
+def _read_estimate(fields: Fields) -> int | None:
     hours = _first(fields, "hours")
     if hours.replace(".", "", 1).isdecimal():
         return round(min(float(hours), 1e9) * 3_600_000)

@@ -4,9 +4,9 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-from punchlist_apps.files.importers.document import Document, parse_json, read_file
+from punchlist_apps.files.importers.document import Document, read_file
 from punchlist_apps.files.importers.draft import Draft
 from punchlist_apps.files.importers.wrong import FormatError
 

@@ -41,9 +41,8 @@ def _read(source: str, documents: Sequence[Document]) -> Draft:
         draft.skip_unread(file, {form.container, *(name for name in file if normalize(name).split(" ")[0] in _ABOUT)})
         scope = to_text(file.get("branchName") or file.get("project")) or None
     records, names = expect_list(value, form.container, document.name), form.names
-    ranks = [to_object(record).get("priority") for record in records]
-    if form.has_ranks and all(isinstance(rank, int | float) for rank in ranks):
-        records = [records[index] for index in sorted(range(len(records)), key=ranks.__getitem__)]
+    if form.has_ranks and all(isinstance(to_object(record).get("priority"), int | float) for record in records):
+        records = sorted(records, key=lambda record: float(record["priority"]))
         names = {**names, "priority": "derived"}
     reader = Reader(draft, names, scope=scope)
     add_all(reader, records, form.container, document.name)

@@ -8,7 +8,6 @@ from datetime import UTC, timedelta
 from typing import Any, NamedTuple, cast
 
 from punchlist.base.text import clip
-
 from punchlist_apps.files.importers import words
 from punchlist_apps.files.importers.document import STDIN, Document
 from punchlist_apps.files.importers.draft import Draft, Item, Note
@@ -183,7 +182,8 @@ def read_csv(documents: Sequence[Document]) -> Draft:
     title = find_title(list(columns))
     levels = sorted(name for name in columns if _TITLE_LEVEL.fullmatch(name))
     if not title and not levels:
-        raise FormatError(f"no column has titles; name one of {', '.join(columns)} title", document.name, 1)
+        names = ", ".join(read_header(document))
+        raise FormatError(f"no column has titles; rename one of them to title: {names}", document.name, 1)
     name = next((name for name, origin in _ORIGINS.items() if columns >= origin.columns), "")
     origin = _ORIGINS.get(name, _Origin(frozenset()))
     rows = list(_read_todoist(draft, document) if name == "todoist" else read_rows(document))
@@ -197,6 +197,8 @@ def read_csv(documents: Sequence[Document]) -> Draft:
     )
     above: list[Item] = []
     for line, row in rows:
+        if name == "trello":
+            row["labels"] = _COLOR.sub("", _get_first(row, "labels"))
         level = _get_level(row)
         del above[max(level - 1, 0) :]
         item = reader.add(row, line=line, parent=above[-1].ref if above and level > 1 else "")

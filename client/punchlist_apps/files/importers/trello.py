@@ -3,13 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from punchlist_apps.files.importers.document import Document, expect_list, expect_object, parse_json, to_object, to_text
+from punchlist_apps.files.importers.document import (
+    Document,
+    expect_list,
+    expect_object,
+    parse_json,
+    to_list,
+    to_object,
+    to_text,
+)
 from punchlist_apps.files.importers.draft import Draft
 from punchlist_apps.files.importers.fields import Reader
 
-_READ = ("id", "name", "desc", "due", "dueComplete", "start", "closed", "idMembers", "idList", "labels", "attachments")
-_KEPT = frozenset(("customFieldItems", "stickers"))
-"""Members of a card that are imported, and those that aren't and whose loss is reported. Others concern the display."""
+_READ = ("id", "name", "desc", "due", "dueComplete", "start", "customFieldItems", "stickers")
+"""Members that are passed to the reader, which counts the last two as skipped. Most others concern the display."""
 
 
 def read(documents: Sequence[Document]) -> Draft:
@@ -29,20 +36,22 @@ def read(documents: Sequence[Document]) -> Draft:
     cards = [(lists.get(to_text(card.get("idList")), {}), card) for card in get_records("cards")]
     for column, card in sorted(cards, key=lambda pair: (_get_position(pair[0]), _get_position(pair[1]))):
         ident = to_text(card.get("id"))
-        marks = {"archived cards": card.get("closed"), "cards of archived lists": column.get("closed")}
-        if kinds := [kind for kind, mark in {**marks, "templates of cards": card.get("isTemplate")}.items() if mark]:
-            draft.skip(kinds[0])
-            items = sum(len(_get_objects(one, "checkItems")) for one in checklists.get(ident, ()))
-            draft.skip(f"checklist items of {kinds[0]}", count=items) if items else None
+        marks = {
+            "archived cards": card.get("closed"),
+            "cards of archived lists": column.get("closed"),
+            "templates of cards": card.get("isTemplate"),
+        }
+        if kind := next((kind for kind, is_marked in marks.items() if is_marked), ""):
+            draft.skip(kind)
+            for checklist in checklists.get(ident, ()):
+                draft.skip(f"checklist items of {kind}", count=len(_get_objects(checklist, "checkItems")))
             continue
-        record = {name: card[name] for name in ("id", "name", "desc", "due", "dueComplete", "start") if name in card}
         item = reader.add(
             {
-                **record,
-                **{name: card[name] for name in _KEPT if card.get(name)},
+                **{name: card[name] for name in _READ if name in card},
                 "list": column.get("name"),
                 "labels": [to_text(label.get("name") or label.get("color")) for label in _get_objects(card, "labels")],
-                "members": [members.get(to_text(member), "") for member in card.get("idMembers") or []],
+                "members": [members.get(to_text(member), "") for member in to_list(card.get("idMembers"))],
                 "url": [card.get("shortUrl"), *(one.get("url") for one in _get_objects(card, "attachments"))],
                 "comments": comments.get(ident),
             },
@@ -50,17 +59,21 @@ def read(documents: Sequence[Document]) -> Draft:
         )
         for checklist in sorted(checklists.get(ident, ()), key=_get_position):
             for entry in sorted(_get_objects(checklist, "checkItems"), key=_get_position):
-                owner = members.get(to_text(entry.get("idMember")), "")
-                labels = [checklist.get("name")] if len(checklists[ident]) > 1 else []
-                record = {"id": entry.get("id"), "name": entry.get("name"), "due": entry.get("due"), "owner": owner}
-                done = entry.get("state") == "complete"
-                reader.add({**record, "done": done, "labels": labels}, "checkItems", parent=item.ref if item else "")
+                reader.add(
+                    {
+                        **{name: entry.get(name) for name in ("id", "name", "due")},
+                        "done": entry.get("state") == "complete",
+                        "owner": members.get(to_text(entry.get("idMember"))),
+                        "labels": [checklist.get("name")] if len(checklists[ident]) > 1 else [],
+                    },
+                    "checkItems",
+                    parent=item.ref if item else "",
+                )
     return reader.finish()
 
 
 def _get_objects(record: dict[str, Any], member: str) -> list[dict[str, Any]]:
-    value = record.get(member)
-    return [to_object(one) for one in value] if isinstance(value, list) else []
+    return list(map(to_object, to_list(record.get(member))))
 
 
 def _get_position(record: dict[str, Any]) -> float:

@@ -17,7 +17,8 @@ _STATUSES = {
     "pending": "open opened todo to_do pending new backlog ready triage unstarted not_started reopened needs_action"
     " needs_triage selected_for_development selected icebox planned approved proposed next pinned queued waiting later",
     "in_progress": "in_progress doing started active wip in_review review in_development development testing in_testing"
-    " in_qa qa inreview committed code_review needs_review ready_for_review in_process strt inprogress half underway hooked",
+    " in_qa qa inreview committed code_review needs_review ready_for_review in_process strt inprogress half underway"
+    " hooked",
     "paused": "paused deferred hold on_hold blocked wait stalled parked suspended snoozed delegated",
     "completed": "completed complete done closed resolved finished fixed merged released shipped verified archived",
     "failed": "failed error",

@@ -24,6 +24,11 @@ FORMS = {
     "ics": (TASK, TASK.format("DUE:20260101{}b"), TASK.format("DESCRIPTION:{}"), TASK.format("a;{}:b")),
     "linear": ("title,due date\na{}b,2026\n", "title,due date\na,2026{}b\n", "title,{}\na,b\n"),
     "jira": ("summary,original estimate\na,1{}b\n", "summary,comment\na,{}b\n", "summary,labels\na,{}b\n"),
+    "csv": (
+        *("title,due\na{}b,2026\n", "title,due\na,{}b\n", "title,{}\na,b\n", "name;blocked by;status\na;{};{}b\n"),
+        *("card id,card name,labels\na,b,{}\n", "type,content,indent\ntask,{}b,1\n", "title,owner,link\na,{}b,{}\n"),
+    ),
+    "features": ('[{{"name": "a", "{}": "b", "due": "{}b", "owner": "{}", "blockedBy": "{}", "tags": "{}"}}]',),
     "taskwarrior": ('[{{"uuid": "1", "description": "a", "due": "{}b", "est": "1{}b", "tags": ["{}"]}}]',),
 }
 
@@ -54,9 +59,9 @@ def test_import_time_is_linear_in_line_length(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "run", ["a", "- [ ] a", "* TODO a", "(A) a +b", "  - [ ] a", "> a", "#", "a,b", "[a]: b", "\ta"]
+    "run", ["a", "- [ ] a", "* TODO a", "(A) a +b", "  - [ ] a", "> a", "#", "title,status", "[a]: b", "\ta"]
 )
-@pytest.mark.parametrize("form", ["", "markdown", "org", "todotxt"])
+@pytest.mark.parametrize("form", ["", "markdown", "org", "todotxt", "csv"])
 def test_import_time_is_linear_in_lines(form: str, run: str) -> None:
     assert not grows_fast(imported(form), lambda length: f"{run}\n" * (length // 8))
 
