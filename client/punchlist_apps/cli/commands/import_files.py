@@ -36,6 +36,9 @@ COMMANDS = {
         (
             "punch import plan.md",
             "punch import .beads/issues.jsonl --dry-run",
+            "punch import prd.json",
+            "punch import board.json",
+            "punch import sheet.csv --from csv",
             "task export | punch import -",
             "punch import ~/.claude/tasks",
             "gh issue list --json number,title,body,state,labels,assignees,url | punch import -",

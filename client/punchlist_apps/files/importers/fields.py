@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from punchlist_apps.files.importers import words
@@ -73,6 +74,7 @@ _MIN_GLOBAL_ID = 12
 """Minimum length of an id that is unique in all files, in characters."""
 
 
+@lru_cache(maxsize=256)
 def normalize(name: str) -> str:
     """Return a name in lowercase words: `dueDate`, `due_date` and `Due Date` become `due date`."""
     return " ".join(_WORD.findall(_CAMEL.sub(" ", name))).lower()

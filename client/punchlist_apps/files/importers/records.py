@@ -10,9 +10,9 @@ from punchlist_apps.files.importers.fields import Reader, add_all, normalize
 
 
 class _Form(NamedTuple):
-    """A form: the member with its records, and the fields of their members that differ from the usual ones."""
+    """A form: names of the member with its records, and the fields of their members that differ from the usual ones."""
 
-    container: str
+    containers: str
     names: dict[str, str]
     has_ranks: bool = False
     """Whether a number as priority is the position at which an agent takes the task."""
@@ -22,7 +22,7 @@ _FORMS = {
     "codex": _Form("plan", {"step": "title"}),
     "gemini": _Form("todos", {"description": "title"}),
     "features": _Form("features", {}, has_ranks=True),
-    "prd": _Form("userStories", {}, has_ranks=True),
+    "prd": _Form("userStories stories", {}, has_ranks=True),
     "shrimp": _Form("tasks", {"name": "title", "summary": "result"}),
     "gitlab": _Form("issues", {"id": "derived", "references": "derived", "links": "derived"}),
 }
@@ -34,18 +34,20 @@ def _read(source: str, documents: Sequence[Document]) -> Draft:
     document = documents[0]
     draft = Draft(source, document.name)
     form = _FORMS[source]
-    value, scope = parse_json(document), None
+    containers = form.containers.split()
+    value, scope, container = parse_json(document), None, containers[0]
     if isinstance(value, dict):
         file = cast("dict[str, Any]", value)
-        value = file.get(form.container)
-        draft.skip_unread(file, {form.container, *(name for name in file if normalize(name).split(" ")[0] in _ABOUT)})
+        container = next((name for name in containers if name in file), container)
+        value = file.get(container)
+        draft.skip_unread(file, {container, *(name for name in file if normalize(name).split(" ")[0] in _ABOUT)})
         scope = to_text(file.get("branchName") or file.get("project")) or None
-    records, names = expect_list(value, form.container, document.name), form.names
+    records, names = expect_list(value, container, document.name), form.names
     if form.has_ranks and all(isinstance(to_object(record).get("priority"), int | float) for record in records):
         records = sorted(records, key=lambda record: float(record["priority"]))
         names = {**names, "priority": "derived"}
     reader = Reader(draft, names, scope=scope)
-    add_all(reader, records, form.container, document.name)
+    add_all(reader, records, container, document.name)
     return reader.finish()
 
 

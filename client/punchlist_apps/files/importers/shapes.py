@@ -8,12 +8,16 @@ from punchlist_apps.files.importers.fields import EVIDENCE, FIELDS, TITLES, find
 from punchlist_apps.files.importers.tables import read_header
 from punchlist_apps.files.importers.wrong import FormatError
 
+_COMMON = ("", "rows", "issues", "items")
+"""Members that contain records in the files of many programs."""
+
 _SHAPES: tuple[tuple[str, str, str], ...] = (
     ("gemini", "todos", "description status"),
     ("todowrite", "todos", ""),
     ("codex", "plan", "step status"),
     ("prd", "userStories", "title|description"),
-    ("features", "features", "title|name|description passes|status|done|completed"),
+    ("prd", "stories", "title passes|status|state"),
+    ("features", "features", "title|name|description passes|status|state|done|completed|complete"),
     ("trello", "cards", "id name idList"),
     ("taskmaster", "tasks", "title dependencies|subtasks|testStrategy|details"),
     ("shrimp", "tasks", "name description dependencies|implementationGuide|verificationCriteria|relatedFiles"),
@@ -22,7 +26,7 @@ _SHAPES: tuple[tuple[str, str, str], ...] = (
     ("googletasks", "items", "kind title"),
     *(
         (form, container, needs)
-        for container in ("", "rows", "issues", "items")
+        for container in _COMMON
         for form, needs in (
             ("todowrite", "content status"),
             ("claude", "id subject"),
@@ -31,7 +35,7 @@ _SHAPES: tuple[tuple[str, str, str], ...] = (
             ("gitlab", "iid title"),
             ("github", "number title"),
             ("beads", "id title issue_type"),
-            ("features", "title|name|description passes"),
+            ("features", "title|name|description passes|complete"),
             ("codex", "step status"),
             ("beads", "id title status"),
             ("gemini", "=description status"),
@@ -100,13 +104,13 @@ def _match_members(container: str, members: set[str], name: str) -> str:
         groups = [group.split("|") for group in needs.lstrip("=").split()]
         prefix = f"{where}[]." if where else ""
         missing = [f"`{prefix}{group[0]}`" for group in groups if not members.intersection(group)]
-        present = len(groups) - len(missing) + bool(where and where == container)
         if where == container and not missing and (not needs.startswith("=") or members == set(needs[1:].split())):
             return form
         if where != container:
             missing.append(f"`{where}`" if where else "a list")
-        if present > len(missing) or where == container != "":
-            nearest = min(nearest, (len(missing), -present, f"{form}, but it lacks {' and '.join(missing)}"))
+        is_near = len(missing) * 2 < len(groups) or (where == container and where not in _COMMON)
+        if is_near and missing:
+            nearest = min(nearest, (len(missing), -len(groups), f"{form}, but it lacks {' and '.join(missing)}"))
     names = ", ".join(sorted(members)[:_MAX_NAMES]) or "none"
     near = f"; the nearest is {nearest[2]}" if nearest[2] else ""
     raise FormatError(f"unknown JSON format (members: {names}){near}; name the format with --from", name)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from punchlist.base.text import clip
 from punchlist_apps.files.importers import words
 from punchlist_apps.files.importers.document import STDIN, Document
-from punchlist_apps.files.importers.draft import Draft, Item, Note
+from punchlist_apps.files.importers.draft import MAX_TASKS, Draft, Item, Note, build_too_many_error
 from punchlist_apps.files.importers.fields import FIELDS, Reader, find_title, normalize
 from punchlist_apps.files.importers.wrong import FormatError
 
@@ -187,6 +187,8 @@ def read_csv(documents: Sequence[Document]) -> Draft:
     name = next((name for name, origin in _ORIGINS.items() if columns >= origin.columns), "")
     origin = _ORIGINS.get(name, _Origin(frozenset()))
     rows = list(_read_todoist(draft, document) if name == "todoist" else read_rows(document))
+    if len(rows) > MAX_TASKS:
+        raise build_too_many_error(document.name, rows[MAX_TASKS][0])
     reader = Reader(
         draft,
         origin.names | dict.fromkeys(levels, "title"),

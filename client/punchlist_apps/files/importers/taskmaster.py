@@ -22,11 +22,11 @@ def read(documents: Sequence[Document]) -> Draft:
     value = expect_object(parse_json(document), "the file", document.name)
     if isinstance(value.get("tasks"), list):
         # A file of the old format that a later version changed has both the plain list and tags.
-        tags = {tag: value[tag] for tag in value if isinstance(value[tag], dict) and "tasks" in value[tag]}
-        value = {"tasks" if _MAIN in tags else _MAIN: {"tasks": value["tasks"]}, **tags}
+        name = "tasks" if _MAIN in value else _MAIN
+        value = {name: {"tasks": value["tasks"]}} | {tag: value[tag] for tag in value if tag != "tasks"}
     for tag, holder in value.items():
         if not isinstance(holder, dict) or "tasks" not in holder:
-            draft.skip(f"`{tag}`")
+            draft.skip_unread({tag: holder}, ())
             continue
         tasks = expect_list(cast("dict[str, Any]", holder)["tasks"], f"{tag}.tasks", document.name)
         _Tag(draft, tag, document.name).read(tasks)

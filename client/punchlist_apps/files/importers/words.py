@@ -20,10 +20,10 @@ _STATUSES = {
     " in_qa qa inreview committed code_review needs_review ready_for_review in_process strt inprogress half underway"
     " hooked",
     "paused": "paused deferred hold on_hold blocked wait stalled parked suspended snoozed delegated",
-    "completed": "completed complete done closed resolved finished fixed merged released shipped verified archived",
+    "completed": "completed complete done closed resolved finished fixed merged released shipped verified archived passing passed",
     "failed": "failed error",
     CANCELLED: "cancelled canceled cancel wont_do wontfix wont_fix rejected declined duplicate not_planned obsolete"
-    " abandoned invalid kill removed",
+    " abandoned invalid kill removed deprecated",
 }
 _STATUS = {word: parse_status for parse_status, words in _STATUSES.items() for word in words.split()}
 _PRIORITIES = {

@@ -14,6 +14,13 @@ WORDS = re.findall(r"`(punch [^`]*)` \|$", PAGE.partition("## Commands")[2], re.
 FILES = {
     ".beads/issues.jsonl": '{"id":"bd-1","title":"a","status":"open"}',
     ".taskmaster/tasks/tasks.json": '{"master":{"tasks":[{"id":1,"title":"a","subtasks":[]}]}}',
+    "shrimp_data/tasks.json": '{"tasks":[{"name":"a","description":"","dependencies":[]}]}',
+    "feature_list.json": '[{"description":"a","passes":false}]',
+    "prd.json": '{"userStories":[{"id":"US-1","title":"a","passes":false}]}',
+    "plan.json": '{"plan":[{"step":"a","status":"pending"}]}',
+    "board.json": '{"lists":[],"cards":[{"id":"1","name":"a","idList":"2"}]}',
+    "Tasks.json": '{"items":[{"kind":"tasks#task","title":"a"}]}',
+    "sheet.csv": "Name;Status\na;open\n",
     "tasks/s1/1.json": '{"id":"1","subject":"a"}',
     "todos/s1-agent-s1.json": '[{"content":"a","status":"pending"}]',
     "issues.csv": "Summary,Issue key,Status\na,A-1,Done\n",
@@ -25,6 +32,7 @@ FILES = {
 PIPED = {
     "bd export": '{"id":"bd-1","title":"a","status":"open"}\n',
     "task export": '[{"uuid":"1","description":"a","status":"pending"}]',
+    "glab api": '[{"iid":1,"title":"a","state":"opened"}]',
     "gh issue list": '[{"number":1,"title":"a","state":"OPEN"}]',
 }
 

@@ -28,6 +28,7 @@ from punchlist_apps.files.importers.wrong import FormatError
         ('[{"category": "a", "description": "b", "steps": [], "passes": false}]', "-", "features"),
         ('{"features": [{"name": "a", "status": "done"}]}', "-", "features"),
         ('{"userStories": [{"title": "a"}]}', "-", "prd"),
+        ('{"stories": [{"title": "a", "passes": true}]}', "-", "prd"),
         ('{"lists": [], "cards": [{"id": "1", "name": "a", "idList": "2"}]}', "-", "trello"),
         ('{"items": [{"kind": "tasks#task", "title": "a"}]}', "-", "googletasks"),
         ('[{"iid": 1, "title": "a", "state": "opened"}]', "-", "gitlab"),
@@ -75,6 +76,7 @@ def test_format_is_detected_by_content_and_name(text: str, file: str, form: str)
         ('{"todos": []}', "`todos` is an empty list"),
         ('{"tasks": [{"name": "a", "description": "b"}]}', r"nearest is shrimp, but it lacks `tasks\[\].dependencies`"),
         ('{"id": "1", "name": "a", "idList": "2"}', "nearest is trello, but it lacks `cards`"),
+        ('[{"description": "a", "status": "b", "price": 1}]', r"status\); name the format"),
         ('{"subject": "a", "token": "b"}', r"members: subject, token\); name the format"),
     ],
 )

@@ -104,6 +104,16 @@ def test_issues_of_beads() -> None:
     }
 
 
+def test_agents_of_gas_town_are_no_work() -> None:
+    issue = {"id": "gt-1", "title": "Work", "status": "open", "issue_type": "task", "labels": ["gt:task"]}
+    own = [{"issue_type": "agent"}, {"labels": ["gt:rig"]}, {"issue_type": "message"}, {"ephemeral": True}]
+    lines = [issue, *({**issue, "id": f"gt-{n}", "title": "x", **change} for n, change in enumerate(own, 2))]
+    draft = beads.read(doc("\n".join(map(json.dumps, lines))))
+    assert titles(draft) == ["Work"]
+    kinds = {f"issues of type “{kind}”, which are no work": 1 for kind in ("agent", "rig", "message")}
+    assert passed(draft) == kinds | {"ephemeral issues": 1}
+
+
 @pytest.mark.parametrize("form", ["list", "rows"])
 def test_issues_of_beads_as_one_json_value(form: str) -> None:
     issues = [
@@ -220,6 +230,20 @@ def test_task_master_file_old_and_tagged() -> None:
     assert [item.key for item in new.items] == ["1", "1.1", "1.2", "feature/2"]
     assert members(new, "Two")["labels"] == ["feature", "cancelled"]
     assert passed(new)["`note`"] == 1
+
+
+def test_task_master_file_with_plain_list_and_tags() -> None:
+    def one(title: str) -> list[dict[str, Any]]:
+        return [{"id": 1, "title": title}, {"id": 2, "title": f"{title} two", "dependencies": [1]}]
+
+    tags: Any = {"alpha": {"tasks": one("a")}, "note": 3}
+    both = formats.build_draft(doc(json.dumps({"tasks": one("plain"), "master": {"tasks": one("main")}, **tags})))
+    assert [(item.key, item.blocked_by) for item in both.items] == [
+        *[("tasks/1", []), ("tasks/2", ["tasks/1"]), ("1", []), ("2", ["1"]), ("alpha/1", []), ("alpha/2", ["alpha/1"])]
+    ]
+    plain = taskmaster.read(doc(json.dumps({"tasks": one("plain"), **tags})))
+    assert [item.key for item in plain.items] == ["1", "2", "alpha/1", "alpha/2"]
+    assert passed(plain) == passed(both) == {"`note`": 1}
 
 
 def test_claude_code_folders_one_session_and_all() -> None:
