@@ -231,7 +231,12 @@ class Draft:
             to["gate"] = gate
         # Hidden items, such as the hashes that an earlier import left in an exported list, aren't imported.
         metadata = {key: value for key, value in visible_items(own) if value not in (None, "")}
-        if len(msgspec.json.encode(metadata)) > _MAX_METADATA_BYTES:
+        try:
+            size = len(msgspec.json.encode(metadata))
+        except (OverflowError, ValueError):  # JSON allows lone surrogates and integers of any size
+            self.skip("metadata with characters or numbers that can't be stored", line)
+            return
+        if size > _MAX_METADATA_BYTES:
             self.skip("metadata of more than 128 KiB", line)
         elif metadata:
             to["metadata"] = metadata

@@ -52,8 +52,8 @@ _NAMES = {
     "label:iteration": "iteration|iteration path",
     "label:area": "area|area path",
     "derived": "updated|updated at|updated at utc|last modified|modified|modified at|last activity date|list id"
-    "|board id|board name|order|pos|position|rank|row|assignee email|assignee username|author username|etag|self link|version"
-    "|project id|creator id|node id|workspace gid|workspace name",
+    "|board id|board name|order|pos|position|rank|row|assignee email|assignee username|author username|etag|self link"
+    "|version|project id|creator id|node id|workspace gid|workspace name",
 }
 FIELDS = {name: field for field, names in _NAMES.items() for name in names.split("|")}
 """Normalized name of a member or column → the field of the task. Derived members are skipped without a remark."""

@@ -115,7 +115,10 @@ def build_draft(documents: Sequence[Document], name: str = "") -> Draft:
     reader: Callable[[Sequence[Document]], Draft] = getattr(
         import_module(f"punchlist_apps.files.importers.{form.module}"), form.function
     )
-    draft = reader(documents)
+    try:
+        draft = reader(documents)
+    except RecursionError as error:
+        raise FormatError("nested too deeply", documents[0].name) from error
     for document in documents:
         if document.encoding:
             draft.note_change(f"a file in {document.encoding}")

@@ -44,7 +44,7 @@ def _read(source: str, documents: Sequence[Document]) -> Draft:
         scope = to_text(file.get("branchName") or file.get("project")) or None
     records, names = expect_list(value, container, document.name), form.names
     if form.has_ranks and all(isinstance(to_object(record).get("priority"), int | float) for record in records):
-        records = sorted(records, key=lambda record: float(record["priority"]))
+        records = sorted(records, key=lambda record: record["priority"])
         names = {**names, "priority": "derived"}
     reader = Reader(draft, names, scope=scope)
     add_all(reader, records, container, document.name)

@@ -78,7 +78,7 @@ def _get_objects(record: dict[str, Any], member: str) -> list[dict[str, Any]]:
 
 def _get_position(record: dict[str, Any]) -> float:
     position = record.get("pos")
-    return float(position) if isinstance(position, int | float) else 0.0
+    return position if isinstance(position, int | float) else 0
 
 
 def _group(records: list[dict[str, Any]], member: str) -> dict[str, list[dict[str, Any]]]:

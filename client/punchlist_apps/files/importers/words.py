@@ -20,7 +20,8 @@ _STATUSES = {
     " in_qa qa inreview committed code_review needs_review ready_for_review in_process strt inprogress half underway"
     " hooked",
     "paused": "paused deferred hold on_hold blocked wait stalled parked suspended snoozed delegated",
-    "completed": "completed complete done closed resolved finished fixed merged released shipped verified archived passing passed",
+    "completed": "completed complete done closed resolved finished fixed merged released shipped verified archived"
+    " passing passed",
     "failed": "failed error",
     CANCELLED: "cancelled canceled cancel wont_do wontfix wont_fix rejected declined duplicate not_planned obsolete"
     " abandoned invalid kill removed deprecated",
@@ -58,6 +59,9 @@ _FORMATS = (
     *("%a %b %d %Y %H:%M:%S GMT%z",),
 )
 """Accepted date formats in addition to ISO 8601. In ambiguous dates, the month comes first."""
+
+_MAX_NUMBER = 1e18
+"""Limit of numbers that are read as times. Larger integers don't fit into a float."""
 
 _ZONE_NAME = re.compile(r"(?<!\s)\s++\([^()]*\)$")
 """The zone name that JavaScript writes after a time."""
@@ -115,7 +119,7 @@ def parse_when(  # noqa: PLR0913 - differences between programs
         is_day: Whether the program has only dates, in which case the time of day is ignored.
         midnight_is_day: Whether the program writes a date as midnight of that day.
     """
-    if isinstance(text, int | float) and not isinstance(text, bool):
+    if isinstance(text, int | float) and not isinstance(text, bool) and abs(text) < _MAX_NUMBER:
         seconds = float(text)
         return When(round(seconds if seconds > 1e11 else seconds * 1000)) if seconds > 0 else None  # noqa: PLR2004 - larger numbers are milliseconds
     normalized = one_line(str(text or ""))

@@ -1,5 +1,6 @@
 """JSON files of agents and of issue trackers, read by the names of their members."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -21,7 +22,16 @@ def passed(draft: Draft) -> dict[str, int]:
 
 
 A, B, C = (f"0a1b2c3d-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
-SHRIMP = {
+BOARD: Any = {
+    "lists": [{"id": "l", "name": "Doing", "pos": 1}],
+    "members": [{"id": "m", "fullName": "Ann"}],
+    "cards": [
+        {"id": "c", "name": "a", "idList": "l", "pos": 2, "due": "2026-01-01", "idMembers": ["m"], "labels": [{}]}
+    ],
+    "checklists": [{"idCard": "c", "checkItems": [{"id": "i", "name": "b", "state": "complete"}]}],
+    "actions": [{"type": "commentCard", "data": {"text": "t", "card": {"id": "c"}}, "memberCreator": {}}],
+}
+SHRIMP: Any = {
     "tasks": [
         {
             **{"id": A, "name": "Design", "description": "Draw it.", "status": "completed", "dependencies": []},
@@ -214,12 +224,56 @@ def test_notes_keep_author_and_time() -> None:
         ({"features": [{"title": "a", "passes": 1}, 3]}, "", r"features\[1\]: expected an object"),
         ({"features": {"a": 1}}, "features", "features: expected a list"),
         ({"items": 1}, "googletasks", "items: expected a list"),
-        ({"tasks": [{"name": "", "description": "", "dependencies": []}]}, "", "no tasks found"),
+        ({"tasks": [{"name": "", "description": "", "dependencies": [1]}]}, "", "no tasks found"),
     ],
 )
 def test_members_of_wrong_types_are_rejected(value: Any, form: str, words: str) -> None:
     with pytest.raises(FormatError, match=words):
         load(value, form)
+
+
+STORY = {
+    **{"id": "1", "title": "a", "description": "b", "status": "done", "lane": "Doing", "passes": False, "deleted": 0},
+    **{"steps": ["a"], "notes": [{"body": "b", "author": {"login": "c"}, "createdAt": "2026-01-01"}], "priority": "p1"},
+    **{
+        "owner": "a",
+        "due": "2026-01-01",
+        "tags": ["a"],
+        "type": "b",
+        "milestone": {"title": "c"},
+        "url": [{"url": "d"}],
+    },
+    **{"parent": "2", "dependsOn": [{"id": "2"}], "blocks": "2", "points": 1, "hours": 1, "outcome": "r"},
+    "subtasks": [{"title": "b"}, "c"],
+}
+JUNK: list[Any] = [None, True, -1, 1e300, 10**400, "", "\ud800", "\0", [[]], [None], [{}], {"id": {"a": 1}}, "9" * 5000]
+
+
+def list_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(below for key, item in items for below in list_paths(item, (*path, key)))]
+
+
+@pytest.mark.parametrize("value", [{"project": "p", "stories": [STORY, {"title": "d", "priority": 1}]}, SHRIMP, BOARD])
+def test_any_value_anywhere_is_imported_or_rejected(value: Any) -> None:
+    for path in list_paths(value)[1:]:
+        for junk in JUNK:
+            changed = json.loads(json.dumps(value))
+            holder = changed
+            for key in path[:-1]:
+                holder = holder[key]
+            holder[path[-1]] = junk
+            with contextlib.suppress(FormatError):
+                assert load(changed).items, (path, junk)
+
+
+@pytest.mark.parametrize("depth", [300, 900, 5_000])
+def test_deep_nesting_is_imported_or_rejected(depth: int) -> None:
+    text = json.dumps({"stories": [STORY | {"steps": "?", "dependsOn": "?"}]}).replace('"?"', "[" * depth + "]" * depth)
+    try:
+        assert build_draft([Document("f", text)]).items
+    except FormatError as error:
+        assert "nested too deeply" in str(error)
 
 
 def test_cycles_and_repeated_ids_are_counted() -> None:
