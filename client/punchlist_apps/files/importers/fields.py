@@ -67,7 +67,7 @@ _NO = frozenset(("", "false", "no", "n", "0", "none", "null", "unchecked", "☐"
 _AFTER_NAME = re.compile(r"[ \t]*(?:<[^<>]*>|\(\d+\))$")
 """The address or number that Azure DevOps and Todoist write after a user's name."""
 
-_PLAIN_KINDS = frozenset(("", "task", "issue", "sub-task", "subtask", "default_task"))
+_PLAIN_KINDS = frozenset(("", "task", "issue", "sub-task", "subtask"))
 _SEPARATOR = re.compile(r"[,;\n]")
 _NUMBERED = re.compile(r"[A-Z#]{1,8}-?0{0,8}(\d{1,8})")
 _MIN_GLOBAL_ID = 12

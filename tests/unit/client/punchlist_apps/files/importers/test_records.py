@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,7 +22,7 @@ def passed(draft: Draft) -> dict[str, int]:
 
 
 A, B, C = (f"0a1b2c3d-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
-BOARD: Any = {
+BOARD: dict[str, Any] = {
     "lists": [{"id": "l", "name": "Doing", "pos": 1}],
     "members": [{"id": "m", "fullName": "Ann"}],
     "cards": [
@@ -31,7 +31,7 @@ BOARD: Any = {
     "checklists": [{"idCard": "c", "checkItems": [{"id": "i", "name": "b", "state": "complete"}]}],
     "actions": [{"type": "commentCard", "data": {"text": "t", "card": {"id": "c"}}, "memberCreator": {}}],
 }
-SHRIMP: Any = {
+SHRIMP: dict[str, Any] = {
     "tasks": [
         {
             **{"id": A, "name": "Design", "description": "Draw it.", "status": "completed", "dependencies": []},
@@ -250,8 +250,10 @@ JUNK: list[Any] = [None, True, -1, 1e300, 10**400, "", "\ud800", "\0", [[]], [No
 
 
 def list_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(below for key, item in items for below in list_paths(item, (*path, key)))]
+    keys: Any = (
+        value if isinstance(value, dict) else range(len(cast("list[Any]", value) if isinstance(value, list) else ()))
+    )
+    return [path, *(below for key in keys for below in list_paths(value[key], (*path, key)))]
 
 
 @pytest.mark.parametrize("value", [{"project": "p", "stories": [STORY, {"title": "d", "priority": 1}]}, SHRIMP, BOARD])
