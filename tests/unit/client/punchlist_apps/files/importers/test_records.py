@@ -250,10 +250,9 @@ JUNK: list[Any] = [None, True, -1, 1e300, 10**400, "", "\ud800", "\0", [[]], [No
 
 
 def list_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    keys: Any = (
-        value if isinstance(value, dict) else range(len(cast("list[Any]", value) if isinstance(value, list) else ()))
-    )
-    return [path, *(below for key in keys for below in list_paths(value[key], (*path, key)))]
+    holder: Any = dict(enumerate(cast("list[Any]", value))) if isinstance(value, list) else value
+    items = cast("dict[Any, Any]", holder).items() if isinstance(holder, dict) else ()
+    return [path, *(below for key, item in items for below in list_paths(item, (*path, key)))]
 
 
 @pytest.mark.parametrize("value", [{"project": "p", "stories": [STORY, {"title": "d", "priority": 1}]}, SHRIMP, BOARD])
