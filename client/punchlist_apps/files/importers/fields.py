@@ -43,7 +43,7 @@ _NAMES = {
     "related": "related to|related|relates to|duplicate of",
     "points": "points|story points|weight|estimate|size",
     "hours": "hours|estimate hours|estimated hours|estimated time hours",
-    "duration": "original estimate|time estimate|estimated minutes",
+    "duration": "original estimate|time estimate",
     "active": "active form",
     "children": "subtasks|sub tasks|children",
     **{f"label:{name}": name for name in "category component milestone phase sprint".split()},
@@ -58,13 +58,16 @@ _NAMES = {
 FIELDS = {name: field for field, names in _NAMES.items() for name in names.split("|")}
 """Normalized name of a member or column → the field of the task. Derived members are skipped without a remark."""
 
+_SINGLE = frozenset("key status lane priority due not_before parent points hours duration active".split())
+"""Fields of which a task has one value. Members beyond the first are skipped."""
+
 EVIDENCE = frozenset(("status", "done", "due", "priority", "owner", "parent", "blocked_by", "lane", "labels"))
 """Fields that distinguish a table of tasks from other tables with a title."""
 
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO = frozenset(("", "false", "no", "n", "0", "none", "null", "unchecked", "☐"))
-_AFTER_NAME = re.compile(r"[ \t]*(?:<[^<>]*>|\(\d+\))$")
+_AFTER_NAME = re.compile(r"(?:<[^<>]*>|\(\d+\))$")
 """The address or number that Azure DevOps and Todoist write after a user's name."""
 
 _PLAIN_KINDS = frozenset(("", "task", "issue", "sub-task", "subtask"))
@@ -82,7 +85,8 @@ def normalize(name: str) -> str:
 
 def is_true(value: Any) -> bool:
     """Return whether a value means yes, such as a checked box or the time at which a task was completed."""
-    return value if isinstance(value, bool) else to_text(value).strip().lower() not in _NO
+    text = to_text(value).strip().lower()
+    return value if isinstance(value, bool) else text not in _NO and words.get_status(text) in ("", "completed")
 
 
 def find_title(names: list[str]) -> str:
@@ -180,6 +184,21 @@ class Reader:
             self._refs[f"\0{item.title}"] = "" if f"\0{item.title}" in self._refs else item.ref
         return item
 
+    def add_all(self, records: list[Any], container: str) -> None:
+        """Add the objects of a JSON list and those nested in them. A text is a task with this title."""
+        waiting = [(value, f"{container}[{index}]", "") for index, value in enumerate(records)][::-1]
+        while waiting:
+            value, where, parent = waiting.pop()
+            record = expect_object({"title": value} if isinstance(value, str) else value, where, self._draft.name)
+            item = self.add(record, where, parent=parent)
+            for member, value in record.items():
+                children = to_list(value) if self._fields.get(normalize(member)) == "children" else []
+                if item is not None:
+                    nested = enumerate(children)
+                    waiting += [(child, f"{where}.{member}[{index}]", item.ref) for index, child in nested][::-1]
+                elif children:
+                    self._draft.skip("subtasks of skipped tasks", count=len(children))
+
     def finish(self) -> Draft:
         """Resolve the relations, which name tasks by their ids or titles."""
         for item, fields in self._added:
@@ -193,9 +212,6 @@ class Reader:
                 else:
                     self._draft.skip("dependencies on tasks that are not in the file", item.line)
         return self._draft.finish()
-
-    def get_field(self, name: str) -> str:
-        return self._fields.get(normalize(name), "")
 
     def _sort_members(self, record: Mapping[str, Any], where: str, line: int) -> tuple[str, Fields]:
         """Return the title, and the other members by field and normalized name. Count those without a field."""
@@ -213,7 +229,7 @@ class Reader:
                 title = to_text(value)
             elif field in ("", "title") and normalized in ("description", "summary", "content"):
                 fields.setdefault("description", {})[normalized] = value
-            elif field and field != "title":
+            elif field and field != "title" and not (field in _SINGLE and _first(fields, field)):
                 fields.setdefault(field, {})[normalized] = value
             else:
                 self._draft.skip_unread({name: value}, (), line)
@@ -223,14 +239,14 @@ class Reader:
         # Issues are numbered in each repository, and the address names the repository.
         if raw and url.rpartition("/")[2] == raw:
             return url.partition("://")[2]
-        if not raw or not self._scope or len(raw) >= _MIN_GLOBAL_ID:
-            return "" if self._scope is None and len(raw) < _MIN_GLOBAL_ID else raw
-        return f"{self._scope}/{raw}"
+        if self._scope == "" or len(raw) >= _MIN_GLOBAL_ID:
+            return raw
+        return f"{self._scope}/{raw}" if raw and self._scope else ""
 
     def _read_state(self, fields: Fields, line: int) -> tuple[dict[str, Any], list[str]]:
         word, lane = _first(fields, "status"), _first(fields, "lane")
-        is_state = words.is_status(lane)
-        state = words.parse_status(self._draft, word or (lane if is_state else ""), line)
+        is_state = not word and words.get_status(lane) != ""
+        state = words.parse_status(self._draft, lane if is_state else word, line)
         if any(map(is_true, fields.get("done", {}).values())) and state["status"] != "completed":
             state = {"status": "completed"}
         return state, [f"list:{lane}"] if lane and not is_state else []
@@ -267,20 +283,6 @@ class Reader:
                 parts = [text] if self._resolve(text)[:1] != "?" else _SEPARATOR.split(text)
                 refs += [self._resolve(part.strip()) for part in parts if part.strip()]
         return refs
-
-
-def add_all(reader: Reader, records: list[Any], container: str, name: str) -> None:
-    """Add the objects of a JSON list and those nested in them. A text is a task with this title."""
-    waiting = [(value, f"{container}[{index}]", "") for index, value in enumerate(records)][::-1]
-    while waiting:
-        value, where, parent = waiting.pop()
-        record = expect_object({"title": value} if isinstance(value, str) else value, where, name)
-        item = reader.add(record, where, parent=parent)
-        for member, children in record.items():
-            if reader.get_field(member) == "children" and isinstance(children, list):
-                nested = enumerate(to_list(children))
-                ref = item.ref if item else ""
-                waiting += [(child, f"{where}.{member}[{index}]", ref) for index, child in nested][::-1]
 
 
 def _first(fields: Fields, field: str) -> str:
@@ -325,7 +327,7 @@ def _list_owners(fields: Fields) -> list[str]:
         # Only plural columns contain several names: a single one may be “Doe, Jane”.
         is_one = isinstance(value, str) and not name.endswith("s")
         texts = to_texts(to_list(value) if is_one or isinstance(value, dict) else value)
-        owners |= dict.fromkeys(_AFTER_NAME.sub("", owner.strip()) for owner in texts)
+        owners |= dict.fromkeys(_AFTER_NAME.sub("", owner.strip()).strip() for owner in texts)
     return [owner for owner in owners if owner]
 
 

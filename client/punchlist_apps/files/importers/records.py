@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from punchlist_apps.files.importers.document import Document, expect_list, expect_object, parse_json, to_object, to_text
 from punchlist_apps.files.importers.draft import Draft
-from punchlist_apps.files.importers.fields import Reader, add_all, normalize
+from punchlist_apps.files.importers.fields import Reader, normalize
 
 
 class _Form(NamedTuple):
@@ -26,8 +26,8 @@ _FORMS = {
     "shrimp": _Form("tasks", {"name": "title", "summary": "result"}),
     "gitlab": _Form("issues", {"id": "derived", "references": "derived", "links": "derived"}),
 }
-_ABOUT = frozenset("project branch name repository version description created at".split())
-"""Names of members that describe the whole file and can be skipped without a remark."""
+_ABOUT = frozenset("project branch name repository version description created".split())
+"""First words of members that describe the whole file and can be skipped without a remark."""
 
 
 def _read(source: str, documents: Sequence[Document]) -> Draft:
@@ -47,7 +47,7 @@ def _read(source: str, documents: Sequence[Document]) -> Draft:
         records = sorted(records, key=lambda record: record["priority"])
         names = {**names, "priority": "derived"}
     reader = Reader(draft, names, scope=scope)
-    add_all(reader, records, container, document.name)
+    reader.add_all(records, container)
     return reader.finish()
 
 
@@ -70,5 +70,5 @@ def read_google_tasks(documents: Sequence[Document]) -> Draft:
     for where, tasks in lists:
         records = expect_list(tasks.get("items", []), where, document.name)
         labels = {"labels": [tasks["title"]]} if len(lists) > 1 and tasks.get("title") else {}
-        add_all(reader, [{**to_object(record), "kind": "", **labels} for record in records], where, document.name)
+        reader.add_all([{**to_object(record), "kind": "", **labels} for record in records], where)
     return reader.finish()

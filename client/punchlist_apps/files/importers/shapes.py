@@ -119,13 +119,13 @@ def _match_members(container: str, members: set[str], name: str) -> str:
 def is_tabular(text: str) -> bool:
     """Return whether text of an unnamed file is a table of tasks."""
     first = text.split("\n", 1)[0]
-    names = read_header(Document("", first)) if max(map(first.count, ",;\t")) else []
-    return bool(find_title(list(map(normalize, names)))) and _has_evidence(names)
+    names = [normalize(name) for name in read_header(Document("", first))] if re.search("[,;\t]", first) else []
+    return find_title(names) != "" and _has_evidence(names)
 
 
 def _has_evidence(names: list[str]) -> bool:
-    title = find_title(list(map(normalize, names)))
-    return any(FIELDS.get(normalize(name)) in EVIDENCE and normalize(name) != title for name in names)
+    title = find_title(names)
+    return any(FIELDS.get(name) in EVIDENCE for name in names if name != title)
 
 
 def detect_table(document: Document) -> str:
@@ -144,7 +144,7 @@ def detect_table(document: Document) -> str:
         return "linear"
     normalized = list(map(normalize, columns))
     has_title = find_title(normalized) or any(re.fullmatch(r"title \d", name) for name in normalized)
-    if has_title and _has_evidence(columns):
+    if has_title and _has_evidence(normalized):
         return "csv"
     missing = (
         "no column is status, due, priority, owner, labels or parent; to import it anyway: --from csv"

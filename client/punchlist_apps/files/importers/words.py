@@ -80,8 +80,9 @@ def parse_status(draft: Draft, word: str, line: int = 0) -> Members:
     return {"status": status or "pending"}
 
 
-def is_status(word: str) -> bool:
-    return _normalize(word) in _STATUS
+def get_status(word: str) -> str:
+    """Return the status for a word, which may be `cancelled`; an empty string for an unknown word."""
+    return _STATUS.get(_normalize(word), "")
 
 
 def parse_priority(draft: Draft, word: str, line: int = 0) -> str:

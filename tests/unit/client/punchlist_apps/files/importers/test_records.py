@@ -169,6 +169,14 @@ def test_nested_records_are_subtasks() -> None:
     assert above == {"Top": "", "Sub": refs["Top"], "Deep": refs["Sub"], "Plain": refs["Top"], "Text": ""}
 
 
+def test_parts_that_are_left_out_are_counted() -> None:
+    gone = {"title": "Gone", "passes": False, "archived": True, "subtasks": ["x", "y"]}
+    story = {"title": "a", "passes": False, "status": "open", "state": "closed", "due": "", "deadline": "2026-01-01"}
+    draft = load({"userStories": [gone, story]})
+    assert draft.items[0].members == {"title": "a", "due_day": "2026-01-01"}
+    assert passed(draft) == {"archived tasks": 1, "subtasks of skipped tasks": 2, "`state`": 1}
+
+
 def test_relations_name_ids_or_unique_titles() -> None:
     records = [
         {"id": "1", "title": "One, two", "passes": False, "blocks": ["3", "9"]},
@@ -190,10 +198,11 @@ def test_relations_name_ids_or_unique_titles() -> None:
     [
         ({"done": "2026-01-01"}, "status", "completed"),
         ({"completed": "no"}, "status", None),
+        ({"completed": "In progress"}, "status", None),
         ({"status": "cancelled", "done": True}, "labels", ["cancelled"]),
         ({"lane": "Doing"}, "status", "in_progress"),
         ({"lane": "Ideas"}, "labels", ["list:Ideas"]),
-        ({"lane": "Done", "status": "open"}, "status", None),
+        ({"lane": "Done", "status": "open"}, "labels", ["list:Done"]),
         ({"priority": "1"}, "priority", "high"),
         ({"type": "Bug"}, "labels", ["bug"]),
         ({"type": "Task"}, "labels", None),
