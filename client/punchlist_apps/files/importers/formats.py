@@ -21,6 +21,13 @@ class Format(NamedTuple):
 
 FORMATS: dict[str, Format] = {
     "markdown": Format("markdown", "read", "check lists and plans"),
+    "kiro": Format("markdown", "read", "Kiro's tasks.md"),
+    "spec-kit": Format("markdown", "read", "Spec-Kit's tasks.md"),
+    "openspec": Format("markdown", "read", "OpenSpec's tasks.md"),
+    "obsidian": Format("markdown", "read", "notes with fields of Obsidian Tasks"),
+    "kanban": Format("markdown", "read", "boards of Obsidian Kanban"),
+    "logseq": Format("markdown", "read", "Logseq's pages"),
+    "backlog": Format("backlog", "read", "Backlog.md: its folder, or one task"),
     "json": Format("export", "read", "punch export"),
     "beads": Format("beads", "read", "bd export, .beads/issues.jsonl, tables of its Dolt database"),
     "taskwarrior": Format("taskwarrior", "read", "task export"),
@@ -36,7 +43,11 @@ FORMATS: dict[str, Format] = {
 }
 """The formats of `punch import --from`."""
 
-_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".org": "org", ".ics": "ics", ".ical": "ics", ".vcs": "ics"}
+_MARKDOWN = (".md", ".markdown")
+_BY_SUFFIX = {".org": "org", ".ics": "ics", ".ical": "ics", ".vcs": "ics"}
+_BY_FOLDER = {".json": "claude", ".md": "backlog"}
+"""Suffix of the files in a folder -> format."""
+
 _MAX_FILES = 10_000
 _KNOWN_FILES = (".beads/issues.jsonl", "issues.jsonl", ".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
 """Paths of the files that are searched for in a folder, relative to it."""
@@ -70,6 +81,7 @@ def read_documents(path: str) -> list[Document]:
     """
     if path == "-" or not os.path.isdir(path):
         return [read_file(path)]
+    from punchlist_apps.files.importers import backlog
     from punchlist_apps.files.importers.beads import TABLES
 
     for suffix in (".jsonl", ".csv"):
@@ -77,6 +89,8 @@ def read_documents(path: str) -> list[Document]:
         present = [table for table in tables if os.path.isfile(table)]
         if present[:1] == tables[:1] and (present[1:] or suffix == ".csv"):
             return [read_file(table) for table in present]
+    if found := backlog.list_files(path):
+        return _read_files(found, path)
     names = [name for name in _KNOWN_FILES if os.path.isfile(os.path.join(path, name))]
     if names and names != ["tasks.json"]:
         return [read_file(os.path.join(path, names[0]))]
@@ -86,8 +100,13 @@ def read_documents(path: str) -> list[Document]:
             files += [os.path.join(folder.path, name) for name in _list_names(folder.path, ".json")]
     if not files:
         raise FormatError(
-            f"no tasks in this folder: looked for *.json, */*.json, {', '.join(_KNOWN_FILES)}, issues.csv", path
+            f"no tasks in this folder: looked for *.json, */*.json, {', '.join(_KNOWN_FILES)}, issues.csv, backlog",
+            path,
         )
+    return _read_files(files, path)
+
+
+def _read_files(files: Sequence[str], path: str) -> list[Document]:
     if len(files) > _MAX_FILES:
         raise FormatError(f"more than {_MAX_FILES:,} files", path)
     return [read_file(file) for file in files]
@@ -104,17 +123,18 @@ def build_draft(documents: Sequence[Document], name: str = "") -> Draft:
         FormatError: A file is invalid. The message names the file, the line and the error.
     """
     chosen = name or (
-        detect_format(documents[0]) if len(documents) == 1 else "claude" if documents[0].suffix == ".json" else "beads"
+        detect_format(documents[0]) if len(documents) == 1 else _BY_FOLDER.get(documents[0].suffix, "beads")
     )
-    if len(documents) > 1 and chosen not in ("claude", "beads"):
+    if len(documents) > 1 and chosen not in (*_BY_FOLDER.values(), "beads"):
         raise FormatError(
-            f"a folder is read as files of Claude Code or tables of beads, not as {chosen}", documents[0].name
+            f"a folder is read as files of Claude Code, tasks of Backlog.md or tables of beads, not as {chosen}",
+            documents[0].name,
         )
     form = FORMATS[chosen]
-    reader: Callable[[Sequence[Document]], Draft] = getattr(
+    reader: Callable[..., Draft] = getattr(
         import_module(f"punchlist_apps.files.importers.{form.module}"), form.function
     )
-    draft = reader(documents)
+    draft = reader(documents, chosen) if form.module == "markdown" else reader(documents)
     for document in documents:
         if document.encoding:
             draft.note_change(f"a file in {document.encoding}")
@@ -136,6 +156,8 @@ def detect_format(document: Document) -> str:  # noqa: PLR0911 - an ordered list
         return _detect_json(document, text)
     if text[:40].upper().startswith("BEGIN:VCALENDAR"):
         return "ics"
+    if document.suffix in _MARKDOWN:
+        return _detect_markdown(document)
     if document.suffix in _BY_SUFFIX:
         return _BY_SUFFIX[document.suffix]
     if document.suffix in (".csv", ".tsv") or _is_tabular(text):
@@ -147,7 +169,13 @@ def detect_format(document: Document) -> str:  # noqa: PLR0911 - an ordered list
     is_named = document.suffix == ".txt" and document.stem.lower() in ("todo", "done")
     if todotxt.is_todotxt(text) or (is_named and not _LIST.match(text) and "[ ] " not in text):
         return "todotxt"
-    return "markdown"
+    return _detect_markdown(document)
+
+
+def _detect_markdown(document: Document) -> str:
+    from punchlist_apps.files.importers import backlog, markdown_forms
+
+    return "backlog" if backlog.is_task(document) else markdown_forms.detect_form(document).name
 
 
 def _detect_json(document: Document, text: str) -> str:

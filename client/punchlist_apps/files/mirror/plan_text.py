@@ -5,15 +5,22 @@ The file determines prose, headings and order. A line changes only if the task's
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from punchlist.base.text import clip, one_line
 from punchlist.taskfiles.file_format import Fields
-from punchlist_apps.files.exporters.markdown import BOX_OF
-from punchlist_apps.files.importers.markdown import BOXES, remove_extras
-from punchlist_apps.files.importers.outline import BOX_LINE, Entry, Outline, parse_outline
+from punchlist_apps.files.importers.markdown import remove_extras
+from punchlist_apps.files.importers.markdown_forms import (
+    MARKDOWN,
+    MarkdownForm,
+    format_status,
+    get_status,
+    read_outline,
+    write_status,
+)
+from punchlist_apps.files.importers.outline import Entry, Outline
 from punchlist_apps.files.mirror.merge import Delete, Edit, FieldsById, reconcile
 
 _MAX_TITLE = 500
@@ -29,6 +36,7 @@ class SyncedEntry(msgspec.Struct):
         description: The text below the entry.
         list_title: The task's title in the list.
         list_status: The task's status in the list.
+        status: The status in the file.
     """
 
     task: str
@@ -37,6 +45,7 @@ class SyncedEntry(msgspec.Struct):
     description: str
     list_title: str = ""
     list_status: str = ""
+    status: str = ""
 
 
 class Proposal(msgspec.Struct):
@@ -57,20 +66,28 @@ class Proposal(msgspec.Struct):
     conflicts: list[str] = []
 
 
-def parse_entries(text: str) -> Outline:
-    """Return the entries of a plan, all of which have checkboxes."""
-    return parse_outline(text, boxes_only=True)
+def parse_entries(text: str, form: MarkdownForm = MARKDOWN) -> Outline:
+    """Return the entries of a plan, all of which have checkboxes or markers."""
+    return read_outline(text, form, boxes_only=True)
+
+
+def is_same_reading(text: str, form: MarkdownForm, other: MarkdownForm) -> bool:
+    """Return whether a text has the same tasks with the same statuses in both forms."""
+
+    def read(chosen: MarkdownForm) -> list[tuple[str, str, int]]:
+        entries = parse_entries(text, chosen).entries
+        return [(get_title(entry), get_status(entry, chosen), entry.above) for entry in entries]
+
+    return form is other or read(form) == read(other)
 
 
 def get_title(entry: Entry | SyncedEntry) -> str:
     return clip(one_line(remove_extras(entry.title)), _MAX_TITLE)
 
 
-def get_status(box: str | None) -> str:
-    return str(BOXES.get(box or "", {}).get("status", "pending"))
-
-
-def build_proposal(synced: Sequence[SyncedEntry], entries: Sequence[Entry], present: FieldsById) -> Proposal:
+def build_proposal(
+    synced: Sequence[SyncedEntry], entries: Sequence[Entry], present: FieldsById, form: MarkdownForm = MARKDOWN
+) -> Proposal:
     """Return the file's changes since the last sync."""
     proposal = Proposal()
     base: dict[str, Fields] = {}
@@ -80,7 +97,7 @@ def build_proposal(synced: Sequence[SyncedEntry], entries: Sequence[Entry], pres
         old = synced[matched[index]] if matched[index] >= 0 else None
         proposal.tasks.append(old.task if old is not None else "")
         if old is not None and old.task in present:
-            base[old.task], theirs[old.task] = _build_sides(old, entry, present[old.task])
+            base[old.task], theirs[old.task] = _build_sides(old, entry, present[old.task], form)
         elif old is None and get_title(entry):
             proposal.new.append(index)
     for index in sorted(set(range(len(synced))) - set(matched)):
@@ -100,7 +117,7 @@ def build_proposal(synced: Sequence[SyncedEntry], entries: Sequence[Entry], pres
     return proposal
 
 
-def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Fields, Fields]:
+def _build_sides(old: SyncedEntry, entry: Entry, current: Fields, form: MarkdownForm) -> tuple[Fields, Fields]:
     """Return a task's members as of the last sync, and the same members with the file's changes since then."""
     # If the list's description never came from the file, the two have no common base.
     description = current["description"] if current["description"] in ("", old.description) else "\0"
@@ -108,8 +125,10 @@ def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Field
     changed: dict[str, Any] = {}
     if get_title(entry) not in ("", get_title(old)):
         changed["title"] = get_title(entry)
-    if entry.kind == "task" and entry.box != old.box and get_status(entry.box) != get_status(old.box):
-        changed["status"] = get_status(entry.box)
+    status = get_status(entry, form)
+    # States of earlier versions contain only the checkbox.
+    if entry.kind == "task" and status != (old.status or get_status(Entry("task", 0, 0, 1, "", old.box), form)):
+        changed["status"] = status
     if entry.description != old.description:
         changed["description"] = entry.description
     return base, {**base, **changed}
@@ -133,54 +152,69 @@ def _align(synced: Sequence[SyncedEntry], entries: Sequence[Entry]) -> list[int]
     return matched
 
 
+class NewLine(NamedTuple):
+    """A line of a rewritten text: the index of its line in the old text, or -1, and its task, if it has one."""
+
+    text: str
+    source: int
+    task: str
+
+
 def rewrite_text(
-    text: str, tasks: Sequence[str], synced: Mapping[str, SyncedEntry], present: FieldsById
-) -> tuple[str, dict[int, str]]:
-    """Return the text with the list's changes, and the task of each line.
+    text: str,
+    tasks: Sequence[str],
+    synced: Mapping[str, SyncedEntry],
+    present: FieldsById,
+    form: MarkdownForm = MARKDOWN,
+) -> list[NewLine]:
+    """Return the lines of the text with the list's changes.
 
     Args:
         tasks: The task of each entry; empty if the entry has no task.
         synced: The entries as of the last sync, by task.
     """
-    plan = parse_entries(text)
+    plan = parse_entries(text, form)
     lines = text.split("\n")
     dropped: set[int] = set()
     for entry, task in zip(plan.entries, tasks, strict=True):
         current, old = present.get(task), synced.get(task)
         if current is not None and old is not None:
-            _rewrite(lines, entry, old, current, dropped)
-        elif task and current is None and entry.kind == "task" and get_status(entry.box) != "completed":
+            _rewrite(lines, entry, old, current, dropped, form)
+        elif task and current is None and entry.kind == "task" and get_status(entry, form) != "completed":
             # Lines of deleted tasks are removed. Lines of completed tasks are kept as history.
             dropped |= set(range(entry.line, entry.line + entry.titled))
-    inserted = _insert(lines, plan, tasks, present)
+    inserted = _insert(lines, plan, tasks, present, form)
     owners = {entry.line: task for entry, task in zip(plan.entries, tasks, strict=True)}
-    new_lines: list[str] = []
-    task_by_line: dict[int, str] = {}
+    new_lines: list[NewLine] = []
     for index, line in enumerate(lines):
-        own = [] if index in dropped else [(line, owners.get(index, ""))]
-        for new_line, task in (*own, *inserted.get(index, ())):
-            task_by_line[len(new_lines)] = task
-            new_lines.append(new_line)
-    return "\n".join(new_lines), task_by_line
+        new_lines += [] if index in dropped else [NewLine(line, index, owners.get(index, ""))]
+        new_lines += [NewLine(new_line, -1, task) for new_line, task in inserted.get(index, ())]
+    return new_lines
 
 
-def _rewrite(lines: list[str], entry: Entry, old: SyncedEntry, current: Fields, dropped: set[int]) -> None:
+def _rewrite(  # noqa: PLR0913
+    lines: list[str], entry: Entry, old: SyncedEntry, current: Fields, dropped: set[int], form: MarkdownForm
+) -> None:
     line = lines[entry.line]
-    if current["title"] != old.list_title and get_title(entry) != current["title"]:
-        first = remove_extras(entry.title).split("\n", 1)[0]
+    title = str(current["title"])
+    if title != old.list_title and get_title(entry) != title:
+        first = remove_extras(entry.words or entry.title).split("\n", 1)[0]
         if entry.titled > 1:  # The title is wrapped.
             dropped |= set(range(entry.line + 1, entry.line + entry.titled))
             first = line[line.find(first[:20]) :]
         at = line.find(first)
-        line = f"{line[:at]}{one_line(str(current['title']))}{line[at + len(first) :]}" if at >= 0 and first else line
-    match = BOX_LINE.match(line)
-    if match and current["status"] != old.list_status and get_status(entry.box) != current["status"]:
-        line = f"{match['head']}{BOX_OF[str(current['status'])]}{match['rest']}"
+        line = (
+            f"{line[:at]}{one_line(title.removeprefix(entry.lead))}{line[at + len(first) :]}"
+            if at >= 0 and first
+            else line
+        )
+    if current["status"] != old.list_status and get_status(entry, form) != current["status"]:
+        line = write_status(line, str(current["status"]), form)
     lines[entry.line] = line
 
 
 def _insert(
-    lines: list[str], plan: Outline, tasks: Sequence[str], present: FieldsById
+    lines: list[str], plan: Outline, tasks: Sequence[str], present: FieldsById, form: MarkdownForm
 ) -> defaultdict[int, list[tuple[str, str]]]:
     """Return lines for tasks that aren't in the file, by the line to insert them after: the parent's or last task's."""
     positions = {task: index for index, task in enumerate(tasks) if task}
@@ -196,7 +230,7 @@ def _insert(
             line, indent = _find_line_below(lines, plan.entries, positions[parent])
         else:
             line, indent = _find_last_line(lines, plan.entries)
-        new_line = f"{' ' * indent}- [{BOX_OF[str(current['status'])]}] {one_line(str(current['title']))}"
+        new_line = f"{' ' * indent}- {format_status(str(current['status']), form)} {one_line(str(current['title']))}"
         inserted[line].append((new_line, task))
         depth[task] = (line, indent)
     return inserted
