@@ -109,6 +109,10 @@ def _add(draft: Draft, members: dict[str, Any], body: str) -> None:
     assignees = [name.removeprefix("@") for name in to_texts(members.get("assignee"))]
     if len(assignees) > 1:
         draft.skip("assignees beyond the first", count=len(assignees) - 1)
+    references = to_texts(members.get("references"))
+    urls = [text for text in references if text.startswith(("http://", "https://"))]
+    if len(urls) < len(references):
+        draft.skip("references that are not addresses", count=len(references) - len(urls))
     number = _get_number(to_text(members["id"]))
     draft.skip_unread(members, (*_READ, *_HISTORY))
     draft.add(
@@ -120,9 +124,7 @@ def _add(draft: Draft, members: dict[str, Any], body: str) -> None:
         priority=parse_priority(draft, to_text(members.get("priority"))),
         owner=assignees[0] if assignees else "",
         labels=labels,
-        links=[
-            ("url", text) for text in to_texts(members.get("references")) if text.startswith(("http://", "https://"))
-        ],
+        links=[("url", url) for url in urls],
         parent=_get_number(to_text(members.get("parent_task_id"))) or number.rpartition(".")[0],
         blocked_by=[_get_number(name) for name in to_texts(members.get("dependencies"))],
     )

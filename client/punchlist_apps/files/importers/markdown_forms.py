@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from punchlist_apps.files.exporters.markdown import BOX_OF
 from punchlist_apps.files.importers import backlog, logseq, markdown_specs, obsidian
 from punchlist_apps.files.importers.document import Document
-from punchlist_apps.files.importers.outline import BOX_LINE, Entry, Outline, parse_outline
+from punchlist_apps.files.importers.outline import BOX_LINE, Entry, Outline, list_above, parse_outline
 from punchlist_apps.files.importers.wrong import FormatError
 
 BOXES: dict[str, dict[str, Any]] = {
@@ -59,19 +59,20 @@ class MarkdownForm(NamedTuple):
     has_markers: bool = False
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.MULTILINE)
+_ANY_BOX = re.compile(_BOX, re.MULTILINE)
 
-
-_ANY_BOX = _compile(_BOX)
-
-MARKDOWN = MarkdownForm("markdown", "list items, or checkboxes such as - [ ] Title", _compile(""), _compile(""))
+MARKDOWN = MarkdownForm(
+    "markdown",
+    "list items, or checkboxes such as - [ ] Title",
+    re.compile("", re.MULTILINE),
+    re.compile("", re.MULTILINE),
+)
 
 FORMS: tuple[MarkdownForm, ...] = (
     MarkdownForm(
         "kanban",
         "kanban-plugin in its front matter, and lanes with cards such as - [ ] Title",
-        _compile(rf"{_FRONT}kanban-plugin:"),
+        re.compile(rf"{_FRONT}kanban-plugin:", re.MULTILINE),
         _ANY_BOX,
         read=obsidian.read_kanban,
         written=_TICKS,
@@ -79,7 +80,7 @@ FORMS: tuple[MarkdownForm, ...] = (
     MarkdownForm(
         "kiro",
         "numbered tasks such as - [ ] 2.1 Title, with _Requirements: 1.1_ below them",
-        _compile(rf"^[^\S\n]*[-*] _Requirements?: |{_BOX}\\?\*[ \t]"),
+        re.compile(rf"^[^\S\n]*[-*] _Requirements?: |{_BOX}\\?\*[ \t]", re.MULTILINE),
         _ANY_BOX,
         folder="/.kiro/specs/",
         read=markdown_specs.read_kiro,
@@ -90,8 +91,8 @@ FORMS: tuple[MarkdownForm, ...] = (
     MarkdownForm(
         "spec-kit",
         "tasks with ids such as - [ ] T001 Title",
-        _compile(rf"{_BOX}[ \t]+\**T\d{{3}}"),
-        _compile(rf"{_BOX}[ \t]+\**T\d{{3}}"),
+        re.compile(rf"{_BOX}[ \t]+\**T\d{{3}}", re.MULTILINE),
+        re.compile(rf"{_BOX}[ \t]+\**T\d{{3}}", re.MULTILINE),
         read=markdown_specs.read_spec_kit,
         written=_TICKS,
         boxes=_SPEC_BOXES,
@@ -99,7 +100,7 @@ FORMS: tuple[MarkdownForm, ...] = (
     MarkdownForm(
         "openspec",
         "numbered sections such as ## 1. Title, with tasks such as - [ ] 1.1 Title",
-        _compile(rf"^## \d+\.? .*\n(?:\s*\n)*{_BOX[1:]}[ \t]+\**\d+\.\d+"),
+        re.compile(rf"^## \d+\.? .*\n(?:[^\S\n]*\n)*{_BOX[1:]}[ \t]+\**\d+\.\d+", re.MULTILINE),
         _ANY_BOX,
         folder="/openspec/changes/",
         read=markdown_specs.read_openspec,
@@ -109,7 +110,7 @@ FORMS: tuple[MarkdownForm, ...] = (
     MarkdownForm(
         "logseq",
         "blocks such as - TODO Title",
-        _compile(rf"\A(?![\s\S]*{_BOX})[\s\S]*?{logseq.MARKER.pattern}"),
+        re.compile(rf"\A(?![\s\S]*{_BOX})[\s\S]*?{logseq.MARKER.pattern}", re.MULTILINE),
         logseq.MARKER,
         read=logseq.read,
         has_markers=True,
@@ -117,10 +118,11 @@ FORMS: tuple[MarkdownForm, ...] = (
     MarkdownForm(
         "obsidian",
         "checkboxes with fields such as 📅 2026-12-24 or [due:: 2026-12-24]",
-        _compile(
+        re.compile(
             rf"{_BOX}.*(?:[📅📆🗓⏳⌛🛫➕✅❌]\ufe0f?[ ]*\d{{4}}-|[🆔⛔]\ufe0f?[ ]*\w|🔁[ ]*every"
             r"|[🔺⏫🔼🔽⏬]\ufe0f?[ ]*$"
-            r"|[\[(](?:due|scheduled|start|priority|repeat|id|dependsOn)::)"
+            r"|[\[(](?:due|scheduled|start|priority|repeat|id|dependsOn)::)",
+            re.MULTILINE,
         ),
         _ANY_BOX,
         read=obsidian.read_tasks,
@@ -169,7 +171,25 @@ def read_outline(text: str, form: MarkdownForm, *, boxes_only: bool = False) -> 
             entry.members = {**_OPTIONAL, "labels": [*_OPTIONAL["labels"]]}
     if form.read is not None:
         form.read(outline, text.split("\n"))
+        _complete_blockers(outline)
     return outline
+
+
+def _complete_blockers(outline: Outline) -> None:
+    """Drop dependencies between a task and its own parts, and make the parts of each task wait for its blockers.
+
+    The parts need their own, because the daemon hands out a task even if its parent has open blockers.
+    """
+    entries = outline.entries
+    for index, entry in enumerate(entries):
+        above = set(list_above(entries, index))
+        kept = [other for other in entry.blockers if other not in above and index not in list_above(entries, other)]
+        dropped = len(entry.blockers) - len(kept)
+        outline.left_out += [("dependencies between a task and its own part", entry.line + 1)] * dropped
+        entry.blockers = kept
+    for entry in entries:
+        inherited = entries[entry.above].blockers if entry.above >= 0 else []
+        entry.blockers = list(dict.fromkeys((*entry.blockers, *inherited)))
 
 
 def get_members(entry: Entry, form: MarkdownForm) -> dict[str, Any]:

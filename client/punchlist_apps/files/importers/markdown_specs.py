@@ -1,15 +1,16 @@
 """Reads the marks of spec files: Kiro's, Spec-Kit's and OpenSpec's `tasks.md`.
 
 These files number their tasks (`T012`, `2.1`) and state dependencies with the numbers, in a task's text or, in
-Spec-Kit, in sentences elsewhere. The daemon hands out a task even if its parent waits, so the parts of a task also wait
-for its blockers, and the tasks of a phase for the previous phase.
+Spec-Kit, in sentences elsewhere. Each
+phase of Spec-Kit waits for the previous one.
 """
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from punchlist_apps.files.importers.outline import Entry, Outline
+from punchlist_apps.files.importers.outline import Entry, Outline, list_above
 
 _ID = r"T-?\d{1,4}[a-z]?|[A-Z][A-Z0-9]*-\d+|\d+(?:\.\d+)*"
 _LEAD = re.compile(rf"(?P<lead>(?:\*\*)?(?:Task[ ])?(?P<id>{_ID})(?:[.:)]|\*\*)*\s+)")
@@ -22,7 +23,7 @@ _SEQUENCE = rf"{_PLAIN}(?:(?:\s*(?:,|&|\+|\band\b))+\s*{_PLAIN})*"
 _NUMBERS = r"T\d{3,4}[a-z]?(?:\s*[-–—]\s*T?\d{3,4}[a-z]?)?"
 _T_SEQUENCE = rf"{_NUMBERS}(?:(?:\s*(?:,|&|\+|\band\b))+\s*{_NUMBERS})*"
 _NEEDS = re.compile(
-    rf"(?:\b(?:depends?(?:\s+up)?on|depends\s+on|blocked\s+by|depends|dependenc(?:y|ies)|dependent\s+on)\b"
+    rf"(?:(?<![^\W_])(?:depends?\s+(?:up)?on|dependent\s+on|blocked\s+by|depends|dependenc(?:y|ies))\b"
     rf"(?P<colon>[*_]*\s*:[*_]*)?\s*(?P<ids>{_SEQUENCE})(?P<word>\s*[^\W\d_])?"
     rf"|\b(?:after|requires?|needs)\s+(?P<numbers>{_T_SEQUENCE}))",
     re.IGNORECASE,
@@ -33,7 +34,7 @@ _STATEMENT = re.compile(
     r"|(?P<after>\b(?:depends?\s+on|after|requires?|needs?|blocked\s+by|waits?\s+for)\b)|(?P<end>[.;](?=\s|$))",
     re.IGNORECASE,
 )
-_REQUIREMENTS = re.compile(r"^\s*(?:[-*]\s+)?_Requirements?:\s*(.+?)_?\s*$", re.MULTILINE)
+_REQUIREMENTS = re.compile(r"^[^\S\n]*(?:[-*] )?_Requirements?:(.*)$", re.MULTILINE)
 _PHASE = re.compile(r"\bphase\b", re.IGNORECASE)
 _MAX_EDGES = 400
 """Maximum number of dependencies in one statement, such as `T001-T020 before T021-T040`."""
@@ -71,11 +72,6 @@ class _Reader:
             for line, text in self._list_sentences():
                 self._read_statement(text, line)
             self._order_phases()
-        self._drop_related()
-        for entry in self._entries:
-            if entry.above >= 0:
-                above = self._entries[entry.above].blockers
-                entry.blockers = list(dict.fromkeys((*entry.blockers, *above)))
 
     def _read_lead(self, index: int, entry: Entry) -> None:
         match = _LEAD.match(entry.title)
@@ -100,12 +96,12 @@ class _Reader:
     def _find(self, name: str, index: int) -> int | None:
         """Return the entry with an id. If several have it, return the last one above `index`."""
         found = self._ids.get(name.upper(), ())
-        return next((other for other in reversed(found) if other <= index), found[0]) if found else None
+        return found[max(bisect_right(found, index) - 1, 0)] if found else None
 
     def _read_text(self, index: int, entry: Entry) -> None:
         text = f"{entry.title}\n{entry.description}"
         if requirements := _REQUIREMENTS.search(entry.description):
-            entry.members["metadata"] = {"requirements": requirements[1]}
+            entry.members["metadata"] = {"requirements": requirements[1].strip().removesuffix("_")}
         for match in _NEEDS.finditer(text):
             ids = match["ids"] or match["numbers"]
             # “Depends on 3 services” names no task.
@@ -165,20 +161,20 @@ class _Reader:
         """Make each phase wait for the previous one, unless a task of an earlier phase needs one of its tasks."""
         phases = [
             index
-            for index, entry in enumerate(self._entries)
-            if entry.kind == "heading"
-            and _PHASE.search(entry.title)
-            and not any(map(self._is_phase, self._above(index)))
+            for index in range(len(self._entries))
+            if self._is_phase(index) and not any(map(self._is_phase, list_above(self._entries, index)))
         ]
-        phase_of = {index: -1 for index in range(len(self._entries))}
-        for index in phase_of:
-            phase_of[index] = next((above for above in (index, *self._above(index)) if above in phases), -1)
+        parts: dict[int, list[int]] = {phase: [phase] for phase in phases}
+        for index in range(len(self._entries)):
+            for above in list_above(self._entries, index):
+                if above in parts:
+                    parts[above].append(index)
         below: defaultdict[int, list[int]] = defaultdict(list)
         for index, entry in enumerate(self._entries):
             below[entry.above].append(index)
         reached: set[int] = set()
         for number, phase in enumerate(phases):
-            waiting = [index for index, other in phase_of.items() if other == phase]
+            waiting = parts[phase]
             if number and not any(index in reached for index in waiting):
                 self._entries[phase].blockers.append(phases[number - 1])
             elif number:
@@ -189,24 +185,11 @@ class _Reader:
                 index = waiting.pop()
                 if index not in reached:
                     reached.add(index)
-                    others = [other for other in self._entries[index].blockers if other not in phases]
+                    others = [other for other in self._entries[index].blockers if other not in parts]
                     waiting += [*others, *below[index]]
 
     def _is_phase(self, index: int) -> bool:
         return self._entries[index].kind == "heading" and bool(_PHASE.search(self._entries[index].title))
-
-    def _above(self, index: int) -> Iterator[int]:
-        while (index := self._entries[index].above) >= 0:
-            yield index
-
-    def _drop_related(self) -> None:
-        """Drop dependencies between a task and its own parts, which wait for each other in any case."""
-        for index, entry in enumerate(self._entries):
-            above = set(self._above(index))
-            related = [other for other in entry.blockers if other in above or index in self._above(other)]
-            for _ in related:
-                self._outline.left_out.append(("dependencies between a task and its own part", entry.line + 1))
-            entry.blockers = [other for other in entry.blockers if other not in related]
 
 
 def _expand_range(first: str, last: str) -> list[str]:

@@ -22,13 +22,19 @@ _PRIORITIES = {
 }
 _LEFT_OUT = frozenset(("created", "completion", "cancelled", "onCompletion"))
 _DATES = frozenset(("due", "scheduled", "start", "created", "completion", "cancelled"))
-_FIELD = (
-    rf"(?:(?P<emoji>[{''.join(_EMOJI)}])\ufe0f?[ ]*(?P<value>\d{{4}}-\d\d-\d\d|[\w,! -]+?)"
-    r"|[\[(][ ]*(?P<name>due|scheduled|start|created|completion|cancelled|priority|repeat|onCompletion|id|dependsOn)"
-    r"[ ]*::[ ]*(?P<text>[^\[\]()]*?)[ ]*[\])],?"
-    rf"|(?P<priority>[🔺⏫🔼🔽⏬])\ufe0f?|@\{{(?P<day>\d{{4}}-\d\d-\d\d)\}}|@@\{{(?P<clock>[\d:]+)\}})"
+_TAIL = re.compile(
+    rf"(?<!\S)(?:(?P<emoji>[{''.join(_EMOJI)}])\ufe0f?[ ]*+(?P<value>\d{{4}}-\d\d-\d\d|[\w!][\w,! -]*)"
+    r"|[\[(][ ]*+(?P<name>due|scheduled|start|created|completion|cancelled|priority|repeat|onCompletion|id|dependsOn)"
+    r"[ ]*+::(?P<text>[^\[\]()]*)[\])],?"
+    rf"|(?P<priority>[🔺⏫🔼🔽⏬])\ufe0f?|@\{{(?P<day>\d{{4}}-\d\d-\d\d)\}}|@@\{{(?P<clock>[\d:]+)\}}"
+    r"|(?P<tag>\#[^\s#\[\]()]+)|(?P<anchor>\^[\w-]+))$"
 )
-_TAIL = re.compile(rf"(?:^|[ ])+(?:{_FIELD}|(?P<tag>\#[^\s#\[\]()]+)|(?P<anchor>\^[\w-]+))[ ]*$")
+"""Matches the last field of a title."""
+
+_MAX_FIELDS = 32
+_MAX_FIELD = 300
+"""Maximum length of a field."""
+
 _TAG = re.compile(r"(?<!\S)#([^\s#\[\](),.;:!?]+)")
 _ARCHIVE = "archive"
 
@@ -59,18 +65,21 @@ def _take_fields(entry: Entry) -> list[tuple[str, str]]:
     """Return the fields at the end of a task's line, and set its title to the words before them."""
     rest = entry.title
     fields: list[tuple[str, str]] = []
-    while match := _TAIL.search(rest):
+    for _ in range(_MAX_FIELDS):
+        match = _TAIL.search(rest, max(0, len(rest) - _MAX_FIELD))
+        if match is None or not match.start():
+            break
         if match["tag"] or match["anchor"]:
             name, value = "", ""
         elif match["emoji"]:
             name, value = _EMOJI[match["emoji"]], match["value"].strip()
         elif match["name"]:
-            name, value = match["name"], match["text"]
+            name, value = match["name"], match["text"].strip()
         elif match["priority"]:
             name, value = "priority", match["priority"]
         else:
             name, value = ("due", match["day"]) if match["day"] else ("time", match["clock"])
-        if not match.start() or (name in _DATES and dates.parse_day(value) is None):
+        if name in _DATES and dates.parse_day(value) is None:
             break
         fields += [(name, value)] if name else []
         rest = rest[: match.start()].rstrip()
@@ -119,7 +128,7 @@ def read_kanban(outline: Outline, lines: Sequence[str]) -> None:
 
 def _parse_lane(title: str) -> dict[str, Any]:
     """Return the members for a lane's name, such as `In Progress (3)`; empty if it names no status."""
-    name = re.sub(r"[^\w\s'’-]|\(\d+\)", "", title).strip()
+    name = re.sub(r"\(\d+\)|[^\w\s'’-]", "", title).strip()
     draft = Draft("kanban", "")
     members = parse_status(draft, "archived" if name.lower() == _ARCHIVE else name)
     return {} if draft.converted or not name else members

@@ -5,6 +5,7 @@ even where CommonMark requires one more space.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -115,6 +116,12 @@ def parse_outline(text: str, *, boxes_only: bool = False, boxes: str = "") -> Ou
     count = sum(entry.box is not None for entry in entries)
     hidden = max(0, sum(not boxes or match[1] in boxes for match in ANY_BOX.finditer(text)) - count)
     return Outline(entries, has_boxes, title, max(0, text_lines - used - (title >= 0)), hidden, front_lines)
+
+
+def list_above(entries: Sequence[Entry], index: int) -> Iterator[int]:
+    """Yield the indexes of an entry's parents, from the nearest upward."""
+    while (index := entries[index].above) >= 0:
+        yield index
 
 
 def _tokenize(text: str) -> "list[Token]":

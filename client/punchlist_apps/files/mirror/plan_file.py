@@ -9,7 +9,7 @@ import hashlib
 import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,8 +20,7 @@ from punchlist.clients.aio import AsyncClient
 from punchlist.errors import RequestRefused
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_apps.files.importers import markdown
-from punchlist_apps.files.importers.document import Document, decode
-from punchlist_apps.files.importers.draft import Item
+from punchlist_apps.files.importers.document import Document, decode, read_file
 from punchlist_apps.files.importers.markdown_forms import BY_NAME, MARKDOWN, MarkdownForm, detect_form, get_status
 from punchlist_apps.files.importers.matching import compare
 from punchlist_apps.files.importers.outline import Entry
@@ -32,7 +31,9 @@ from punchlist_apps.files.mirror.plan_text import (
     NewLine,
     Proposal,
     SyncedEntry,
+    build_mark_edit,
     build_proposal,
+    get_marks,
     get_title,
     is_same_reading,
     parse_entries,
@@ -74,8 +75,7 @@ class PlanFile:
         self._conversation = conversation
         self._list = client.conversation(conversation, actor=f"file:{os.path.basename(path)}"[:128])
         self._report = report
-        digest = hashlib.sha256(f"{path}\0{conversation}".encode()).hexdigest()[:32]
-        self._state_path = os.path.join(data_dir, "mirror", "plans", f"{digest}.json")
+        self._state_path = _get_state_path(path, conversation, data_dir)
 
     async def sync(self) -> None:
         """Apply the file's changes, then write the list's changes to the file. Retry if either changes in the meantime.
@@ -117,10 +117,11 @@ class PlanFile:
             self._report_problem("kept", f"{missing}: put their lines back, or delete the tasks: punch rm")
             return True
         waiting = {task.id: task for task in tasks if task.waits_for == "yes"}
-        added = await self._apply(proposal, document, entries, present, waiting, form)
+        added = await self._apply(proposal, entries, present, waiting, form)
+        names = [added.get(index, task) for index, task in enumerate(proposal.tasks)]
+        await self._edit_marks(state.entries, proposal, entries, names, form)
         tasks = list(await self._list.list())
         present = {task.id: _to_plain(task) for task in tasks}
-        names = [added.get(index, task) for index, task in enumerate(proposal.tasks)]
         synced = _map_by_task(state.entries, names, entries, added, form)
         lines = await run_sync(rewrite_text, document.text, names, synced, present, form)
         if not await run_sync(self._write, data, document, lines):
@@ -165,16 +166,13 @@ class PlanFile:
     async def _apply(  # noqa: PLR0913
         self,
         proposal: Proposal,
-        document: Document,
         entries: Sequence[Entry],
         present: dict[str, dict[str, Any]],
         waiting: dict[str, Task],
         form: MarkdownForm,
     ) -> dict[int, str]:
         """Make the calls for the file's changes. Return the ids of its new tasks by the index of their entries."""
-        draft = await run_sync(markdown.read_form, document, form) if proposal.new else None
-        items = {item.line: item for item in draft.items} if draft else {}
-        added = await self._add(proposal, entries, present, items)
+        added = await self._add(proposal, entries, present, form)
         for task, member, value in proposal.edits:
             try:
                 for method, params in build_edit_calls(present[task], {member: value}):
@@ -195,20 +193,42 @@ class PlanFile:
             await self._call("task.delete", tasks=deleted)
         return added
 
+    async def _edit_marks(
+        self,
+        synced: Sequence[SyncedEntry],
+        proposal: Proposal,
+        entries: Sequence[Entry],
+        names: Sequence[str],
+        form: MarkdownForm,
+    ) -> None:
+        """Apply dates, priorities, labels and dependencies that changed in the file since the last sync."""
+        olds = {old.task: old for old in synced if old.task}
+        for entry, task in zip(entries, proposal.tasks, strict=True):
+            if (old := olds.get(task)) is None:
+                continue
+            blockers = [names[other] for other in entry.blockers if names[other]]
+            if edit := build_mark_edit(old, get_marks(entry, form), blockers):
+                try:
+                    await self._call("task.edit", task=task, **edit)
+                except RequestRefused as error:
+                    proposal.conflicts.append(f"#{task} {', '.join(edit)}: {error.message}")
+
     async def _add(
         self,
         proposal: Proposal,
         entries: Sequence[Entry],
         present: dict[str, dict[str, Any]],
-        items: Mapping[int, Item],
+        form: MarkdownForm,
     ) -> dict[int, str]:
         present_tasks = [task if task in present else "" for task in proposal.tasks]
         new: list[dict[str, Any]] = []
         refs = {index: f"n{index}" for index in proposal.new}
         for index in proposal.new:
             entry = entries[index]
-            item = items[entry.line + 1]
-            members: dict[str, Any] = {**item.members, "title": get_title(entry), "ref": refs[index]}
+            members: dict[str, Any] = {"title": get_title(entry), "ref": refs[index], "status": get_status(entry, form)}
+            members |= {"description": entry.description} if entry.description else {}
+            members |= {"metadata": markdown.get_heading_metadata(entry)} if entry.kind != "task" else {}
+            members |= get_marks(entry, form)
             parent = refs.get(entry.above) or (present_tasks[entry.above] if entry.above >= 0 else "")
             members |= {"parent": parent} if parent else {}
             blockers = filter(None, (refs.get(other) or present_tasks[other] for other in entry.blockers))
@@ -255,6 +275,29 @@ class PlanFile:
         self._report.add(Problem(self._conversation, self._path, kind, text, int(time.time() * 1000)))
 
 
+def check_plan(path: str) -> None:
+    """Reject a file whose form can't be mirrored.
+
+    Raises:
+        FormatError: The file isn't text, is too large, or is a task of Backlog.md.
+    """
+    detect_form(read_file(path))
+
+
+def read_form_name(path: str, conversation: str, data_dir: str) -> str:
+    """Return the form in which a plan was read during its last sync, or `markdown` before the first one."""
+    try:
+        with open(_get_state_path(path, conversation, data_dir), "rb") as file:
+            return msgspec.json.decode(file.read(), type=_State).form
+    except (OSError, msgspec.MsgspecError):
+        return MARKDOWN.name
+
+
+def _get_state_path(path: str, conversation: str, data_dir: str) -> str:
+    digest = hashlib.sha256(f"{path}\0{conversation}".encode()).hexdigest()[:32]
+    return os.path.join(data_dir, "mirror", "plans", f"{digest}.json")
+
+
 def _format_error(error: FormatError | OSError) -> str:
     """Format the error without the file's name, which the report already shows, and add advice for a missing file."""
     if isinstance(error, FileNotFoundError):
@@ -295,7 +338,13 @@ def _to_plain(task: Task) -> dict[str, Any]:
 
 def _build_synced(entry: Entry, task: str, form: MarkdownForm, title: str = "", status: str = "") -> SyncedEntry:
     """Return an entry as of this sync, with the title and status of its task in the list."""
-    return SyncedEntry(task, entry.title, entry.box, entry.description, title, status, get_status(entry, form))
+    marks = get_marks(entry, form)
+    return SyncedEntry(task, entry.title, entry.box, entry.description, title, status, get_status(entry, form), marks)
+
+
+def _set_blockers(synced: Sequence[SyncedEntry], entries: Sequence[Entry]) -> None:
+    for old, entry in zip(synced, entries, strict=True):
+        old.blockers = [synced[other].task for other in entry.blockers if synced[other].task]
 
 
 def _build_first_state(
@@ -316,6 +365,7 @@ def _build_first_state(
         used.add(task)
         title = by_id[task].title if task else ""
         synced.append(_build_synced(entry, task, form, title, get_status(entry, form)))
+    _set_blockers(synced, entries)
     return _State(conversation, epoch, synced, form.name)
 
 
@@ -340,9 +390,11 @@ def _parse_synced(
 ) -> list[SyncedEntry]:
     """Return the synced entries of the lines that were written."""
     synced: list[SyncedEntry] = []
-    for entry in parse_entries("\n".join(line.text for line in lines), form).entries:
+    entries = parse_entries("\n".join(line.text for line in lines), form).entries
+    for entry in entries:
         task = lines[entry.line].task
         current = present.get(task, {"title": "", "status": ""})
         name = task if task in present else ""
         synced.append(_build_synced(entry, name, form, current["title"], current["status"]))
+    _set_blockers(synced, entries)
     return synced

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from punchlist.base.dates import When
 from punchlist.base.text import clip, one_line
 from punchlist.taskfiles.file_format import Fields
 from punchlist_apps.files.importers.markdown import remove_extras
@@ -16,6 +17,7 @@ from punchlist_apps.files.importers.markdown_forms import (
     MARKDOWN,
     MarkdownForm,
     format_status,
+    get_members,
     get_status,
     read_outline,
     write_status,
@@ -24,6 +26,7 @@ from punchlist_apps.files.importers.outline import Entry, Outline
 from punchlist_apps.files.mirror.merge import Delete, Edit, FieldsById, reconcile
 
 _MAX_TITLE = 500
+_MAX_LABEL, _MAX_LABELS = 64, 32
 
 
 class SyncedEntry(msgspec.Struct):
@@ -37,6 +40,8 @@ class SyncedEntry(msgspec.Struct):
         list_title: The task's title in the list.
         list_status: The task's status in the list.
         status: The status in the file.
+        marks: Other members that the file's marks set, as on the wire; None in states of earlier versions.
+        blockers: The tasks that it waits for according to the file.
     """
 
     task: str
@@ -46,6 +51,8 @@ class SyncedEntry(msgspec.Struct):
     list_title: str = ""
     list_status: str = ""
     status: str = ""
+    marks: dict[str, Any] | None = None
+    blockers: list[str] = []
 
 
 class Proposal(msgspec.Struct):
@@ -83,6 +90,37 @@ def is_same_reading(text: str, form: MarkdownForm, other: MarkdownForm) -> bool:
 
 def get_title(entry: Entry | SyncedEntry) -> str:
     return clip(one_line(remove_extras(entry.title)), _MAX_TITLE)
+
+
+def get_marks(entry: Entry, form: MarkdownForm) -> dict[str, Any]:
+    """Return the members that an entry's marks set, as on the wire."""
+    members = get_members(entry, form)
+    labels = [label for label in members.get("labels", ()) if 0 < len(label) <= _MAX_LABEL][:_MAX_LABELS]
+    marks: dict[str, Any] = {name: members[name] for name in ("priority", "metadata") if name in members}
+    for name in ("due", "not_before"):
+        if isinstance(when := members.get(name), When):
+            marks |= when.members(name)
+    return marks | ({"labels": list(dict.fromkeys(labels))} if labels else {})
+
+
+def build_mark_edit(old: SyncedEntry, marks: Mapping[str, Any], blockers: Sequence[str]) -> dict[str, Any]:
+    """Return the params of `task.edit` for marks that changed in the file; empty if none did."""
+    if old.marks is None:
+        return {}
+    edit: dict[str, Any] = {}
+    for name, names in (("priority", ()), ("due", ("due_day",)), ("not_before", ("not_before_day",))):
+        if any(old.marks.get(part) != marks.get(part) for part in (name, *names)):
+            edit |= {part: marks[part] for part in (name, *names) if part in marks} or {name: None}
+    before, after = old.marks.get("metadata", {}), marks.get("metadata", {})
+    if before != after:
+        edit["metadata"] = {key: after.get(key) for key in {**before, **after}}
+    for name, was, now in (
+        ("labels", old.marks.get("labels", ()), marks.get("labels", ())),
+        ("blocked_by", old.blockers, blockers),
+    ):
+        edit |= {f"add_{name}": added} if (added := [one for one in now if one not in was]) else {}
+        edit |= {f"remove_{name}": removed} if (removed := [one for one in was if one not in now]) else {}
+    return edit
 
 
 def build_proposal(
