@@ -15,11 +15,12 @@ _FOLDERS = ("tasks", "completed", "drafts", "archive/tasks", "archive/drafts")
 
 _LEFT_OUT = re.compile(r"(?:^|[/\\])(?:drafts|archive)[/\\]")
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_MEMBER = re.compile(r"^(\w+):[ \t]*(.*?)[ \t]*$")
-_ELEMENT = re.compile(r"^[ \t]*-[ \t]+(.*?)[ \t]*$")
+_MEMBER = re.compile(r"^(\w+):(.*)$")
+_ELEMENT = re.compile(r"^[ \t]*-[ \t](.*)$")
 _COMMENT = re.compile(r"^[ \t]*<!-- [A-Z:]+ -->[ \t]*\n?", re.MULTILINE)
 _HEADING = re.compile(r"\A## Description[ \t]*\n+")
-_NUMBER = re.compile(r"(?:[A-Za-z]+-)?(\d+(?:\.\d+)*)")
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})*")
+_ID = re.compile(r"(?:[A-Za-z]+-)?(\d+(?:\.\d+)*)")
 _NEEDED = ("id", "title", "status")
 _READ = (
     *_NEEDED,
@@ -62,7 +63,7 @@ def list_files(path: str) -> list[str]:
 
 def _get_order(name: str) -> tuple[list[int], str]:
     number = _NUMBER.search(name)
-    return [int(part) for part in number[1].split(".")] if number else [], name
+    return [int(part) for part in number[0].split(".")] if number else [], name
 
 
 def _has_front(path: str) -> bool:
@@ -132,7 +133,7 @@ def _add(draft: Draft, members: dict[str, Any], body: str) -> None:
 
 def _get_number(name: str) -> str:
     """Return the number of an id such as `BACK-4.2`. A project's prefix may change, and old references keep theirs."""
-    match = _NUMBER.fullmatch(name.strip())
+    match = _ID.fullmatch(name.strip())
     return match[1] if match else name.strip()
 
 
@@ -144,9 +145,9 @@ def _parse_members(text: str) -> Iterator[tuple[str, Any]]:
         if match := _MEMBER.match(line):
             if name:
                 yield name, elements if elements and not value.strip(">|-") else _parse_value(value)
-            name, value, elements = match[1], match[2], []
+            name, value, elements = match[1], match[2].strip(), []
         elif match := _ELEMENT.match(line):
-            elements.append(_unquote(match[1]))
+            elements.append(_unquote(match[1].strip()))
         elif line.strip():
             value = f"{value.removesuffix('-').strip('>|')} {line.strip()}".strip()  # a folded or wrapped value
 

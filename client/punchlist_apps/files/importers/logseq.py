@@ -20,7 +20,8 @@ MARKER = re.compile(
 
 _PRIORITY = re.compile(r"\[#([ABC])\][ \t]*")
 _PRIORITIES = {"A": "high", "B": "normal", "C": "low"}
-_PLANNED = re.compile(r"^\s*(SCHEDULED|DEADLINE):\s*<(\d{4}-\d\d-\d\d)[^\d<>]*(\d\d?:\d\d)?([^<>]*)>\s*$")
+_PLANNED = re.compile(r"^\s*(SCHEDULED|DEADLINE):\s*<(\d{4}-\d\d-\d\d)([^<>]*)>\s*$")
+_CLOCK = re.compile(r"\d\d?:\d\d")
 _PROPERTY = re.compile(r"^\s*[\w-]+::\s")
 _DRAWER = re.compile(r"^\s*:([A-Z]+):\s*$")
 
@@ -57,10 +58,10 @@ def read(outline: Outline, _lines: Sequence[str]) -> None:
                 drawer = "" if line.strip() == ":END:" else drawer or (match[1] if match else "")
                 kind = "lines of drawers"
             elif match := _PLANNED.match(line):
-                day, clock = match[2], match[3]
-                at = dates.parse(f"{day} {clock}") if clock else dates.parse_day(day)
+                day, clock = match[2], _CLOCK.search(match[3])
+                at = dates.parse(f"{day} {clock[0].zfill(5)}") if clock else dates.parse_day(day)
                 entry.members["due" if match[1] == "DEADLINE" else "not_before"] = at
-                kind = "repetitions of dates" if "+" in match[4] else "" if at else f"`{match[1]}` that is not a date"
+                kind = "repetitions of dates" if "+" in match[3] else "" if at else f"`{match[1]}` that is not a date"
             elif _PROPERTY.match(line):
                 kind = "properties of blocks"
             else:

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from punchlist_apps.files.importers.outline import Entry, Outline, list_above
 
-_ID = r"T-?\d{1,4}[a-z]?|[A-Z][A-Z0-9]*-\d+|\d+(?:\.\d+)*"
+_ID = r"(?:T-?\d{1,4}[a-z]?|[A-Z][A-Z0-9]*-\d{1,6}|\d{1,6}(?:\.\d{1,6})*)(?!\d)"
 _LEAD = re.compile(rf"(?P<lead>(?:\*\*)?(?:Task[ ])?(?P<id>{_ID})(?:[.:)]|\*\*)*\s+)")
 _MARKS = re.compile(r"(?:(?:\[(?:P|US\d+\w?|Story ?\d+)\]|\(P\))\s*)+")
 _MARK = re.compile(r"[\[(]([^\])]+)")
-_REFERENCE = rf"(?:(?P<task>tasks?\s+)?(?P<first>{_ID})(?:\s*(?:-|–|—|to|through)\s*(?P<last>{_ID}))?)"
+_REFERENCE = rf"(?<![^\W_])(?:(?:tasks?\s+)?(?P<first>{_ID})(?:\s*(?:-|–|—|to|through)\s*(?P<last>{_ID}))?)"
 _ONE = re.compile(_REFERENCE, re.IGNORECASE)
 _PLAIN = re.sub(r"\?P<\w+>", "?:", _REFERENCE)
 _SEQUENCE = rf"{_PLAIN}(?:(?:\s*(?:,|&|\+|\band\b))+\s*{_PLAIN})*"
@@ -35,6 +35,7 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 _REQUIREMENTS = re.compile(r"^[^\S\n]*(?:[-*] )?_Requirements?:(.*)$", re.MULTILINE)
+_LAST_NUMBER = re.compile(r"(?<!\d)\d+(?=[a-z]?$)")
 _PHASE = re.compile(r"\bphase\b", re.IGNORECASE)
 _MAX_EDGES = 400
 """Maximum number of dependencies in one statement, such as `T001-T020 before T021-T040`."""
@@ -194,7 +195,7 @@ class _Reader:
 
 def _expand_range(first: str, last: str) -> list[str]:
     """Return the ids from `T013` to `T015`, or from `1.1` to `1.3`; both ends alone if they have different prefixes."""
-    start, end = re.search(r"\d+(?=[a-z]?$)", first), re.search(r"\d+(?=[a-z]?$)", last)
+    start, end = _LAST_NUMBER.search(first), _LAST_NUMBER.search(last)
     prefix = first[: start.start()] if start else ""
     if not start or not end or last[: end.start()] not in (prefix, "") or int(end[0]) - int(start[0]) > _MAX_EDGES:
         return [first, last]

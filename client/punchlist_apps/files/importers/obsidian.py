@@ -36,6 +36,7 @@ _MAX_FIELD = 300
 """Maximum length of a field."""
 
 _TAG = re.compile(r"(?<!\S)#([^\s#\[\](),.;:!?]+)")
+_LEADING = re.compile(r"(?:#[^\s#]+[ ]+)+(?=\S)")
 _ARCHIVE = "archive"
 
 
@@ -83,6 +84,8 @@ def _take_fields(entry: Entry) -> list[tuple[str, str]]:
             break
         fields += [(name, value)] if name else []
         rest = rest[: match.start()].rstrip()
+    if leading := _LEADING.match(rest):
+        rest = rest[leading.end() :]
     if rest != entry.title:
         entry.title = entry.words = rest
     return fields[::-1]
@@ -113,6 +116,7 @@ def read_kanban(outline: Outline, lines: Sequence[str]) -> None:
     for index, entry in enumerate(outline.entries):
         if entry.kind == "heading" and (state := _parse_lane(entry.title)):
             state_of[index] = state
+            outline.lanes.setdefault(state["status"], entry.line)
         elif entry.above in state_of:
             state = state_of[entry.above]
             entry.members["status"] = state["status"]

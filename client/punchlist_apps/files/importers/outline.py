@@ -84,6 +84,7 @@ class Outline(msgspec.Struct):
         hidden: Number of checkboxes in code, tables, block quotes or comments.
         front: Number of lines of front matter.
         left_out: What the form's reader left out, as pairs of a kind and a line.
+        lanes: Status -> line of the heading below which a board shows tasks with this status.
     """
 
     entries: list[Entry]
@@ -93,6 +94,7 @@ class Outline(msgspec.Struct):
     hidden: int
     front: int
     left_out: list[tuple[str, int]] = []
+    lanes: dict[str, int] = {}
 
 
 def parse_outline(text: str, *, boxes_only: bool = False, boxes: str = "") -> Outline:

@@ -267,7 +267,7 @@ def _insert(
         elif parent in positions:
             line, indent = _find_line_below(lines, plan.entries, positions[parent])
         else:
-            line, indent = _find_last_line(lines, plan.entries)
+            line, indent = _find_last_line(lines, plan, str(current["status"]), form)
         new_line = f"{' ' * indent}- {format_status(str(current['status']), form)} {one_line(str(current['title']))}"
         inserted[line].append((new_line, task))
         depth[task] = (line, indent)
@@ -287,8 +287,13 @@ def _find_line_below(lines: list[str], entries: Sequence[Entry], index: int) -> 
     return _skip_blank_lines(lines, last), 0
 
 
-def _find_last_line(lines: list[str], entries: Sequence[Entry]) -> tuple[int, int]:
-    items = [entry for entry in entries if entry.kind != "heading"]
+def _find_last_line(lines: list[str], plan: Outline, status: str, form: MarkdownForm) -> tuple[int, int]:
+    """Return the line after which to insert a task: the last one of its lane on a board, else of the file."""
+    items = [entry for entry in plan.entries if entry.kind != "heading"]
+    if status in plan.lanes:
+        items = [entry for entry in items if entry.above < 0 and get_status(entry, form) == status]
+        if not items:
+            return plan.lanes[status], 0
     if items:
         return _skip_blank_lines(lines, max(items[-1].line, items[-1].end - 1)), 0
     return _skip_blank_lines(lines, len(lines) - 1), 0
