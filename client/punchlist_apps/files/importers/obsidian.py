@@ -112,11 +112,13 @@ def _set_member(entry: Entry, name: str, value: str) -> bool:
 def read_kanban(outline: Outline, lines: Sequence[str]) -> None:
     """Read a board. Lanes that are named like a status give their cards that status; other lanes are headings."""
     read_tasks(outline, lines)
+    for number, line in enumerate(lines):
+        if line.startswith("## ") and (state := _parse_lane(line[3:])):
+            outline.lanes.setdefault(state["status"], number)
     state_of: dict[int, dict[str, Any]] = {}
     for index, entry in enumerate(outline.entries):
         if entry.kind == "heading" and (state := _parse_lane(entry.title)):
             state_of[index] = state
-            outline.lanes.setdefault(state["status"], entry.line)
         elif entry.above in state_of:
             state = state_of[entry.above]
             entry.members["status"] = state["status"]
