@@ -1,5 +1,6 @@
 """The result of parsing a file: importable tasks, and counts of everything skipped or converted."""
 
+import json
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
@@ -231,6 +232,7 @@ class Draft:
             to["gate"] = gate
         # Hidden items, such as the hashes that an earlier import left in an exported list, aren't imported.
         metadata = {key: value for key, value in visible_items(own) if value not in (None, "")}
+        metadata = json.loads(replace_surrogates(json.dumps(metadata, ensure_ascii=False)))
         if len(msgspec.json.encode(metadata)) > _MAX_METADATA_BYTES:
             self.skip("metadata of more than 128 KiB", line)
         elif metadata:

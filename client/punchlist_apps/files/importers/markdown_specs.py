@@ -1,8 +1,8 @@
 """Reads the marks of spec files: Kiro's, Spec-Kit's and OpenSpec's `tasks.md`.
 
 These files number their tasks (`T012`, `2.1`) and state dependencies with the numbers, in a task's text or, in
-Spec-Kit, in sentences elsewhere. Each
-phase of Spec-Kit waits for the previous one.
+Spec-Kit, in sentences elsewhere. Each phase
+of Spec-Kit waits for the previous one.
 """
 
 import re
@@ -36,7 +36,9 @@ _STATEMENT = re.compile(
 )
 _REQUIREMENTS = re.compile(r"^[^\S\n]*(?:[-*] )?_Requirements?:(.*)$", re.MULTILINE)
 _LAST_NUMBER = re.compile(r"(?<!\d)\d+(?=[a-z]?$)")
-_PHASE = re.compile(r"\bphase\b", re.IGNORECASE)
+_PHASE = re.compile(r"\b(?:phase|fase|фаза|этап)\b|フェーズ|阶段|階段|단계", re.IGNORECASE)
+"""Matches the heading of a phase in English, and in other languages of public plans."""
+
 _MAX_EDGES = 400
 """Maximum number of dependencies in one statement, such as `T001-T020 before T021-T040`."""
 
@@ -81,7 +83,7 @@ class _Reader:
         entry.key = match["id"]
         self._ids[entry.key.upper()].append(index)
         if marks := _MARKS.match(entry.title, match.end()):
-            names = [name for name in _MARK.findall(marks[0]) if name]
+            names = _MARK.findall(marks[0])
             entry.members.setdefault("labels", []).extend("parallel" if name == "P" else name for name in names)
             entry.lead, entry.words = match["lead"], entry.title[marks.end() :]
             entry.title = entry.lead + entry.words

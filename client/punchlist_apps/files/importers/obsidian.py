@@ -20,7 +20,6 @@ _PRIORITIES = {
     **{"🔺": "urgent", "⏫": "high", "🔼": "normal", "🔽": "low", "⏬": "low"},
     **{"highest": "urgent", "high": "high", "medium": "normal", "low": "low", "lowest": "low"},
 }
-_LEFT_OUT = frozenset(("created", "completion", "cancelled", "onCompletion"))
 _DATES = frozenset(("due", "scheduled", "start", "created", "completion", "cancelled"))
 _TAIL = re.compile(
     rf"(?<!\S)(?:(?P<emoji>[{''.join(_EMOJI)}])\ufe0f?[ ]*+(?P<value>\d{{4}}-\d\d-\d\d|[\w!][\w,! -]*)"
