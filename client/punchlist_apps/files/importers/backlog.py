@@ -68,7 +68,7 @@ def _get_order(name: str) -> tuple[list[int], str]:
 
 def _has_front(path: str) -> bool:
     with open(path, "rb") as file:
-        return file.read(3) == b"---" and re.search(rb"^status:", file.read(4096), re.MULTILINE) is not None
+        return re.match(rb"---[ \t\r]*\n(?:\w.*\n)*?id:", file.read(4096)) is not None
 
 
 def is_task(document: Document) -> bool:

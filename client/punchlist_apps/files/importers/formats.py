@@ -89,11 +89,11 @@ def read_documents(path: str) -> list[Document]:
         present = [table for table in tables if os.path.isfile(table)]
         if present[:1] == tables[:1] and (present[1:] or suffix == ".csv"):
             return [read_file(table) for table in present]
-    if found := backlog.list_files(path):
-        return _read_files(found, path)
     names = [name for name in _KNOWN_FILES if os.path.isfile(os.path.join(path, name))]
     if names and names != ["tasks.json"]:
         return [read_file(os.path.join(path, names[0]))]
+    if tasks := backlog.list_files(path):
+        return _read_files(tasks, path)
     files = [os.path.join(path, name) for name in _list_names(path, ".json")]
     for folder in sorted(os.scandir(path), key=lambda entry: entry.name):
         if folder.is_dir() and not folder.name.startswith("."):

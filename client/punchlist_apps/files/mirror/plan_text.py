@@ -96,7 +96,8 @@ def get_marks(entry: Entry, form: MarkdownForm) -> dict[str, Any]:
     """Return the members that an entry's marks set, as on the wire."""
     members = get_members(entry, form)
     labels = [label for label in members.get("labels", ()) if 0 < len(label) <= _MAX_LABEL][:_MAX_LABELS]
-    marks: dict[str, Any] = {name: members[name] for name in ("priority", "metadata") if name in members}
+    # A checkbox's own priority is left out: completing an important task keeps its priority.
+    marks = {name: entry.members[name] for name in ("priority", "metadata") if name in entry.members}
     for name in ("due", "not_before"):
         if isinstance(when := members.get(name), When):
             marks |= when.members(name)

@@ -126,6 +126,14 @@ async def test_dates_edited_in_the_file_change_the_task(plan: Plan) -> None:
     assert (await plan.find("Pay")).priority == "low"
 
 
+async def test_ticking_an_important_task_keeps_its_priority(plan: Plan) -> None:
+    await plan.write("- [!] a\n")
+    await plan.edit("[!]", "[x]")
+    await plan.edit("[x]", "[-]")
+    task = await plan.find("a")
+    assert (task.status, task.priority, task.labels) == ("completed", "high", ("cancelled",))
+
+
 async def test_rejected_marks_are_reported(plan: Plan) -> None:
     await plan.write("- [ ] T001 a\n- [ ] T002 b\n")
     await plan.list.edit((await plan.find("T001")).id, add_blocked_by=[(await plan.find("T002")).id])
