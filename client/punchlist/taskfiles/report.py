@@ -22,7 +22,8 @@ class Problem(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: `corrupt` (invalid format), `foreign` (from another list or log, or from a deleted list), `conflict`,
-            `kept` (tasks missing in a file that may never have contained them), or `trouble` (a disk error).
+            `kept` (tasks missing in a file that may never have contained them), `form` (a plan that looks like another
+            form than before), or `trouble` (a disk error).
         at: Time in milliseconds since 1970 UTC.
         copy: File with the conflicting contents, if any.
     """

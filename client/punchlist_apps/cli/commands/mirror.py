@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from punchlist.base.text import safe
-from punchlist.taskfiles.config import Config, ConfigError, Entry
+from punchlist.taskfiles.config import Config, ConfigError, Entry, Plan
 from punchlist.taskfiles.report import Problem, Report, status
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, choice, flag, value
@@ -92,6 +92,9 @@ def _add(context: Context) -> int:
 def _add_plan(context: Context, path: str) -> int:
     if context.args.all or context.args.format:
         raise UsageError("a Markdown file holds one list; leave out --all and --format")
+    from punchlist_apps.files.mirror.plan_file import check_plan
+
+    check_plan(path)
     Config(context.target.data_dir).set_plan(path, context.conversation)
     stored.record(f"the mirror in {path}")
     lines = [f"{safe(path)} and the list {safe(context.conversation)} are now kept in sync", _start(context)]
@@ -117,10 +120,17 @@ def _list(context: Context) -> int:
         for mirror in config.mirrors
     ]
     lines += [f"{safe(path)}  claude, inbound only" for path in config.inbound]
-    lines += [f"{safe(plan.path)}  markdown  {safe(plan.conversation)}" for plan in config.plans]
+    lines += [_format_plan(plan, context.target.data_dir) for plan in config.plans]
     lines += [f"  {problem.kind}: {safe(problem.file)}: {safe(problem.text)}" for problem in problems]
     value = {"mirrors": config.mirrors, "inbound": config.inbound, "plans": config.plans, "problems": problems}
     return context.answer(value, lines or ["no mirrors"])
+
+
+def _format_plan(plan: Plan, data_dir: str) -> str:
+    from punchlist_apps.files.mirror.plan_file import read_form_name
+
+    form = read_form_name(plan.path, plan.conversation, data_dir)
+    return f"{safe(plan.path)}  {form}  {safe(plan.conversation)}"
 
 
 def _remove(context: Context) -> int:

@@ -22,6 +22,7 @@ _MARKS = (
 )
 """Byte order marks. Each mark precedes any shorter mark that is its prefix."""
 
+_FALLBACK = "cp1252"
 _SAMPLE_BYTES = 4_096
 STDIN = "standard input"
 
@@ -71,21 +72,37 @@ def decode(data: bytes, name: str) -> Document:
     """
     if len(data) > MAX_BYTES:
         raise FormatError(f"larger than the limit of {MAX_BYTES >> 20} MiB; split the file", name)
-    encoding, start = next(((form, len(bom)) for bom, form in _MARKS if data.startswith(bom)), ("", 0))
-    if not encoding:
-        encoding = _detect_utf16(data[:_SAMPLE_BYTES]) or "utf-8"
+    encoding, start = find_encoding(data)
     try:
-        text = data[start:].decode(encoding)
+        text = data[start:].decode(encoding, "replace" if encoding == _FALLBACK else "strict")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, start + error.start) + 1
-        if encoding != "utf-8" or start:
-            raise FormatError(f"not {encoding.upper()}: {error.reason}", name, line) from error
-        text = data.decode("cp1252", "replace")
-        encoding = f"Windows-1252, since byte 0x{data[error.start]:02x} in line {line} is not UTF-8"
+        raise FormatError(f"not {encoding.upper()}: {error.reason}", name, line) from error
+    if encoding == _FALLBACK:
+        at = _find_invalid(data)
+        line = data.count(b"\n", 0, at) + 1
+        encoding = f"Windows-1252, since byte 0x{data[at]:02x} in line {line} is not UTF-8"
     if "\0" in text:
         raise FormatError("not text: it contains NUL bytes", name, text.count("\n", 0, text.index("\0")) + 1)
     text = text.removeprefix("\ufeff")  # Converting a file's encoding can leave a second mark.
     return Document(name, text.replace("\r\n", "\n").replace("\r", "\n"), "" if encoding == "utf-8" else encoding)
+
+
+def find_encoding(data: bytes) -> tuple[str, int]:
+    """Return the encoding of a text, and the length of its byte order mark."""
+    if mark := next(((encoding, len(bom)) for bom, encoding in _MARKS if data.startswith(bom)), None):
+        return mark
+    encoding = _detect_utf16(data[:_SAMPLE_BYTES]) or "utf-8"
+    return _FALLBACK if encoding == "utf-8" and _find_invalid(data) >= 0 else encoding, 0
+
+
+def _find_invalid(data: bytes) -> int:
+    """Return the position of the first byte that isn't UTF-8, or -1."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return -1
 
 
 def _detect_utf16(sample: bytes) -> str:

@@ -1,5 +1,6 @@
 """The result of parsing a file: importable tasks, and counts of everything skipped or converted."""
 
+import json
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
@@ -232,9 +233,10 @@ class Draft:
         # Hidden items, such as the hashes that an earlier import left in an exported list, aren't imported.
         metadata = {key: value for key, value in visible_items(own) if value not in (None, "")}
         try:
+            metadata = json.loads(replace_surrogates(json.dumps(metadata, ensure_ascii=False)))
             size = len(msgspec.json.encode(metadata))
-        except (OverflowError, ValueError):  # JSON allows lone surrogates and integers of any size
-            self.skip("metadata with characters or numbers that can't be stored", line)
+        except (OverflowError, ValueError):  # JSON allows integers of any size
+            self.skip("metadata with numbers that can't be stored", line)
             return
         if size > _MAX_METADATA_BYTES:
             self.skip("metadata of more than 128 KiB", line)

@@ -21,6 +21,13 @@ class Format(NamedTuple):
 
 FORMATS: dict[str, Format] = {
     "markdown": Format("markdown", "read", "check lists and plans"),
+    "kiro": Format("markdown", "read", "Kiro's tasks.md"),
+    "spec-kit": Format("markdown", "read", "Spec-Kit's tasks.md"),
+    "openspec": Format("markdown", "read", "OpenSpec's tasks.md"),
+    "obsidian": Format("markdown", "read", "notes with fields of Obsidian Tasks"),
+    "kanban": Format("markdown", "read", "boards of Obsidian Kanban"),
+    "logseq": Format("markdown", "read", "Logseq's pages"),
+    "backlog": Format("backlog", "read", "Backlog.md: its folder, or one task"),
     "json": Format("export", "read", "punch export"),
     "beads": Format("beads", "read", "bd export, .beads/issues.jsonl, tables of its Dolt database"),
     "taskwarrior": Format("taskwarrior", "read", "task export"),
@@ -45,7 +52,11 @@ FORMATS: dict[str, Format] = {
 }
 """The formats of `punch import --from`."""
 
-_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".org": "org", ".ics": "ics", ".ical": "ics", ".vcs": "ics"}
+_MARKDOWN = (".md", ".markdown")
+_BY_SUFFIX = {".org": "org", ".ics": "ics", ".ical": "ics", ".vcs": "ics"}
+_BY_FOLDER = {".json": "claude", ".md": "backlog"}
+"""Suffix of the files in a folder -> format."""
+
 _MAX_FILES = 10_000
 _KNOWN_FILES = (
     *(".beads/issues.jsonl", "issues.jsonl", ".taskmaster/tasks/tasks.json", "tasks/tasks.json", "prd.json"),
@@ -69,6 +80,7 @@ def read_documents(path: str) -> list[Document]:
     """
     if path == "-" or not os.path.isdir(path):
         return [read_file(path)]
+    from punchlist_apps.files.importers import backlog
     from punchlist_apps.files.importers.beads import TABLES
 
     for suffix in (".jsonl", ".csv"):
@@ -81,14 +93,21 @@ def read_documents(path: str) -> list[Document]:
         raise FormatError(f"this folder has {len(names)} task files; import one: {', '.join(names)}", path)
     if names:
         return [read_file(os.path.join(path, names[0]))]
+    if tasks := backlog.list_files(path):
+        return _read_files(tasks, path)
     files = [os.path.join(path, name) for name in _list_names(path, ".json")]
     for folder in sorted(os.scandir(path), key=lambda entry: entry.name):
         if folder.is_dir() and not folder.name.startswith("."):
             files += [os.path.join(folder.path, name) for name in _list_names(folder.path, ".json")]
     if not files:
         raise FormatError(
-            f"no tasks in this folder: looked for *.json, */*.json, {', '.join(_KNOWN_FILES)}, issues.csv", path
+            f"no tasks in this folder: looked for *.json, */*.json, {', '.join(_KNOWN_FILES)}, issues.csv, backlog",
+            path,
         )
+    return _read_files(files, path)
+
+
+def _read_files(files: Sequence[str], path: str) -> list[Document]:
     if len(files) > _MAX_FILES:
         raise FormatError(f"more than {_MAX_FILES:,} files", path)
     return [read_file(file) for file in files]
@@ -105,18 +124,19 @@ def build_draft(documents: Sequence[Document], name: str = "") -> Draft:
         FormatError: A file is invalid. The message names the file, the line and the error.
     """
     chosen = name or (
-        detect_format(documents[0]) if len(documents) == 1 else "claude" if documents[0].suffix == ".json" else "beads"
+        detect_format(documents[0]) if len(documents) == 1 else _BY_FOLDER.get(documents[0].suffix, "beads")
     )
-    if len(documents) > 1 and chosen not in ("claude", "beads"):
+    if len(documents) > 1 and chosen not in (*_BY_FOLDER.values(), "beads"):
         raise FormatError(
-            f"a folder is read as files of Claude Code or tables of beads, not as {chosen}", documents[0].name
+            f"a folder is read as files of Claude Code, tasks of Backlog.md or tables of beads, not as {chosen}",
+            documents[0].name,
         )
     form = FORMATS[chosen]
-    reader: Callable[[Sequence[Document]], Draft] = getattr(
+    reader: Callable[..., Draft] = getattr(
         import_module(f"punchlist_apps.files.importers.{form.module}"), form.function
     )
     try:
-        draft = reader(documents)
+        draft = reader(documents, chosen) if form.module == "markdown" else reader(documents)
     except RecursionError as error:
         raise FormatError("nested too deeply", documents[0].name) from error
     for document in documents:
@@ -142,6 +162,8 @@ def detect_format(document: Document) -> str:  # noqa: PLR0911 - an ordered list
         return shapes.detect_json(document)
     if text[:40].upper().startswith("BEGIN:VCALENDAR"):
         return "ics"
+    if document.suffix in _MARKDOWN:
+        return _detect_markdown(document)
     if document.suffix in _BY_SUFFIX:
         return _BY_SUFFIX[document.suffix]
     if document.suffix in (".csv", ".tsv") or shapes.is_tabular(text):
@@ -153,4 +175,10 @@ def detect_format(document: Document) -> str:  # noqa: PLR0911 - an ordered list
     is_named = document.suffix == ".txt" and document.stem.lower() in ("todo", "done")
     if todotxt.is_todotxt(text) or (is_named and not _LIST.match(text) and "[ ] " not in text):
         return "todotxt"
-    return "markdown"
+    return _detect_markdown(document)
+
+
+def _detect_markdown(document: Document) -> str:
+    from punchlist_apps.files.importers import backlog, markdown_forms
+
+    return "backlog" if backlog.is_task(document) else markdown_forms.detect_form(document).name

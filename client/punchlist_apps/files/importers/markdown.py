@@ -15,84 +15,93 @@ from punchlist.base import dates
 from punchlist_apps.files.exporters.markdown import MEMBERS
 from punchlist_apps.files.importers.document import Document
 from punchlist_apps.files.importers.draft import MAX_TASKS, Draft, Item, Note, build_too_many_error
-from punchlist_apps.files.importers.outline import ANY_BOX, Entry, parse_outline
+from punchlist_apps.files.importers.markdown_forms import (
+    BOXES,
+    MarkdownForm,
+    detect_form,
+    get_members,
+    read_outline,
+    require_form,
+)
+from punchlist_apps.files.importers.outline import ANY_BOX, Entry
 from punchlist_apps.files.importers.wrong import FormatError
-
-BOXES: dict[str, dict[str, Any]] = {
-    **dict.fromkeys((" ", "", "\u00a0", ".", "<", "_"), {}),
-    **dict.fromkeys(("x", "X", "✓", "✔", "✅", "v", "V", "y"), {"status": "completed"}),
-    **dict.fromkeys(("/", "~", "o", "O", "◐"), {"status": "in_progress"}),
-    **dict.fromkeys(("=", ">"), {"status": "paused"}),
-    "-": {"status": "completed", "labels": ["cancelled"]},
-    **dict.fromkeys(("!", "*"), {"priority": "high"}),
-    **dict.fromkeys(("✗", "✘"), {"status": "failed"}),
-    "?": {"labels": ["question"]},
-}
-"""Character in a checkbox -> members of the task."""
 
 _OBVIOUS = frozenset(" xX/=✗")
 """Characters in checkboxes whose conversion needs no remark."""
-_KIRO = re.compile(r"^[^\S\n]*+- _Requirements: ", re.MULTILINE)
-"""Matches Kiro's task lists, in which `[-]` means in progress. Elsewhere it means cancelled."""
-
 EXTRAS = re.compile(r"<!-- punchlist: (?P<json>\{[^<]*\}) -->[ \t]*$")
 """The comment that the exporter adds after a title and a space."""
 
 _ALLOWED = frozenset((*MEMBERS, "title", "description", "ref", "status", "notes"))
 
 
-def read(documents: Sequence[Document]) -> Draft:
-    """Read the tasks in a document, in order."""
+def read(documents: Sequence[Document], name: str = "") -> Draft:
+    """Read the tasks in a document, in order. Without the `name` of a form, detect the form.
+
+    Raises:
+        FormatError: The file contains no tasks, or nothing of the form.
+    """
     document = documents[0]
+    return read_form(document, require_form(document, name) if name else detect_form(document))
+
+
+def read_form(document: Document, form: MarkdownForm) -> Draft:
+    """Read the tasks in a document of a form."""
     # Checkboxes are counted first, since parsing too many tasks would take a minute.
     if beyond := next(islice(ANY_BOX.finditer(document.text), MAX_TASKS, None), None):
         raise build_too_many_error(document.name, document.text.count("\n", 0, beyond.start()) + 1)
-    draft = Draft("markdown", document.name)
-    outline = parse_outline(document.text)
-    is_kiro = bool(_KIRO.search(document.text))
+    draft = Draft(form.name, document.name)
+    outline = read_outline(document.text, form)
+    items: list[Item | None] = []
     refs: list[str] = []
     open_refs: set[str] = set()
     for index, entry in enumerate(outline.entries):
         parent = refs[entry.above] if entry.above >= 0 else ""
-        item = _add(draft, entry, f"\0{index}", parent, open_refs, is_kiro=is_kiro)
+        item = _add(draft, entry, f"\0{index}", parent, open_refs, form)
+        items.append(item)
         refs.append(item.ref if item else parent)
+    for item, entry in zip(items, outline.entries, strict=True):
+        if item is not None:
+            item.blocked_by += [refs[other] for other in entry.blockers if items[other] is not None]
     draft.complete_headings(open_refs)
     for text, count, line in (
         ("lines of front matter", outline.front, 1),
         ("the document's title", int(outline.title >= 0), outline.title + 1),
         ("lines of text that belong to no task", outline.prose, 0),
         ("boxes in code, tables, quotations or comments", outline.hidden, 0),
+        *((text, 1, line) for text, line in outline.left_out),
     ):
         if count:
             draft.skip(text, line, count)
+    if not draft.items:
+        raise FormatError(f"no tasks found; the nearest form is {form.name}, which needs {form.needs}", document.name)
     return draft.finish()
 
 
-def _add(draft: Draft, entry: Entry, ref: str, parent: str, open_refs: set[str], *, is_kiro: bool) -> Item | None:  # noqa: PLR0913
+def _add(  # noqa: PLR0913
+    draft: Draft, entry: Entry, ref: str, parent: str, open_refs: set[str], form: MarkdownForm
+) -> Item | None:
     """Add an entry's task, and add its `ref` to `open_refs` if its status depends on its subtasks."""
     line = entry.line + 1
     title, extras = entry.title, {}
     if match := EXTRAS.search(title):
         title, extras = title[: match.start()].rstrip(), _parse_extras(match["json"], draft.name, line)
     box = entry.box or ""
-    members = dict(BOXES.get(box, {}))
+    members = get_members(entry, form)
     if "status" in extras:
-        members = {}  # Older versions wrote failed tasks with the checkbox of important tasks.
-    elif box == "-" and is_kiro:
-        members = {"status": "in_progress"}
+        members = dict(entry.members)  # Older versions wrote failed tasks with the checkbox of important tasks.
     if box not in BOXES:
         draft.note_change(f"box [{box}], imported as pending", line)
-    elif box and box not in _OBVIOUS and "status" not in extras:
-        meaning = " ".join(members.get("labels", [])) or members.get("status") or members.get("priority", "pending")
-        draft.note_change(f"box [{box}], imported as {meaning}".replace("_", " "), line)
+    elif box and box not in _OBVIOUS and box not in form.statuses and "status" not in extras:
+        meaning = BOXES[box]
+        word = " ".join(meaning.get("labels", [])) or meaning.get("status") or meaning.get("priority", "pending")
+        draft.note_change(f"box [{box}], imported as {word}".replace("_", " "), line)
     labels = [*extras.pop("labels", []), *members.pop("labels", [])]
     links = [(str(link.get("kind")), link.get("to")) for link in extras.pop("links", [])]
     blocked_by = [f"\0{ref}" if ref.startswith("line-") else ref for ref in extras.pop("blocked_by", [])]
     own_ref = extras.pop("ref", "")
+    metadata = {**members.pop("metadata", {}), **(get_heading_metadata(entry) if entry.kind != "task" else {})}
     merged: dict[str, Any] = {"description": entry.description, **members, **extras, "labels": labels, "links": links}
-    merged |= {"parent": parent, "blocked_by": blocked_by}
-    if entry.kind != "task":
-        merged["metadata"] = get_heading_metadata(entry) | merged.get("metadata", {})
+    merged |= {"parent": parent, "blocked_by": blocked_by, "metadata": metadata | merged.get("metadata", {})}
     item = draft.add(merged.pop("title", title), exact="title" in extras, ref=own_ref or ref, line=line, **merged)
     if item is not None and entry.kind != "task" and "status" not in extras:
         open_refs.add(item.ref)

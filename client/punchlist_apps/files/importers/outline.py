@@ -5,20 +5,25 @@ even where CommonMark requires one more space.
 """
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-BOX = re.compile(r"^\[(?P<box>[^\]\n]?)\](?:[ \t\u00a0]+(?P<title>.*)|$)")
+BOX = re.compile(r"^\[(?P<box>[^\]\n]?)\](?P<star>\\?\*)?(?:[ \t\u00a0]+(?P<title>.*)|$)")
+"""Matches a checkbox with its title. Kiro writes a star after the checkbox of an optional task."""
+
 BOX_LINE = re.compile(
-    r"^(?P<head>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]*)?\[)(?P<box>[^\]\n]?)(?P<rest>\](?:[ \t\u00a0].*|$))"
+    r"^(?P<head>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]*)?\[)(?P<box>[^\]\n]?)(?P<rest>\](?:\\?\*)?(?:[ \t\u00a0].*|$))"
 )
 """Matches a line with a checkbox, split into the text through `[`, the character in the box, and the rest."""
 
-ANY_BOX = re.compile(r"^[ \t>|]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t|]*+)?\[[^\]\n]\](?:[ \t\u00a0]|$)", re.MULTILINE)
+ANY_BOX = re.compile(
+    r"^[ \t>|]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t|]*+)?\[([^\]\n])\](?:\\?\*)?(?:[ \t\u00a0]|$)", re.MULTILINE
+)
 """Matches checkboxes anywhere, including in code and block quotes."""
 
 _TIGHT = re.compile(r"^([ \t]*(?:[-*+]|\d{1,9}[.)]))(?=\[[^\]\n]\][ \t])", re.MULTILINE)
@@ -43,6 +48,12 @@ class Entry(msgspec.Struct):
         above: The index of its parent entry, or -1.
         indent: Its column; for a heading, its level.
         description: The text below the title that doesn't belong to another entry.
+        is_optional: Whether a star follows its checkbox.
+        words: The part of the title that a new title replaces; empty for all of it. Marks around it stay.
+        lead: The part of the title before `words`, such as an id. Other marks between the two aren't in the title.
+        members: Members of the task that marks on its lines set.
+        key: Its id in the file, if it has one.
+        blockers: The indexes of the entries that it waits for.
     """
 
     kind: str
@@ -54,6 +65,12 @@ class Entry(msgspec.Struct):
     above: int = -1
     indent: int = 0
     description: str = ""
+    is_optional: bool = False
+    words: str = ""
+    lead: str = ""
+    members: dict[str, Any] = {}
+    key: str = ""
+    blockers: list[int] = []
 
 
 class Outline(msgspec.Struct):
@@ -66,6 +83,8 @@ class Outline(msgspec.Struct):
         prose: Number of lines of text that don't belong to an entry.
         hidden: Number of checkboxes in code, tables, block quotes or comments.
         front: Number of lines of front matter.
+        left_out: What the form's reader left out, as pairs of a kind and a line.
+        lanes: Status -> line of the heading below which a board shows tasks with this status.
     """
 
     entries: list[Entry]
@@ -74,14 +93,21 @@ class Outline(msgspec.Struct):
     prose: int
     hidden: int
     front: int
+    left_out: list[tuple[str, int]] = []
+    lanes: dict[str, int] = {}
 
 
-def parse_outline(text: str, *, boxes_only: bool = False) -> Outline:
-    """Parse Markdown text. With `boxes_only`, items without checkboxes are never tasks."""
+def parse_outline(text: str, *, boxes_only: bool = False, boxes: str = "") -> Outline:
+    """Parse Markdown text.
+
+    Args:
+        boxes_only: Whether items without checkboxes are never tasks.
+        boxes: The characters that a checkbox may contain; empty for all characters.
+    """
     front = _FRONT.match(text)
     front_lines = front[0].count("\n") if front else 0
     blanked = "\n" * front_lines + text[front.end() :] if front else text
-    candidates, has_boxes, title = _find_entries(_TIGHT.sub(r"\1 ", blanked))
+    candidates, has_boxes, title = _find_entries(_TIGHT.sub(r"\1 ", blanked), boxes)
     entries = _nest(candidates, has_boxes=has_boxes or boxes_only)
     lines = text.split("\n")
     _describe(entries, lines)
@@ -89,9 +115,15 @@ def parse_outline(text: str, *, boxes_only: bool = False) -> Outline:
         bool(line.strip()) for entry in entries for line in entry.description.split("\n")
     )
     text_lines = sum(bool(line.strip()) for line in lines[front_lines:])
-    boxes = sum(entry.box is not None for entry in entries)
-    hidden = max(0, sum(1 for _ in ANY_BOX.finditer(text)) - boxes)
+    count = sum(entry.box is not None for entry in entries)
+    hidden = max(0, sum(not boxes or match[1] in boxes for match in ANY_BOX.finditer(text)) - count)
     return Outline(entries, has_boxes, title, max(0, text_lines - used - (title >= 0)), hidden, front_lines)
+
+
+def list_above(entries: Sequence[Entry], index: int) -> Iterator[int]:
+    """Yield the indexes of an entry's parents, from the nearest upward."""
+    while (index := entries[index].above) >= 0:
+        yield index
 
 
 def _tokenize(text: str) -> "list[Token]":
@@ -104,7 +136,7 @@ def _tokenize(text: str) -> "list[Token]":
     return parser.parse(text)
 
 
-def _find_entries(text: str) -> tuple[list[Entry], bool, int]:
+def _find_entries(text: str, boxes: str) -> tuple[list[Entry], bool, int]:
     """Return the items and headings, whether any item has a checkbox, and the line of the title."""
     entries: list[Entry] = []
     tokens = _tokenize(text)
@@ -120,17 +152,22 @@ def _find_entries(text: str) -> tuple[list[Entry], bool, int]:
             entries.append(Entry("heading", *token.map, titled=token.map[1] - token.map[0], title=title, box=None))
             entries[-1].indent = int(token.tag[1:])
         elif token.type == "list_item_open":
-            if (entry := _parse_item(tokens, index, lines)) is not None:
+            if (entry := _parse_item(tokens, index, lines, boxes)) is not None:
                 entries.append(entry)
         elif token.type == "inline" and not token.level - 1 and tokens[index - 1].type == "paragraph_open":
-            entries += _parse_loose_boxes(token, lines)
+            entries += _parse_loose_boxes(token, lines, boxes)
     titles = [entry for entry in entries if entry.kind == "heading" and entry.indent == 1]
     title = titles[0].line if len(titles) == 1 and entries[0] is titles[0] else -1
     entries = [entry for entry in entries if entry.line != title]
     return entries, any(entry.box is not None for entry in entries), title
 
 
-def _parse_item(tokens: "list[Token]", index: int, lines: list[str]) -> Entry | None:
+def _match_box(row: str, boxes: str) -> re.Match[str] | None:
+    match = BOX.match(row)
+    return None if match and boxes and match["box"] not in boxes else match
+
+
+def _parse_item(tokens: "list[Token]", index: int, lines: list[str], boxes: str) -> Entry | None:
     """Return a list item that has text on its first line; None if that line starts a nested list."""
     opened, head = tokens[index].map, tokens[index + 1] if index + 1 < len(tokens) else None
     if opened is None or head is None:
@@ -145,7 +182,7 @@ def _parse_item(tokens: "list[Token]", index: int, lines: list[str]) -> Entry | 
     if not text and head.type != "list_item_close":
         return None
     rows = text.split("\n")
-    box = BOX.match(rows[0])
+    box = _match_box(rows[0], boxes)
     title = (box["title"] or "") if box else rows[0]
     titled = 1
     while (
@@ -154,20 +191,23 @@ def _parse_item(tokens: "list[Token]", index: int, lines: list[str]) -> Entry | 
         title = f"{title.rstrip()} {rows[titled].strip()}"
         titled += 1
     column = len(marker[1].expandtabs(_TAB))
-    return Entry("task", start, end, titled, title.strip(), box["box"] if box else None, indent=column)
+    entry = Entry("task", start, end, titled, title.strip(), box["box"] if box else None, indent=column)
+    entry.is_optional = bool(box and box["star"])
+    return entry
 
 
-def _parse_loose_boxes(token: "Token", lines: list[str]) -> list[Entry]:
+def _parse_loose_boxes(token: "Token", lines: list[str], boxes: str) -> list[Entry]:
     """Return entries for lines that start with a checkbox but no bullet."""
     start = token.map[0] if token.map else 0
     entries: list[Entry] = []
     for offset, row in enumerate(token.content.split("\n")):
-        if match := BOX.match(row):
+        if match := _match_box(row, boxes):
             line = start + offset
             indent = len(lines[line]) - len(lines[line].lstrip())
-            entries.append(
-                Entry("task", line, line + 1, 1, (match["title"] or "").strip(), match["box"], indent=indent)
-            )
+            title = (match["title"] or "").strip()
+            entry = Entry("task", line, line + 1, 1, title, match["box"], indent=indent)
+            entry.is_optional = bool(match["star"])
+            entries.append(entry)
     return entries
 
 

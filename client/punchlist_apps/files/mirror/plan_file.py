@@ -20,17 +20,22 @@ from punchlist.clients.aio import AsyncClient
 from punchlist.errors import RequestRefused
 from punchlist.taskfiles.report import Problem, Report
 from punchlist_apps.files.importers import markdown
-from punchlist_apps.files.importers.document import Document, decode
+from punchlist_apps.files.importers.document import Document, decode, read_file
+from punchlist_apps.files.importers.markdown_forms import BY_NAME, MARKDOWN, MarkdownForm, detect_form, get_status
 from punchlist_apps.files.importers.matching import compare
 from punchlist_apps.files.importers.outline import Entry
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_apps.files.mirror.calls import build_edit_calls, check_gate
+from punchlist_apps.files.mirror.plan_bytes import replace_lines
 from punchlist_apps.files.mirror.plan_text import (
+    NewLine,
     Proposal,
     SyncedEntry,
+    build_mark_edit,
     build_proposal,
-    get_status,
+    get_marks,
     get_title,
+    is_same_reading,
     parse_entries,
     rewrite_text,
 )
@@ -54,8 +59,8 @@ class _State(msgspec.Struct):
 
     conversation: str
     epoch: str
-    text: str
     entries: list[SyncedEntry]
+    form: str = MARKDOWN.name
 
 
 class PlanFile:
@@ -70,8 +75,7 @@ class PlanFile:
         self._conversation = conversation
         self._list = client.conversation(conversation, actor=f"file:{os.path.basename(path)}"[:128])
         self._report = report
-        digest = hashlib.sha256(f"{path}\0{conversation}".encode()).hexdigest()[:32]
-        self._state_path = os.path.join(data_dir, "mirror", "plans", f"{digest}.json")
+        self._state_path = _get_state_path(path, conversation, data_dir)
 
     async def sync(self) -> None:
         """Apply the file's changes, then write the list's changes to the file. Retry if either changes in the meantime.
@@ -95,42 +99,60 @@ class PlanFile:
     async def _sync_once(self) -> bool:
         """Sync once. Return whether the file and the list are now equal."""
         # Long texts are parsed and written in threads, so that the event loop stays responsive.
-        data, document, entries = await run_sync(_read_plan, self._path)
         epoch = (await self._client.open()).epoch
         state = await run_sync(self._load, epoch)
+        data, document = await run_sync(_read_plan, self._path)
+        form = await run_sync(self._choose_form, document, state)
+        entries = (await run_sync(parse_entries, document.text, form)).entries
         if state is None:
-            await self._import(document, entries)
+            await self._import(document, entries, form)
             tasks = list(await self._list.list())
-            state = await run_sync(_build_first_state, self._conversation, epoch, document.text, entries, tasks)
+            state = await run_sync(_build_first_state, self._conversation, epoch, entries, tasks, form)
         tasks = list(await self._list.list())
         present = {task.id: _to_plain(task) for task in tasks}
-        proposal = await run_sync(build_proposal, state.entries, entries, present)
+        proposal = await run_sync(build_proposal, state.entries, entries, present, form)
         count = sum(1 for entry in state.entries if entry.task)
         if len(proposal.deleted) > _MAX_DELETED and len(proposal.deleted) * 2 > count:
             missing = f"{len(proposal.deleted)} of {count} tasks are missing in the file, so it is left alone"
             self._report_problem("kept", f"{missing}: put their lines back, or delete the tasks: punch rm")
             return True
         waiting = {task.id: task for task in tasks if task.waits_for == "yes"}
-        added = await self._apply(proposal, entries, present, waiting)
+        added = await self._apply(proposal, entries, present, waiting, form)
+        names = [added.get(index, task) for index, task in enumerate(proposal.tasks)]
+        await self._edit_marks(state.entries, proposal, entries, names, form)
         tasks = list(await self._list.list())
         present = {task.id: _to_plain(task) for task in tasks}
-        names = [added.get(index, task) for index, task in enumerate(proposal.tasks)]
-        synced = _map_by_task(state.entries, names, entries, added)
-        text, task_by_line = await run_sync(rewrite_text, document.text, names, synced, present)
-        if not await run_sync(self._write, data, document, text):
+        synced = _map_by_task(state.entries, names, entries, added, form)
+        lines = await run_sync(rewrite_text, document.text, names, synced, present, form)
+        if not await run_sync(self._write, data, document, lines):
             return False
-        new_entries = await run_sync(_parse_synced, text, task_by_line, present)
-        await run_sync(self._save, _State(self._conversation, epoch, text, new_entries))
+        new_entries = await run_sync(_parse_synced, lines, present, form)
+        await run_sync(self._save, _State(self._conversation, epoch, new_entries, form.name))
         self._report.clear(self._path, "trouble", "corrupt", "kept", *(() if proposal.conflicts else ("conflict",)))
         if proposal.conflicts:
             self._report_problem("conflict", "; ".join(proposal.conflicts[:20]))
         return True
 
-    async def _import(self, document: Document, entries: Sequence[Entry]) -> None:
+    def _choose_form(self, document: Document, state: _State | None) -> MarkdownForm:
+        """Return the form of the last sync if another form would change tasks, else the detected one."""
+        detected = detect_form(document)
+        last = detected if state is None else BY_NAME.get(state.form, detected)
+        if is_same_reading(document.text, last, detected):
+            self._report.clear(self._path, "form")
+            return detected
+        path = shlex.quote(self._path)
+        self._report_problem(
+            "form",
+            f"it is still read as {last.name}; as {detected.name}, which it looks like, its tasks would change. "
+            f"To read it again: punch mirror remove {path}, then punch mirror add {path}",
+        )
+        return last
+
+    async def _import(self, document: Document, entries: Sequence[Entry], form: MarkdownForm) -> None:
         """Import the file's tasks during the first sync. Tasks that are already in the list keep their status."""
         if not entries:
             return
-        draft = await run_sync(markdown.read, [document])
+        draft = await run_sync(markdown.read_form, document, form)
         for _ in range(_MAX_ATTEMPTS):
             listed = await self._list.list()
             present = [msgspec.to_builtins(task) for task in listed]
@@ -141,11 +163,16 @@ class PlanFile:
             if comparison.is_whole:
                 return
 
-    async def _apply(
-        self, proposal: Proposal, entries: Sequence[Entry], present: dict[str, dict[str, Any]], waiting: dict[str, Task]
+    async def _apply(  # noqa: PLR0913
+        self,
+        proposal: Proposal,
+        entries: Sequence[Entry],
+        present: dict[str, dict[str, Any]],
+        waiting: dict[str, Task],
+        form: MarkdownForm,
     ) -> dict[int, str]:
         """Make the calls for the file's changes. Return the ids of its new tasks by the index of their entries."""
-        added = await self._add(proposal, entries, present)
+        added = await self._add(proposal, entries, present, form)
         for task, member, value in proposal.edits:
             try:
                 for method, params in build_edit_calls(present[task], {member: value}):
@@ -166,20 +193,46 @@ class PlanFile:
             await self._call("task.delete", tasks=deleted)
         return added
 
+    async def _edit_marks(
+        self,
+        synced: Sequence[SyncedEntry],
+        proposal: Proposal,
+        entries: Sequence[Entry],
+        names: Sequence[str],
+        form: MarkdownForm,
+    ) -> None:
+        """Apply dates, priorities, labels and dependencies that changed in the file since the last sync."""
+        olds = {old.task: old for old in synced if old.task}
+        for entry, task in zip(entries, proposal.tasks, strict=True):
+            if (old := olds.get(task)) is None:
+                continue
+            blockers = [names[other] for other in entry.blockers if names[other]]
+            if edit := build_mark_edit(old, get_marks(entry, form), blockers):
+                try:
+                    await self._call("task.edit", task=task, **edit)
+                except RequestRefused as error:
+                    proposal.conflicts.append(f"#{task} {', '.join(edit)}: {error.message}")
+
     async def _add(
-        self, proposal: Proposal, entries: Sequence[Entry], present: dict[str, dict[str, Any]]
+        self,
+        proposal: Proposal,
+        entries: Sequence[Entry],
+        present: dict[str, dict[str, Any]],
+        form: MarkdownForm,
     ) -> dict[int, str]:
         present_tasks = [task if task in present else "" for task in proposal.tasks]
         new: list[dict[str, Any]] = []
         refs = {index: f"n{index}" for index in proposal.new}
         for index in proposal.new:
             entry = entries[index]
-            members: dict[str, Any] = {"title": get_title(entry), "ref": refs[index], "status": get_status(entry.box)}
-            parent = refs.get(entry.above) or (present_tasks[entry.above] if entry.above >= 0 else "")
-            members |= {"parent": parent} if parent else {}
+            members: dict[str, Any] = {"title": get_title(entry), "ref": refs[index], "status": get_status(entry, form)}
             members |= {"description": entry.description} if entry.description else {}
             members |= {"metadata": markdown.get_heading_metadata(entry)} if entry.kind != "task" else {}
-            new.append(members)
+            members |= get_marks(entry, form)
+            parent = refs.get(entry.above) or (present_tasks[entry.above] if entry.above >= 0 else "")
+            members |= {"parent": parent} if parent else {}
+            blockers = filter(None, (refs.get(other) or present_tasks[other] for other in entry.blockers))
+            new.append({**members, "blocked_by": list(blockers)})
         if not new:
             return {}
         result = await self._call("task.add_many", tasks=new)
@@ -195,18 +248,15 @@ class PlanFile:
         actor = f"file:{os.path.basename(self._path)}"[:128]
         return await self._client.call(method, {"conversation": self._conversation, "actor": actor, **params})
 
-    def _write(self, data: bytes, document: Document, text: str) -> bool:
-        """Write the text. Return False if the file has changed since it was read."""
+    def _write(self, data: bytes, document: Document, lines: Sequence[NewLine]) -> bool:
+        """Write the lines. Return False if the file has changed since it was read."""
         with open(self._path, "rb") as file:
             if file.read() != data:
                 return False
-        if text == document.text:
-            return True
-        encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
-        if document.encoding.startswith("utf-16"):
-            encoding = "utf-16"
-        text = text.replace("\n", "\r\n") if b"\r\n" in data else text
-        atomic_write(os.path.realpath(self._path), text.encode(encoding), mode=None)
+        old = document.text.split("\n")
+        if [line.text for line in lines] != old:
+            new = replace_lines(data, old, lines, self._path)
+            atomic_write(os.path.realpath(self._path), new, mode=None)
         return True
 
     def _load(self, epoch: str) -> _State | None:
@@ -225,6 +275,29 @@ class PlanFile:
         self._report.add(Problem(self._conversation, self._path, kind, text, int(time.time() * 1000)))
 
 
+def check_plan(path: str) -> None:
+    """Reject a file whose form can't be mirrored.
+
+    Raises:
+        FormatError: The file isn't text, is too large, or is a task of Backlog.md.
+    """
+    detect_form(read_file(path))
+
+
+def read_form_name(path: str, conversation: str, data_dir: str) -> str:
+    """Return the form in which a plan was read during its last sync, or `markdown` before the first one."""
+    try:
+        with open(_get_state_path(path, conversation, data_dir), "rb") as file:
+            return msgspec.json.decode(file.read(), type=_State).form
+    except (OSError, msgspec.MsgspecError):
+        return MARKDOWN.name
+
+
+def _get_state_path(path: str, conversation: str, data_dir: str) -> str:
+    digest = hashlib.sha256(f"{path}\0{conversation}".encode()).hexdigest()[:32]
+    return os.path.join(data_dir, "mirror", "plans", f"{digest}.json")
+
+
 def _format_error(error: FormatError | OSError) -> str:
     """Format the error without the file's name, which the report already shows, and add advice for a missing file."""
     if isinstance(error, FileNotFoundError):
@@ -232,10 +305,9 @@ def _format_error(error: FormatError | OSError) -> str:
     return str(error) if isinstance(error, FormatError) else error.strerror or str(error)
 
 
-def _read_plan(path: str) -> tuple[bytes, Document, list[Entry]]:
+def _read_plan(path: str) -> tuple[bytes, Document]:
     data = _read_when_settled(path)
-    document = decode(data, path)
-    return data, document, parse_entries(document.text).entries
+    return data, decode(data, path)
 
 
 def _read_when_settled(path: str) -> bytes:
@@ -264,15 +336,19 @@ def _to_plain(task: Task) -> dict[str, Any]:
     return {"title": task.title, "status": task.status, "description": task.description, "parent": task.parent}
 
 
-def _build_synced(entry: Entry, task: str, present: dict[str, dict[str, Any]]) -> SyncedEntry:
-    current = present.get(task, {"title": "", "status": ""})
-    return SyncedEntry(
-        task if task in present else "", entry.title, entry.box, entry.description, current["title"], current["status"]
-    )
+def _build_synced(entry: Entry, task: str, form: MarkdownForm, title: str = "", status: str = "") -> SyncedEntry:
+    """Return an entry as of this sync, with the title and status of its task in the list."""
+    marks = get_marks(entry, form)
+    return SyncedEntry(task, entry.title, entry.box, entry.description, title, status, get_status(entry, form), marks)
+
+
+def _set_blockers(synced: Sequence[SyncedEntry], entries: Sequence[Entry]) -> None:
+    for old, entry in zip(synced, entries, strict=True):
+        old.blockers = [synced[other].task for other in entry.blockers if synced[other].task]
 
 
 def _build_first_state(
-    conversation: str, epoch: str, text: str, entries: Sequence[Entry], tasks: Sequence[Task]
+    conversation: str, epoch: str, entries: Sequence[Entry], tasks: Sequence[Task], form: MarkdownForm
 ) -> _State:
     """Match each entry to a task by title, after the import. The statuses in the file count as already synced."""
     titles: dict[tuple[str, str], list[str]] = {}
@@ -287,26 +363,38 @@ def _build_first_state(
         candidates = [*titles.get((get_title(entry), above), ()), *titles.get((get_title(entry), "\0"), ())]
         task = next((candidate for candidate in candidates if candidate not in used), "")
         used.add(task)
-        status = get_status(entry.box)
         title = by_id[task].title if task else ""
-        synced.append(SyncedEntry(task, entry.title, entry.box, entry.description, title, status))
-    return _State(conversation, epoch, text, synced)
+        synced.append(_build_synced(entry, task, form, title, get_status(entry, form)))
+    _set_blockers(synced, entries)
+    return _State(conversation, epoch, synced, form.name)
 
 
 def _map_by_task(
-    synced: Sequence[SyncedEntry], names: Sequence[str], entries: Sequence[Entry], added: dict[int, str]
+    synced: Sequence[SyncedEntry],
+    names: Sequence[str],
+    entries: Sequence[Entry],
+    added: dict[int, str],
+    form: MarkdownForm,
 ) -> dict[str, SyncedEntry]:
     """Return the synced entries by task. New tasks get entries with the file's content."""
     by_task = {entry.task: entry for entry in synced if entry.task}
     for index, task in added.items():
         entry = entries[index]
-        by_task[task] = SyncedEntry(
-            task, entry.title, entry.box, entry.description, get_title(entry), get_status(entry.box)
-        )
+        by_task[task] = _build_synced(entry, task, form, get_title(entry), get_status(entry, form))
     selected = set(names)
     return {task: entry for task, entry in by_task.items() if task in selected}
 
 
-def _parse_synced(text: str, task_by_line: dict[int, str], present: dict[str, dict[str, Any]]) -> list[SyncedEntry]:
-    """Return the synced entries of the text that was written."""
-    return [_build_synced(entry, task_by_line.get(entry.line, ""), present) for entry in parse_entries(text).entries]
+def _parse_synced(
+    lines: Sequence[NewLine], present: dict[str, dict[str, Any]], form: MarkdownForm
+) -> list[SyncedEntry]:
+    """Return the synced entries of the lines that were written."""
+    synced: list[SyncedEntry] = []
+    entries = parse_entries("\n".join(line.text for line in lines), form).entries
+    for entry in entries:
+        task = lines[entry.line].task
+        current = present.get(task, {"title": "", "status": ""})
+        name = task if task in present else ""
+        synced.append(_build_synced(entry, name, form, current["title"], current["status"]))
+    _set_blockers(synced, entries)
+    return synced

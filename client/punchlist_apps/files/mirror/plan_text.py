@@ -5,18 +5,28 @@ The file determines prose, headings and order. A line changes only if the task's
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from punchlist.base.dates import When
 from punchlist.base.text import clip, one_line
 from punchlist.taskfiles.file_format import Fields
-from punchlist_apps.files.exporters.markdown import BOX_OF
-from punchlist_apps.files.importers.markdown import BOXES, remove_extras
-from punchlist_apps.files.importers.outline import BOX_LINE, Entry, Outline, parse_outline
+from punchlist_apps.files.importers.markdown import remove_extras
+from punchlist_apps.files.importers.markdown_forms import (
+    MARKDOWN,
+    MarkdownForm,
+    format_status,
+    get_members,
+    get_status,
+    read_outline,
+    write_status,
+)
+from punchlist_apps.files.importers.outline import Entry, Outline
 from punchlist_apps.files.mirror.merge import Delete, Edit, FieldsById, reconcile
 
 _MAX_TITLE = 500
+_MAX_LABEL, _MAX_LABELS = 64, 32
 
 
 class SyncedEntry(msgspec.Struct):
@@ -29,6 +39,9 @@ class SyncedEntry(msgspec.Struct):
         description: The text below the entry.
         list_title: The task's title in the list.
         list_status: The task's status in the list.
+        status: The status in the file.
+        marks: Other members that the file's marks set, as on the wire; None in states of earlier versions.
+        blockers: The tasks that it waits for according to the file.
     """
 
     task: str
@@ -37,6 +50,9 @@ class SyncedEntry(msgspec.Struct):
     description: str
     list_title: str = ""
     list_status: str = ""
+    status: str = ""
+    marks: dict[str, Any] | None = None
+    blockers: list[str] = []
 
 
 class Proposal(msgspec.Struct):
@@ -57,20 +73,60 @@ class Proposal(msgspec.Struct):
     conflicts: list[str] = []
 
 
-def parse_entries(text: str) -> Outline:
-    """Return the entries of a plan, all of which have checkboxes."""
-    return parse_outline(text, boxes_only=True)
+def parse_entries(text: str, form: MarkdownForm = MARKDOWN) -> Outline:
+    """Return the entries of a plan, all of which have checkboxes or markers."""
+    return read_outline(text, form, boxes_only=True)
+
+
+def is_same_reading(text: str, form: MarkdownForm, other: MarkdownForm) -> bool:
+    """Return whether a text has the same tasks with the same statuses in both forms."""
+
+    def read(chosen: MarkdownForm) -> list[tuple[str, str, int]]:
+        entries = parse_entries(text, chosen).entries
+        return [(get_title(entry), get_status(entry, chosen), entry.above) for entry in entries]
+
+    return form is other or read(form) == read(other)
 
 
 def get_title(entry: Entry | SyncedEntry) -> str:
     return clip(one_line(remove_extras(entry.title)), _MAX_TITLE)
 
 
-def get_status(box: str | None) -> str:
-    return str(BOXES.get(box or "", {}).get("status", "pending"))
+def get_marks(entry: Entry, form: MarkdownForm) -> dict[str, Any]:
+    """Return the members that an entry's marks set, as on the wire."""
+    members = get_members(entry, form)
+    labels = [label for label in members.get("labels", ()) if 0 < len(label) <= _MAX_LABEL][:_MAX_LABELS]
+    # A checkbox's own priority is left out: completing an important task keeps its priority.
+    marks = {name: entry.members[name] for name in ("priority", "metadata") if name in entry.members}
+    for name in ("due", "not_before"):
+        if isinstance(when := members.get(name), When):
+            marks |= when.members(name)
+    return marks | ({"labels": list(dict.fromkeys(labels))} if labels else {})
 
 
-def build_proposal(synced: Sequence[SyncedEntry], entries: Sequence[Entry], present: FieldsById) -> Proposal:
+def build_mark_edit(old: SyncedEntry, marks: Mapping[str, Any], blockers: Sequence[str]) -> dict[str, Any]:
+    """Return the params of `task.edit` for marks that changed in the file; empty if none did."""
+    if old.marks is None:
+        return {}
+    edit: dict[str, Any] = {}
+    for name, names in (("priority", ()), ("due", ("due_day",)), ("not_before", ("not_before_day",))):
+        if any(old.marks.get(part) != marks.get(part) for part in (name, *names)):
+            edit |= {part: marks[part] for part in (name, *names) if part in marks} or {name: None}
+    before, after = old.marks.get("metadata", {}), marks.get("metadata", {})
+    if before != after:
+        edit["metadata"] = {key: after.get(key) for key in {**before, **after}}
+    for name, was, now in (
+        ("labels", old.marks.get("labels", ()), marks.get("labels", ())),
+        ("blocked_by", old.blockers, blockers),
+    ):
+        edit |= {f"add_{name}": added} if (added := [one for one in now if one not in was]) else {}
+        edit |= {f"remove_{name}": removed} if (removed := [one for one in was if one not in now]) else {}
+    return edit
+
+
+def build_proposal(
+    synced: Sequence[SyncedEntry], entries: Sequence[Entry], present: FieldsById, form: MarkdownForm = MARKDOWN
+) -> Proposal:
     """Return the file's changes since the last sync."""
     proposal = Proposal()
     base: dict[str, Fields] = {}
@@ -80,7 +136,7 @@ def build_proposal(synced: Sequence[SyncedEntry], entries: Sequence[Entry], pres
         old = synced[matched[index]] if matched[index] >= 0 else None
         proposal.tasks.append(old.task if old is not None else "")
         if old is not None and old.task in present:
-            base[old.task], theirs[old.task] = _build_sides(old, entry, present[old.task])
+            base[old.task], theirs[old.task] = _build_sides(old, entry, present[old.task], form)
         elif old is None and get_title(entry):
             proposal.new.append(index)
     for index in sorted(set(range(len(synced))) - set(matched)):
@@ -100,7 +156,7 @@ def build_proposal(synced: Sequence[SyncedEntry], entries: Sequence[Entry], pres
     return proposal
 
 
-def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Fields, Fields]:
+def _build_sides(old: SyncedEntry, entry: Entry, current: Fields, form: MarkdownForm) -> tuple[Fields, Fields]:
     """Return a task's members as of the last sync, and the same members with the file's changes since then."""
     # If the list's description never came from the file, the two have no common base.
     description = current["description"] if current["description"] in ("", old.description) else "\0"
@@ -108,8 +164,10 @@ def _build_sides(old: SyncedEntry, entry: Entry, current: Fields) -> tuple[Field
     changed: dict[str, Any] = {}
     if get_title(entry) not in ("", get_title(old)):
         changed["title"] = get_title(entry)
-    if entry.kind == "task" and entry.box != old.box and get_status(entry.box) != get_status(old.box):
-        changed["status"] = get_status(entry.box)
+    status = get_status(entry, form)
+    # States of earlier versions contain only the checkbox.
+    if entry.kind == "task" and status != (old.status or get_status(Entry("task", 0, 0, 1, "", old.box), form)):
+        changed["status"] = status
     if entry.description != old.description:
         changed["description"] = entry.description
     return base, {**base, **changed}
@@ -133,54 +191,69 @@ def _align(synced: Sequence[SyncedEntry], entries: Sequence[Entry]) -> list[int]
     return matched
 
 
+class NewLine(NamedTuple):
+    """A line of a rewritten text: the index of its line in the old text, or -1, and its task, if it has one."""
+
+    text: str
+    source: int
+    task: str
+
+
 def rewrite_text(
-    text: str, tasks: Sequence[str], synced: Mapping[str, SyncedEntry], present: FieldsById
-) -> tuple[str, dict[int, str]]:
-    """Return the text with the list's changes, and the task of each line.
+    text: str,
+    tasks: Sequence[str],
+    synced: Mapping[str, SyncedEntry],
+    present: FieldsById,
+    form: MarkdownForm = MARKDOWN,
+) -> list[NewLine]:
+    """Return the lines of the text with the list's changes.
 
     Args:
         tasks: The task of each entry; empty if the entry has no task.
         synced: The entries as of the last sync, by task.
     """
-    plan = parse_entries(text)
+    plan = parse_entries(text, form)
     lines = text.split("\n")
     dropped: set[int] = set()
     for entry, task in zip(plan.entries, tasks, strict=True):
         current, old = present.get(task), synced.get(task)
         if current is not None and old is not None:
-            _rewrite(lines, entry, old, current, dropped)
-        elif task and current is None and entry.kind == "task" and get_status(entry.box) != "completed":
+            _rewrite(lines, entry, old, current, dropped, form)
+        elif task and current is None and entry.kind == "task" and get_status(entry, form) != "completed":
             # Lines of deleted tasks are removed. Lines of completed tasks are kept as history.
             dropped |= set(range(entry.line, entry.line + entry.titled))
-    inserted = _insert(lines, plan, tasks, present)
+    inserted = _insert(lines, plan, tasks, present, form)
     owners = {entry.line: task for entry, task in zip(plan.entries, tasks, strict=True)}
-    new_lines: list[str] = []
-    task_by_line: dict[int, str] = {}
+    new_lines: list[NewLine] = []
     for index, line in enumerate(lines):
-        own = [] if index in dropped else [(line, owners.get(index, ""))]
-        for new_line, task in (*own, *inserted.get(index, ())):
-            task_by_line[len(new_lines)] = task
-            new_lines.append(new_line)
-    return "\n".join(new_lines), task_by_line
+        new_lines += [] if index in dropped else [NewLine(line, index, owners.get(index, ""))]
+        new_lines += [NewLine(new_line, -1, task) for new_line, task in inserted.get(index, ())]
+    return new_lines
 
 
-def _rewrite(lines: list[str], entry: Entry, old: SyncedEntry, current: Fields, dropped: set[int]) -> None:
+def _rewrite(  # noqa: PLR0913
+    lines: list[str], entry: Entry, old: SyncedEntry, current: Fields, dropped: set[int], form: MarkdownForm
+) -> None:
     line = lines[entry.line]
-    if current["title"] != old.list_title and get_title(entry) != current["title"]:
-        first = remove_extras(entry.title).split("\n", 1)[0]
+    title = str(current["title"])
+    if title != old.list_title and get_title(entry) != title:
+        first = remove_extras(entry.words or entry.title).split("\n", 1)[0]
         if entry.titled > 1:  # The title is wrapped.
             dropped |= set(range(entry.line + 1, entry.line + entry.titled))
             first = line[line.find(first[:20]) :]
         at = line.find(first)
-        line = f"{line[:at]}{one_line(str(current['title']))}{line[at + len(first) :]}" if at >= 0 and first else line
-    match = BOX_LINE.match(line)
-    if match and current["status"] != old.list_status and get_status(entry.box) != current["status"]:
-        line = f"{match['head']}{BOX_OF[str(current['status'])]}{match['rest']}"
+        line = (
+            f"{line[:at]}{one_line(title.removeprefix(entry.lead))}{line[at + len(first) :]}"
+            if at >= 0 and first
+            else line
+        )
+    if current["status"] != old.list_status and get_status(entry, form) != current["status"]:
+        line = write_status(line, str(current["status"]), form)
     lines[entry.line] = line
 
 
 def _insert(
-    lines: list[str], plan: Outline, tasks: Sequence[str], present: FieldsById
+    lines: list[str], plan: Outline, tasks: Sequence[str], present: FieldsById, form: MarkdownForm
 ) -> defaultdict[int, list[tuple[str, str]]]:
     """Return lines for tasks that aren't in the file, by the line to insert them after: the parent's or last task's."""
     positions = {task: index for index, task in enumerate(tasks) if task}
@@ -195,8 +268,8 @@ def _insert(
         elif parent in positions:
             line, indent = _find_line_below(lines, plan.entries, positions[parent])
         else:
-            line, indent = _find_last_line(lines, plan.entries)
-        new_line = f"{' ' * indent}- [{BOX_OF[str(current['status'])]}] {one_line(str(current['title']))}"
+            line, indent = _find_last_line(lines, plan, str(current["status"]), form)
+        new_line = f"{' ' * indent}- {format_status(str(current['status']), form)} {one_line(str(current['title']))}"
         inserted[line].append((new_line, task))
         depth[task] = (line, indent)
     return inserted
@@ -215,8 +288,13 @@ def _find_line_below(lines: list[str], entries: Sequence[Entry], index: int) -> 
     return _skip_blank_lines(lines, last), 0
 
 
-def _find_last_line(lines: list[str], entries: Sequence[Entry]) -> tuple[int, int]:
-    items = [entry for entry in entries if entry.kind != "heading"]
+def _find_last_line(lines: list[str], plan: Outline, status: str, form: MarkdownForm) -> tuple[int, int]:
+    """Return the line after which to insert a task: the last one of its lane on a board, else of the file."""
+    items = [entry for entry in plan.entries if entry.kind != "heading"]
+    if status in plan.lanes:
+        items = [entry for entry in items if entry.above < 0 and get_status(entry, form) == status]
+        if not items:
+            return plan.lanes[status], 0
     if items:
         return _skip_blank_lines(lines, max(items[-1].line, items[-1].end - 1)), 0
     return _skip_blank_lines(lines, len(lines) - 1), 0

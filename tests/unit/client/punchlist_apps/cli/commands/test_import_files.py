@@ -99,7 +99,7 @@ def test_take_status_applies_statuses_of_file(punch: Any) -> None:
 
 def test_unreadable_file_is_rejected_with_line(punch: Any, tmp_path: Path) -> None:
     for content, message in (
-        ("words\n", "plan.md: no tasks found (markdown): skipped 1 × lines of text"),
+        ("words\n", "plan.md: no tasks found; the nearest form is markdown, which needs list items"),
         ("- [ ] a\n- \0\n", "plan.md:2: not text"),
         ("", "plan.md: the file is empty"),
     ):

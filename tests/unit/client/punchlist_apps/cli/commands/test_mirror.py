@@ -49,6 +49,16 @@ def test_mirror_needs_path(run: Any) -> None:
     assert run("mirror", "add").err.startswith("error: no path given; name a directory or a Markdown file\n")
 
 
+def test_plans_are_listed_with_their_form(run: Any, home: Path) -> None:
+    (home / "PLAN.md").write_text("- [ ] a\n")
+    (home / "task.md").write_text("---\nid: 1\ntitle: a\nstatus: b\ndependencies: []\n---\n- [ ] c\n")
+    assert run("mirror", "add", str(home / "PLAN.md"), "-c", "web").code == 0
+    assert run("mirror", "list").lines == [f"{home}/PLAN.md  markdown  web"]
+    rejected = run("mirror", "add", str(home / "task.md"), "-c", "web")
+    assert (rejected.code, "to import it: punch import backlog" in rejected.err) == (1, True)
+    assert len(run("mirror", "list").lines) == 1
+
+
 def test_only_one_mirror_runs_until_signal(punch: Any, home: Path) -> None:
     punch("add", "one", "-c", "web")
     punch("mirror", "add", str(home), "-c", "web")

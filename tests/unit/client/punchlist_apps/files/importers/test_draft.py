@@ -32,9 +32,10 @@ def test_long_members_are_moved_or_truncated_with_remark() -> None:
 
 
 def test_surrogates_and_line_ends_in_titles_are_replaced() -> None:
-    item = draft().add("a\ud800\nb\u2028c", description="\udfff")
+    item = draft().add("a\ud800\nb\u2028c", description="\udfff", metadata={"a\ud800": ["\udfff"]})
     assert item is not None
     assert (item.title, item.members["description"]) == ("a? b c".replace("?", "\ufffd" * 3), "\ufffd" * 3)
+    assert item.members["metadata"] == {"a" + "\ufffd" * 3: ["\ufffd" * 3]}
 
 
 def test_a_task_without_a_title_is_counted() -> None:

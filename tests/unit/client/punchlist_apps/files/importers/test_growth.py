@@ -19,6 +19,15 @@ RUNS = (
 TASK = "BEGIN:VCALENDAR\nBEGIN:VTODO\nSUMMARY:a\n{}\nEND:VTODO\nEND:VCALENDAR\n"
 FORMS = {
     "markdown": ("- [ ] a{}b\n", "- [ ] a{}\n", "{}- [ ] a\n", "# a{}b\n\n- [ ] a\n", "- [ ] a\n  {}b\n", "---\n{}b"),
+    "kiro": ("- [ ] 1.1 a depends on {}b\n", "- [ ]* 1. a\n  _Requirements: {}b\n", "- [ ] {} a\n"),
+    "spec-kit": ("- [ ] T001 a (depends on T002{}b)\n", "- [ ] T001 [P] {}b\n", "- [ ] T001 a\n\nT001 before {}T001\n"),
+    "obsidian": ("- [ ] a {} 📅 2099-01-01\n", "- [ ] a 🔁 {}b\n", "- [ ] a [due:: {}b\n"),
+    "kanban": ("## a{}b\n\n- [ ] a\n", "---\nkanban-plugin: {}\n---\n## Done\n\n- [ ] a @{{2099-01-01}}\n"),
+    "logseq": ("- TODO a{}b\n", "- TODO [#A] a\n  SCHEDULED: <2099-01-01 {}b>\n", "- TODO a\n  {}b\n"),
+    "backlog": (
+        "---\nid: 1\ntitle: a{}b\nstatus: c\nlabels: [{}]\n---\n",
+        "---\nid: 1\ntitle: a\nstatus: c\n{}b\n---\n{}",
+    ),
     "org": ("* TODO a{}b\n", "* TODO a {}:\n", "{}\n* TODO a\n", "* TODO a\n{}b\n", "* TODO a\n:A:\n{}b\n"),
     "todotxt": ("(A) a{}b\n", "(A) a {}\n", "(A) a +{} !\n", "x 2026-01-01 {}\n", "due:{}\n"),
     "ics": (TASK, TASK.format("DUE:20260101{}b"), TASK.format("DESCRIPTION:{}"), TASK.format("a;{}:b")),
