@@ -95,9 +95,12 @@ def _find_list(context: Context, caller: Caller, given: _Input) -> str:
             return str(card["conversation"])
     place = given.workspace.project_dir or given.workspace.current_dir or given.cwd
     match = project.of_directory(os.environ, project.host_directory(os.environ, place))
-    if match is None or (match[1] is not None and not match[1].is_allowed(context.target.data_dir)):
-        return ""
-    return match[0]
+    name, meant = match or ("", None)
+    if meant is not None:
+        card = caller.call("conversation.get", {"conversation": name})["conversation"]
+        if not meant.may_use(context.target.data_dir, card["conversation"] if card["version"] else None):
+            return ""
+    return name
 
 
 def _find_agent(data_dir: str, session: str) -> str:

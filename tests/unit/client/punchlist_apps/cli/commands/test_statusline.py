@@ -57,10 +57,18 @@ def test_untrusted_project_file_shows_nothing(punch: Any, home: Path) -> None:
         assert show(punch, place) == ""
 
 
+def test_list_of_cloned_project_is_shown(punch: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "cloned").mkdir()
+    (home / "cloned/.punchlist.toml").write_text('conversation = "team"\n')
+    monkeypatch.chdir(home / "cloned")
+    punch("add", "Write")
+    assert show(punch, home / "cloned") == "0/1 · 1 ready\n"
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"session_id": 3}', '{"workspace": {"project_dir": []}}', "\udcff"])
-def test_malformed_input_means_no_session(punch: Any, home: Path, text: str) -> None:
+def test_malformed_input_means_no_session(punch: Any, home: Path, monkeypatch: Any, text: str) -> None:
     (home / "empty").mkdir()
-    os.chdir(home / "empty")
+    monkeypatch.chdir(home / "empty")
     outcome = punch("agent", "statusline", stdin=text)
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
