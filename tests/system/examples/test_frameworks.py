@@ -6,7 +6,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -63,7 +63,7 @@ class Example:
 
 
 @contextmanager
-def running(name: str, turns: list[Any], daemon: Spawned) -> Iterator[Example]:
+def running(name: str, turns: list[Any], daemon: Spawned) -> Generator[Example]:
     fifo, claude = daemon.directory / "report", daemon.directory / "claude"
     fifo.unlink(missing_ok=True)
     os.mkfifo(fifo)
