@@ -5,11 +5,11 @@ import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from punchlist import Client, connect
+from punchlist_schemas.things import Gate
 from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
 
@@ -50,7 +50,7 @@ class Job:
 
     def wait_at_check(self, title: str) -> str:
         """Add a task that waits for the check."""
-        task: Any = self.plan.add(title, gate={"check": "ci"})
+        task = self.plan.add(title, gate=Gate(check="ci"))
         self.plan.complete(task.id)
         return task.id
 
