@@ -1,7 +1,8 @@
 """Replaces a list while other agents work on it.
 
 Tasks that others work on, that are reserved for others, or that wait for a person's approval stay in the list. A task
-that is listed again as pending stays paused or failed, because models can't tell these statuses from pending.
+that is listed again as pending stays paused or failed, because models can't tell these statuses from pending. If the
+tool has no statuses, the caller's own task also stays in progress.
 """
 
 from collections import defaultdict, deque
@@ -47,6 +48,7 @@ def replace(
     *,
     confirm: str | None = None,
     seen: Collection[str] | None = None,
+    has_statuses: bool = True,
 ) -> Generator[Call[Any], Any, Replaced]:
     """Replace the list with these tasks, but keep others' tasks and the tasks that wait for approval.
 
@@ -56,6 +58,7 @@ def replace(
         confirm: The token of an answered question, or "". The user is asked before unfinished tasks are dropped. With
             None, the user isn't asked.
         seen: Titles of the tasks that the caller knows. Other tasks stay in the list. None if it knows all.
+        has_statuses: Whether the model chose the statuses of `tasks`.
 
     Raises:
         Problem: The list can't be replaced, because it keeps changing.
@@ -68,7 +71,7 @@ def replace(
         others = [task for task in old if task.id in workers or task.id in reserved or task.waits_for == "yes"]
         unseen = [] if seen is None else [task for task in old if task.title not in seen]
         stay = {task.id: task for task in (*others, *unseen) if task.title not in titles}
-        listed = _keep_statuses(old, tasks)
+        listed = _keep_statuses(old, tasks, worker="" if has_statuses else context.actor)
         # Children that this call finishes or removes no longer keep their parent open.
         open_titles = {task.title for task in (*others, *unseen)}
         open_titles |= {task.title for task in listed if task.status not in FINISHED}
@@ -108,8 +111,8 @@ def replace_and_claim(
     return old, new, kept
 
 
-def _keep_statuses(old: TaskList, tasks: Sequence[NewTask]) -> list[NewTask]:
-    """Return the tasks, paused or failed if they are pending here but paused or failed in the old list.
+def _keep_statuses(old: TaskList, tasks: Sequence[NewTask], worker: str) -> list[NewTask]:
+    """Return the tasks. Those that are pending here but paused, failed or the worker's in the old list stay so.
 
     Tasks with equal titles are paired in their order, as the daemon does.
     """
@@ -119,8 +122,10 @@ def _keep_statuses(old: TaskList, tasks: Sequence[NewTask]) -> list[NewTask]:
     listed: list[NewTask] = []
     for task in tasks:
         before = by_title[task.title].popleft() if by_title[task.title] else None
-        if before is not None and task.status == "pending" and before.status in _KEPT_STATUSES:
-            task = msgspec.structs.replace(task, status=before.status)  # noqa: PLW2901
+        if before is not None and task.status == "pending":
+            is_own = worker != "" and before.status == "in_progress" and before.owner == worker
+            if is_own or before.status in _KEPT_STATUSES:
+                task = msgspec.structs.replace(task, status=before.status)  # noqa: PLW2901
         listed.append(task)
     return listed
 

@@ -105,6 +105,23 @@ def test_listed_again_task_stays_paused_or_failed(
     assert tasks == [(first.id, "failed", "no compiler"), (push.id, "paused", ""), (second.id, "pending", "")]
 
 
+@pytest.mark.parametrize(
+    ("name", "tool", "arguments"),
+    [
+        ("checklist", "SetTaskList", {"tasks": [{"title": "New"}, {"title": "One"}]}),
+        ("native", "plan", {"tasks": ["New", "One"], "replace": True}),
+    ],
+)
+def test_own_claim_survives_replanning(
+    name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
+) -> None:
+    box.call("native", "plan", {"tasks": ["One"]})
+    box.call("native", "next")
+    assert not box.call(name, tool, arguments).refused
+    assert client.conversation("work").get("1").owner == "ann"
+    assert "#1 done" in box.call("native", "next", {"result": "in docs"}).text
+
+
 def test_written_status_restarts_failed_task(client: Client, box: Toolbox) -> None:
     plan = client.conversation("work")
     task = plan.add("Test")
