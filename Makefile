@@ -21,6 +21,7 @@ EDITORS := build/editors/venv/.ready
 VSCODE := build/editors/server/.ready
 FACES := build/faces/.ready
 AGENTS := build/agents-sdk/.ready
+FRAMEWORKS := build/frameworks/.ready
 NATS := build/nats-server/bin/nats-server
 SUITE = -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes)
 DOCS := build/docs/venv/bin
@@ -126,8 +127,17 @@ $(AGENTS): pyproject.toml requirements/dev.txt requirements/chat-sdk.txt
 		npm install --loglevel=error --no-audit --no-fund --ignore-scripts --prefix build/agents-sdk @ag-ui/client@1.0.0; fi
 	@touch $@
 
-conformance: $(if $(filter agents,$(ONLY)),$(AGENTS),$(CONFORMANCE)) ## Check punch agent mcp with its SDK and the official suites (ONLY=agents: the Agents SDK's adapter).
-	@$(if $(filter agents,$(ONLY)),$(call tested_with,build/agents-sdk,agents-sdk,$(AGENTS_TESTS)),$(mcp_checks))
+$(FRAMEWORKS): pyproject.toml requirements/dev.txt requirements/frameworks.txt
+	@echo 'setting up build/frameworks'
+	@test -x build/frameworks/venv/bin/python || '$(PYTHON)' -m venv build/frameworks/venv
+	@build/frameworks/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/frameworks.txt
+	@build/frameworks/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
+
+conformance: $(if $(filter agents,$(ONLY)),$(AGENTS),$(if $(filter frameworks,$(ONLY)),$(FRAMEWORKS),$(CONFORMANCE))) ## Check punch agent mcp with its SDK and the official suites (ONLY=agents: the Agents SDK's adapter of punch chat; ONLY=frameworks: punchlist.tools in agent frameworks).
+	@$(if $(filter agents,$(ONLY)),$(call tested_with,build/agents-sdk,agents-sdk,$(AGENTS_TESTS)),$(if $(filter frameworks,$(ONLY)),$(call tested_with,build/frameworks,frameworks,$(FRAMEWORKS_TESTS)),$(mcp_checks)))
+
+FRAMEWORKS_TESTS := $(addprefix tests/,unit/client/punchlist/tools/test_adapters.py unit/client/punchlist/tools/test_todos.py system/examples/test_frameworks.py)
 
 AGENTS_TESTS := $(addprefix tests/unit/client/punchlist_apps/,chat/test_agents_sdk.py chat/test_agent_over_mcp.py web/test_chatkit.py web/test_ag_ui.py web/test_matrix.py)
 MCP_TESTS := -n $(WORKERS) --dist loadfile tests/unit/client/punchlist_apps/mcp tests/unit/client/punchlist_apps/relay tests/unit/client/punchlist/tools/test_adapters.py tests/unit/client/punchlist_apps/cli/commands/test_mcp.py tests/unit/bench/test_compare.py

@@ -1,13 +1,25 @@
 """Adapters for agent frameworks and model APIs. Each function imports its framework itself."""
 
-from collections.abc import Iterable
-from importlib import import_module
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from punchlist.tools.catalog import offered
-from punchlist.tools.model import Dialect, Reply
+from punchlist.tools.model import Dialect, Reply, Tool
 from punchlist.tools.schema import build_parameters
+from punchlist.tools.todos import import_framework, todo_middleware
 from punchlist.tools.toolbox import AsyncToolbox, Toolbox
+
+__all__ = [
+    "DialectChoice",
+    "agents_tools",
+    "answer_anthropic",
+    "answer_openai",
+    "answer_responses",
+    "claude_sdk_server",
+    "langchain_tools",
+    "pydantic_toolset",
+    "todo_middleware",
+]
 
 DialectChoice = str | Dialect | Iterable[str]
 """A dialect, its name, or several names."""
@@ -20,25 +32,81 @@ def agents_tools(name: DialectChoice, box: AsyncToolbox, tools: Iterable[str] | 
         ImportError: `openai-agents` is not installed.
         Problem: Unknown dialect or tool.
     """
-    function_tool: Any = import_module("agents").FunctionTool
+    function_tool = import_framework("agents", "openai-agents").FunctionTool
 
-    def build_handler(dialect: Dialect, tool_name: str) -> Any:
+    def build(dialect: Dialect, tool: Tool, schema: dict[str, Any]) -> Any:
         async def invoke(_context: object, arguments: str) -> str:
-            return (await box.call(dialect, tool_name, arguments)).text
+            return (await box.call(dialect, tool.name, arguments)).text
 
-        return invoke
-
-    return [
-        function_tool(
+        return function_tool(
             name=tool.name,
             description=tool.text,
-            params_json_schema={"properties": {}, **build_parameters(tool.arguments)},
-            on_invoke_tool=build_handler(dialect, tool.name),
+            params_json_schema=schema,
+            on_invoke_tool=invoke,
             strict_json_schema=False,
         )
-        for dialect in offered(name, tools)
-        for tool in dialect.tools
-    ]
+
+    return _build_tools(name, tools, build)
+
+
+def langchain_tools(name: DialectChoice, box: Toolbox, tools: Iterable[str] | None = None) -> list[Any]:
+    """Return the tools of a dialect as `StructuredTool`s, for the agents of LangChain, LangGraph and DeepAgents.
+
+    Raises:
+        ImportError: `langchain` is not installed.
+        Problem: Unknown dialect or tool.
+    """
+    structured_tool = import_framework("langchain_core.tools", "langchain").StructuredTool
+
+    def build(dialect: Dialect, tool: Tool, schema: dict[str, Any]) -> Any:
+        def call(**arguments: Any) -> str:
+            return box.call(dialect, tool.name, arguments).text
+
+        return structured_tool(
+            name=tool.name, description=tool.text, args_schema={"title": tool.name, **schema}, func=call
+        )
+
+    return _build_tools(name, tools, build)
+
+
+def pydantic_toolset(name: DialectChoice, box: AsyncToolbox, tools: Iterable[str] | None = None) -> Any:
+    """Return the tools of a dialect as a `FunctionToolset` of Pydantic AI, for `Agent(toolsets=[...])`.
+
+    Raises:
+        ImportError: `pydantic-ai-slim` is not installed.
+        Problem: Unknown dialect or tool.
+    """
+    pydantic_ai = import_framework("pydantic_ai", "pydantic-ai-slim")
+
+    def build(dialect: Dialect, tool: Tool, schema: dict[str, Any]) -> Any:
+        # A refusal is a text and not a ModelRetry, because two of these in a row end the agent's run.
+        async def call(**arguments: Any) -> str:
+            return (await box.call(dialect, tool.name, arguments)).text
+
+        return pydantic_ai.Tool.from_schema(call, tool.name, tool.text, schema)
+
+    return pydantic_ai.FunctionToolset(_build_tools(name, tools, build))
+
+
+def claude_sdk_server(name: DialectChoice, box: AsyncToolbox, tools: Iterable[str] | None = None) -> Any:
+    """Return an MCP server in this process for the Claude Agent SDK.
+
+    Use it as `ClaudeAgentOptions(mcp_servers={"punchlist": ...}, allowed_tools=["mcp__punchlist"])`.
+
+    Raises:
+        ImportError: `claude-agent-sdk` is not installed.
+        Problem: Unknown dialect or tool.
+    """
+    sdk = import_framework("claude_agent_sdk", "claude-agent-sdk")
+
+    def build(dialect: Dialect, tool: Tool, schema: dict[str, Any]) -> Any:
+        async def call(arguments: dict[str, Any]) -> dict[str, Any]:
+            reply = await box.call(dialect, tool.name, arguments)
+            return {"content": [{"type": "text", "text": reply.text}], "is_error": reply.refused}
+
+        return sdk.SdkMcpTool(tool.name, tool.text, schema, call)
+
+    return sdk.create_sdk_mcp_server("punchlist", tools=_build_tools(name, tools, build))
 
 
 def answer_openai(
@@ -83,6 +151,17 @@ def answer_anthropic(
             result = {"type": "tool_result", "tool_use_id": _get_member(block, "id"), "content": reply.text}
             results.append(result | ({"is_error": True} if reply.refused else {}))
     return {"role": "user", "content": results} if results else None
+
+
+def _build_tools(
+    name: DialectChoice, tools: Iterable[str] | None, build: Callable[[Dialect, Tool, dict[str, Any]], Any]
+) -> list[Any]:
+    """Return what `build` returns for each offered tool and its JSON Schema."""
+    return [
+        build(dialect, tool, {"type": "object", "properties": {}, **build_parameters(tool.arguments)})
+        for dialect in offered(name, tools)
+        for tool in dialect.tools
+    ]
 
 
 def _call_tool(dialects: tuple[Dialect, ...], box: Toolbox, name: str, arguments: object) -> Reply:

@@ -65,7 +65,7 @@ class Window implements Desk {
       ...registerActions(this),
       ...registerDocuments(this.#descriptions, this.#pages),
       ...registerMarks(this, this.#colors),
-      ...registerMcpServer(version),
+      ...registerMcpServer(version, context.globalStorageUri),
       ...this.#windowCommands(),
       { dispose: () => this.#close() },
     );

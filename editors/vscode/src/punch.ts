@@ -5,6 +5,7 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import * as vscode from "vscode";
+import { isConfigured } from "./servers.ts";
 
 const PASSED_VARIABLES = ["PUNCHLIST_SOCKET", "PUNCHLIST_DATA_DIR", "PUNCHLIST_AUTOSTART"] as const;
 
@@ -35,14 +36,20 @@ export function startDaemon(): void {
   child.unref();
 }
 
-/** Register `punch agent mcp` for agent mode, without a configuration file. */
-export function registerMcpServer(version: string): vscode.Disposable[] {
+/**
+ * Register `punch agent mcp` for agent mode, without a configuration file. If a file configures the server, offer none,
+ * because agents would have each tool twice.
+ */
+export function registerMcpServer(version: string, storage: vscode.Uri): vscode.Disposable[] {
+  const user = vscode.Uri.joinPath(storage, "../.."); // VS Code's directory `User`
+  const watchers = [vscode.workspace.createFileSystemWatcher("**/.vscode/mcp.json"), vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(user, "mcp.json"))];
   const changed = new vscode.EventEmitter<void>();
   const provider: vscode.McpServerDefinitionProvider = {
     onDidChangeMcpServerDefinitions: changed.event,
     provideMcpServerDefinitions: () => {
       const command = punch();
-      if (!command) return [];
+      const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => path.join(folder.uri.fsPath, ".vscode"));
+      if (!command || isConfigured([user.fsPath, ...folders].map((place) => path.join(place, "mcp.json")))) return [];
       const env = Object.fromEntries(PASSED_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
       const server = new vscode.McpStdioServerDefinition("punchlist", command, ["agent", "mcp", "--dialect", "native"], env, version);
       const folder = vscode.workspace.workspaceFolders?.[0];
@@ -52,6 +59,8 @@ export function registerMcpServer(version: string): vscode.Disposable[] {
   };
   return [
     vscode.lm.registerMcpServerDefinitionProvider("punchlist", provider),
+    ...watchers,
+    ...watchers.flatMap((watcher) => [watcher.onDidCreate, watcher.onDidChange, watcher.onDidDelete].map((on) => on(() => changed.fire()))),
     vscode.workspace.onDidChangeWorkspaceFolders(() => changed.fire()),
     vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration("punchlist.command") && changed.fire()),
   ];

@@ -40,6 +40,8 @@ PARTS = {
     ),
     # These import the Agents SDK: `make conformance ONLY=agents` measures them.
     "agents-sdk": Part(("client/punchlist_apps/chat/models/agents_sdk.py", "client/punchlist_apps/web/chatkit.py"), 80),
+    # These import agent frameworks: `make conformance ONLY=frameworks` measures them.
+    "frameworks": Part(("client/punchlist/tools/adapters.py", "client/punchlist/tools/todos.py"), 90),
     # Only tests with a NATS server run these.
     "nats": Part(
         (

@@ -53,6 +53,7 @@ NEEDS = {
     "typescript": Need("the TypeScript compiler", "make vscode"),
     "mcp": Need("the MCP SDK", "make conformance"),
     "agents": Need("the OpenAI Agents SDK", "make conformance ONLY=agents"),
+    "langchain": Need("agent frameworks", "make conformance ONLY=frameworks"),
     "chatkit": Need("the ChatKit SDK", "make conformance ONLY=agents"),
     "ag-ui": Need("the client of AG-UI", "make conformance ONLY=agents"),
     "zsh": Need("zsh", "make coverage", "zsh", is_system=True),

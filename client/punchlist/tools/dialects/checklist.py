@@ -280,7 +280,7 @@ def _set(context: ToolContext, args: SetTaskList) -> Steps:
     if not args.tasks:
         raise Problem("invalid_arguments", "tasks must be a non-empty array of task objects.")
     new = [NewTask(title=one_line(item.title), description=item.description) for item in args.tasks]
-    _, _, kept = yield from replace(context, new)
+    _, _, kept = yield from replace(context, new, has_statuses=False)
     tasks: TaskList = yield context.calls.list()
     return (yield from _build_list(context, tasks, note="; ".join(kept.values())))
 

@@ -1,7 +1,6 @@
 """`claude`: the task tools of Claude Code, with the same names and texts."""
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -40,7 +39,7 @@ from punchlist.tools.phrases import (
     label_reason,
 )
 from punchlist.tools.refusals import to_problem
-from punchlist.tools.replacing import replace
+from punchlist.tools.replacing import replace_and_claim
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.results import SetStatusResult
 from punchlist_schemas.things import Description, Metadata, Task, Title, names_of
@@ -347,13 +346,7 @@ def _write(context: ToolContext, args: TodoWrite) -> Steps:
     todos = [
         NewTask(title=one_line(todo.content), status=todo.status, active_form=todo.active_form) for todo in args.todos
     ]
-    old, _, kept = yield from replace(context, todos)
-    new: TaskList = yield context.calls.list()
-    started = {todo.title for todo in todos if todo.status == "in_progress"}
-    for task in new:
-        if task.title in started and task.status == "in_progress" and not (task.owner or context.is_nameless):
-            with suppress(Problem, RequestRefused):  # Others work on this task, and the reply shows that.
-                yield from claims.take(context, task.id)
+    old, new, kept = yield from replace_and_claim(context, todos)
     parts: list[str] = []
     for label, tasks in (("Old", old), ("New", new)):
         lines, left_out = fit(tasks, format_line, budget=16_000)

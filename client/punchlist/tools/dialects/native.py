@@ -129,7 +129,7 @@ def _plan(context: ToolContext, args: Plan) -> Steps:
     kept_lines: list[str] = []
     kept: Collection[str] = ()
     if args.replace:
-        old, listed, others = yield from replace(context, new, confirm=args.confirm)
+        old, listed, others = yield from replace(context, new, confirm=args.confirm, has_statuses=False)
         if isinstance(listed, Reply):
             titles = {task.title for task in new}
             dropped = [task for task in old if task.title not in titles and task.id not in others]

@@ -46,8 +46,13 @@ COMMANDS = {
                 default=600_000,
             ),
             flag("--once", text="check the tasks that wait now, and exit"),
+            value("--task", text="check only these tasks: 3, 1,2 or 3-7 (default: all that wait)", metavar="ID"),
         ),
-        ("punch gate tests -- make test", "punch gate tests --once -- ./check.sh"),
+        (
+            "punch gate tests -- make test",
+            "punch gate tests --once -- ./check.sh",
+            "punch gate tests --once --task 3 -- true",
+        ),
     ),
 }
 
@@ -108,12 +113,13 @@ async def _run_gate(context: Context) -> int:
     args = context.args
     show = Display(context.style)
     command = Command(args.argv)
+    tasks = None if args.task is None else parse_task_ids([args.task])
     actor = args.actor or f"check:{args.check}"
     orphans.adopt()
     async with connect_async(**context.options_of("punch gate")) as client:
         conversation = client.conversation(context.conversation, actor=actor)
         env = {**os.environ, "PUNCHLIST_CONVERSATION": context.conversation}
-        checks = Checks(conversation, args.check, command, env=env, timeout_ms=args.timeout, display=show)
+        checks = Checks(conversation, args.check, command, env=env, timeout_ms=args.timeout, display=show, tasks=tasks)
         show.on_write_error = checks.stop
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,6 +1,7 @@
 """Runs a check for each task that waits at its gate, and approves or rejects the task depending on the exit code."""
 
 import asyncio
+from collections.abc import Collection
 
 import msgspec
 
@@ -27,6 +28,7 @@ class Checks:
         timeout_ms: Upper limit for one run of the command. If a run takes longer, the command and its descendants are
             killed, and the check fails.
         display: Prints the output.
+        tasks: Ids of the tasks to check; None for all.
 
     Attributes:
         passed: Number of tasks that have passed.
@@ -42,6 +44,7 @@ class Checks:
         env: dict[str, str],
         timeout_ms: int,
         display: Display,
+        tasks: Collection[str] | None = None,
     ) -> None:
         self._conversation = conversation
         self._check = check
@@ -49,6 +52,7 @@ class Checks:
         self._env = env
         self._timeout_ms = timeout_ms
         self._display = display
+        self._tasks = tasks
         self._child: Child | None = None
         self._running: asyncio.Task[None] | None = None
         self._stopped = False
@@ -64,9 +68,10 @@ class Checks:
         self._running = asyncio.current_task()
         try:
             if once:
-                await self._check_tasks(
-                    [task for task in await self._conversation.list(waits_for="check") if self._is_mine(task)]
-                )
+                waiting = [task for task in await self._conversation.list(waits_for="check") if self._is_mine(task)]
+                for id in sorted({*(self._tasks or ())} - {task.id for task in waiting}):
+                    self._display.note(f"#{id} doesn't wait for the check {self._check}")
+                await self._check_tasks(waiting)
                 return
             async with self._conversation.watch(view="list") as lists:
                 async for tasks in lists:
@@ -84,6 +89,8 @@ class Checks:
             self._running.cancel()
 
     def _is_mine(self, task: Task) -> bool:
+        if self._tasks is not None and task.id not in self._tasks:
+            return False
         return task.waits_for == "check" and task.gate is not None and task.gate.check == self._check
 
     async def _check_tasks(self, waiting: list[Task]) -> None:

@@ -1,4 +1,7 @@
 import json
+import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,10 +9,19 @@ from typing import Any
 
 import pytest
 
-from punchlist import connect_async
-from punchlist.tools import AsyncToolbox, Toolbox, ToolCaller
-from punchlist.tools.adapters import agents_tools, answer_anthropic, answer_openai, answer_responses
-from punchlist_testing.daemon import running_daemon
+from punchlist import Client, connect_async
+from punchlist.tools import AsyncToolbox, Toolbox, ToolCaller, definitions
+from punchlist.tools.adapters import (
+    agents_tools,
+    answer_anthropic,
+    answer_openai,
+    answer_responses,
+    claude_sdk_server,
+    langchain_tools,
+    pydantic_toolset,
+    todo_middleware,
+)
+from punchlist_testing.daemon import Running, running_daemon
 from punchlist_testing.optional import has_package, needs
 
 TASK = {"subject": "Copy", "description": "All of it"}
@@ -80,3 +92,47 @@ async def test_openai_sdk_agent_completes_a_list(tmp_path: Path, monkeypatch: py
         assert result.final_output == "All done."
         tasks = await client.conversation("agents").list()
         assert [(task.status, task.owner) for task in tasks] == [("completed", "ann"), ("completed", "ann")]
+
+
+@pytest.mark.parametrize(
+    ("build", "module", "package"),
+    [
+        (partial(agents_tools, "native"), "agents", "openai-agents"),
+        (partial(langchain_tools, "native"), "langchain_core.tools", "langchain"),
+        (partial(pydantic_toolset, "native"), "pydantic_ai", "pydantic-ai-slim"),
+        (partial(claude_sdk_server, "native"), "claude_agent_sdk", "claude-agent-sdk"),
+        (todo_middleware, "langchain.agents.middleware", "langchain"),
+    ],
+)
+def test_missing_framework_names_the_pip_command(
+    build: Callable[[Any], Any], module: str, package: str, box: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"^{package} is not installed; run: pip install {package}$"):
+        build(box)
+
+
+@needs("langchain", has_package("langchain"))
+async def test_langchain_tools_have_the_dialects_schema(client: Client, box: Toolbox) -> None:
+    convert: Any = import_module("langchain_core.utils.function_calling").convert_to_openai_tool
+    tools = {tool.name: tool for tool in langchain_tools(["native", "queue"], box)}
+    functions = {name: convert(tool)["function"] for name, tool in tools.items()}
+    for definition in definitions(["native", "queue"], "openai"):
+        function = definition["function"]
+        assert functions[function["name"]]["description"] == function["description"]
+        assert functions[function["name"]]["parameters"]["properties"] == function["parameters"].get("properties", {})
+    assert "#1" in await tools["plan"].ainvoke({"tasks": [{"title": "Copy"}]})
+    assert tools["update"].invoke({"id": "9", "status": "paused"}) == "Refused: task 9 not found"
+    assert [task.title for task in client.conversation("work").list()] == ["Copy"]
+
+
+@needs("langchain", has_package("claude_agent_sdk"))
+async def test_claude_sdk_marks_refusals_as_errors(daemon: Running) -> None:
+    mcp: Any = import_module("mcp")
+    async with connect_async(socket=daemon.socket, autostart=False) as client:
+        server = claude_sdk_server("native", AsyncToolbox(client, ToolCaller("work", "ann")))
+        async with mcp.Client(server["instance"]) as host:
+            added = await host.call_tool("plan", {"tasks": [{"title": "Copy"}]})
+            assert not added.is_error and added.content[0].text.startswith("Added #1.")
+            refused = await host.call_tool("update", {"id": "9", "status": "paused"})
+            assert (refused.is_error, refused.content[0].text) == (True, "Refused: task 9 not found")

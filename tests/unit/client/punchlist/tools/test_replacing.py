@@ -82,3 +82,49 @@ def test_finished_and_dropped_children_release_their_parent(client: Client, box:
     todos = [{"content": "Parent", "status": "completed"}, *[{"content": "Child", "status": "completed"}] * kept]
     assert not box.call("claude", "TodoWrite", {"todos": todos}).refused
     assert plan.get(parent.id).status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "arguments"),
+    [
+        ("checklist", "SetTaskList", {"tasks": [{"title": "Test"}, {"title": "Push"}, {"title": "Test"}]}),
+        ("native", "plan", {"tasks": ["Test", "Push", "Test"], "replace": True}),
+        ("claude", "TodoWrite", {"todos": [{"content": "Test"}, {"content": "Push"}, {"content": "Test"}]}),
+    ],
+)
+def test_listed_again_task_stays_paused_or_failed(
+    name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
+) -> None:
+    plan = client.conversation("work")
+    first, push, second = (plan.add(title) for title in ("Test", "Push", "Test"))
+    plan.fail(first.id, "no compiler")
+    plan.start(push.id)
+    plan.pause(push.id)
+    assert not box.call(name, tool, arguments).refused
+    tasks = [(task.id, task.status, task.fail_reason) for task in plan.list()]
+    assert tasks == [(first.id, "failed", "no compiler"), (push.id, "paused", ""), (second.id, "pending", "")]
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "arguments"),
+    [
+        ("checklist", "SetTaskList", {"tasks": [{"title": "New"}, {"title": "One"}]}),
+        ("native", "plan", {"tasks": ["New", "One"], "replace": True}),
+    ],
+)
+def test_own_claim_survives_replanning(
+    name: str, tool: str, arguments: dict[str, Any], client: Client, box: Toolbox
+) -> None:
+    box.call("native", "plan", {"tasks": ["One"]})
+    box.call("native", "next")
+    assert not box.call(name, tool, arguments).refused
+    assert client.conversation("work").get("1").owner == "ann"
+    assert "#1 done" in box.call("native", "next", {"result": "in docs"}).text
+
+
+def test_written_status_restarts_failed_task(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    task = plan.add("Test")
+    plan.fail(task.id, "no compiler")
+    assert not box.call("claude", "TodoWrite", {"todos": [{"content": "Test", "status": "in_progress"}]}).refused
+    assert plan.get(task.id).status == "in_progress"

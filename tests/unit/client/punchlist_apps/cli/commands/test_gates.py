@@ -82,6 +82,15 @@ def test_task_changed_during_check_is_checked_again(gated: Any, home: Path) -> N
     assert task(gated)["waits_for"] == "yes"
 
 
+def test_gate_checks_only_named_tasks(gated: Any) -> None:
+    gated("add", "test", "--gate", "check:tests")
+    gated("done", "2")
+    outcome = gated("gate", "tests", "--once", "--task", "#2,9", "--", "true")
+    assert outcome.code == 0 and "#9 doesn't wait for the check tests" in outcome.out
+    assert [task.get("waits_for") for task in gated("list", "--json").json["tasks"]] == ["check", None]
+    assert gated("gate", "tests", "--task", "", "--", "true").code == 2
+
+
 def test_other_checks_and_missing_commands_change_nothing(gated: Any) -> None:
     assert gated("gate", "lint", "--once", "--", "true").code == 0
     assert gated("gate", "tests", "--once", "--", "no-such-command").code == 2
