@@ -21,6 +21,8 @@ NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 NEEDED = ("aiosqlite", "anyio", "msgspec", "watchfiles", "idna", "sniffio", "typing_extensions", "uvloop")
 FOR_WEB = ("starlette", "uvicorn", "h11", "click")
+FOR_MCP = ("mcp", "mcp_types", "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "httpx2")
+FOR_MCP += ("cryptography", "cffi", "_cffi_backend", "python_multipart", "sse_starlette")
 ANSWERS_S = 15.0
 RUNTIME = Path(f"/run/user/{NOBODY}")
 """The standard path: systemd derives it from the user id when it hides paths from a service."""
@@ -140,7 +142,7 @@ class UserManager:
 def _copy_program(manager: UserManager) -> None:
     for folder in ("daemon", "client", "schemas", "systemd"):
         shutil.copytree(ROOT / folder, manager.program / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in (*NEEDED, *FOR_WEB):
+    for name in (*NEEDED, *FOR_WEB, *FOR_MCP):
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
             continue
