@@ -13,7 +13,7 @@ import pytest
 
 from punchlist_testing.optional import require_package
 from punchlist_testing.user_manager import AS_NOBODY, Unavailable, UserManager, user_manager
-from punchlist_testing.workers import PATIENCE_S, Host
+from punchlist_testing.workers import PATIENCE_S, Host, ending
 
 require_package("mcp")
 
@@ -40,7 +40,6 @@ def manager() -> Iterator[UserManager]:
                 extra.write_text(EXTRA.format(path=manager.env["PYTHONPATH"]))
             assert SOCKET in manager.punch("daemon", "service", "install", "--now")
             yield manager
-            manager.systemctl("stop", SOCKET, SERVICE)
     except Unavailable as reason:
         pytest.skip(str(reason))
 
@@ -61,6 +60,10 @@ def read_worker(manager: UserManager) -> Any:
     return json.loads(manager.punch("daemon", "status", "--json"))["worker"]
 
 
+def examine(manager: UserManager) -> str:
+    return manager.run(manager.python, "-P", "-m", "punchlist", "doctor", check=False)
+
+
 def find_worker(manager: UserManager) -> int:
     return int(manager.show("MainPID", SERVICE))
 
@@ -74,9 +77,7 @@ def until(manager: UserManager, condition: Callable[[], bool]) -> None:
 
 def test_first_session_starts_the_worker(manager: UserManager) -> None:
     assert manager.show("ActiveState", SERVICE) == "inactive"
-    assert "sessions: none; the first one starts a worker" in manager.run(
-        manager.python, "-P", "-m", "punchlist", "doctor", check=False
-    )
+    assert "sessions: none; the first one starts a worker" in examine(manager)
     assert read_worker(manager) is None
     assert manager.show("ActiveState", SERVICE) == "inactive", "neither command starts a worker"
     with connect(manager) as host:
@@ -90,7 +91,8 @@ def test_first_session_starts_the_worker(manager: UserManager) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_ended_worker_is_replaced(number: int, manager: UserManager, host: Host) -> None:
     former = find_worker(manager)
-    os.kill(former, number)
+    with ending(former):
+        os.kill(former, number)
     assert "Added" in host.call("plan", tasks=[{"title": f"after {number}"}])
     assert find_worker(manager) == read_worker(manager)["pid"] != former
 
@@ -147,10 +149,10 @@ def test_broken_upgrade_leaves_the_worker(manager: UserManager, host: Host) -> N
 
 def test_unmanaged_worker_yields_to_the_unit(manager: UserManager) -> None:
     manager.systemctl("stop", SOCKET, SERVICE)
+    assert f"{SOCKET} is not active" in examine(manager)
     with connect(manager) as host:
         worker = read_worker(manager)["pid"]
         assert find_worker(manager) == 0
-        assert f"{SOCKET} is not active" in manager.run(manager.python, "-P", "-m", "punchlist", "doctor", check=False)
         manager.systemctl("start", SOCKET)  # replaces the socket of the running worker
         with connect(manager):
             assert find_worker(manager) == read_worker(manager)["pid"] != worker
