@@ -94,6 +94,8 @@ def take(path: str) -> Place:
     """
     sockets = take_systemd_sockets()
     if len(sockets) > 1:
+        for sock in sockets:
+            sock.close()
         raise ValueError(f"the service manager passed {len(sockets)} sockets; exactly one can be served")
     listener = sockets[0] if sockets else None
     make_directories(os.path.dirname(path))

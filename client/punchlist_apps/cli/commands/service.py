@@ -106,7 +106,7 @@ def _manage_launchd(context: Context) -> int:
 
 def _build_units(target: Target, *, hardened: bool, web: bool, mcp: bool) -> dict[str, str]:
     runtime, worker = os.environ.get("XDG_RUNTIME_DIR", ""), find_path(target.socket, target.data_dir) if mcp else ""
-    places = Places(target.socket, target.data_dir, worker, runtime_dir=runtime, programs=find_program_paths())
+    places = Places(target.socket, target.data_dir, runtime, programs=find_program_paths(), worker=worker)
     return render_units(places, hardened=hardened, web=web)
 
 

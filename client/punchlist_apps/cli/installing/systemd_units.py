@@ -31,13 +31,13 @@ class Places(NamedTuple):
 
     socket: str
     data_dir: str
-    worker: str = ""
-    """The socket of the MCP worker; empty to leave its units out."""
     runtime_dir: str = ""
     """XDG_RUNTIME_DIR, which units call %t."""
     python: str = sys.executable
     programs: tuple[str, ...] = ()
     """Directories from which the program is loaded; made visible in units that hide the home directory."""
+    worker: str = ""
+    """The socket of the MCP worker; empty to leave its units out."""
 
 
 def unit_directory() -> Path:

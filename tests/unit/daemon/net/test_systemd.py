@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from punchlistd.net import systemd
 from punchlist_schemas.system.notify import notify
+from punchlistd.net import systemd
 
 # systemd starts the service with the sockets as descriptors 3, 4, … and its process id in the environment.
 INHERIT = """
