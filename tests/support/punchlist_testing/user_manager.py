@@ -21,8 +21,10 @@ NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 NEEDED = ("aiosqlite", "anyio", "msgspec", "watchfiles", "idna", "sniffio", "typing_extensions", "uvloop")
 FOR_WEB = ("starlette", "uvicorn", "h11", "click")
-FOR_MCP = ("mcp", "mcp_types", "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "httpx2")
-FOR_MCP += ("opentelemetry", "cryptography", "cffi", "_cffi_backend", "python_multipart", "sse_starlette")
+FOR_MCP = (
+    *("mcp", "mcp_types", "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "httpx2"),
+    *("opentelemetry", "cryptography", "cffi", "_cffi_backend", "python_multipart", "sse_starlette"),
+)
 ANSWERS_S = 15.0
 RUNTIME = Path(f"/run/user/{NOBODY}")
 """The standard path: systemd derives it from the user id when it hides paths from a service."""

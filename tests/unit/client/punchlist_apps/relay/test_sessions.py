@@ -1003,7 +1003,7 @@ def test_status_shows_the_worker(daemon: Spawned, hosts: Callable[..., Host]) ->
         assert re.search(rf"worker  {re.escape(status['worker']['build'])}, pid {worker}, up \d+ s, 2 sessions", shown)
         signal_worker(run_folder(daemon), signal.SIGSTOP)
         assert f"worker  suspended, pid {worker}; to have" in punch(daemon, "daemon", "status")
-        os.kill(worker, signal.SIGCONT)
+        os.kill(status["worker"]["pid"], signal.SIGCONT)
 
 
 def test_doctor_names_the_worker_or_its_last_words(daemon: Spawned, hosts: Callable[..., Host]) -> None:

@@ -4,6 +4,7 @@ Tests with a real one are in `tests/system/systemd`.
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_extra_mcp_adds_the_worker(
 ) -> None:
     for module in ("mcp", "mcp_types", "uvicorn"):
         (home / "bin" / f"{module}.py").touch()
-    monkeypatch.syspath_prepend(home / "bin")
+    monkeypatch.setattr(sys, "path", [str(home / "bin"), *sys.path])
     assert run("daemon", "service", "install", "--now").code == 0
     mcp = ["punchlist-mcp.service", "punchlist-mcp.socket", "sockets.target.wants/punchlist-mcp.socket"]
     assert installed(units) == sorted([*NAMES, *mcp])
