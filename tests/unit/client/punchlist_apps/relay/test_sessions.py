@@ -1000,7 +1000,7 @@ def test_status_shows_the_worker(daemon: Spawned, hosts: Callable[..., Host]) ->
             "sessions": 2,
         }
         shown = punch(daemon, "daemon", "status")
-        assert re.search(rf"worker  {re.escape(status['worker']['build'])}, pid {worker}, up \d+ s, 2 sessions", shown)
+        assert re.search(rf"worker  {re.escape(status['worker']['build'])}, pid {worker}, up \d+s, 2 sessions", shown)
         signal_worker(run_folder(daemon), signal.SIGSTOP)
         assert f"worker  suspended, pid {worker}; to have" in punch(daemon, "daemon", "status")
         os.kill(status["worker"]["pid"], signal.SIGCONT)
