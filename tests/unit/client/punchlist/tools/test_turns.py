@@ -308,17 +308,17 @@ def test_repetition_with_other_knowledge_changes_nothing(client: Client, memory:
 
 
 def test_repetition_after_a_rejected_attempt_changes_nothing(client: Client, memory: Memory) -> None:
-    plan, arguments = client.conversation("work", actor="bob"), {"tasks": [{"title": "mine"}], "replace": True}
+    plan, arguments = client.conversation("work", actor="bob"), {"todos": [{"content": "mine"}]}
 
     def add(_call: Call[Any]) -> None:
         plan.add("meanwhile")
 
     with derived_keys("request"):
-        call_with_interruption(client, memory, "native.plan", arguments, "list.replace", add)
+        call_with_interruption(client, memory, "claude.TodoWrite", arguments, "list.replace", add)
     assert [task.title for task in plan.list()] == ["mine"]
     plan.add("later")
     with derived_keys("request"):
-        again = Toolbox(client, ToolCaller("work", "host/ann")).call("native", "plan", arguments)
+        again = Toolbox(client, ToolCaller("work", "host/ann")).call("claude", "TodoWrite", arguments)
     assert "had been carried out" in again.text
     assert [task.title for task in plan.list()] == ["mine", "later"]
 
