@@ -40,11 +40,10 @@ MEAN_CALLS = 25
 """Mean number of answered calls between two kills."""
 
 _FORGETFUL = """
-import sys
+import os, sys
 if "punchlist_apps.worker" in sys.orig_argv:
-    from contextlib import nullcontext
-    from punchlist_apps.worker import session
-    session.derived_keys = lambda name: nullcontext()
+    from punchlist.connection import core
+    core.new_key = lambda method="": os.urandom(16).hex()
 """
 """`sitecustomize` of workers whose repeated calls get new keys."""
 
