@@ -140,7 +140,7 @@ conformance: $(if $(filter agents,$(ONLY)),$(AGENTS),$(if $(filter frameworks,$(
 FRAMEWORKS_TESTS := $(addprefix tests/,unit/client/punchlist/tools/test_adapters.py unit/client/punchlist/tools/test_todos.py system/examples/test_frameworks.py)
 
 AGENTS_TESTS := $(addprefix tests/unit/client/punchlist_apps/,chat/test_agents_sdk.py chat/test_agent_over_mcp.py web/test_chatkit.py web/test_ag_ui.py web/test_matrix.py)
-MCP_TESTS := -n $(WORKERS) --dist loadfile tests/unit/client/punchlist_apps/mcp tests/unit/client/punchlist_apps/relay tests/unit/client/punchlist/tools/test_adapters.py tests/unit/client/punchlist_apps/cli/commands/test_mcp.py tests/unit/bench/test_compare.py
+MCP_TESTS := -n $(WORKERS) --dist loadfile tests/unit/client/punchlist_apps/mcp tests/unit/client/punchlist_apps/relay tests/unit/client/punchlist/tools/test_adapters.py tests/unit/client/punchlist_apps/cli/commands/test_mcp.py tests/unit/bench/test_compare.py tests/unit/client/punchlist_apps/worker tests/system/systemd/test_worker_unit.py
 
 define mcp_checks
 $(SDK)/basedpyright --warnings -p tests/system/conformance/pyrightconfig.json; \

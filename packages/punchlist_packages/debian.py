@@ -116,7 +116,8 @@ def _shared(root: Path, site: Path, stamped: str, epoch: int) -> None:
         target = root / "usr/share" / place.replace("site-functions", "vendor-completions")
         _write(target, (site / SHIPPED / "completions" / script).read_text("utf-8"))
     (root / "usr/share/bash-completion/completions/punchlist").symlink_to("punch")
-    for unit in sorted(path for path in (ROOT / "systemd").iterdir() if path.is_file()):
+    # The path of the MCP worker's socket depends on the user's data directory, so only a command can write its units.
+    for unit in sorted(path for path in (ROOT / "systemd").iterdir() if path.is_file() and "mcp" not in path.name):
         text = unit.read_text("utf-8").replace("ExecStart=%h/.local/bin/", "ExecStart=/usr/bin/")
         _write(root / "usr/lib/systemd/user" / unit.name, text)
     for name, page in man.pages(stamped).items():

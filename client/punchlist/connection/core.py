@@ -131,16 +131,26 @@ def new_key(method: str = "") -> str:
     if (origin := _origin.get()) is None:
         return os.urandom(16).hex()
     origin.changes[method] += 1
-    return sha256(f"{origin.name}\0{method}\0{origin.changes[method]}".encode()).hexdigest()[:32]
+    return _derive_key(origin, method)
 
 
-def release_key(method: str) -> None:
+def release_key(method: str, key: str | None) -> None:
     """Give the last key of a method to its next change, because the daemon rejected the change that had the key.
 
     Otherwise, the number of a later change would depend on what was tried before it.
     """
-    if (origin := _origin.get()) is not None:
+    if (origin := _origin.get()) is not None and key == _derive_key(origin, method):
         origin.changes[method] -= 1
+
+
+def hold_key(method: str, key: str | None) -> None:
+    """Take a released key again, because the change that had it is repeated."""
+    if (origin := _origin.get()) is not None and key == _derive_key(origin, method, 1):
+        origin.changes[method] += 1
+
+
+def _derive_key(origin: _Origin, method: str, ahead: int = 0) -> str:
+    return sha256(f"{origin.name}\0{method}\0{origin.changes[method] + ahead}".encode()).hexdigest()[:32]
 
 
 def _is_repeatable(method: str) -> bool:

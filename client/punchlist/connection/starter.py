@@ -61,10 +61,15 @@ def daemon(socket: str, data_dir: str) -> Program:
     return Program("punchlistd", ("--socket", socket, "--data-dir", data_dir), data_dir, "daemon.log")
 
 
-def worker(socket: str, data_dir: str, lock: int | None = None) -> Program:
-    """Return the worker that listens on this socket. A successor inherits its predecessor's lock."""
-    options = ("--socket", socket, "--data-dir", data_dir, *(() if lock is None else ("--lock-fd", str(lock))))
-    return Program("punchlist_apps.worker", options, data_dir, "mcp.log", () if lock is None else (lock,))
+def worker(socket: str, data_dir: str, *inherited: str, passed: tuple[int, ...] = ()) -> Program:
+    """Return the worker that listens on this socket.
+
+    Args:
+        inherited: Options that give a successor what it inherits.
+        passed: The descriptors among them.
+    """
+    options = ("--socket", socket, "--data-dir", data_dir, *inherited)
+    return Program("punchlist_apps.worker", options, data_dir, "mcp.log", passed)
 
 
 class Report(NamedTuple):
@@ -113,6 +118,10 @@ class Starting:
         # Reaps the program if it ends before this process.
         self._reaper = threading.Thread(target=self._process.wait, name="punchlist-reaper", daemon=True)
         self._reaper.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def wait(self, timeout_s: float) -> Report | None:
         """Return the outcome once the program is ready or has ended; None if it is still starting after `timeout_s`."""

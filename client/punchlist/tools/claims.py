@@ -17,7 +17,7 @@ import msgspec
 from punchlist.base.actors import belongs_to_agent, belongs_to_person
 from punchlist.calls.call import Call
 from punchlist.calls.cursor import TaskList
-from punchlist.connection.core import Request, release_key
+from punchlist.connection.core import Request
 from punchlist.errors import LeaseHeld, LeaseLost, NotFound, RequestRefused, VersionConflict
 from punchlist.tools import changes, notes, phrases, turns
 from punchlist.tools.fates import describe_loss, reject_result
@@ -399,7 +399,6 @@ def take_next_known(context: ToolContext) -> Generator[Call[Any], Any, ClaimResu
     try:
         return _record_claim(context, (yield turns.require(context, call, own=())))
     except VersionConflict:
-        release_key(call.method)
         return None
 
 
@@ -411,7 +410,6 @@ def take_free(context: ToolContext, task: str) -> Generator[Call[Any], Any, Clai
     try:
         return _record_claim(context, (yield turns.require(context, call, free=True)))
     except LeaseHeld:
-        release_key(call.method)
         return None
 
 
@@ -448,7 +446,6 @@ def settle_known(
     try:
         done: SetStatusResult = yield turns.require(context, call, own=own, free=fence is None)
     except (LeaseHeld, LeaseLost, NotFound, VersionConflict):
-        release_key(call.method)
         return None
     state.claims.pop(task, None)
     return done

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from punchlist.calls.call import Call
-from punchlist.connection.core import Request
-from punchlist.errors import PunchlistError, RequestRefused
+from punchlist.connection.core import Request, hold_key, release_key
+from punchlist.errors import KeyConflict, PunchlistError, RequestRefused
 from punchlist.tools import notes
 from punchlist.tools.model import Problem, Steps, ToolContext
 from punchlist.tools.snapshot import Snapshot, answer
@@ -85,7 +85,10 @@ def _look(context: ToolContext) -> Generator[Call[Any], Any, None]:
 def _request_turn(
     context: ToolContext, call: Call[Any], query: TurnQuery | None = None
 ) -> Generator[Call[Any], Any, Any]:
-    """Make a call with a turn, record the turn, and return the call's result."""
+    """Make a call with a turn, record the turn, and return the call's result.
+
+    A rejected change has used no key. A conflict shows that an earlier change has used it.
+    """
     params: Any = call.request.params
     since = context.state.seen
     if since is None and context.view.last is not None and isinstance(params, TaskRenew):
@@ -100,7 +103,15 @@ def _request_turn(
         return pick(result)
 
     call.pick = keep_and_pick
-    picked = yield call
+    key = params.key if isinstance(params, Mutation) else None
+    hold_key(call.method, key)
+    try:
+        picked = yield call
+    except KeyConflict:
+        raise
+    except RequestRefused:
+        release_key(call.method, key)
+        raise
     yield from _record(context, results[-1], query.since, is_claim=isinstance(params, TaskClaim))
     return picked
 

@@ -8,7 +8,6 @@ import time
 from _socket import AF_UNIX, SOCK_STREAM
 from _socket import socket as Socket
 
-from punchlist_apps.relay import frames
 from punchlist_apps.relay.relay import PATIENCE_S, Unavailable
 from punchlist_schemas.rendezvous import data_dir, make_directories, socket_path, worker_path
 from punchlist_schemas.system import os_calls
@@ -91,6 +90,17 @@ def find_path(socket: str, data_dir: str) -> str:
     return worker_path(socket, data_dir, f"{sys.prefix}\0{os.path.dirname(__file__)}")
 
 
+def lock_path(path: str) -> str:
+    """Return the path of the file that the worker at `path` locks. It contains the worker's process id."""
+    return f"{path}.lock"
+
+
+def read_lock(lock: int) -> int:
+    """Return the process id in a lock file; 0 if no worker has listened yet."""
+    text = os.pread(lock, 32, 0).strip()
+    return int(text) if text.isdigit() else 0
+
+
 def connect(path: str) -> "Socket | None":
     """Return a socket connected to the worker at a path, or None if none is running.
 
@@ -108,34 +118,6 @@ def connect(path: str) -> "Socket | None":
             return None
         raise Unavailable(f"{path}: {error.strerror}") from None
     return sock
-
-
-def stop(path: str, timeout_s: float) -> "int | None":
-    """Stop the worker after its running calls. Return its process, or None if none is running.
-
-    Its sessions continue with another one when their hosts send something.
-
-    Raises:
-        Unavailable: The worker can't be reached, or hangs.
-    """
-    import signal
-
-    if (sock := connect(path)) is None:
-        return None
-    pid = os_calls.read_peer(sock)[0]
-    sock.settimeout(timeout_s)
-    try:
-        if os_calls.is_suspended(pid):
-            os.kill(pid, signal.SIGCONT)
-        sock.send(frames.encode(frames.STOP))
-        sock.recv(1)  # the end of the connection
-    except TimeoutError:
-        raise Unavailable(f"the worker (process {pid}) has not ended; to end it: kill -9 {pid}") from None
-    except OSError:
-        pass
-    finally:
-        sock.close()
-    return pid
 
 
 def find_option(words: "Sequence[str]", name: str) -> "str | None":

@@ -35,6 +35,9 @@ PING = b"i"
 STOP = b"t"
 """To the worker, instead of a hello: end, and start no successor."""
 
+STATUS = b"e"
+"""Both ways, instead of a hello: the worker returns its status, as JSON."""
+
 ACCEPT = b"a"
 """From the worker: the session is served."""
 

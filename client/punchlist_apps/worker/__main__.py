@@ -1,13 +1,13 @@
-"""`python -m punchlist_apps.worker`, started by the first relay, or by its predecessor."""
+"""`python -m punchlist_apps.worker`, started by the first relay, by systemd, or by its predecessor."""
 
 import argparse
 import faulthandler
-import fcntl
-import os
 import signal
+import socket
 import sys
 
 from punchlist_apps.worker.installation import read_stamp
+from punchlist_apps.worker.place import Place, Taken, take
 
 LOST_RACE = 75
 """Exit code if another worker holds the lock."""
@@ -21,34 +21,28 @@ def main() -> int:
     parser.add_argument("--hang-exit", type=float, default=10.0, help="seconds after which a hanging loop is ended")
     parser.add_argument("--ready-fd", type=int, help="descriptor to report readiness on")
     parser.add_argument("--lock-fd", type=int, help="the lock of the predecessor")
+    parser.add_argument("--listener-fd", type=int, help="the predecessor's socket from systemd")
+    parser.add_argument("--manager", default="", help="address of the predecessor's service manager")
     options = parser.parse_args()
     faulthandler.enable()
     # A request to hand over is void until there is something to hand over, and must not end the process.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    lock = _lock(f"{options.socket}.lock") if options.lock_fd is None else options.lock_fd
-    if lock is None:
-        return LOST_RACE
+    if options.lock_fd is None:
+        try:
+            place = take(options.socket)
+        except Taken:
+            return LOST_RACE
+    else:
+        listener = None if options.listener_fd is None else socket.socket(fileno=options.listener_fd)
+        place = Place(options.socket, options.lock_fd, listener, options.manager)
     # An upgrade while the sources are loaded must look newer than they are.
     stamp = read_stamp()
     # Loaded after the lock, because it takes a second of processor time that the loser of a race should not spend.
     from punchlist_apps.worker.worker import Worker, run  # noqa: PLC0415
 
-    worker = Worker(options.socket, options.data_dir, stamp, lock, options.idle_exit, options.hang_exit)
+    worker = Worker(options.socket, options.data_dir, stamp, place, options.idle_exit, options.hang_exit)
     run(worker, options.ready_fd)
     return 0
-
-
-def _lock(path: str) -> int | None:
-    """Return the locked descriptor, or None if another process holds the lock."""
-    from punchlist_schemas.rendezvous import make_directories  # noqa: PLC0415
-
-    make_directories(os.path.dirname(path))
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return None
-    return lock
 
 
 if __name__ == "__main__":

@@ -2,23 +2,26 @@
 
 import asyncio
 import faulthandler
+import json
 import logging
 import os
 import signal
-import socket
 import sys
+import time
 from contextlib import suppress
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from punchlist.base import host_variables
+from punchlist.base import __version__, host_variables
 from punchlist.connection import starter
 from punchlist_apps.common.http.connections import raise_connection_limit
 from punchlist_apps.mcp.updates import Feeds, open_feeds
 from punchlist_apps.relay import frames
 from punchlist_apps.worker.installation import read_stamp
 from punchlist_apps.worker.opening import Refused, open_server
+from punchlist_apps.worker.place import Place
 from punchlist_apps.worker.session import LEAVE_S, FrameReader, Session
+from punchlist_schemas.build import build_stamp
 from punchlist_schemas.system import os_calls
 
 MAX_SESSIONS = 256
@@ -30,7 +33,9 @@ _CHECK_S = 60.0
 """Time between two checks whether the installation has changed, in seconds."""
 
 _SUCCESSOR_S = 30.0
-_BACKLOG = 512
+
+# Since Python 3.13, asyncio unlinks the socket by default, even if the successor has it.
+_LEAVE_SOCKET: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 _log = logging.getLogger(__name__)
 
 
@@ -40,23 +45,24 @@ class Worker:
     Args:
         path: Path of its socket.
         stamp: What `read_stamp` returned before this module was loaded.
-        lock: Descriptor of the lock, held until the worker is stopped or the process ends.
+        place: Its socket and its lock.
         idle_s: Time without a session after which the worker ends, in seconds; 0 for never.
         hang_s: Time for which the event loop may be blocked, in seconds.
     """
 
     def __init__(  # noqa: PLR0913 - the options of a process
-        self, path: str, data_dir: str, stamp: int, lock: int, idle_s: float, hang_s: float
+        self, path: str, data_dir: str, stamp: int, place: Place, idle_s: float, hang_s: float
     ) -> None:
         self._path = path
         self._data_dir = data_dir
-        self._lock = lock
+        self._place = place
         self._idle_s = idle_s
         self._hang_s = hang_s
         self._sessions: set[Session] = set()
         self._suspects = asyncio.Lock()
-        self._inode = 0
+        self._started_at = time.time()
         self._stamp = self._failed_stamp = stamp
+        self._build = build_stamp(__version__)
         self._feeds: Feeds
         self._used_at = 0.0
         self._ended = asyncio.Event()
@@ -68,20 +74,20 @@ class Worker:
         loop = asyncio.get_running_loop()
         self._used_at = loop.time()
         async with open_feeds() as self._feeds:
-            server = await asyncio.start_unix_server(self._serve_relay, sock=self._listen())
+            server = await asyncio.start_unix_server(self._serve_relay, sock=self._place.listen(), **_LEAVE_SOCKET)
             loop.add_signal_handler(signal.SIGTERM, self._ended.set)
             loop.add_signal_handler(signal.SIGUSR1, self.hand_over)
             if ready is not None:
                 os.write(ready, b"ready")
                 os.close(ready)
+            self._place.notify("READY=1")
             tasks = [asyncio.create_task(task()) for task in (self._watch_loop, self._watch_life)]
             await self._ended.wait()
             server.close()
-            has_successor = self._handover is not None or not self._is_in_place
+            has_successor = self._handover is not None or not self._place.is_found
             if self._handover is None:
-                self._remove_socket()
                 # The next worker need not wait for running calls. A successor that was late keeps the lock.
-                os.close(self._lock)
+                self._place.leave()
             await self._leave_sessions(has_successor=has_successor)
             for task in tasks:
                 task.cancel()
@@ -93,32 +99,6 @@ class Worker:
                 while self._sessions:
                     self._emptied.clear()
                     await self._emptied.wait()
-
-    def _listen(self) -> socket.socket:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        directory, name = os.path.split(self._path)
-        os.chdir(directory)  # the address of a socket has a short upper limit
-        with suppress(FileNotFoundError):
-            os.unlink(f"{name}.new")
-        sock.bind(f"{name}.new")
-        sock.listen(_BACKLOG)
-        # A predecessor's relays stay connected; new ones come here from now on.
-        os.rename(f"{name}.new", name)
-        self._inode = os.stat(name).st_ino
-        os.chdir("/")
-        return sock
-
-    @property
-    def _is_in_place(self) -> bool:
-        """Whether new relays find this worker's socket."""
-        try:
-            return os.stat(self._path).st_ino == self._inode
-        except OSError:
-            return False
-
-    def _remove_socket(self) -> None:
-        if self._is_in_place:
-            os.unlink(self._path)
 
     async def _serve_relay(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -138,6 +118,8 @@ class Worker:
         if op == frames.STOP:
             self._ended.set()
             await asyncio.Event().wait()  # the end of this process closes the connection
+        if op == frames.STATUS:
+            writer.write(frames.encode(frames.STATUS, 0, self._encode_status()))
         if op != frames.HELLO or self._ended.is_set():
             return
         self._check_installation()
@@ -167,6 +149,10 @@ class Worker:
             self._sessions.discard(session)
             self._emptied.set()
 
+    def _encode_status(self) -> bytes:
+        status = {"sessions": len(self._sessions), "since": int(self._started_at * 1000), "build": self._build}
+        return json.dumps(status).encode()
+
     def _check_installation(self) -> None:
         """Hand over to a successor if the installation's files have changed."""
         if read_stamp() not in (self._stamp, self._failed_stamp):
@@ -178,15 +164,20 @@ class Worker:
             self._handover = asyncio.create_task(self._start_successor())
 
     async def _start_successor(self) -> None:
-        stamp, program = read_stamp(), starter.worker(self._path, self._data_dir, self._lock)
+        stamp, (inherited, passed) = read_stamp(), self._place.bequeath()
+        program = starter.worker(self._path, self._data_dir, *inherited, passed=passed)
+        pid = 0
         try:
-            report = await asyncio.to_thread(lambda: starter.Starting(program).wait(_SUCCESSOR_S))
+            starting = await asyncio.to_thread(starter.Starting, program)
+            pid, report = starting.pid, await asyncio.to_thread(starting.wait, _SUCCESSOR_S)
         except OSError as error:
             report = starter.Report(ready=False, reason=str(error))
         if report is None or not report.ready:
             _log.error("no successor started: %s", report and report.reason)
             self._failed_stamp, self._handover = stamp, None
             return
+        # The service manager would end the successor with this process.
+        self._place.notify(f"MAINPID={pid}")
         self._ended.set()
 
     async def _watch_loop(self) -> None:
@@ -202,7 +193,7 @@ class Worker:
             await asyncio.sleep(min(_CHECK_S, self._idle_s or _CHECK_S))
             is_idle = self._idle_s and not self._sessions and loop.time() - self._used_at >= self._idle_s
             # Without its socket it would keep new relays from a worker. The next one serves its sessions.
-            if is_idle or (self._handover is None and not self._is_in_place):
+            if is_idle or (self._handover is None and not self._place.is_found):
                 self._ended.set()
             self._check_installation()
 

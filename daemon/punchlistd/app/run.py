@@ -9,6 +9,7 @@ import os
 import anyio
 import msgspec
 
+from punchlist_schemas.system.notify import notify
 from punchlistd.app.app import App
 from punchlistd.net import systemd
 from punchlistd.net.listener import PlaceUnusable, SocketTaken
@@ -86,19 +87,19 @@ async def _notify_manager(app: App, ready_fd: int | None) -> None:
             os.write(ready_fd, b"ready\n")
         with contextlib.suppress(OSError):
             os.close(ready_fd)
-    systemd.notify(os.environ, "READY=1", f"STATUS=Serving {app.settings.socket}")
+    notify(os.environ, "READY=1", f"STATUS=Serving {app.settings.socket}")
     async with anyio.create_task_group() as group:
         if (interval := systemd.watchdog_s(os.environ)) is not None:
             group.start_soon(_feed_watchdog, app, interval / 3)
         await app.stopping.wait()
         group.cancel_scope.cancel()
-    systemd.notify(os.environ, "STOPPING=1", "STATUS=Finishing open calls")
+    notify(os.environ, "STOPPING=1", "STATUS=Finishing open calls")
 
 
 async def _feed_watchdog(app: App, every_s: float) -> None:
     while True:
         await app.check()
-        systemd.notify(os.environ, "WATCHDOG=1")
+        notify(os.environ, "WATCHDOG=1")
         await anyio.sleep(every_s)
 
 

@@ -1,13 +1,10 @@
-"""The protocol between systemd and a daemon: inherited sockets (sd_listen_fds(3)) and state (sd_notify(3))."""
+"""What systemd passes to a daemon: a listening socket (sd_listen_fds(3)), and the interval of its watchdog."""
 
-import logging
 import os
 import socket
 from collections.abc import Mapping, MutableMapping
 
 from punchlistd.net.listener import InheritedSocket, PlaceUnusable
-
-logger = logging.getLogger(__name__)
 
 FIRST_DESCRIPTOR = 3
 """SD_LISTEN_FDS_START."""
@@ -27,21 +24,6 @@ def take_inherited_socket(env: MutableMapping[str, str]) -> InheritedSocket | No
         raise PlaceUnusable(f"The service manager passed LISTEN_FDS={count!r}; exactly one socket can be served.")
     os.set_inheritable(FIRST_DESCRIPTOR, False)
     return InheritedSocket(socket.socket(fileno=FIRST_DESCRIPTOR))
-
-
-def notify(env: Mapping[str, str], *words: str) -> bool:
-    """Send a state to the service manager (`READY=1`, `STOPPING=1`, …). Return False if that failed."""
-    address = env.get("NOTIFY_SOCKET", "")
-    if not address:
-        return False
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:
-            sock.connect("\0" + address[1:] if address.startswith("@") else address)
-            sock.send("\n".join(words).encode())
-    except OSError as error:  # the service manager itself acts on missing notifications
-        logger.warning("%s could not be told %s: %s", address, words[0], error)
-        return False
-    return True
 
 
 def watchdog_s(env: Mapping[str, str]) -> float | None:

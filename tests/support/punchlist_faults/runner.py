@@ -70,8 +70,8 @@ PROGRAMS = {
     "sweep": Program("kill, EIO or ENOSPC at the Nth system call, for every N up to SIZE (ONLY=append; strace)", 10**6),
     "together": Program("five clients of five kinds work one list by SIZE operations: no edit is lost", 10_000),
     "workers": Program(
-        "kill -9 of the worker under 5 sessions of hosts that make SIZE calls: none fails, is lost or doubled "
-        "(BUG=keys plants a bug that it must find; the MCP SDK)",
+        "kill -9 of the worker under 5 sessions of hosts, then 50 of the SDK, that make SIZE calls: none fails, "
+        "is lost or doubled (ONLY=hosts, ONLY=sdk; BUG=keys plants a bug that it must find; the MCP SDK)",
         2_000,
     ),
 }

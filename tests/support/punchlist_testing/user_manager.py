@@ -21,6 +21,10 @@ NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 NEEDED = ("aiosqlite", "anyio", "msgspec", "watchfiles", "idna", "sniffio", "typing_extensions", "uvloop")
 FOR_WEB = ("starlette", "uvicorn", "h11", "click")
+FOR_MCP = (
+    *("mcp", "mcp_types", "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "httpx2"),
+    *("opentelemetry", "cryptography", "cffi", "_cffi_backend", "python_multipart", "sse_starlette"),
+)
 ANSWERS_S = 15.0
 RUNTIME = Path(f"/run/user/{NOBODY}")
 """The standard path: systemd derives it from the user id when it hides paths from a service."""
@@ -140,18 +144,18 @@ class UserManager:
 def _copy_program(manager: UserManager) -> None:
     for folder in ("daemon", "client", "schemas", "systemd"):
         shutil.copytree(ROOT / folder, manager.program / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in (*NEEDED, *FOR_WEB):
+    for name in (*NEEDED, *FOR_WEB, *FOR_MCP):
         spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:
+        if spec is None:
             continue
-        origin = Path(spec.origin)
-        if spec.submodule_search_locations:
-            shutil.copytree(
-                origin.parent, manager.program / "packages" / name, ignore=shutil.ignore_patterns("__pycache__")
-            )
-        else:
-            (manager.program / "packages").mkdir(exist_ok=True)
-            shutil.copy(origin, manager.program / "packages")
+        packages = manager.program / "packages"
+        for place in spec.submodule_search_locations or ():
+            shutil.copytree(place, packages / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+            for metadata in Path(place).parent.glob(f"{name}-*.dist-info"):
+                shutil.copytree(metadata, packages / metadata.name)
+        if not spec.submodule_search_locations:
+            packages.mkdir(exist_ok=True)
+            shutil.copy(str(spec.origin), packages)
     for path in (manager.program, *manager.program.rglob("*")):
         path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
 
@@ -186,7 +190,8 @@ def user_manager() -> Generator[UserManager]:
             _wait_until_ready(manager, process)
             yield manager
         finally:
-            manager.run("systemctl", "--user", "stop", "punchlistd.socket", "punchlistd.service", check=False)
+            units = [f"{name}.{kind}" for name in ("punchlist-mcp", "punchlistd") for kind in ("socket", "service")]
+            manager.run("systemctl", "--user", "stop", *units, check=False)
             process.terminate()
             try:
                 process.wait(10)

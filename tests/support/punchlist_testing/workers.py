@@ -79,30 +79,34 @@ class Host:
     """A host of the handshake era that sends hand-written messages to `punch agent mcp`.
 
     Args:
-        folder: The directory of the daemon's files.
+        folder: The directory of the daemon's files, or None for the default places.
         words: More arguments.
+        python: The interpreter.
         program: Arguments of the interpreter that run `punch`.
         autostart: Whether the session may start a daemon.
     """
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | None,
         *words: str,
+        python: Sequence[str] = (sys.executable,),
         program: Sequence[str] = ("-m", "punchlist"),
         capabilities: dict[str, Any] | None = None,
         env: dict[str, str] | None = None,
         autostart: bool = False,
     ) -> None:
-        places = ["--socket", str(folder / "run" / "daemon.sock"), "--data-dir", str(folder / "data")]
+        places: list[str] = []
+        if folder is not None:
+            places = ["--socket", str(folder / "run" / "daemon.sock"), "--data-dir", str(folder / "data")]
         words = words if autostart else (*words, "--no-autostart")
         self.process = subprocess.Popen(
-            [sys.executable, *program, "agent", "mcp", "-c", "work", *places, *words],
+            [*python, *program, "agent", "mcp", "-c", "work", *places, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=env or environment(PUNCHLIST_CONVERSATION=""),
-            cwd=folder,
+            cwd=folder or "/",
         )
         self._id = 0
         self._data = b""

@@ -10,6 +10,8 @@ import pytest
 
 from punchlist_apps.cli.installing.systemd_units import (
     HARDENING,
+    MCP_SERVICE,
+    MCP_SOCKET,
     SERVICE,
     SOCKET,
     WEB_SERVICE,
@@ -33,7 +35,8 @@ def shipped(tmp_path: Path) -> Path:
     program = tmp_path / ".local" / "bin" / "punchlistd"
     program.parent.mkdir(parents=True)
     program.symlink_to("/bin/true")
-    program.with_name("punch").symlink_to("/bin/true")
+    for name in ("punch", "python"):
+        program.with_name(name).symlink_to("/bin/true")
     return tmp_path / "units"
 
 
@@ -45,7 +48,7 @@ def analyze(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @needs_analyze
 def test_shipped_units_verify_without_warnings(shipped: Path) -> None:
-    units = [str(shipped / name) for name in (SOCKET, SERVICE, WEB_SOCKET, WEB_SERVICE)]
+    units = [str(shipped / name) for name in (SOCKET, SERVICE, WEB_SOCKET, WEB_SERVICE, MCP_SOCKET, MCP_SERVICE)]
     done = analyze(shipped, "--man=no", "verify", *units)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -65,10 +68,13 @@ def test_units_with_any_paths_verify_without_warnings(tmp_path: Path, name: str)
     python.symlink_to("/bin/true")
     units = tmp_path / "units"
     places = Places(str(tmp_path / name / "s"), str(tmp_path / name), str(tmp_path / "run"), python=str(python))
+    places = places._replace(worker=str(tmp_path / name / "w"))
     for unit, text in render_units(places, web=True).items():
         (units / unit).parent.mkdir(exist_ok=True)
         (units / unit).write_text(text)
-    done = analyze(units, "--man=no", "verify", str(units / SOCKET), str(units / SERVICE))
+    done = analyze(
+        units, "--man=no", "verify", *(str(units / unit) for unit in (SOCKET, SERVICE, MCP_SOCKET, MCP_SERVICE))
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 

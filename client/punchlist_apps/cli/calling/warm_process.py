@@ -52,22 +52,31 @@ def find_directory() -> str:
     return os.path.dirname(socket_path({name: os.environ.get(name, "") for name in _VARIABLES}))
 
 
-def stop() -> None:
-    """Stop this user's warm processes. Their running commands continue."""
+def find_processes() -> list[int]:
+    """Return this user's warm processes. Remove stale sockets."""
     from glob import escape, glob
 
     from punchlist.connection.launch import connect
     from punchlist.errors import DaemonUnavailable
 
+    processes: list[int] = []
     for path in glob(f"{escape(find_directory())}/warm-*.sock"):
         try:
             with connect(path) as link:
                 pid = os_calls.read_peer(link)[0]
             # If only workers are left, the number may belong to another process.
             if os.path.basename(path) in map(os.path.basename, os_calls.read_command_line(pid)):
-                os.kill(pid, signal.SIGTERM)
+                processes.append(pid)
         except ConnectionRefusedError:
             with suppress(OSError):
                 os.unlink(path)
         except (OSError, DaemonUnavailable):
             continue
+    return processes
+
+
+def stop() -> None:
+    """Stop this user's warm processes. Their running commands continue."""
+    for pid in find_processes():
+        with suppress(OSError):
+            os.kill(pid, signal.SIGTERM)

@@ -16,6 +16,8 @@ from punchlist.errors import DaemonUnavailable, Damaged, PunchlistError, Request
 from punchlist_apps.cli.calling import warm_process
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.calling.sync_link import Caller
+from punchlist_apps.cli.installing.supervisor import Manager
+from punchlist_apps.cli.installing.systemd_units import MCP_SERVICE, MCP_SOCKET, unit_directory
 from punchlist_apps.cli.parsing.arguments import Usage
 from punchlist_apps.cli.printing.summaries import count_errors, format_server
 from punchlist_schemas.directory import DirectoryList
@@ -155,22 +157,35 @@ def _check_hosts() -> Iterator[Finding]:
 def _check_worker(target: Target) -> Finding:
     """Check the worker of the hosts' sessions, or report why they run without one."""
     from punchlist_apps import relay
-    from punchlist_apps.relay import dialing
+    from punchlist_apps.relay import control
+    from punchlist_apps.relay.dialing import find_path
     from punchlist_apps.relay.relay import Unavailable
 
     if relay.is_own():
         return Finding("sessions", "ok", "each in its own process, because PUNCHLIST_MCP=own")
     try:
-        sock = dialing.connect(dialing.find_path(target.socket, target.data_dir))
+        status = control.read_status(find_path(target.socket, target.data_dir))
     except Unavailable as error:
         return Finding("sessions", "warn", f"each in its own process, because the worker can't be reached: {error}")
-    if sock is not None:
-        pid = os_calls.read_peer(sock)[0]
-        sock.close()
-        return Finding("sessions", "ok", f"served by the worker, process {pid}")
+    if status is not None and status.state != "running":
+        advice = f"kill -9 {status.pid}; the sessions continue with the next worker, and lose nothing"
+        return Finding("sessions", "warn", f"the worker, process {status.pid}, is {status.state}", advice)
+    if status is not None:
+        return Finding("sessions", "ok", f"served by the worker, process {status.pid}")
+    if unit := _find_failed_unit():
+        advice = f"systemctl --user reset-failed {MCP_SERVICE} {unit}; systemctl --user start {unit}"
+        return Finding("sessions", "warn", f"{unit} is not active, so sessions start a worker themselves", advice)
     if not (reason := _read_new_line(f"{target.data_dir}/mcp.log")):
         return Finding("sessions", "ok", "none; the first one starts a worker")
     return Finding("sessions", "warn", f"no worker is running; the last one reported: {reason}")
+
+
+def _find_failed_unit() -> str:
+    """Return the socket unit of the MCP worker if it is installed but doesn't listen; otherwise ""."""
+    if not (unit_directory() / MCP_SOCKET).exists():
+        return ""
+    manager = Manager()
+    return "" if manager.error or manager.show(MCP_SOCKET).get("ActiveState") == "active" else MCP_SOCKET
 
 
 def _read_new_line(path: str) -> str:

@@ -1,4 +1,7 @@
-"""`punch daemon service`: the daemon as a launchd service, or as a systemd user service with socket activation."""
+"""`punch daemon service`: the daemon as a launchd service, or as a systemd user service with socket activation.
+
+With systemd and the extra mcp, also the MCP worker.
+"""
 
 import os
 from contextlib import suppress
@@ -9,9 +12,11 @@ from punchlist.connection.launch import Target
 from punchlist.errors import PunchlistError
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.installing import launchd
-from punchlist_apps.cli.installing.supervisor import Manager, stop
+from punchlist_apps.cli.installing.supervisor import STOP_TIMEOUT_S, Manager, stop
 from punchlist_apps.cli.installing.systemd_units import (
     HARDENING,
+    MCP_SERVICE,
+    MCP_SOCKET,
     SERVICE,
     SOCKET,
     WEB_SERVICE,
@@ -20,11 +25,16 @@ from punchlist_apps.cli.installing.systemd_units import (
     UnitError,
     find_program_paths,
     render_units,
+    unit_directory,
 )
 from punchlist_apps.cli.parsing.arguments import Usage, choice, flag
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
-from punchlist_schemas.rendezvous import home, make_directories
+from punchlist_apps.common import extras
+from punchlist_apps.relay import control
+from punchlist_apps.relay.dialing import find_path
+from punchlist_apps.relay.relay import Unavailable
+from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
 
@@ -94,33 +104,28 @@ def _manage_launchd(context: Context) -> int:
     return 0
 
 
-def _resolve_directory() -> Path:
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    return Path(config if config.startswith("/") else f"{home(os.environ)}/.config") / "systemd" / "user"
-
-
-def _build_units(target: Target, *, hardened: bool, web: bool) -> dict[str, str]:
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    places = Places(target.socket, target.data_dir, runtime_dir=runtime, programs=find_program_paths())
+def _build_units(target: Target, *, hardened: bool, web: bool, mcp: bool) -> dict[str, str]:
+    runtime, worker = os.environ.get("XDG_RUNTIME_DIR", ""), find_path(target.socket, target.data_dir) if mcp else ""
+    places = Places(target.socket, target.data_dir, runtime, programs=find_program_paths(), worker=worker)
     return render_units(places, hardened=hardened, web=web)
 
 
 def _is_installed(name: str) -> bool:
-    return (_resolve_directory() / name).exists()
+    return (unit_directory() / name).exists()
 
 
 def _install(context: Context) -> int:
-    web = bool(context.args.web)
-    units = _build_units(context.target, hardened=context.args.hardened, web=web)
+    web, mcp = bool(context.args.web), extras.is_installed("mcp")
+    units = _build_units(context.target, hardened=context.args.hardened, web=web, mcp=mcp)
     if context.args.print:
-        context.print_lines(f"# {_resolve_directory() / name}\n{text}" for name, text in units.items())
+        context.print_lines(f"# {unit_directory() / name}\n{text}" for name, text in units.items())
         return 0
     make_directories(context.target.data_dir)
     for name, text in units.items():
-        context.print_lines([f"{_write(_resolve_directory() / name, text)} {_resolve_directory() / name}"])
-    sockets = [SOCKET, WEB_SOCKET] if web else [SOCKET]
+        context.print_lines([f"{_write(unit_directory() / name, text)} {unit_directory() / name}"])
+    sockets = [name for name in (SOCKET, WEB_SOCKET, MCP_SOCKET) if name in units]
     for name in sockets:
-        context.print_lines([f"{_enable(name)} {_resolve_directory() / _WANTS / name}"])
+        context.print_lines([f"{_enable(name)} {unit_directory() / _WANTS / name}"])
     manager = Manager()
     if manager.error:
         return _report_missing_manager(context, manager.error)
@@ -128,6 +133,9 @@ def _install(context: Context) -> int:
     if context.args.now:
         if manager.show(SOCKET).get("ActiveState") != "active":
             _stop_unmanaged(context)
+        if mcp and manager.show(MCP_SOCKET).get("ActiveState") != "active":
+            _stop_unmanaged_worker(context)
+        # The worker recognizes a newer installation by itself, and loses no running call.
         steps += [("start", *sockets), ("try-restart", SERVICE, *([WEB_SERVICE] if web else []))]
     for step in steps:
         if trouble := manager.run(*step):
@@ -164,7 +172,7 @@ def _write(path: Path, text: str) -> str:
 def _enable(name: str) -> str:
     """Link a unit as `systemctl --user enable` does. The command itself isn't used, because it needs a running
     manager."""
-    link = _resolve_directory() / _WANTS / name
+    link = unit_directory() / _WANTS / name
     if link.is_symlink() or link.exists():
         return "unchanged"
     make_directories(str(link.parent))
@@ -179,17 +187,26 @@ def _stop_unmanaged(context: Context) -> None:
             context.print_lines(["stopped the daemon that was not started by the service"])
 
 
+def _stop_unmanaged_worker(context: Context) -> None:
+    with suppress(Unavailable):
+        if control.stop(find_path(context.target.socket, context.target.data_dir), STOP_TIMEOUT_S) is not None:
+            context.print_lines(["stopped the MCP worker that was not started by the service"])
+
+
 def _uninstall(context: Context) -> int:
     manager = Manager()
-    running = [SOCKET, SERVICE, *([WEB_SOCKET, WEB_SERVICE] if _is_installed(WEB_SOCKET) else [])]
+    running = [SOCKET, SERVICE]
+    for pair in ((WEB_SOCKET, WEB_SERVICE), (MCP_SOCKET, MCP_SERVICE)):
+        running += pair if _is_installed(pair[0]) else ()
     if context.args.now and (trouble := manager.run("stop", *running)) and not manager.error:
         context.note(f"systemctl --user stop: {trouble}")
-    names = (_WANTS + SOCKET, _WANTS + WEB_SOCKET, HARDENING, SERVICE, SOCKET, WEB_SERVICE, WEB_SOCKET)
-    paths = [path for name in names if os.path.lexists(path := _resolve_directory() / name)]
+    sockets = (SOCKET, WEB_SOCKET, MCP_SOCKET)
+    names = (*(_WANTS + name for name in sockets), HARDENING, SERVICE, WEB_SERVICE, MCP_SERVICE, *sockets)
+    paths = [path for name in names if os.path.lexists(path := unit_directory() / name)]
     for path in paths:
         path.unlink()
         context.print_lines([f"removed {path}"])
-    folder = _resolve_directory() / os.path.dirname(HARDENING)
+    folder = unit_directory() / os.path.dirname(HARDENING)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     if not paths:
@@ -206,11 +223,12 @@ def _uninstall(context: Context) -> int:
 
 
 def _status(context: Context) -> int:
-    units = _build_units(context.target, hardened=_is_installed(HARDENING), web=_is_installed(WEB_SOCKET))
-    files = {name: _describe_file(_resolve_directory() / name, text) for name, text in units.items()}
+    hardened, web, mcp = map(_is_installed, (HARDENING, WEB_SOCKET, MCP_SOCKET))
+    units = _build_units(context.target, hardened=hardened, web=web, mcp=mcp)
+    files = {name: _describe_file(unit_directory() / name, text) for name, text in units.items()}
     manager = Manager()
     value: dict[str, Any] = {"files": files, "manager": manager.error or "answers"}
-    lines = [f"{_resolve_directory() / name}: {state}" for name, state in files.items()]
+    lines = [f"{unit_directory() / name}: {state}" for name, state in files.items()]
     if manager.error:
         lines.append(f"systemd's user manager is not available ({manager.error})")
     else:

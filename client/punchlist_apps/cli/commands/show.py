@@ -1,11 +1,13 @@
 """Read-only commands: list, show, list all, daemon status."""
 
 import re
+import time
 from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
 from punchlist.base.text import safe
+from punchlist_apps.cli.calling import warm_process
 from punchlist_apps.cli.calling.context import Context, parse_task_id
 from punchlist_apps.cli.parsing.arguments import TASK, Usage, choice, flag, owner_option, value
 from punchlist_apps.cli.parsing.saved_filters import SORTS, load_filter
@@ -216,8 +218,21 @@ def run_status(context: Context) -> int:
         context.target.fail_fast()
         counts = _sum_counts(context)
         return context.answer(counts, [format_status_line(counts)])
-    result = context.call("daemon.status")
+    result = context.call("daemon.status") | {"worker": _read_worker(context), "warm": warm_process.find_processes()}
     return context.answer(result, _format_status(result, context.style))
+
+
+def _read_worker(context: Context) -> dict[str, Any] | None:
+    """Return the status of the MCP worker, or None if none is running."""
+    from punchlist_apps.relay import control
+    from punchlist_apps.relay.dialing import find_path
+    from punchlist_apps.relay.relay import Unavailable
+
+    try:
+        status = control.read_status(find_path(context.target.socket, context.target.data_dir))
+    except Unavailable as error:
+        return {"state": "unavailable", "reason": str(error)}
+    return status and status._asdict()
 
 
 def _format_list(card: dict[str, Any], names: dict[str, str], style: Style) -> str:
@@ -279,6 +294,10 @@ def _format_status(result: dict[str, Any], style: Style) -> Iterable[str]:
     )
     for name, fact in facts:
         yield f"{style.paint('dim', f'{name:>8}')}  {safe(str(fact))}"
+    if result["worker"] is not None:
+        yield f"{style.paint('dim', '  worker')}  {safe(_format_worker(result['worker']))}"
+    for pid in result["warm"]:
+        yield f"{style.paint('dim', '    warm')}  pid {pid}"
     for client in result["clients"]:
         yield f"{style.paint('dim', '  client')}  {safe(client['name'])} (pid {client['pid']})"
     for watch in result["subscriptions"]:
@@ -286,6 +305,16 @@ def _format_status(result: dict[str, Any], style: Style) -> Iterable[str]:
         yield f"{style.paint('dim', ' watches')}  {safe(watch['client'])}: {where}, {watch['view']}, lag {watch['lag']}"
     for error in count_errors(result.get("last_errors", ())):
         yield style.paint("fail", f"   error  {safe(error)}")
+
+
+def _format_worker(worker: dict[str, Any]) -> str:
+    if worker["state"] == "running":
+        up = format_short_duration(max(0, int(time.time() * 1000) - worker["since"]))
+        sessions = f"{worker['sessions']} session{'' if worker['sessions'] == 1 else 's'}"
+        return f"{worker['build']}, pid {worker['pid']}, up {up}, {sessions}"
+    if worker["state"] == "unavailable":
+        return worker["reason"]
+    return f"{worker['state']}, pid {worker['pid']}; to have the next session start another: kill -9 {worker['pid']}"
 
 
 def _format_size(count: int) -> str:

@@ -7,7 +7,8 @@ from punchlist_apps.cli.installing.supervisor import STOP_TIMEOUT_S, start, stop
 from punchlist_apps.cli.parsing.arguments import Usage
 from punchlist_apps.cli.printing.exit_codes import NO_DAEMON
 from punchlist_apps.cli.printing.failure import show_error
-from punchlist_apps.relay import dialing
+from punchlist_apps.relay import control
+from punchlist_apps.relay.dialing import find_path
 from punchlist_apps.relay.relay import Unavailable
 
 COMMANDS = {
@@ -21,7 +22,7 @@ def run_stop(context: Context) -> int:
     target = context.target.with_autostart(False)
     warm_process.stop()
     try:
-        dialing.stop(dialing.find_path(target.socket, target.data_dir), STOP_TIMEOUT_S)
+        control.stop(find_path(target.socket, target.data_dir), STOP_TIMEOUT_S)
     except Unavailable as error:
         context.note(f"punch: {error}")
     try:

@@ -6,13 +6,17 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from punchlist.connection.starter import IDLE_EXIT_S
 from punchlist_apps.cli.installing.shipped import read_shipped
+from punchlist_schemas.rendezvous import home
 
 SOCKET = "punchlistd.socket"
 SERVICE = "punchlistd.service"
 HARDENING = "punchlistd.service.d/hardening.conf"
 WEB_SOCKET = "punchlist-web.socket"
 WEB_SERVICE = "punchlist-web.service"
+MCP_SOCKET = "punchlist-mcp.socket"
+MCP_SERVICE = "punchlist-mcp.service"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PLAIN = re.compile(r"[\w@%+=:,./~-]+", re.ASCII)
@@ -32,6 +36,14 @@ class Places(NamedTuple):
     python: str = sys.executable
     programs: tuple[str, ...] = ()
     """Directories from which the program is loaded; made visible in units that hide the home directory."""
+    worker: str = ""
+    """The socket of the MCP worker; empty to leave its units out."""
+
+
+def unit_directory() -> Path:
+    """Return the directory of this user's units."""
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    return Path(config if config.startswith("/") else f"{home(os.environ)}/.config") / "systemd" / "user"
 
 
 def read_shipped_unit(name: str) -> str:
@@ -46,11 +58,13 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
     """
     command = [_quote_program(places.python), "-P", "-m", "punchlistd", "--data-dir", _quote_argument(places.data_dir)]
     units = {
-        SOCKET: _replace_setting(read_shipped_unit(SOCKET), "ListenStream", _build_listen_address(places)),
+        SOCKET: _replace_setting(
+            read_shipped_unit(SOCKET), "ListenStream", _build_listen_address(places.socket, places.runtime_dir)
+        ),
         SERVICE: _replace_setting(read_shipped_unit(SERVICE), "ExecStart", " ".join(command)),
     }
     if hardened:
-        directory = os.path.dirname(_build_listen_address(places))
+        directory = os.path.dirname(_build_listen_address(places.socket, places.runtime_dir))
         if not _PLAIN.fullmatch(directory) or ":" in directory:
             raise UnitError(
                 f"{directory} contains characters that the hardened unit can't contain; choose another socket"
@@ -64,6 +78,14 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
         command += ["--socket", _quote_argument(places.socket), "--data-dir", _quote_argument(places.data_dir)]
         units[WEB_SOCKET] = read_shipped_unit(WEB_SOCKET)
         units[WEB_SERVICE] = _replace_setting(read_shipped_unit(WEB_SERVICE), "ExecStart", " ".join(command))
+    if places.worker:
+        command = [_quote_program(places.python), "-P", "-m", "punchlist_apps.worker", "--idle-exit", str(IDLE_EXIT_S)]
+        command += ["--socket", _quote_argument(places.worker), "--data-dir", _quote_argument(places.data_dir)]
+        address = _build_listen_address(places.worker, places.runtime_dir)
+        units[MCP_SOCKET] = _replace_setting(read_shipped_unit(MCP_SOCKET), "ListenStream", address)
+        text = _replace_setting(read_shipped_unit(MCP_SERVICE), "ExecStart", " ".join(command))
+        log = "append:" + f"{places.data_dir}/mcp.log".replace("%", "%%")
+        units[MCP_SERVICE] = _replace_setting(text, "StandardError", log)
     return units
 
 
@@ -94,12 +116,12 @@ def _quote_mount(path: str) -> str:
     return quote(path)
 
 
-def _build_listen_address(places: Places) -> str:
+def _build_listen_address(socket: str, runtime_dir: str) -> str:
     """Return the socket's path for the unit, relative to %t if possible, because the runtime directory may change."""
-    if _CONTROL.search(places.socket):
-        raise UnitError(f"{places.socket!r} contains control characters, which units must not contain")
-    inside = places.runtime_dir and places.socket.startswith(places.runtime_dir.rstrip("/") + "/")
-    below = places.socket[len(places.runtime_dir.rstrip("/")) :] if inside else places.socket
+    if _CONTROL.search(socket):
+        raise UnitError(f"{socket!r} contains control characters, which units must not contain")
+    inside = runtime_dir and socket.startswith(runtime_dir.rstrip("/") + "/")
+    below = socket[len(runtime_dir.rstrip("/")) :] if inside else socket
     return ("%t" if inside else "") + below.replace("%", "%%")
 
 

@@ -29,15 +29,18 @@ def _open_listener(family: socket.AddressFamily, address: str, port: int) -> soc
 
 
 def take_systemd_sockets() -> list[socket.socket]:
-    """Return the sockets that systemd has passed to this process, if any.
+    """Return the sockets that systemd has passed to this process, if any. Remove its variables.
 
     Raises:
         ValueError: Other machines can reach one of the sockets.
     """
-    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+    pid, count = os.environ.pop("LISTEN_PID", ""), os.environ.pop("LISTEN_FDS", "0")
+    os.environ.pop("LISTEN_FDNAMES", None)
+    if pid != str(os.getpid()):
         return []
-    count = int(os.environ.get("LISTEN_FDS", "0"))
-    sockets = [socket.socket(fileno=_FIRST_FD + number) for number in range(count)]
+    sockets = [socket.socket(fileno=_FIRST_FD + number) for number in range(int(count))]
+    for sock in sockets:
+        sock.set_inheritable(False)
     if all(sock.family == socket.AF_UNIX or sock.getsockname()[0] in ("127.0.0.1", "::1") for sock in sockets):
         return sockets
     for sock in sockets:

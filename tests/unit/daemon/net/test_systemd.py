@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from punchlist_schemas.system.notify import notify
 from punchlistd.net import systemd
 
 # systemd starts the service with the sockets as descriptors 3, 4, … and its process id in the environment.
@@ -85,20 +86,20 @@ def test_notification_is_one_datagram(tmp_path: Path, address: Callable[[Path], 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(5)
         manager.bind(name.replace("@", "\0"))
-        assert systemd.notify({"NOTIFY_SOCKET": name}, "READY=1", "STATUS=Serving /a b")
+        assert notify({"NOTIFY_SOCKET": name}, "READY=1", "STATUS=Serving /a b")
         assert manager.recv(100) == b"READY=1\nSTATUS=Serving /a b"
 
 
 def test_nothing_is_sent_without_a_manager() -> None:
-    assert not systemd.notify({}, "READY=1")
+    assert not notify({}, "READY=1")
 
 
 def test_unreachable_manager_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert not systemd.notify({"NOTIFY_SOCKET": str(tmp_path / "nothing")}, "WATCHDOG=1")
+    assert not notify({"NOTIFY_SOCKET": str(tmp_path / "nothing")}, "WATCHDOG=1")
     assert "could not be told WATCHDOG=1" in caplog.text
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "deaf"))
-        told = [systemd.notify({"NOTIFY_SOCKET": str(tmp_path / "deaf")}, "WATCHDOG=1") for _ in range(2000)]
+        told = [notify({"NOTIFY_SOCKET": str(tmp_path / "deaf")}, "WATCHDOG=1") for _ in range(2000)]
     assert told[0]
     assert not told[-1]
 

@@ -10,7 +10,7 @@ import pytest
 
 from punchlist import Client, PunchlistError, connect
 from punchlist.calls.call import Call
-from punchlist.connection.core import derived_keys
+from punchlist.connection.core import derived_keys, hold_key, new_key, release_key
 from punchlist.tools import Reply, Toolbox, ToolCaller
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import to_json
@@ -305,3 +305,34 @@ def test_repetition_with_other_knowledge_changes_nothing(client: Client, memory:
         again = Toolbox(client, ToolCaller("work", "host/ann")).call("native", "next", {"result": "did one"})
     assert "had been carried out" in again.text
     assert plan.get("2").status == "in_progress"
+
+
+def test_repetition_after_a_rejected_attempt_changes_nothing(client: Client, memory: Memory) -> None:
+    plan, arguments = client.conversation("work", actor="bob"), {"todos": [{"content": "mine"}]}
+
+    def add(_call: Call[Any]) -> None:
+        plan.add("meanwhile")
+
+    with derived_keys("request"):
+        call_with_interruption(client, memory, "claude.TodoWrite", arguments, "list.replace", add)
+    assert [task.title for task in plan.list()] == ["mine"]
+    plan.add("later")
+    with derived_keys("request"):
+        again = Toolbox(client, ToolCaller("work", "host/ann")).call("claude", "TodoWrite", arguments)
+    assert "had been carried out" in again.text
+    assert [task.title for task in plan.list()] == ["mine", "later"]
+
+
+def test_rejected_change_gives_its_key_to_the_next() -> None:
+    with derived_keys("request"):
+        first, other = new_key("task.edit"), new_key("task.claim")
+        release_key("task.edit", first)
+        release_key("task.edit", first)  # a key is released once
+        assert new_key("task.edit") == first
+        second = new_key("task.edit")
+        release_key("task.edit", first)  # not the last one
+        assert new_key("task.edit") not in (first, second)
+        release_key("task.claim", other)
+        hold_key("task.claim", other)  # the same change is tried again
+        hold_key("task.claim", other)
+        assert new_key("task.claim") != other

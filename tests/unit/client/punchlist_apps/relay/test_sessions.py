@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -986,11 +987,33 @@ def test_stopped_daemon_stays_stopped_for_its_sessions(daemon: Spawned) -> None:
     punch(daemon, "daemon", "stop")
 
 
+def test_status_shows_the_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    assert json.loads(punch(daemon, "daemon", "status", "--json"))["worker"] is None
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(Host(daemon.directory))
+        status = json.loads(punch(daemon, "daemon", "status", "--json"))
+        worker = find_worker(run_folder(daemon))
+        assert {name: status["worker"][name] for name in ("pid", "state", "sessions")} == {
+            "pid": worker,
+            "state": "running",
+            "sessions": 2,
+        }
+        shown = punch(daemon, "daemon", "status")
+        assert re.search(rf"worker  {re.escape(status['worker']['build'])}, pid {worker}, up \d+s, 2 sessions", shown)
+        signal_worker(run_folder(daemon), signal.SIGSTOP)
+        assert f"worker  suspended, pid {worker}; to have" in punch(daemon, "daemon", "status")
+        os.kill(status["worker"]["pid"], signal.SIGCONT)
+
+
 def test_doctor_names_the_worker_or_its_last_words(daemon: Spawned, hosts: Callable[..., Host]) -> None:
     assert "sessions: none; the first one starts a worker" in punch(daemon, "doctor")
     hosts()
-    assert f"sessions: served by the worker, process {find_worker(run_folder(daemon))}" in punch(daemon, "doctor")
-    signal_worker(run_folder(daemon), signal.SIGTERM)
+    worker = find_worker(run_folder(daemon))
+    assert f"sessions: served by the worker, process {worker}" in punch(daemon, "doctor")
+    signal_worker(run_folder(daemon), signal.SIGSTOP)
+    assert f"the worker, process {worker}, is suspended\n      → kill -9 {worker}" in punch(daemon, "doctor")
+    signal_worker(run_folder(daemon), signal.SIGKILL)
     (daemon.directory / "data" / "mcp.log").write_text("one\nModuleNotFoundError: No module named 'mcp'\n")
     assert "the last one reported: ModuleNotFoundError: No module named 'mcp'" in punch(daemon, "doctor")
 

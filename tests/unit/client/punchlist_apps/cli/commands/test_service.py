@@ -4,10 +4,13 @@ Tests with a real one are in `tests/system/systemd`.
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from punchlist_apps.relay.dialing import find_path
 
 NAMES = ["punchlistd.service", "punchlistd.socket", "sockets.target.wants/punchlistd.socket"]
 
@@ -52,6 +55,26 @@ def test_install_writes_units(run: Any, units: Path, home: Path) -> None:
     assert f"--data-dir {home}/data" in (units / "punchlistd.service").read_text()
     assert f"ListenStream={home}/run/daemon.sock" in (units / "punchlistd.socket").read_text()
     assert (units / NAMES[2]).resolve() == (units / "punchlistd.socket").resolve()
+
+
+def test_extra_mcp_adds_the_worker(
+    run: Any, asked: Path, units: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("mcp", "mcp_types", "uvicorn"):
+        (home / "bin" / f"{module}.py").touch()
+    monkeypatch.setattr(sys, "path", [str(home / "bin"), *sys.path])
+    assert run("daemon", "service", "install", "--now").code == 0
+    mcp = ["punchlist-mcp.service", "punchlist-mcp.socket", "sockets.target.wants/punchlist-mcp.socket"]
+    assert installed(units) == sorted([*NAMES, *mcp])
+    path = find_path(f"{home}/run/daemon.sock", f"{home}/data")
+    assert f"ListenStream={path}\n" in (units / "punchlist-mcp.socket").read_text()
+    service = (units / "punchlist-mcp.service").read_text()
+    assert f"-m punchlist_apps.worker --idle-exit 900 --socket {path} --data-dir {home}/data\n" in service
+    assert f"StandardError=append:{home}/data/mcp.log\n" in service
+    assert "start punchlistd.socket punchlist-mcp.socket" in asked.read_text()
+    assert run("daemon", "service", "uninstall", "--now").code == 0
+    assert "stop punchlistd.socket punchlistd.service punchlist-mcp.socket" in asked.read_text()
+    assert installed(units) == []
 
 
 def test_missing_manager_is_reported_with_advice(run: Any, units: Path) -> None:
