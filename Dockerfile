@@ -1,0 +1,10 @@
+# punchlist with its server for agents: docker build -t punchlist . && docker run -i --rm -v punchlist:/data punchlist
+FROM python:3.13-slim
+COPY . /src
+RUN pip install --no-cache-dir '/src[mcp]' && rm -r /src && \
+    useradd --create-home punch && install -d -o punch -g punch -m 700 /data /run/punch
+USER punch
+ENV PUNCHLIST_DATA_DIR=/data XDG_RUNTIME_DIR=/run/punch
+VOLUME /data
+ENTRYPOINT ["punch"]
+CMD ["agent", "mcp", "-c", "default"]
