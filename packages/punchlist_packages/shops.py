@@ -21,6 +21,9 @@ DESCRIPTION: str = PROJECT["description"]
 AUTHOR: dict[str, str] = PROJECT["authors"][0]
 REPOSITORY: str = PROJECT["urls"]["Repository"]
 
+BUNDLED = "server/punch.pyz"
+"""The single file's path in the MCP bundle."""
+
 _SHORT = DESCRIPTION.partition(":")[0]
 _KEYWORDS = ["agents", "mcp", "tasks", "todo"]
 _PLUGIN = "plugins/punchlist"
@@ -32,7 +35,7 @@ _SCHEMAS = "https://agent-plugins.org/schemas/1.0.0"
 _EVENTS = {
     "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
     "codex": ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
-    "gemini": ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"),
+    "gemini": ("SessionStart", "BeforeAgent", "AfterAgent"),
 }
 _HOOK_S = 10
 
@@ -178,8 +181,7 @@ def _registry_server() -> dict[str, Any]:
 
 
 def _bundle_manifest() -> dict[str, Any]:
-    program = "server/punch.pyz"
-    arguments = [f"${{__dirname}}/{program}", *_build_entry("cursor")["args"], "-c", "${user_config.list}"]
+    arguments = [f"${{__dirname}}/{BUNDLED}", *_build_entry("cursor")["args"], "-c", "${user_config.list}"]
     return {
         "manifest_version": "0.3",
         **_describe(),
@@ -190,7 +192,7 @@ def _bundle_manifest() -> dict[str, Any]:
         "keywords": _KEYWORDS,
         "server": {
             "type": "binary",
-            "entry_point": program,
+            "entry_point": BUNDLED,
             "mcp_config": {"command": "python3", "args": arguments},
         },
         "tools": [{"name": tool.name, "description": tool.text} for tool in registry.dialect("native").tools],

@@ -1,0 +1,66 @@
+"""The command lines in the packages for hosts and registries."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from punchlist_packages import shops
+from punchlist_packages.hatch_build import ROOT
+
+_WRITTEN_BY_HAND = (
+    "plugins/punchlist/commands/tasks.md",
+    "plugins/punchlist/skills/punchlist/SKILL.md",
+    "plugins/gemini/commands/tasks.toml",
+)
+
+
+_COMING = {("punch", "agent", "watch")} | {
+    ("punch", "agent", "prime", "--hook", "--host", host) for host in ("claude-code", "codex", "gemini")
+}
+"""Command lines that `punch` doesn't accept yet."""
+
+
+def list_commands() -> list[Any]:
+    """Return a test's parameter for each command line in the packages. All begin with `punch`."""
+    coming = pytest.mark.xfail(strict=True, reason="punch doesn't accept it yet")
+    return [pytest.param(words, marks=[coming] if words in _COMING else []) for words in _find_commands()]
+
+
+def _find_commands() -> list[tuple[str, ...]]:
+    found: dict[tuple[str, ...], None] = {}
+    for path, text in shops.files().items():
+        if path.endswith(".json"):
+            found |= dict.fromkeys(_walk(json.loads(text)))
+    for path in _WRITTEN_BY_HAND:
+        for line in re.findall(r"[`{](punch [^`}]+)[`}]", (ROOT / path).read_text("utf-8")):
+            found[tuple(shlex.split(line))] = None
+    image = re.search(r"^CMD (\[.+\])$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    assert image is not None
+    found["punch", *json.loads(image[1])] = None
+    return list(found)
+
+
+def _walk(value: Any) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _walk(item)
+    if not isinstance(value, dict):
+        return
+    members = cast("dict[str, Any]", value)
+    if "packageArguments" in members:
+        yield ("punch", *(argument["value"] for argument in members["packageArguments"]))
+    elif "args" in members:
+        # The bundle runs the single file with Python.
+        words: list[str] = (
+            members["args"] if members["command"] == "python3" else [members["command"], *members["args"]]
+        )
+        yield ("punch", *(re.sub(r"^\$\{user_config\..+\}$", "default", word) for word in words[1:]))
+    elif isinstance(command := members.get("command"), str):
+        yield tuple(shlex.split(command))
+    else:
+        for member in members.values():
+            yield from _walk(member)
