@@ -4,6 +4,7 @@
 |---|---|
 | Claude Code | `enabledPlugins` in the settings of the user, the project, and this person in the project |
 | Codex | `plugins` in `config.toml` |
+| VS Code | `extensions.json` in its directory of extensions; ours provides the server |
 | Gemini CLI | a directory below `extensions`, and rules in `extension-enablement.json` that turn it off |
 """
 
@@ -16,6 +17,8 @@ from typing import Any, NamedTuple, cast
 from punchlist_apps.hosts import jsonc
 from punchlist_apps.hosts.catalog import SERVER, Host, Place
 from punchlist_schemas import rendezvous
+
+_EXTENSION = "punchlist.punchlist"
 
 
 class Plugin(NamedTuple):
@@ -57,6 +60,14 @@ def _find_in_codex(host: Host, place: Place) -> Plugin | None:
     return None
 
 
+def _find_in_vscode(_host: Host, place: Place) -> Plugin | None:
+    entries = _read(place.get_user_path(".vscode/extensions/extensions.json"))
+    for entry in cast("list[Any]", entries) if isinstance(entries, list) else []:
+        if _get_member(entry, "identifier").get("id") == _EXTENSION:
+            return Plugin(_EXTENSION, "punch setup vscode-extension --remove")
+    return None
+
+
 def _find_in_gemini(host: Host, place: Place) -> Plugin | None:
     folder = place.get_user_path(".gemini/extensions")
     if not os.path.isdir(os.path.join(folder, SERVER)):
@@ -74,6 +85,7 @@ def _find_in_gemini(host: Host, place: Place) -> Plugin | None:
 _FINDERS: dict[str, Callable[[Host, Place], Plugin | None]] = {
     "claude-code": _find_in_claude,
     "codex": _find_in_codex,
+    "vscode": _find_in_vscode,
     "gemini": _find_in_gemini,
 }
 

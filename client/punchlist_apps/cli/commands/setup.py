@@ -110,17 +110,18 @@ def run_setup(context: Context) -> int:
 
 
 def _reject_entry_options(context: Context, host: Host, plugin: Plugin) -> None:
-    """Reject options that ask for entries which a plugin can't have."""
-    if context.args.conversation or context.args.allow:
+    """Reject options that ask for entries next to a plugin, or that would remove entries shared with others."""
+    args = context.args
+    if args.conversation or args.allow or args.scope == "project":
         raise StateError(
-            f"{host.title} has the plugin {plugin.name}, which takes no -c and no --allow; leave them out, or first run"
+            f"{host.title} has the plugin {plugin.name}; leave -c, --allow and --scope out, or first run"
             f" {plugin.uninstall}"
         )
 
 
 def _format_plugin(host: Host, plugin: Plugin) -> list[str]:
     return [
-        f"{host.title}: its plugin {safe(plugin.name)} brings the server and the hooks, so setup adds none",
+        f"{host.title} has punchlist's plugin {safe(plugin.name)}, so setup adds nothing to its settings",
         f"  to use setup instead, first run: {safe(plugin.uninstall)}",
     ]
 

@@ -36,6 +36,14 @@ def test_codex_plugin_counts_while_enabled(tmp_path: Path, enabled: str, expecte
     assert find(tmp_path, "codex", "project") == ("punchlist@ours" if expected else None)
 
 
+def test_extension_of_vscode_counts_while_installed(tmp_path: Path) -> None:
+    extensions = [{"identifier": {"id": name}} for name in ("a.b", "punchlist.punchlist")]
+    write(tmp_path / ".vscode" / "extensions" / "extensions.json", extensions)
+    assert find(tmp_path, "vscode") == "punchlist.punchlist"
+    write(tmp_path / ".vscode" / "extensions" / "extensions.json", extensions[:1])
+    assert find(tmp_path, "vscode") is None
+
+
 def test_last_rule_of_gemini_decides(tmp_path: Path) -> None:
     assert find(tmp_path, "gemini") is None
     (tmp_path / ".gemini" / "extensions" / "punchlist").mkdir(parents=True)

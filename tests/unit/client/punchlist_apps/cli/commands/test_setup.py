@@ -197,11 +197,13 @@ def test_plugin_replaces_entries_of_setup(run: Any, home: Path) -> None:
     config = home / ".codex" / "config.toml"
     plugin = '[plugins."punchlist@punchlist"]\nenabled = true\n'
     config.write_text(config.read_text() + plugin)
-    rejected = run("setup", "codex", "-c", "website")
-    assert rejected.code == 2 and rejected.err.endswith("first run codex plugin remove punchlist@punchlist\n")
+    for options in (("-c", "website"), ("--scope", "project")):
+        rejected = run("setup", "codex", *options)
+        assert rejected.code == 2
+        assert rejected.err.endswith("or first run codex plugin remove punchlist@punchlist\n")
     assert "mcp_servers" in config.read_text()
     outcome = run("setup", "codex")
     assert outcome.code == 0 and "-[mcp_servers.punchlist]" in outcome.lines
-    assert "Codex: its plugin punchlist@punchlist brings the server and the hooks, so setup adds none" in outcome.lines
+    assert "Codex has punchlist's plugin punchlist@punchlist, so setup adds nothing to its settings" in outcome.lines
     assert config.read_text().strip() == plugin.strip()
     assert run("setup", "codex", "--print").lines[0] == "Codex: nothing to remove"
