@@ -1,4 +1,4 @@
-# punchlist with its server for agents: docker build -t punchlist . && docker run -i --rm -v punchlist:/data punchlist
+# A daemon in a container. docs/install.md has the commands that run it and connect agents to it.
 FROM python:3.13-slim
 COPY . /src
 RUN pip install --no-cache-dir '/src[mcp]' && rm -r /src && \
@@ -6,5 +6,4 @@ RUN pip install --no-cache-dir '/src[mcp]' && rm -r /src && \
 USER 1000
 ENV PUNCHLIST_DATA_DIR=/data XDG_RUNTIME_DIR=/run/punch
 VOLUME /data
-ENTRYPOINT ["punch"]
-CMD ["agent", "mcp", "-c", "default"]
+CMD ["punchlistd"]

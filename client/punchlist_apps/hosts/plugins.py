@@ -10,6 +10,7 @@
 
 import fnmatch
 import os
+import shlex
 import tomllib
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -49,14 +50,14 @@ def _find_in_claude(host: Host, place: Place) -> Plugin | None:
     for path in paths:  # later files override earlier ones
         enabled |= _get_member(_read(path), "enabledPlugins")
     name = next((name for name, value in enabled.items() if _is_ours(name) and value), None)
-    return Plugin(name, f"claude plugin uninstall {name}") if name else None
+    return Plugin(name, f"claude plugin uninstall {shlex.quote(name)}") if name else None
 
 
 def _find_in_codex(host: Host, place: Place) -> Plugin | None:
     path = host.get_path(place._replace(scope="user"))
     for name, entry in _get_member(_read(path), "plugins").items():
         if _is_ours(name) and isinstance(entry, dict) and cast("dict[str, Any]", entry).get("enabled", True):
-            return Plugin(name, f"codex plugin remove {name}")
+            return Plugin(name, f"codex plugin remove {shlex.quote(name)}")
     return None
 
 

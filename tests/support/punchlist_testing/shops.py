@@ -11,13 +11,6 @@ import pytest
 from punchlist_packages import shops
 from punchlist_packages.hatch_build import ROOT
 
-_WRITTEN_BY_HAND = (
-    "plugins/punchlist/commands/tasks.md",
-    "plugins/punchlist/skills/punchlist/SKILL.md",
-    "plugins/gemini/commands/tasks.toml",
-)
-
-
 _COMING = {("punch", "agent", "watch")} | {
     ("punch", "agent", "prime", "--hook", "--host", host) for host in ("claude-code", "codex", "gemini")
 }
@@ -27,21 +20,12 @@ _COMING = {("punch", "agent", "watch")} | {
 def list_commands() -> list[Any]:
     """Return a test's parameter for each command line in the packages. All begin with `punch`."""
     coming = pytest.mark.xfail(strict=True, reason="punch doesn't accept it yet")
-    return [pytest.param(words, marks=[coming] if words in _COMING else []) for words in _find_commands()]
-
-
-def _find_commands() -> list[tuple[str, ...]]:
-    found: dict[tuple[str, ...], None] = {}
-    for path, text in shops.files().items():
-        if path.endswith(".json"):
-            found |= dict.fromkeys(_walk(json.loads(text)))
-    for path in _WRITTEN_BY_HAND:
-        for line in re.findall(r"[`{](punch [^`}]+)[`}]", (ROOT / path).read_text("utf-8")):
+    manifests = [json.loads(text) for path, text in shops.files().items() if path.endswith(".json")]
+    found = dict.fromkeys(words for manifest in manifests for words in _walk(manifest))
+    for path in (*ROOT.glob("plugins/**/*.md"), *ROOT.glob("plugins/**/*.toml")):
+        for line in re.findall(r"[`{](punch [^`}]+)[`}]", path.read_text("utf-8")):
             found[tuple(shlex.split(line))] = None
-    image = re.search(r"^CMD (\[.+\])$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
-    assert image is not None
-    found["punch", *json.loads(image[1])] = None
-    return list(found)
+    return [pytest.param(words, marks=[coming] if words in _COMING else []) for words in found]
 
 
 def _walk(value: Any) -> Iterator[tuple[str, ...]]:
