@@ -18,7 +18,8 @@ from punchlist_packages.__main__ import mcp_bundle
 from punchlist_packages.hatch_build import ROOT
 from punchlist_testing.agent_hosts import environment
 from punchlist_testing.repositories import repository
-from punchlist_testing.shops import list_commands
+from punchlist_testing.scripted_model import serving
+from punchlist_testing.shops import coming, list_commands
 from punchlist_testing.workers import stop_workers
 
 BUILD = ROOT / "build" / "shops"
@@ -40,7 +41,7 @@ class User(NamedTuple):
     home: Path
     env: dict[str, str]
 
-    def run(self, *words: str | Path, stdin: str = "", directory: str = "project") -> str:
+    def run(self, *words: str | Path, stdin: str = "", directory: str = "project", code: int = 0) -> str:
         done = subprocess.run(
             [str(word) for word in words],
             input=stdin,
@@ -51,7 +52,7 @@ class User(NamedTuple):
             timeout=TIMEOUT_S,
             check=False,
         )
-        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
     def assert_plugin_is_found(self, host: str) -> None:
@@ -102,6 +103,43 @@ def test_gemini_connects_to_its_extension(user: User) -> None:
         "gemini", "mcp", "list"
     )
     user.assert_plugin_is_found("gemini")
+
+
+SESSIONS = {
+    "claude": (
+        ["claude plugin install punchlist --marketplace {root}"],
+        "claude -p hello",
+    ),
+    "codex": (
+        ["codex plugin marketplace add {root}", "codex plugin add punchlist@punchlist"],
+        "codex exec -c model_provider=scripted -c model=scripted --dangerously-bypass-hook-trust hello",
+    ),
+}
+"""For each host: the commands that install the plugin, and the one that runs a session with one prompt."""
+
+PROVIDER = """
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}"
+wire_api = "responses"
+"""
+
+
+@coming
+@pytest.mark.parametrize("host", SESSIONS)
+def test_hook_of_plugin_informs_model(user: User, host: str) -> None:
+    install, session = SESSIONS[host]
+    for line in install:
+        user.run(*line.format(root=ROOT).split())
+    user.run("punch", "add", "Write the parser")
+    with serving(lambda _messages: "done") as model:
+        model.status = 400  # the host ends after its request, which is what matters
+        if host == "codex":
+            with (user.home / ".codex" / "config.toml").open("a") as config:
+                config.write(PROVIDER.format(url=model.url))
+        user.env.update(ANTHROPIC_BASE_URL=model.url.removesuffix("/v1"), ANTHROPIC_API_KEY="none")
+        user.run(*session.split(), code=1)
+    assert any("Write the parser" in json.dumps(body) for body in model.asked)
 
 
 def test_packed_bundle_offers_tools(user: User) -> None:
