@@ -22,6 +22,7 @@ VSCODE := build/editors/server/.ready
 FACES := build/faces/.ready
 AGENTS := build/agents-sdk/.ready
 FRAMEWORKS := build/frameworks/.ready
+SHOPS := build/shops/.ready
 NATS := build/nats-server/bin/nats-server
 SUITE = -m 'not long' -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(MAKE_TERMOUT),--color=yes)
 DOCS := build/docs/venv/bin
@@ -37,7 +38,7 @@ OPTIONAL ?= 0
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c '$(SUITABLE)' 2>/dev/null && { echo $$python; break; }; done)
 
-.PHONY: help setup demo docs test test-long coverage optional check fmt bench compare fault conformance faces editors page vscode dist clean mutants
+.PHONY: help setup demo docs test test-long coverage optional check fmt bench compare fault conformance shops faces editors page vscode dist clean mutants
 
 help: ## Show this list.
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name text; do \
@@ -157,6 +158,9 @@ $(1)/venv/bin/coverage json --quiet -o $(1)/floors.json; \
 PYTHONPATH=tests/support $(1)/venv/bin/python -m punchlist_testing.coverage_floors $(1)/floors.json $(2)
 endef
 
+shops: $(SHOPS) ## Check the packages for hosts and registries with the hosts themselves and with each format's validator.
+	@$(WITH_NODE); SHOPS=1 $(SDK)/pytest -q tests/system/shops $(PYTEST)
+
 faces: ## Test the page of punch web in Chromium (PYTEST="-k name"; PICTURES=1 draws the pictures of docs).
 	@$(if $(CHROMIUM),$(MAKE) $(FACES) page && build/faces/venv/bin/pytest tests/faces -s $(PYTEST) $(if $(PICTURES),-k pictures),echo 'make faces needs Chromium, and here is none: install your system'"'"'s package chromium.')
 
@@ -256,6 +260,14 @@ $(FACES): pyproject.toml requirements/dev.txt requirements/faces.txt | $(NODE)
 	@build/faces/venv/bin/python -m pip install -qq --requirement requirements/dev.txt --requirement requirements/faces.txt
 	@build/faces/venv/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@$(NODE) install --silent --no-audit --no-fund --ignore-scripts --prefix build/faces axe-core@4.14.1
+	@touch $@
+
+$(SHOPS): requirements/shops.json requirements/shops.txt | $(CONFORMANCE) $(NODE)
+	@echo 'setting up build/shops'
+	@test -x build/shops/venv/bin/python || '$(PYTHON)' -m venv build/shops/venv
+	@build/shops/venv/bin/python -m pip install -qq --disable-pip-version-check --requirement requirements/shops.txt
+	@cp requirements/shops.json build/shops/package.json
+	@$(WITH_NODE); npm install --prefix build/shops --loglevel=error --no-audit --no-fund
 	@touch $@
 
 $(EDITORS): pyproject.toml requirements/dev.txt requirements/editors.txt

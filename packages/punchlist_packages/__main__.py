@@ -12,7 +12,7 @@ import zipapp
 import zipfile
 from pathlib import Path
 
-from punchlist_packages import bundle, debian
+from punchlist_packages import bundle, debian, shops
 from punchlist_packages.hatch_build import MACHINE, ROOT, compile_program, stamped
 
 _FALLBACK_EPOCH = 1_577_836_800
@@ -38,7 +38,9 @@ def main() -> None:
     shutil.rmtree(site, ignore_errors=True)
     bundle.make(site, wheel, machine, work / "wheels")
     public = stamp.partition("+")[0]
-    single_file(dist / f"punchlist-{public}-linux-{machine}.pyz", site, machine, stamp)
+    program = dist / f"punchlist-{public}-linux-{machine}.pyz"
+    single_file(program, site, machine, stamp)
+    mcp_bundle(program.with_suffix(".mcpb"), program)
     package = f"punchlist_{debian.version(public)}_{bundle.MACHINES[machine]}.deb"
     if shutil.which("dpkg-deb"):
         debian.make(dist / package, work / "deb", site, machine, stamp, epoch)
@@ -69,6 +71,13 @@ def single_file(target: Path, site: Path, machine: str, stamp: str) -> None:
             _add(archive, "about", f"{stamp}-{digest.hexdigest()[:8]}\n{carried}".encode())
         zipapp.create_archive(plain, target, interpreter="/usr/bin/env python3")
     target.chmod(0o755)
+
+
+def mcp_bundle(target: Path, program: Path) -> None:
+    """Pack the single file with its manifest, as hosts with a bundle format install it."""
+    with zipfile.ZipFile(target, "w") as archive:
+        _add(archive, "manifest.json", (ROOT / "plugins/mcpb/manifest.json").read_bytes())
+        _add(archive, shops.BUNDLED, program.read_bytes())
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:

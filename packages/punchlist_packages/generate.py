@@ -1,4 +1,4 @@
-"""Generates files from definitions: the dialects of tools, as a page and as JSON, and the REST API.
+"""Generates files from definitions: the dialects of tools, as a page and as JSON, the REST API, and the packages' manifests.
 
 `python -m punchlist_packages.generate` writes the files, and with `--check` only compares them.
 """
@@ -18,6 +18,7 @@ from punchlist.tools.catalog import offered
 from punchlist.tools.model import Dialect, Tool
 from punchlist.tools.schema import build_parameters, definitions
 from punchlist_apps.web import openapi
+from punchlist_packages import shops
 
 _HEAD = """# Dialects
 
@@ -119,6 +120,7 @@ def files() -> dict[str, str]:
         "docs/dialects.md": document(),
         "schemas/json/dialects.json": json.dumps(described, ensure_ascii=False, indent=2) + "\n",
         "schemas/json/openapi.json": msgspec.json.format(openapi.encode_document(), indent=2).decode() + "\n",
+        **shops.files(),
     }
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from punchlist_apps.relay import frames
 from punchlist_schemas.system import os_calls
@@ -75,44 +75,16 @@ def ending(pid: int) -> Generator[None]:
         os.close(process)
 
 
-class Host:
-    """A host of the handshake era that sends hand-written messages to `punch agent mcp`.
+class Session:
+    """A session of the handshake era: sends hand-written messages to a server and reads its messages."""
 
-    Args:
-        folder: The directory of the daemon's files, or None for the default places.
-        words: More arguments.
-        python: The interpreter.
-        program: Arguments of the interpreter that run `punch`.
-        autostart: Whether the session may start a daemon.
-    """
-
-    def __init__(
-        self,
-        folder: Path | None,
-        *words: str,
-        python: Sequence[str] = (sys.executable,),
-        program: Sequence[str] = ("-m", "punchlist"),
-        capabilities: dict[str, Any] | None = None,
-        env: dict[str, str] | None = None,
-        autostart: bool = False,
-    ) -> None:
-        places: list[str] = []
-        if folder is not None:
-            places = ["--socket", str(folder / "run" / "daemon.sock"), "--data-dir", str(folder / "data")]
-        words = words if autostart else (*words, "--no-autostart")
-        self.process = subprocess.Popen(
-            [*python, *program, "agent", "mcp", "-c", "work", *places, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env or environment(PUNCHLIST_CONVERSATION=""),
-            cwd=folder or "/",
-        )
+    def __init__(self, process: "subprocess.Popen[bytes]", capabilities: dict[str, Any] | None = None) -> None:
+        self.process = process
         self._id = 0
         self._data = b""
         self._capabilities = capabilities or {}
 
-    def __enter__(self) -> "Host":
+    def __enter__(self) -> Self:
         self.ask("initialize", HANDSHAKE | {"capabilities": self._capabilities})
         self.send({"method": "notifications/initialized"})
         self.ask("ping", {})  # after it, no line is under way
@@ -175,3 +147,39 @@ class Host:
             if not data:
                 return
             self._data += data
+
+
+class Host(Session):
+    """A host that talks to `punch agent mcp`.
+
+    Args:
+        folder: The directory of the daemon's files, or None for the default places.
+        words: More arguments.
+        python: The interpreter.
+        program: Arguments of the interpreter that run `punch`.
+        autostart: Whether the session may start a daemon.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        *words: str,
+        python: Sequence[str] = (sys.executable,),
+        program: Sequence[str] = ("-m", "punchlist"),
+        capabilities: dict[str, Any] | None = None,
+        env: dict[str, str] | None = None,
+        autostart: bool = False,
+    ) -> None:
+        places: list[str] = []
+        if folder is not None:
+            places = ["--socket", str(folder / "run" / "daemon.sock"), "--data-dir", str(folder / "data")]
+        words = words if autostart else (*words, "--no-autostart")
+        process = subprocess.Popen(
+            [*python, *program, "agent", "mcp", "-c", "work", *places, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env or environment(PUNCHLIST_CONVERSATION=""),
+            cwd=folder or "/",
+        )
+        super().__init__(process, capabilities)

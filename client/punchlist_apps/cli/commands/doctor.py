@@ -7,7 +7,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from punchlist import __version__
 from punchlist.base.text import one_line, safe
@@ -23,6 +23,11 @@ from punchlist_apps.cli.printing.summaries import count_errors, format_server
 from punchlist_schemas.directory import DirectoryList
 from punchlist_schemas.rendezvous import status_path
 from punchlist_schemas.system import os_calls
+
+if TYPE_CHECKING:
+    from punchlist_apps.hosts.catalog import Host
+    from punchlist_apps.hosts.health import ConfiguredCommand
+    from punchlist_apps.hosts.plugins import Plugin
 
 COMMANDS = {
     "doctor": Usage((), ("punch doctor",)),
@@ -140,18 +145,39 @@ def _check_hosts() -> Iterator[Finding]:
     """Check punchlist's entries in the hosts' configurations."""
     from punchlist_apps.common import extras
     from punchlist_apps.hosts import health
+    from punchlist_apps.hosts.catalog import HOSTS, Place
+    from punchlist_apps.hosts.plugins import find_plugin
 
     entries = list(health.find_commands(os.environ, os.getcwd()))
+    place = Place("project", os.getcwd(), os.environ, "punch")
+    found = [(host, plugin) for host in HOSTS if (plugin := find_plugin(host, place))]
     if extras.is_installed():
         yield Finding("extra mcp", "ok", "installed")
     else:
-        yield Finding("extra mcp", "warn" if entries else "ok", extras.MISSING, extras.build_install_command())
+        yield Finding("extra mcp", "warn" if entries or found else "ok", extras.MISSING, extras.build_install_command())
     for entry in entries:
         trouble, advice = health.check_command(entry, os.environ)
         if trouble:
             yield Finding(entry.title, "fail", trouble, advice or f"punch setup {entry.host} --scope {entry.scope}")
         else:
             yield Finding(entry.title, "ok", entry.text)
+    for host, plugin in found:
+        yield from _check_plugin(host, plugin, entries)
+
+
+def _check_plugin(host: "Host", plugin: "Plugin", entries: "list[ConfiguredCommand]") -> Iterator[Finding]:
+    """Check a host's plugin: `punch` must be in PATH, and no entries of a setup may repeat the plugin's."""
+    from punchlist_apps.hosts import check
+
+    twice = {entry.scope: entry.path for entry in entries if entry.host == host.name and not entry.problem}
+    for scope, path in twice.items():
+        problem = f"configured twice, by the plugin {plugin.name} and in {path}"
+        yield Finding(host.title, "warn", problem, f"punch setup {host.name} --scope {scope} --remove")
+    try:
+        yield Finding(host.title, "ok", f"plugin {plugin.name}, runs {check.find_program('punch', os.environ)}")
+    except check.ServerError as error:
+        problem = f"the plugin {plugin.name} can't run punch: {error}"
+        yield Finding(host.title, "fail", problem, error.advice or "put its directory into PATH")
 
 
 def _check_worker(target: Target) -> Finding:

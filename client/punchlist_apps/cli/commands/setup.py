@@ -13,12 +13,13 @@ from punchlist_apps.cli.installing.shipped import find_program
 from punchlist_apps.cli.parsing.arguments import Usage, choice, flag
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, REFUSED
-from punchlist_apps.cli.printing.failure import UsageError, show_error
+from punchlist_apps.cli.printing.failure import StateError, UsageError, show_error
 from punchlist_apps.common import autostart
 from punchlist_apps.hosts.catalog import HOSTS, Host, Place, get_host
 from punchlist_apps.hosts.check import ServerError, list_tools
 from punchlist_apps.hosts.configure import Change, Configurator, SetupError
 from punchlist_apps.hosts.host_command import HostCommand
+from punchlist_apps.hosts.plugins import Plugin, find_plugin
 from punchlist_schemas.project_file import is_conversation_id
 
 _HOSTS = tuple(host.name for host in HOSTS)
@@ -62,7 +63,7 @@ COMMANDS = {
 
 
 def run_setup(context: Context) -> int:
-    """Check that the server starts, then change either all files or none."""
+    """Check that the server starts, then change either all files or none. Leave a host with a plugin to its plugin."""
     args = context.args
     if args.host not in _HOSTS:
         plugin = EDITORS.get(args.host)
@@ -70,16 +71,22 @@ def run_setup(context: Context) -> int:
     host = get_host(args.host)
     place = _build_place(context, host)
     files = Configurator(context.target.data_dir, context.note)
+    plugin = None if args.remove else find_plugin(host, place)
+    if plugin:
+        _reject_entry_options(context, host, plugin)
+    remove = bool(args.remove or plugin)
     try:
         if args.print:
-            changes = [files.plan(file, remove=args.remove) for file in host.list_edits(place)]
-            lines = _format_plan(host, place, changes, remove=args.remove)
-            return context.answer(_build_value(host, changes), lines)
-        if not args.remove:
+            changes = [files.plan(file, remove=remove) for file in host.list_edits(place)]
+            lines = _format_plan(host, place, changes, remove=remove)
+            return context.answer(
+                _build_value(host, changes), [*lines, *(_format_plugin(host, plugin) if plugin else ())]
+            )
+        if not remove:
             list_tools([place.punch, *place.arguments], place.env)
         # --remove --tasks removes only the setting for tasks.
         changes_host = not (args.remove and args.tasks)
-        changes = files.change(host, place, remove=args.remove) if changes_host else []
+        changes = files.change(host, place, remove=remove) if changes_host else []
         _record(change.path for change in changes if change.is_change)
         format_task = _configure_tasks(context, place)
     except SetupError as error:
@@ -94,10 +101,28 @@ def run_setup(context: Context) -> int:
         show_error("server", f"the MCP server doesn't start, so nothing was changed: {error}", advice)
         return REFUSED
     if changes_host:
-        lines = [*_format_changes(context, host, changes, files), *format_task]
+        lines = [*_format_changes(context, host, changes, files, remove=remove), *format_task]
+        lines += _format_plugin(host, plugin) if plugin else []
     else:
         lines = format_task or ["nothing to remove"]
     return context.answer(_build_value(host, changes), lines)
+
+
+def _reject_entry_options(context: Context, host: Host, plugin: Plugin) -> None:
+    """Reject options that ask for entries next to a plugin, or that would remove entries shared with others."""
+    args = context.args
+    if args.conversation or args.allow or args.scope == "project":
+        raise StateError(
+            f"{host.title} has the plugin {plugin.name}; leave -c, --allow and --scope out, or first run"
+            f" {plugin.uninstall}"
+        )
+
+
+def _format_plugin(host: Host, plugin: Plugin) -> list[str]:
+    return [
+        f"{host.title} has punchlist's plugin {safe(plugin.name)}, so setup adds nothing to its settings",
+        f"  to use setup instead, first run: {safe(plugin.uninstall)}",
+    ]
 
 
 def _record(paths: Iterable[str]) -> None:
@@ -229,13 +254,15 @@ def _format_plan(host: Host, place: Place, changes: list[Change], *, remove: boo
     return [safe_block(line) for line in [*note, *(line for change in changed for line in change.diff())]]
 
 
-def _format_changes(context: Context, host: Host, changes: list[Change], files: Configurator) -> list[str]:
+def _format_changes(
+    context: Context, host: Host, changes: list[Change], files: Configurator, *, remove: bool
+) -> list[str]:
     args = context.args
     changed = [change for change in changes if change.is_change]
     if not changed:
-        return [_format_no_change(host, remove=args.remove)]
+        return [_format_no_change(host, remove=remove)]
     lines = [safe_block(line) for change in changed for line in change.diff()]
-    if args.remove:
+    if remove:
         return [*lines, "", f"{host.title}: removed"]
     backups = [
         f"  backup: {safe(files.get_backup_path(change.path))}" for change in changed if change.original is not None

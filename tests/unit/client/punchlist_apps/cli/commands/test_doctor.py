@@ -20,6 +20,7 @@ from punchlist_apps.common import extras
 from punchlist_testing.daemon import Spawned, running_daemon
 from punchlist_testing.engine import Peer
 from punchlist_testing.peer import HELLO, Request, Session, scripted_peer
+from punchlist_testing.played import SERVER, program
 from punchlist_testing.repositories import repository
 
 
@@ -274,3 +275,23 @@ def test_missing_extra_of_space_is_reported_with_command(
     (home / "data/spaces.json").unlink()
     monkeypatch.setenv("PUNCHLIST_SPACE", f"{address}/team")
     assert finding(run("doctor", "--json"), f"extra {extra}")["state"] == "warn"
+
+
+def test_host_with_plugin_and_entries_is_reported(run: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    punch = str(program(home / "bin", "punch", SERVER))
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    (home / "project").mkdir()
+    monkeypatch.chdir(home / "project")
+    (home / ".gemini" / "extensions" / "punchlist").mkdir(parents=True)
+    (home / ".gemini" / "settings.json").write_text(json.dumps({"mcpServers": {"punchlist": {"command": punch}}}))
+    found = [one for one in run("doctor", "--json").json if one["check"] == "Gemini CLI"]
+    assert [one["state"] for one in found] == ["ok", "warn", "ok"]
+    assert found[1]["advice"] == "punch setup gemini --scope user --remove"
+    (home / "bin" / "punch").unlink()
+    found = [one for one in run("doctor", "--json").json if one["check"] == "Gemini CLI"]
+    assert found[-1] == {
+        "check": "Gemini CLI",
+        "state": "fail",
+        "found": "the plugin punchlist can't run punch: punch: no such program",
+        "advice": "put its directory into PATH",
+    }

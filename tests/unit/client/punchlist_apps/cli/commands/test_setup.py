@@ -190,3 +190,20 @@ def test_project_file_contains_bare_command(run: Any, home: Path) -> None:
 def test_json_lists_changed_files(run: Any, home: Path) -> None:
     result = run("setup", "cursor", "--json").json
     assert result == {"host": "cursor", "files": [f"{home}/.cursor/mcp.json"], "changed": [f"{home}/.cursor/mcp.json"]}
+
+
+def test_plugin_replaces_entries_of_setup(run: Any, home: Path) -> None:
+    assert run("setup", "codex").code == 0
+    config = home / ".codex" / "config.toml"
+    plugin = '[plugins."punchlist@punchlist"]\nenabled = true\n'
+    config.write_text(config.read_text() + plugin)
+    for options in (("-c", "website"), ("--scope", "project")):
+        rejected = run("setup", "codex", *options)
+        assert rejected.code == 2
+        assert rejected.err.endswith("or first run codex plugin remove punchlist@punchlist\n")
+    assert "mcp_servers" in config.read_text()
+    outcome = run("setup", "codex")
+    assert outcome.code == 0 and "-[mcp_servers.punchlist]" in outcome.lines
+    assert "Codex has punchlist's plugin punchlist@punchlist, so setup adds nothing to its settings" in outcome.lines
+    assert config.read_text().strip() == plugin.strip()
+    assert run("setup", "codex", "--print").lines[0] == "Codex: nothing to remove"
