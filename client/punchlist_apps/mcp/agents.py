@@ -152,6 +152,11 @@ class Agents:
             self._on_memory(self._memory)
         return agent
 
+    def record_next(self, agent: str, *, is_empty: bool) -> None:
+        """Record whether an agent's last `next` returned no task, for `punch agent watch`."""
+        if self._sessions is not None:
+            self._sessions.record_next(agent, is_empty=is_empty)
+
     def _find_newest(self, thread: str) -> Agent | None:
         """Return the current agent of a conversation, which another process registers last."""
         return next((agent for agent in reversed(self._memory.agents.values()) if agent.thread == thread), None)
