@@ -355,7 +355,7 @@ HOSTS = (
         ".codex/config.toml",
         ".codex/config.toml",
         ("mcp_servers",),
-        "start a new session; trust the hooks in /hooks; /mcp shows punchlist (a project's files need a trusted project)",
+        "start a new session and trust its hooks (/hooks); /mcp shows punchlist (a project has to be trusted)",
         build_entry=_build_codex,
         form="toml",
         override=("CODEX_HOME", "config.toml"),

@@ -108,7 +108,7 @@ class Sessions:
             if source != "resume" and agent == key:
                 agent = before.agent
                 self._save("session", key, HostProcess(agent, (key,)))
-        after = HostProcess(agent, tuple(dict.fromkeys([*earlier, key]))[-_MAX_SESSIONS:])
+        after = HostProcess(agent, (*(one for one in earlier if one != key), key)[-_MAX_SESSIONS:])
         if self._process is not None and after != before:
             self._save("host", self._process, after)
         return agent

@@ -190,8 +190,8 @@ class Handlers:
             arguments["confirm"] = token
         caller = caller._replace(answered=answer is not None)
         reply = await connection.box.call(dialect, tool.name, arguments, caller)
-        if "next" in reply.data and context.request is None:
-            await run_in_thread(partial(self._agents.record_next, caller.actor, is_empty=reply.data["next"] is None))
+        if (dialect.name, tool.name) == ("native", "next") and not reply.refused:
+            self._agents.record_next(caller.actor, is_empty=reply.data["next"] is None)
         if reply.question is None or not elicitation.can_ask(context):
             return _build_result(reply)
         if elicitation.is_modern(context):

@@ -36,9 +36,7 @@ def resolve_list(context: Context, session: str, cwd: str) -> str:
     return name
 
 
-def read_changes(
-    context: Context, name: str, position: ReadPosition
-) -> tuple[str, list[dict[str, Any]], int | None]:
+def read_changes(context: Context, name: str, position: ReadPosition) -> tuple[str, list[dict[str, Any]], int | None]:
     """Return the current epoch, the list's unseen events after a position, and the position of the last event.
 
     The last position is None if no events can be read after the given position: on the first read, or in a new epoch.

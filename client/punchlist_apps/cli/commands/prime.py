@@ -1,8 +1,9 @@
 """`punch agent prime`: prints context for a model from a host's hook, and a reminder when an agent stops.
 
-With `--hook`, the event is JSON on standard input; `punchlist_apps.hosts.hooks` has the formats. The output of a hook at
-a start, at a prompt or after a tool is added to the context. A hook at a stop makes the agent continue. A hook at an end
-prints nothing. A hook never blocks the host: after a failure it prints a line to standard error and exits with code 0.
+With `--hook`, the event is JSON on standard input; `punchlist_apps.hosts.hooks` has the formats. The output of a hook
+at a start, a prompt or a tool's result is added to the context. The output at a stop makes the agent continue. A hook
+at an end prints nothing. A hook never blocks the host: after a failure it prints a line to standard error and exits
+with code 0.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from punchlist_apps.hosts.configure import Configurator
 from punchlist_apps.hosts.hooks import HOOK_HOSTS
 from punchlist_testing.played import program
 
-
 READERS: dict[str, Callable[[str], Any]] = {"toml": tomllib.loads, "json": lambda text: jsonc.parse(text).value}
 
 
