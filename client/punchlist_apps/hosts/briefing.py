@@ -78,7 +78,8 @@ class Alert(NamedTuple):
 
 def build_alerts(tasks: Sequence[Task], changes: Iterable[Event]) -> list[Alert]:
     """Return a line for each task with changes, in the order of the first change."""
-    by_id, groups = _add_paths(tasks), dict[str, list[Event]]()
+    by_id = _add_paths(tasks)
+    groups: dict[str, list[Event]] = {}
     for change in changes:
         groups.setdefault(get_task(change["event"]), []).append(change)
     return [

@@ -49,7 +49,7 @@ MAX_LINE = 240
 """Upper limit for a line, in characters."""
 
 _HOST = "claude-code"
-_CHECK_S = 2.0
+CHECK_S = 2.0
 """Time between two checks of the host's process, and between attempts to connect, in seconds."""
 
 _FIRST_S = 10.0
@@ -78,7 +78,8 @@ def run_watch(context: Context) -> int:
             return 0
         except PunchlistError:
             pass  # the daemon is suspended, stopped or restarting
-        time.sleep(_CHECK_S)
+        if watcher.has_host:
+            time.sleep(CHECK_S)
     return 0
 
 
@@ -122,7 +123,7 @@ class _Watcher:
     def _collect(self, lists: "Watch[TaskList]") -> "TaskList | None":
         """Return the list after its next changes; None if it doesn't change before the next check."""
         latest: TaskList | None = None
-        end = min(time.monotonic() + _CHECK_S, self._due_at)
+        end = min(time.monotonic() + CHECK_S, self._due_at)
         with suppress(TimedOut):
             while (left_s := end - time.monotonic()) > 0:
                 newer = lists.next(left_s)
@@ -154,13 +155,13 @@ class _Watcher:
             is_urgent = is_ready or any(rating == "urgent" for _, rating in concerning)
             now, self._due_at, printed = time.monotonic(), float("inf"), 0
             if is_urgent or (alerts and now - self._printed_at >= MIN_PAUSE_S):
+                if is_ready:
+                    self._sessions.record_next(own, is_empty=False)
                 line, printed = _format_line(alerts, is_ready=is_ready)
                 self._context.print_lines([line])
                 self._printed_at = now
                 told = (*position.told, *(seq for alert in alerts[:printed] for seq in alert.seqs))
                 locked.save(structs.replace(position, told=told[-_MAX_TOLD:]))
-                if is_ready:
-                    self._sessions.record_next(own, is_empty=False)
             if printed < len(alerts):
                 self._due_at = self._printed_at + MIN_PAUSE_S
                 return

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from punchlist import connect
 from punchlist.tools.budget import count_tokens
+from punchlist_apps.cli.calling import unseen
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.commands import agent_watch
 from punchlist_apps.cli.commands.agent_watch import MAX_LINE, run_watch
@@ -24,7 +26,7 @@ from punchlist_testing.daemon import Running, Spawned, spawned_daemon
 
 SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
 AGENT = build_agent_name("claude-code", hash_session(SESSION))
-PATIENCE_S = 4
+PATIENCE_S = 30
 MAX_TOKENS = 60
 """Upper limit for the report of one change, in tokens."""
 
@@ -44,10 +46,6 @@ class Lines:
         assert len(line) <= MAX_LINE
         return line.removeprefix("punchlist: ")
 
-    @property
-    def is_empty(self) -> bool:
-        return self._queue.empty()
-
 
 @pytest.fixture(autouse=True)
 def _project(run: Any) -> None:
@@ -57,18 +55,26 @@ def _project(run: Any) -> None:
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_watch, "BATCH_S", 0.2)
+    monkeypatch.setattr(agent_watch, "CHECK_S", 0.2)
 
 
 @contextmanager
 def watching(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> Generator[Lines]:
     """Run `punch agent watch` in a thread of this process, until its host seems to have ended."""
-    host, lines = ["1-1"], Lines()
+    host, lines, began = ["1-1"], Lines(), threading.Event()
+
+    def read_changes(*arguments: Any) -> Any:
+        began.set()
+        return unseen.read_changes(*arguments)
+
+    monkeypatch.setattr(agent_watch, "read_changes", read_changes)
     monkeypatch.setattr(agent_watch, "find_host", lambda: (host[0], 1))
     args = {"session": SESSION, "conversation": "default", "actor": None, "no_autostart": True}
     context = Context(Namespace(socket=daemon.socket, data_dir=daemon.data_dir, **args))
     monkeypatch.setattr(context, "print_lines", lines.put)
     thread = threading.Thread(target=run_watch, args=(context,))
     thread.start()
+    assert began.wait(PATIENCE_S)
     try:
         yield lines
     finally:
@@ -103,7 +109,7 @@ def lines(punch: Any, daemon: Running, monkeypatch: pytest.MonkeyPatch) -> Gener
     ],
 )
 def test_line_names_a_change_for_the_agent(punch: Any, lines: Lines, words: list[str], line: str) -> None:
-    punch("note", "2", "not the agent's", "--actor", "bob")
+    punch("note", "3", "not the agent's", "--actor", "bob")
     assert punch(*words, "--actor", "bob").code == 0
     assert lines.get() == line
     assert count_tokens(line) <= MAX_TOKENS
@@ -112,7 +118,7 @@ def test_line_names_a_change_for_the_agent(punch: Any, lines: Lines, words: list
 def test_gate_answer_is_printed(punch: Any, lines: Lines) -> None:
     punch("edit", "1", "--gate", "yes", "--actor", AGENT)
     punch("done", "1", "--actor", AGENT)
-    punch("approve", "1", "--actor", "bob")
+    punch("approve", "1", "--yes", "--actor", "bob")
     assert '#1 "Write" completed' in lines.get()
 
 
@@ -142,8 +148,9 @@ def test_waiting_changes_are_printed_later(
     punch: Any, daemon: Running, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_watch, "MIN_PAUSE_S", 0.5)
-    for number in range(4):
-        punch("add", f"Fix {number} {'x' * 70}", "-p", "urgent", "--actor", "bob")
+    tasks = [{"title": f"Fix {number} {'x' * 70}", "priority": "urgent"} for number in range(4)]
+    with connect(socket=daemon.socket, autostart=False, name="bob") as client:
+        client.call("task.add_many", {"conversation": "default", "tasks": tasks})
     printed = [lines.get()]
     while "more" in printed[-1]:
         printed.append(lines.get())
@@ -167,7 +174,7 @@ def test_watch_without_list_or_session_ends(run: Any, home: Path) -> None:
     with spawned_daemon(home):
         outcome = run("agent", "watch", "--session", SESSION)
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "punchlist: No task list for this directory\n")
-    assert run("agent", "watch").code == 64
+    assert run("agent", "watch").code == 2
 
 
 def add(daemon: Spawned, *words: str) -> None:
