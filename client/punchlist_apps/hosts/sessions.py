@@ -31,6 +31,7 @@ from punchlist_schemas.system.atomic import atomic_write
 _HOSTS = {
     "codex-mcp-client": "codex",
     "gemini-cli-mcp-client": "gemini",
+    "copilot-cli": "copilot",
     "github-copilot-developer": "copilot",
     "cursor-vscode": "cursor",
 }

@@ -124,7 +124,8 @@ def _record_agent(context: Context, event: HookEvent, session: str) -> str:
     host, key = context.args.host, hash_session(session)
     identity = HOOK_HOSTS[host].identity
     if identity != "thread":
-        source = event.source or ("" if identity == "session" else "clear")
+        # In a process with one MCP server, only a resumed session is another agent.
+        source = event.source if identity == "session" or event.source == "resume" else "clear"
         key = _open_sessions(context).record(session, source)
     return build_agent_name(host, key)
 

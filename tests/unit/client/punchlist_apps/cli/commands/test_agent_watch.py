@@ -116,9 +116,10 @@ def test_line_names_a_change_for_the_agent(punch: Any, lines: Lines, words: list
 
 
 def test_gate_answer_is_printed(punch: Any, lines: Lines) -> None:
-    punch("edit", "1", "--gate", "yes", "--actor", AGENT)
-    punch("done", "1", "--actor", AGENT)
-    punch("approve", "1", "--yes", "--actor", "bob")
+    punch("edit", "1", "--gate", "yes", "--actor", "bob")
+    assert lines.get() == '#1 "Write" edited by bob'
+    assert punch("done", "1", "--force", "--actor", AGENT).code == 0
+    assert punch("approve", "1", "--yes", "--actor", "bob").code == 0
     assert '#1 "Write" completed' in lines.get()
 
 
