@@ -46,6 +46,8 @@ TOOL_S = 630
 """Timeout for a tool call in seconds, for hosts that have such a setting: the longest `wait` plus 30 seconds."""
 
 _HOOK_SECONDS = 10
+_CODEX_END_SECONDS = 3
+
 PLUGIN_MARK = "// Written by punch setup"
 """Start of a plugin file that a setup wrote."""
 
@@ -269,7 +271,11 @@ def _build_claude_settings(place: Place) -> tuple[FileEdits, ...]:
 
 def _build_codex_hooks(place: Place) -> tuple[FileEdits, ...]:
     path = _locate(place, ".codex/hooks.json", "CODEX_HOME", "hooks.json")
-    return (FileEdits(path, "json", _list_hooks(place, "codex", {"timeout": _HOOK_SECONDS}), _get_root(place)),)
+    hooks = _list_hooks(place, "codex", {"timeout": _HOOK_SECONDS})
+    # Codex warns of a longer timeout at the end of a session.
+    ends = _list_hooks(place, "codex", {"timeout": _CODEX_END_SECONDS})
+    edits = (end if end.path[-1] == "SessionEnd" else hook for hook, end in zip(hooks, ends, strict=True))
+    return (FileEdits(path, "json", tuple(edits), _get_root(place)),)
 
 
 def _list_gemini_hooks(place: Place) -> tuple[Edit, ...]:

@@ -18,6 +18,7 @@ def of(directory: Path, process: str | None = "4711-99") -> Sessions:
 
 def test_agent_name_has_host_and_session_hash() -> None:
     assert build_agent_name("claude-code", A) == f"claude-code/{A[:6]}"
+    assert build_agent_name("codex-mcp-client", A) == f"codex/{A[:6]}"
     assert build_agent_name("Visual Studio Code", A) == f"Visual-Studio-Code/{A[:6]}"
 
 
@@ -50,6 +51,12 @@ def test_clear_keeps_and_resume_restores_the_agent(tmp_path: Path) -> None:
     assert (server.find_agent(A), server.find_agent(B)) == (A, A)
     assert hooks.record("b") == A
     assert hooks.record("c", "resume") == C
+    current = server.load_current()
+    assert current is not None and current.sessions[-1] == C
+    assert hooks.record("a", "resume") == A
+    current = server.load_current()
+    assert current is not None and current.sessions[-1] == A, "its watch reads another session's position"
+    assert hooks.record("c", "resume") == C
     assert server.find_agent(A) == C, "the server was started in session a"
     assert of(tmp_path, "5000-1").record("b", "resume") == A, "a cleared session keeps its name in another process"
 
@@ -65,6 +72,12 @@ def test_sessions_of_one_process_are_separate_agents(tmp_path: Path) -> None:
 def test_resumed_session_keeps_its_agent(tmp_path: Path) -> None:
     hooks = of(tmp_path)
     hooks.record("a", "startup")
+    assert hooks.record("c", "resume") == C
+    current = server.load_current()
+    assert current is not None and current.sessions[-1] == C
+    assert hooks.record("a", "resume") == A
+    current = server.load_current()
+    assert current is not None and current.sessions[-1] == A, "its watch reads another session's position"
     assert hooks.record("c", "resume") == C
     assert hooks.record("a", "resume") == A
     assert of(tmp_path).find_agent(C) == A, "the server follows its window"
