@@ -175,10 +175,12 @@ class Configurator:
                 if change.before != change.after
             ]
         )
-        for change in changes:
-            if remove:
+        if remove:
+            for change in reversed(changes):  # a later file may be below a directory that an earlier one created
                 self._delete_record(change)
-            elif change.is_change:
+            return
+        for change in changes:
+            if change.is_change:
                 self._save_record(change, created.get(change.path, ()))
 
     def _save_record(self, change: Change, created: tuple[str, ...]) -> None:

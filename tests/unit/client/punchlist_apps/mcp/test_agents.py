@@ -121,7 +121,7 @@ async def test_empty_next_is_recorded_until_the_next(daemon: Spawned, client: Cl
     async with sessions(daemon, "a") as (server,):
         for task in tasks.list():
             tasks.set_status(task.id, "paused")
-        assert "No task" in await call_tool(server)
+        assert "Nothing ready" in await call_tool(server)
         assert known.had_empty_next(name)
         tasks.add("five")
         assert "Now #5" in await call_tool(server)
