@@ -170,7 +170,8 @@ def test_two_hooks_of_one_event_print_once(punch: Any, daemon: Any, event: str, 
     hooks = [
         subprocess.Popen(
             command(daemon, "agent", "prime", "--hook"),
-            **{name: subprocess.PIPE for name in ("stdin", "stdout")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             cwd=home,
             env=environment(),
         )

@@ -195,22 +195,22 @@ def test_json_lists_changed_files(run: Any, home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "path", "mine"),
+    ("host", "path", "text"),
     [
-        ("codex", ".codex/hooks.json", {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}),
-        ("cursor", ".cursor/hooks.json", {"version": 1, "hooks": {"stop": [{"command": "mine"}]}}),
-        ("gemini", ".gemini/settings.json", {"theme": "x", "hooks": {"AfterAgent": [{"hooks": []}]}}),
+        ("codex", ".codex/hooks.json", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}'),
+        ("cursor", ".cursor/hooks.json", '{"version": 1, "hooks": {"stop": [{"command": "mine"}]}}'),
+        ("gemini", ".gemini/settings.json", '{"theme": "x", "hooks": {"AfterAgent": [{"hooks": []}]}}'),
     ],
 )
-def test_own_hooks_stay_after_removal(run: Any, home: Path, host: str, path: str, mine: dict[str, Any]) -> None:
+def test_own_hooks_stay_after_removal(run: Any, home: Path, host: str, path: str, text: str) -> None:
     (home / path).parent.mkdir()
-    (home / path).write_text("// mine\n" + json.dumps(mine, indent=2))
+    (home / path).write_text(f"// mine\n{text}")
     assert run("setup", host).code == 0
     (home / path).write_text((home / path).read_text() + "// the host's\n")
     assert run("setup", host, "--remove").code == 0
-    text = (home / path).read_text()
-    assert jsonc.parse(text).value == mine
-    assert text.startswith("// mine") and text.endswith("// the host's\n")
+    left = (home / path).read_text()
+    assert jsonc.parse(left).value == json.loads(text)
+    assert left.startswith("// mine") and left.endswith("// the host's\n")
 
 
 def test_plugin_of_another_author_is_kept(run: Any, home: Path) -> None:
