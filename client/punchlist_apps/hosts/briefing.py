@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 BUDGET = 1_200
 """Upper limit for the text in characters, about 300 tokens of 4 characters each."""
 
+MAX_CHANGE = 240
+"""Upper limit for the line about one change, in characters: 60 tokens."""
+
 MAX_ALERT = 150
 """Upper limit for the line about one task in an alert, in characters."""
 
@@ -148,8 +151,9 @@ def _format_changes(changes: Iterable[Event], tasks: dict[str, Task]) -> list[st
         if change["event"]["type"] == "ListCleared":
             latest = {"": f"  the list was cleared by {actor}"}
         elif change["event"]["type"] == "NoteAdded":
-            task, note = change["event"]["task"], _quote(change["event"]["text"], _MAX_NOTE)
-            latest[f"{task} {len(latest)}"] = f"  #{task}{_format_title(tasks.get(task))}: {actor} notes {note}"
+            task = change["event"]["task"]
+            head = f"  #{task}{_format_title(tasks.get(task))}: {actor} notes "
+            latest[f"{task} {len(latest)}"] = head + _quote(change["event"]["text"], MAX_CHANGE - len(head) - 2)
         elif summary := _summarize(change["event"]):
             task, verb = summary
             # A task's last change replaces earlier ones, except that an edit doesn't hide a change of another kind.

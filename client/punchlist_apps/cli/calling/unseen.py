@@ -1,12 +1,12 @@
 """The list of an agent host's session, and the changes that the session hasn't seen."""
 
 import os
+from collections.abc import Container
 from typing import Any
 
 from punchlist.base import project
 from punchlist.errors import WrongEpoch
 from punchlist_apps.cli.calling.context import Context
-from punchlist_apps.hosts.read_positions import ReadPosition
 from punchlist_schemas.project_file import DirectoryError, is_conversation_id
 
 _MAX_CHANGES = 1_000
@@ -36,17 +36,17 @@ def resolve_list(context: Context, session: str, cwd: str) -> str:
     return name
 
 
-def read_changes(context: Context, name: str, position: ReadPosition) -> tuple[str, list[dict[str, Any]], int | None]:
-    """Return the current epoch, the list's unseen events after a position, and the position of the last event.
+def read_changes(
+    context: Context, name: str, epoch: str, after: int | None, told: Container[int]
+) -> tuple[str, list[dict[str, Any]], int | None]:
+    """Return the current epoch, the list's events after a position except those told, and the position of the last one.
 
     The last position is None if no events can be read after the given position: on the first read, or in a new epoch.
     """
-    if position.seq is None:
+    if after is None:
         return context.call("daemon.status")["epoch"], [], None
     try:
-        page = context.call(
-            "event.read", conversation=name, after=position.seq, limit=_MAX_CHANGES, epoch=position.epoch
-        )
+        page = context.call("event.read", conversation=name, after=after, limit=_MAX_CHANGES, epoch=epoch)
     except WrongEpoch as error:
         return error.expected or "", [], None
-    return page["epoch"], [change for change in page["events"] if change["seq"] not in position.told], page["next"]
+    return page["epoch"], [change for change in page["events"] if change["seq"] not in told], page["next"]

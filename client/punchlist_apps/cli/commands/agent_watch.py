@@ -141,7 +141,7 @@ class _Watcher:
             start = position.seq
             if start is not None and self._after[0] == position.epoch:
                 start = max(start, self._after[1])
-            epoch, changes, seq = read_changes(self._context, name, structs.replace(position, seq=start))
+            epoch, changes, seq = read_changes(self._context, name, position.epoch, start, position.told)
             others = [change for change in changes if not belongs_to_agent(change["actor"], own)]
             tasks: list[dict[str, Any]] = msgspec.to_builtins(list(latest))
             now_own = {task.id for task in latest if task.status not in FINISHED and belongs_to_agent(task.owner, own)}

@@ -173,7 +173,9 @@ def _prime(  # noqa: PLR0913 - agent, place and text are independent
     format_text: Format,
 ) -> int:
     before = position.value if position else ReadPosition()
-    epoch, changes, seq = read_changes(context, name, before) if position else ("", [], None)
+    epoch, changes, seq = (
+        read_changes(context, name, before.epoch, before.seq, before.told) if position else ("", [], None)
+    )
     result = context.call("task.list", conversation=name)
     others = [change for change in changes if not belongs_to_agent(change["actor"], own)]
     text = brief(result.get("name", name), result["tasks"], others)

@@ -3,7 +3,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from punchlist_apps.hosts.briefing import BUDGET, build_briefing, build_news, build_reminder
+from punchlist.tools.budget import count_tokens
+from punchlist_apps.hosts.briefing import BUDGET, MAX_CHANGE, build_briefing, build_news, build_reminder
 from punchlist_schemas import events as e
 from punchlist_schemas import things
 from punchlist_schemas.things import Status
@@ -115,7 +116,9 @@ def test_each_note_is_quoted() -> None:
         '  #1 "task 1": root notes "use \'bcrypt\' 1"',
         '  #1 "task 1": root notes "use \'bcrypt\' 0"',
     ]
-    assert "x" * 299 + "…" in build_news("c", [task(1)], [change(e.NoteAdded("1", "x" * 400))])
+    told = build_news("c", [task(1, title="t" * 100)], [change(e.NoteAdded("1", "x" * 400), "a" * 50)])
+    assert max(map(len, told.splitlines())) == MAX_CHANGE
+    assert count_tokens("x" * MAX_CHANGE) <= 60
 
 
 def test_task_in_progress_shows_newest_notes() -> None:
