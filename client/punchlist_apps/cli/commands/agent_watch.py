@@ -7,7 +7,7 @@ change is reported twice. The command ends with its host.
 
 import os
 import time
-from collections.abc import Container
+from collections.abc import Set
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -174,7 +174,7 @@ def find_host() -> tuple[str | None, int]:
     return find_host_process(find_pid()), os.getppid()
 
 
-def _rate(event: dict[str, Any], own_tasks: Container[str], own: str) -> Urgency | None:
+def _rate(event: dict[str, Any], own_tasks: Set[str], own: str) -> Urgency | None:
     """Return whether an event by others concerns the agent, and how soon it must be printed."""
     kind = event["type"]
     if kind == "TaskAdded":
@@ -185,7 +185,7 @@ def _rate(event: dict[str, Any], own_tasks: Container[str], own: str) -> Urgency
         return "urgent"
     if kind == "Released" and belongs_to_agent(event["owner"], own):
         return "urgent"
-    if get_task(event) not in own_tasks and kind != "ListCleared":
+    if not own_tasks or (get_task(event) not in own_tasks and kind != "ListCleared"):
         return None
     return "urgent" if kind in _TAKEN or "owner" in event else "later" if kind in _EDITED else None
 
@@ -193,7 +193,7 @@ def _rate(event: dict[str, Any], own_tasks: Container[str], own: str) -> Urgency
 def _has_ready(latest: "TaskList", own: str) -> bool:
     """Return whether the agent's next call of `next` can return a task."""
     return latest.counts.ready > 0 and any(
-        task.status == "pending" and not task.open_blockers and (not task.owner or own.startswith(task.owner))
+        task.status == "pending" and not task.open_blockers and (not task.owner or belongs_to_agent(own, task.owner))
         for task in latest
     )
 

@@ -54,7 +54,7 @@ COMMANDS = {
 
 _MAX_STDIN = 1 << 20
 _STDIN_S = 2.0
-"""Upper limit for a pause in a hook's input, in seconds. A host may leave the input open."""
+"""Upper limit for the time to read a hook's input, in seconds. A host may leave the input open."""
 
 _SAME_START_S = 10.0
 """Two starts of a session within this time are one start, reported by two hooks. Also the timeout of a host's hook."""
@@ -83,13 +83,17 @@ def run_prime(context: Context) -> int:
 
 
 def _read_input() -> bytes:
-    """Return the hook's input, which ends with the file, after a pause or at a maximum length."""
+    """Return the hook's input up to its end, a deadline or a maximum length."""
     try:
         descriptor = sys.stdin.fileno()
     except UnsupportedOperation:
         return sys.stdin.buffer.read(_MAX_STDIN)
-    data = b""
-    while len(data) < _MAX_STDIN and is_readable(descriptor, _STDIN_S) and (more := os.read(descriptor, 1 << 16)):
+    data, deadline = b"", time.monotonic() + _STDIN_S
+    while (
+        len(data) < _MAX_STDIN
+        and is_readable(descriptor, deadline - time.monotonic())
+        and (more := os.read(descriptor, 1 << 16))
+    ):
         data += more
     return data
 
