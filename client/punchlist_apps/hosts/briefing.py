@@ -80,18 +80,24 @@ class Alert(NamedTuple):
 
 
 def build_alerts(tasks: Sequence[Task], changes: Iterable[Event]) -> list[Alert]:
-    """Return a line for each task with changes, in the order of the first change."""
+    """Return a line for each task with changes, in the order of the first change.
+
+    If they don't fit on one line, each change has its own.
+    """
     by_id = _add_paths(tasks)
     groups: dict[str, list[Event]] = {}
     for change in changes:
         groups.setdefault(get_task(change["event"]), []).append(change)
-    return [
-        Alert(
-            clip("; ".join(line.strip() for line in reversed(_format_changes(group, by_id))), MAX_ALERT),
-            tuple(change["seq"] for change in group),
-        )
-        for group in groups.values()
-    ]
+
+    def build(group: list[Event]) -> Alert:
+        text = "; ".join(line.strip() for line in reversed(_format_changes(group, by_id)))
+        return Alert(text, tuple(change["seq"] for change in group))
+
+    alerts: list[Alert] = []
+    for group in groups.values():
+        together = build(group)
+        alerts += [together] if len(together.text) <= MAX_ALERT else [build([change]) for change in group]
+    return [alert._replace(text=clip(alert.text, MAX_ALERT)) for alert in alerts]
 
 
 def get_task(event: Event) -> str:
