@@ -1,4 +1,4 @@
-"""Reads untrusted JSON: the input of hooks, and small files about hosts' sessions."""
+"""Reads untrusted JSON: small files about hosts' sessions."""
 
 from typing import TypeVar
 

@@ -24,8 +24,10 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from importlib import resources
+from typing import Any, Literal, NamedTuple, cast
 
+from punchlist_apps.hosts.hooks import HOOK_HOSTS
 from punchlist_schemas import rendezvous
 
 Scope = Literal["user", "project"]
@@ -44,7 +46,10 @@ TOOL_S = 630
 """Timeout for a tool call in seconds, for hosts that have such a setting: the longest `wait` plus 30 seconds."""
 
 _HOOK_SECONDS = 10
-_HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+_CODEX_END_SECONDS = 3
+
+PLUGIN_MARK = "// Written by punch setup"
+"""Start of a plugin file that a setup wrote."""
 
 
 class Edit(NamedTuple):
@@ -56,19 +61,24 @@ class Edit(NamedTuple):
         is_ours: Recognizes every item that an earlier setup may have added, even one for another list or command.
         only_removed: Whether the edit applies only to removals, which remove our item. In that case a setup leaves the
             array unchanged.
+        is_shared: Whether the member may be the user's: a setup adds it if it is missing, and a removal leaves it.
     """
 
     path: tuple[str, ...]
     value: Any
     is_ours: Callable[[Any], bool] | None = None
     only_removed: bool = False
+    is_shared: bool = False
 
 
 class FileEdits(NamedTuple):
-    """The edits to one configuration file. Links below `root` are not followed."""
+    """The edits to one configuration file. Links below `root` are not followed.
+
+    A file of the form `plugin` has one edit, whose value is the whole file.
+    """
 
     path: str
-    form: Literal["json", "toml"]
+    form: Literal["json", "toml", "plugin"]
     edits: tuple[Edit, ...]
     root: str | None = None
 
@@ -181,6 +191,7 @@ class Host(NamedTuple):
         override: An environment variable that contains the directory of the user's file, and the file's name in it. The
             name is empty if the variable contains the file's path.
         command: The host's own command.
+        list_hooks: Returns the edits for the hooks in the file that contains the servers.
         list_more: Returns the edits to other files.
     """
 
@@ -194,13 +205,14 @@ class Host(NamedTuple):
     form: Literal["json", "toml"] = "json"
     override: tuple[str, str] = ("", "")
     command: CommandSpec | None = None
+    list_hooks: Callable[[Place], tuple[Edit, ...]] = lambda _place: ()
     list_more: Callable[[Place], tuple[FileEdits, ...]] | None = None
 
     def list_edits(self, place: Place) -> tuple[FileEdits, ...]:
         """Return the edits to the host's files. The file that contains the server comes first."""
         edit = Edit((*self.member, SERVER), self.build_entry(place))
         more = self.list_more(place) if self.list_more else ()
-        return FileEdits(self.get_path(place), self.form, (edit,), _get_root(place)), *more
+        return FileEdits(self.get_path(place), self.form, (edit, *self.list_hooks(place)), _get_root(place)), *more
 
     def get_path(self, place: Place) -> str:
         if place.scope == "project":
@@ -229,30 +241,98 @@ def _get_root(place: Place) -> str | None:
     return place.directory if place.scope == "project" else None
 
 
-def build_hook_command(place: Place) -> str:
-    """Return the command line of a hook, quoted for a shell."""
+def build_hook_command(place: Place, host: str = "claude-code") -> str:
+    """Return the command line of a host's hook, quoted for a shell."""
+    named = [] if host == "claude-code" else ["--host", host]
     selector = ["-c", place.conversation] if place.conversation else []
-    return shlex.join([place.punch, "agent", "prime", "--hook", *selector])
+    return shlex.join([place.punch, "agent", "prime", "--hook", *named, *selector])
+
+
+def _list_hooks(place: Place, host: str, extra: Mapping[str, Any], *, is_nested: bool = True) -> tuple[Edit, ...]:
+    """Return an edit for each event of the host's hooks.
+
+    Args:
+        place: The scope of the setup.
+        host: The host.
+        extra: Members of the hook in addition to its command.
+        is_nested: Whether the hook is in an array of its own.
+    """
+    hook = {"command": build_hook_command(place, host), **extra}
+    entry = {"hooks": [{"type": "command", **hook}]} if is_nested else hook
+    return tuple(Edit(("hooks", event), entry, is_our_hook) for event in HOOK_HOSTS[host].events)
 
 
 def _build_claude_settings(place: Place) -> tuple[FileEdits, ...]:
-    entry = {"hooks": [{"type": "command", "command": build_hook_command(place), "timeout": _HOOK_SECONDS}]}
-    hooks = (Edit(("hooks", event), entry, is_our_hook) for event in _HOOK_EVENTS)
+    hooks = _list_hooks(place, "claude-code", {"timeout": _HOOK_SECONDS})
     allow = Edit(("permissions", "allow"), TOOLS_RULE, TOOLS_RULE.__eq__, only_removed=not place.allow)
-    directory = place.env.get("CLAUDE_CONFIG_DIR")
-    if place.scope == "project":
-        path = os.path.join(place.directory, ".claude/settings.json")
-    else:
-        path = os.path.join(directory, "settings.json") if directory else place.get_user_path(".claude/settings.json")
+    path = _locate(place, ".claude/settings.json", "CLAUDE_CONFIG_DIR", "settings.json")
     return (FileEdits(path, "json", (*hooks, allow), _get_root(place)),)
+
+
+def _build_codex_hooks(place: Place) -> tuple[FileEdits, ...]:
+    path = _locate(place, ".codex/hooks.json", "CODEX_HOME", "hooks.json")
+    hooks = _list_hooks(place, "codex", {"timeout": _HOOK_SECONDS})
+    # Codex warns of a longer timeout at the end of a session.
+    ends = _list_hooks(place, "codex", {"timeout": _CODEX_END_SECONDS})
+    edits = (end if end.path[-1] == "SessionEnd" else hook for hook, end in zip(hooks, ends, strict=True))
+    return (FileEdits(path, "json", tuple(edits), _get_root(place)),)
+
+
+def _list_gemini_hooks(place: Place) -> tuple[Edit, ...]:
+    return _list_hooks(place, "gemini", {"name": SERVER, "timeout": _HOOK_SECONDS * 1000})
+
+
+_VERSION = Edit(("version",), 1, is_shared=True)
+
+
+def _build_cursor_hooks(place: Place) -> tuple[FileEdits, ...]:
+    hooks = _list_hooks(place, "cursor", {"timeout": _HOOK_SECONDS}, is_nested=False)
+    path = _locate(place, ".cursor/hooks.json")
+    return (FileEdits(path, "json", (_VERSION, *hooks), _get_root(place)),)
+
+
+def _build_copilot_hooks(place: Place) -> tuple[FileEdits, ...]:
+    hooks = _list_hooks(place, "copilot", {"type": "command", "timeoutSec": _HOOK_SECONDS}, is_nested=False)
+    user = _locate(place, ".copilot/hooks/punchlist.json", "COPILOT_HOME", "hooks/punchlist.json")
+    path = user if place.scope == "user" else os.path.join(place.directory, ".github/hooks/punchlist.json")
+    return (FileEdits(path, "json", (_VERSION, *hooks), _get_root(place)),)
+
+
+def _build_opencode_plugin(place: Place) -> tuple[FileEdits, ...]:
+    command = shlex.split(build_hook_command(place, "opencode"))
+    template = resources.files("punchlist_apps.hosts").joinpath("opencode.js").read_text()
+    text = f"{PLUGIN_MARK} opencode, which also replaces and removes it.\n" + template.replace(
+        "$COMMAND", json.dumps(command)
+    )
+    folder = ".opencode" if place.scope == "project" else ".config/opencode"
+    return (FileEdits(_locate(place, f"{folder}/plugins/punchlist.js"), "plugin", (Edit((), text),), _get_root(place)),)
+
+
+def _locate(place: Place, name: str, variable: str = "", moved: str = "") -> str:
+    """Return the path of a file in the project's or home directory, or in the directory that a variable contains."""
+    if place.scope == "project":
+        return os.path.join(place.directory, name)
+    directory = place.env.get(variable)
+    return os.path.join(directory, moved) if directory else place.get_user_path(name)
+
+
+def get_hook_line(entry: Any) -> str:
+    """Return the command line of an entry that runs one command; empty if it has another form."""
+    if not isinstance(entry, dict):
+        return ""
+    hook = cast("dict[str, Any]", entry)
+    inner = hook.get("hooks", [hook])
+    if not isinstance(inner, list) or len(cast("list[Any]", inner)) != 1 or not isinstance(inner[0], dict):
+        return ""
+    line = cast("dict[str, Any]", inner[0]).get("command")
+    return line if isinstance(line, str) else ""
 
 
 def is_our_hook(entry: Any) -> bool:
     """Return whether an entry runs `punch agent prime --hook` and nothing else."""
     try:
-        (hook,) = entry["hooks"]
-        program, *arguments = shlex.split(hook["command"])
-    except (AttributeError, KeyError, TypeError, ValueError):
+        program, *arguments = shlex.split(get_hook_line(entry))
+    except ValueError:
         return False
     words = arguments[1:] if arguments[:1] == ["agent"] else arguments  # version 0.1.0 wrote it without "agent"
     return os.path.basename(program) == "punch" and words[:2] == ["prime", "--hook"]
@@ -281,13 +361,14 @@ HOSTS = (
         ".codex/config.toml",
         ".codex/config.toml",
         ("mcp_servers",),
-        "start a new session; /mcp shows punchlist (a project's file needs a trusted project)",
+        "start a new session and trust its hooks (/hooks); /mcp shows punchlist (a project has to be trusted)",
         build_entry=_build_codex,
         form="toml",
         override=("CODEX_HOME", "config.toml"),
         command=CommandSpec(
             "codex", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER), keeps_comments=False
         ),
+        list_more=_build_codex_hooks,
     ),
     Host(
         "cursor",
@@ -295,7 +376,8 @@ HOSTS = (
         ".cursor/mcp.json",
         ".cursor/mcp.json",
         ("mcpServers",),
-        "restart Cursor; its MCP settings show punchlist",
+        "restart Cursor; its settings show punchlist's server and hooks",
+        list_more=_build_cursor_hooks,
     ),
     Host(
         "vscode",
@@ -320,6 +402,7 @@ HOSTS = (
             ("mcp", "add", "--scope", "user", SERVER, "{command}"),
             ("mcp", "remove", "--scope", "user", SERVER),
         ),
+        list_hooks=_list_gemini_hooks,
     ),
     Host(
         "copilot",
@@ -331,6 +414,7 @@ HOSTS = (
         build_entry=_build_copilot,
         override=("COPILOT_HOME", "mcp-config.json"),
         command=CommandSpec("copilot", ("mcp", "add", SERVER, "--", "{command}"), ("mcp", "remove", SERVER)),
+        list_more=_build_copilot_hooks,
     ),
     Host(
         "opencode",
@@ -340,6 +424,7 @@ HOSTS = (
         ("mcp",),
         "start a new session; opencode mcp list shows punchlist",
         build_entry=_build_opencode,
+        list_more=_build_opencode_plugin,
     ),
     Host(
         "zed",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from punchlist_apps.hosts import jsonc, tomltable
-from punchlist_apps.hosts.catalog import Edit, FileEdits, Host, Place
+from punchlist_apps.hosts.catalog import PLUGIN_MARK, Edit, FileEdits, Host, Place
 from punchlist_apps.hosts.files import FileError, Raced, Replacement, read, remove_empty, replace_all
 from punchlist_apps.hosts.host_command import HostCommand
 from punchlist_schemas.rendezvous import make_directories
@@ -175,10 +175,12 @@ class Configurator:
                 if change.before != change.after
             ]
         )
-        for change in changes:
-            if remove:
+        if remove:
+            for change in reversed(changes):  # a later file may be below a directory that an earlier one created
                 self._delete_record(change)
-            elif change.is_change:
+            return
+        for change in changes:
+            if change.is_change:
                 self._save_record(change, created.get(change.path, ()))
 
     def _save_record(self, change: Change, created: tuple[str, ...]) -> None:
@@ -213,7 +215,7 @@ class Configurator:
 
     def _has_entry(self, target: FileEdits, data: bytes | None) -> bool:
         text = _decode(target.path, data)
-        return any(_apply_to_file(target, text, edit, remove=True) != text for edit in target.edits)
+        return _apply_to_file(target, text, target.edits[0], remove=True) != text
 
     def _undo_command(self, change: Change, command: HostCommand) -> None:
         """Restore the file as it was before the host's command. If that fails, run the host's remove command."""
@@ -237,8 +239,8 @@ class Configurator:
             text = _apply_to_file(target, text, edit, remove=True)
             if target.form == "json":
                 text = _remove_empty_containers(text, edit.path if edit.is_ours else edit.path[:-1], original_text)
-        was_created = record is not None and not record.existed and "".join(text.split()) in ("", "{}")
-        return None if was_created else text.encode()
+        was_created = target.form == "plugin" or (record is not None and not record.existed)
+        return None if was_created and "".join(text.split()) in ("", "{}") else text.encode()
 
     @contextlib.contextmanager
     def _lock(self) -> Generator[None]:
@@ -273,6 +275,13 @@ def _apply_to_file(target: FileEdits, text: str, edit: Edit, *, remove: bool) ->
 
 
 def _apply_edit(form: str, text: str, edit: Edit, *, remove: bool) -> str:
+    if form == "plugin":
+        is_foreign = text.strip() != "" and not text.startswith(PLUGIN_MARK)
+        if is_foreign and not remove:
+            raise jsonc.JsoncError("not written by punch setup; move it away")
+        return text if is_foreign else "" if remove else edit.value
+    if edit.is_shared:
+        return text if remove or jsonc.find(text, edit.path) is not None else jsonc.put(text, edit.path, edit.value)
     if form == "toml":
         return tomltable.remove(text, edit.path) if remove else tomltable.put(text, edit.path, edit.value)
     if edit.is_ours is not None:

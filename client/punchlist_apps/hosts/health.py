@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from punchlist_apps.hosts import jsonc
-from punchlist_apps.hosts.catalog import HOSTS, SERVER, Host, Place, Scope, is_our_hook
+from punchlist_apps.hosts.catalog import HOSTS, SERVER, Host, Place, Scope, get_hook_line, is_our_hook
 from punchlist_apps.hosts.check import ServerError, find_program, list_tools
 from punchlist_apps.hosts.files import FileError, read
 
@@ -70,6 +70,8 @@ def _find_in_host(host: Host, place: Place) -> Iterator[ConfiguredCommand]:
             if data is None:
                 continue
             text = data.decode()
+            if target.form == "plugin":
+                continue
             config: Any = tomllib.loads(text) if target.form == "toml" else jsonc.parse(text).value
         except (FileError, ValueError, jsonc.JsoncError) as error:
             yield ConfiguredCommand(*head, problem=f"{target.path}: {error}")
@@ -77,11 +79,11 @@ def _find_in_host(host: Host, place: Place) -> Iterator[ConfiguredCommand]:
         lines: dict[str, None] = {}
         for edit in target.edits:
             value = _get_at(config, edit.path)
-            if edit.path[-1] == SERVER and isinstance(value, dict):
+            if edit.path[-1:] == (SERVER,) and isinstance(value, dict):
                 yield ConfiguredCommand(*head, command=_parse_command(cast("dict[str, Any]", value)))
             elif edit.is_ours is not None and isinstance(value, list):
                 entries = [entry for entry in cast("list[Any]", value) if is_our_hook(entry)]
-                lines |= dict.fromkeys(str(entry["hooks"][0]["command"]) for entry in entries)
+                lines |= dict.fromkeys(map(get_hook_line, entries))
         for line in lines:
             yield ConfiguredCommand(*head, command=tuple(shlex.split(line)), is_hook=True, line=line)
 

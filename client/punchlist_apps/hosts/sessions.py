@@ -18,6 +18,7 @@ import fcntl
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 
 import msgspec
@@ -26,6 +27,15 @@ from punchlist_apps.common import plain_json
 from punchlist_schemas.rendezvous import make_directories
 from punchlist_schemas.system import os_calls
 from punchlist_schemas.system.atomic import atomic_write
+
+_HOSTS = {
+    "codex-mcp-client": "codex",
+    "gemini-cli-mcp-client": "gemini",
+    "copilot-cli": "copilot",
+    "github-copilot-developer": "copilot",
+    "cursor-vscode": "cursor",
+}
+"""Name that a host's MCP client reports -> the host's name for `punch setup`, which its hooks use."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "env"})
 _KEEP_S = 30 * 86_400
@@ -48,6 +58,7 @@ def hash_session(session: str) -> str:
 
 def build_agent_name(host: str, key: str) -> str:
     """Return the name of an agent, `HOST/XXXXXX`, with the host's name sanitized and shortened."""
+    host = _HOSTS.get(host, host)
     words = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else " " for char in host).split()
     plain = "-".join(words).strip("-.")[:_MAX_HOST]
     return f"{plain or 'agent'}/{key[:6]}"
@@ -98,10 +109,23 @@ class Sessions:
             if source != "resume" and agent == key:
                 agent = before.agent
                 self._save("session", key, HostProcess(agent, (key,)))
-        after = HostProcess(agent, tuple(dict.fromkeys([*earlier, key]))[-_MAX_SESSIONS:])
+        after = HostProcess(agent, (*(one for one in earlier if one != key), key)[-_MAX_SESSIONS:])
         if self._process is not None and after != before:
             self._save("host", self._process, after)
         return agent
+
+    def record_next(self, agent: str, *, is_empty: bool) -> None:
+        """Record whether an agent's last `next` returned no task."""
+        path = self._path("empty", agent)
+        if is_empty:
+            make_directories(self._directory)
+            atomic_write(path, b"")
+        else:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def had_empty_next(self, agent: str) -> bool:
+        return os.path.exists(self._path("empty", agent))
 
     def load_current(self) -> HostProcess | None:
         return None if self._process is None else self._load("host", self._process)

@@ -15,6 +15,7 @@ the host doesn't name its session, a server continues the session of a server th
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 import anyio
@@ -151,6 +152,12 @@ class Agents:
                 del self._memory.agents[name]
             self._on_memory(self._memory)
         return agent
+
+    def record_next(self, agent: str, *, is_empty: bool) -> None:
+        """Record whether an agent's last `next` returned no task, for `punch agent watch`."""
+        if self._sessions is not None:
+            with suppress(OSError):
+                self._sessions.record_next(agent, is_empty=is_empty)
 
     def _find_newest(self, thread: str) -> Agent | None:
         """Return the current agent of a conversation, which another process registers last."""

@@ -190,6 +190,8 @@ class Handlers:
             arguments["confirm"] = token
         caller = caller._replace(answered=answer is not None)
         reply = await connection.box.call(dialect, tool.name, arguments, caller)
+        if (dialect.name, tool.name) == ("native", "next") and not reply.refused:
+            self._agents.record_next(caller.actor, is_empty=reply.data["next"] is None)
         if reply.question is None or not elicitation.can_ask(context):
             return _build_result(reply)
         if elicitation.is_modern(context):

@@ -36,14 +36,14 @@ def command(daemon: Spawned, *words: str) -> list[str]:
     return [sys.executable, "-m", "punchlist", *words, *places]
 
 
-def run_hook(daemon: Spawned, session: str, directory: str | None = None, **members: Any) -> str:
+def run_hook(daemon: Spawned, session: str, directory: str | None = None, host: str = HOST, **members: Any) -> str:
     """Run `punch agent prime --hook` for an event of a session and return its output.
 
     The hook runs in the directory, if one is given; otherwise it uses the list `work`.
     """
     env = environment(session, **({} if directory else {"PUNCHLIST_CONVERSATION": "work"}))
     ran = subprocess.run(
-        command(daemon, "agent", "prime", "--hook"),
+        command(daemon, "agent", "prime", "--hook", "--host", host),
         input=json.dumps({"session_id": session, **members}),
         cwd=directory,
         env=env,

@@ -87,7 +87,7 @@ SECTIONS = {
         Entry("export", "export", "Write the list, or its events, to a file"),
         Entry("mirror", "mirror", "Mirror lists to files and back, for programs that use only files"),
         Entry(
-            *("setup", "setup", "Add punchlist to an agent's host: the MCP server, and hooks for Claude Code"),
+            *("setup", "setup", "Add punchlist to an agent's host: the MCP server and hooks"),
             aliases=("agent setup",),
         ),
         Entry("doctor", "doctor", "Check the installation and advise on problems"),
@@ -148,6 +148,10 @@ GROUPS = {
             Entry(
                 "agent statusline", "statusline", "Print one line about a session's list, for Claude Code's status line"
             ),
+            Entry(
+                *("agent watch", "agent_watch"),
+                "Print a line when another agent or a person changes what a session's agent works on",
+            ),
             Entry("agent attach", "attach", "Attach a host's session or thread to this list", (), ("attach",)),
             Entry("agent detach", "attach", "Detach a host's session or thread", (), ("detach",)),
         ),
@@ -203,7 +207,9 @@ COMMANDS = {
 ALIASES = {alias: entry.name for entry in COMMANDS.values() for alias in entry.aliases}
 FORMER = {former: entry.name for entry in COMMANDS.values() for former in entry.former}
 
-OWN_PROCESS = frozenset({"agent mcp", "chat", "daemon rpc", "gate", "mirror", "run", "ui", "watch", "web"})
+OWN_PROCESS = frozenset(
+    {"agent mcp", "agent watch", "chat", "daemon rpc", "gate", "mirror", "run", "ui", "watch", "web"}
+)
 """Commands that no worker of the warm process runs.
 
 They own the terminal, serve a client, or run the user's programs.

@@ -3,7 +3,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from punchlist_apps.hosts.briefing import BUDGET, build_briefing, build_news, build_reminder
+from punchlist.tools.budget import count_tokens
+from punchlist_apps.hosts.briefing import BUDGET, MAX_CHANGE, build_alerts, build_briefing, build_news, build_reminder
 from punchlist_schemas import events as e
 from punchlist_schemas import things
 from punchlist_schemas.things import Status
@@ -115,7 +116,17 @@ def test_each_note_is_quoted() -> None:
         '  #1 "task 1": root notes "use \'bcrypt\' 1"',
         '  #1 "task 1": root notes "use \'bcrypt\' 0"',
     ]
-    assert "x" * 299 + "…" in build_news("c", [task(1)], [change(e.NoteAdded("1", "x" * 400))])
+    told = build_news("c", [task(1, title="t" * 100)], [change(e.NoteAdded("1", "x" * 400), "a" * 50)])
+    assert max(map(len, told.splitlines())) == MAX_CHANGE
+    assert count_tokens("x" * MAX_CHANGE) <= 60
+
+
+def test_long_alerts_of_a_task_are_separate() -> None:
+    events = [e.NoteAdded("1", "x" * 100), e.NoteAdded("1", "y" * 100), e.Claimed("2", "bob", 1, 1, True)]
+    changes = [{**change(event), "seq": number} for number, event in enumerate(events)]
+    alerts = build_alerts([task(1), task(2)], [*changes, {**changes[2], "seq": 3}])
+    assert [alert.seqs for alert in alerts] == [(0,), (1,), (2, 3)]
+    assert alerts[1].text == f'#1 "task 1": ada notes "{"y" * 100}"'
 
 
 def test_task_in_progress_shows_newest_notes() -> None:

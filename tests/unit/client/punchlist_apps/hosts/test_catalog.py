@@ -1,8 +1,9 @@
 import json
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,9 +13,12 @@ from punchlist_apps.cli.commands.setup import COMMANDS
 from punchlist_apps.cli.installing.editor_plugins import EDITORS
 from punchlist_apps.cli.installing.vscode_extension import NAME as EXTENSION
 from punchlist_apps.hosts import jsonc
-from punchlist_apps.hosts.catalog import HOSTS, Host, Place, Scope, build_hook_command, get_host
+from punchlist_apps.hosts.catalog import HOSTS, Host, Place, Scope, build_hook_command, get_hook_line, get_host
 from punchlist_apps.hosts.configure import Configurator
+from punchlist_apps.hosts.hooks import HOOK_HOSTS
 from punchlist_testing.played import program
+
+READERS: dict[str, Callable[[str], Any]] = {"toml": tomllib.loads, "json": lambda text: jsonc.parse(text).value}
 
 
 def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> dict[str, Any]:
@@ -24,7 +28,7 @@ def configured(tmp_path: Path, host: str, scope: Scope = "user", **env: str) -> 
     for target in get_host(host).list_edits(place):
         text = (Configurator(str(tmp_path)).plan(target).after or b"").decode()
         name = str(Path(target.path).relative_to(tmp_path))
-        found[name] = tomllib.loads(text) if target.form == "toml" else jsonc.parse(text).value
+        found[name] = text if target.form == "plugin" else READERS[target.form](text)
     return found
 
 
@@ -59,14 +63,16 @@ def test_command_line_offers_all_hosts_and_editors() -> None:
 def test_server_is_configured_in_the_hosts_file(
     tmp_path: Path, host: str, scope: Scope, path: str, members: dict[str, Any]
 ) -> None:
-    assert configured(tmp_path, host, scope)[path] == members
+    found = configured(tmp_path, host, scope)[path]
+    assert {name: member for name, member in found.items() if name != "hooks"} == members
 
 
 def test_codex_passes_variables_that_locate_the_daemon(tmp_path: Path) -> None:
     table = configured(tmp_path, "codex")[".codex/config.toml"]["mcp_servers"]["punchlist"]
     assert table["command"] == "/bin/punch"
     assert {"PUNCHLIST_SOCKET", "XDG_RUNTIME_DIR"} <= set(table["env_vars"])
-    assert set(configured(tmp_path, "codex", CODEX_HOME=str(tmp_path / "elsewhere"))) == {"elsewhere/config.toml"}
+    moved = configured(tmp_path, "codex", CODEX_HOME=str(tmp_path / "elsewhere"))
+    assert set(moved) == {"elsewhere/config.toml", "elsewhere/hooks.json"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,7 @@ def test_codex_passes_variables_that_locate_the_daemon(tmp_path: Path) -> None:
     ],
 )
 def test_the_longest_wait_fits_a_hosts_timeout(tmp_path: Path, host: str, path: str, member: str, unit: int) -> None:
-    (servers,) = configured(tmp_path, host)[path].values()
+    servers = next(iter(configured(tmp_path, host)[path].values()))
     longest_s = build_parameters(Wait)["properties"]["seconds"]["maximum"]
     assert servers["punchlist"][member] / unit > longest_s
     assert Wait().seconds < 60, "default of hosts without a setting"
@@ -100,6 +106,29 @@ def test_claude_code_runs_one_command_for_four_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "path", "project_path"),
+    [
+        ("codex", ".codex/hooks.json", ".codex/hooks.json"),
+        ("gemini", ".gemini/settings.json", ".gemini/settings.json"),
+        ("cursor", ".cursor/hooks.json", ".cursor/hooks.json"),
+        ("copilot", ".copilot/hooks/punchlist.json", ".github/hooks/punchlist.json"),
+    ],
+)
+def test_each_event_of_a_host_has_one_hook(tmp_path: Path, host: str, path: str, project_path: str) -> None:
+    for scope, name in (("user", path), ("project", project_path)):
+        hooks = configured(tmp_path, host, cast("Scope", scope))[name]["hooks"]
+        assert list(hooks) == list(HOOK_HOSTS[host].events)
+        for entry in hooks.values():
+            assert [get_hook_line(item) for item in entry] == [f"/bin/punch agent prime --hook --host {host}"]
+
+
+def test_opencode_plugin_contains_the_command(tmp_path: Path) -> None:
+    text = configured(tmp_path, "opencode")[".config/opencode/plugins/punchlist.js"]
+    (line,) = [line for line in text.splitlines() if line.startswith("const COMMAND")]
+    assert line == 'const COMMAND = ["/bin/punch", "agent", "prime", "--hook", "--host", "opencode"];'
+
+
+@pytest.mark.parametrize(
     ("entry", "ours"),
     [
         ({"hooks": [{"type": "command", "command": "punch agent prime --hook"}]}, True),
@@ -112,6 +141,8 @@ def test_claude_code_runs_one_command_for_four_events(tmp_path: Path) -> None:
         ({"hooks": [{"command": 3}]}, False),
         ({"hooks": {"command": "punch agent prime --hook"}}, False),
         ({}, False),
+        ({"command": "punch agent prime --hook --host cursor", "timeout": 10}, True),
+        ({"hooks": ["punch agent prime --hook"]}, False),
         ("punch agent prime --hook", False),
         (None, False),
     ],
@@ -129,8 +160,10 @@ def test_a_named_list_goes_into_every_hosts_configuration(tmp_path: Path, host: 
     for target in host.list_edits(place):
         text = (Configurator(str(tmp_path)).plan(target).after or b"").decode()
         assert "website" in text
-        if "prime" in text:
-            assert "'/a b/punch' agent prime --hook -c website" in text
+        if target.form == "plugin":
+            assert '"/a b/punch", "agent", "prime", "--hook", "--host", "opencode", "-c", "website"' in text
+        elif "prime" in text:
+            assert f"{build_hook_command(place, host.name)}" in text
 
 
 @pytest.mark.parametrize("word", ["$(touch PWN)", "a b", "`x`", "it's", ";rm", "a\nb"])

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from punchlist_apps.hosts import sessions
-from punchlist_apps.hosts.sessions import Sessions, build_agent_name, find_host_process, get_session, hash_session
+from punchlist_apps.hosts.sessions import (
+    HostProcess,
+    Sessions,
+    build_agent_name,
+    find_host_process,
+    get_session,
+    hash_session,
+)
 
 A, B, C = map(hash_session, ("a", "b", "c"))
 
@@ -18,6 +25,7 @@ def of(directory: Path, process: str | None = "4711-99") -> Sessions:
 
 def test_agent_name_has_host_and_session_hash() -> None:
     assert build_agent_name("claude-code", A) == f"claude-code/{A[:6]}"
+    assert build_agent_name("codex-mcp-client", A) == f"codex/{A[:6]}"
     assert build_agent_name("Visual Studio Code", A) == f"Visual-Studio-Code/{A[:6]}"
 
 
@@ -166,3 +174,10 @@ def test_shells_between_host_and_hook_are_skipped() -> None:
 
 def test_without_a_process_table_there_is_no_host() -> None:
     assert find_host_process(2**22 + 1) is None
+
+
+def test_resumed_session_is_the_newest(tmp_path: Path) -> None:
+    hooks = of(tmp_path)
+    for session in ("a", "b", "a"):
+        hooks.record(session, "resume")
+    assert hooks.load_current() == HostProcess(A, (B, A))

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from punchlist import Client, connect
-from punchlist_apps.hosts.sessions import build_agent_name, hash_session
+from punchlist_apps.hosts.sessions import Sessions, build_agent_name, hash_session
 from punchlist_testing.agent_hosts import HOST, build_process, command, environment, mcp_over_http, run_hook
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
@@ -44,9 +44,11 @@ def client(daemon: Spawned) -> Generator[Client]:
 
 
 @asynccontextmanager
-async def sessions(daemon: Spawned, *names: str | None, more: tuple[str, ...] = ()) -> AsyncGenerator[list[Any]]:
+async def sessions(
+    daemon: Spawned, *names: str | None, more: tuple[str, ...] = (), host: str = HOST
+) -> AsyncGenerator[list[Any]]:
     """Connect hosts with the same client name, each to its own MCP server; `names` are the ids of their sessions."""
-    info = mcp.types.Implementation(name=HOST, version="2")
+    info = mcp.types.Implementation(name=host, version="2")
     with anyio.fail_after(60):
         async with AsyncExitStack() as stack:
             servers = [
@@ -92,6 +94,38 @@ async def test_session_hooks_and_server_are_one_agent(daemon: Spawned, client: C
         await call_tool(b)
         assert '#2 \\"two\\"' in run_hook(daemon, "b", hook_event_name="Stop")
         assert run_hook(daemon, "a", hook_event_name="Stop") == "", "once"
+
+
+@pytest.mark.parametrize(
+    ("client_name", "host", "event", "meta"),
+    [
+        ("codex-mcp-client", "codex", "Stop", {"threadId": "a"}),
+        ("gemini-cli-mcp-client", "gemini", "AfterAgent", None),
+        ("cursor-vscode", "cursor", "stop", None),
+        ("copilot-cli", "copilot", "Stop", None),
+    ],
+)
+async def test_hooks_and_server_share_a_name(
+    daemon: Spawned, client: Client, client_name: str, host: str, event: str, meta: dict[str, Any] | None
+) -> None:
+    run_hook(daemon, "a", host=host)
+    async with sessions(daemon, None, host=client_name) as (server,):
+        assert "Now #1" in await call_tool(server, meta=meta)
+        assert owners(client)["1"].startswith(f"{host}/")
+        assert '#1 \\"one\\"' in run_hook(daemon, "a", host=host, hook_event_name=event)
+
+
+async def test_empty_next_is_recorded_until_the_next(daemon: Spawned, client: Client) -> None:
+    known, name = Sessions(daemon.data_dir, None), build_agent_name(HOST, hash_session("a"))
+    tasks = client.conversation("work")
+    async with sessions(daemon, "a") as (server,):
+        for task in tasks.list():
+            tasks.set_status(task.id, "paused")
+        assert "Nothing ready" in await call_tool(server)
+        assert known.had_empty_next(name)
+        tasks.add("five")
+        assert "Now #5" in await call_tool(server)
+        assert not known.had_empty_next(name)
 
 
 async def test_server_follows_clear_and_resume(daemon: Spawned, client: Client) -> None:

@@ -1,14 +1,24 @@
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from punchlist import connect
+from punchlist.tools.budget import count_tokens
+from punchlist_apps.hosts.hooks import HOOK_HOSTS
 from punchlist_apps.hosts.sessions import build_agent_name, hash_session
+from punchlist_testing.agent_hosts import command, environment
 from punchlist_testing.daemon import Running
 from punchlist_testing.repositories import repository, worktree
+
+MAX_TOKENS = 60
+"""Upper limit for the report of one change, in tokens."""
+
+HEADER_TOKENS = 50
+"""Upper limit for what a host's output has in addition to the changes, in tokens."""
 
 SESSION = "7f3c2d10-5a41-4a7e-9f57-0c2f4e7d1b66"
 AGENT = build_agent_name("claude-code", hash_session(SESSION))
@@ -25,9 +35,9 @@ def this_process_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getppid", os.getpid)
 
 
-def hook(punch: Any, event: str, session: str = SESSION, **members: Any) -> Any:
+def hook(punch: Any, event: str, session: str = SESSION, host: str = "claude-code", **members: Any) -> Any:
     given = {"session_id": session, "hook_event_name": event, "transcript_path": "/x", **members}
-    return punch("agent", "prime", "--hook", stdin=json.dumps(given))
+    return punch("agent", "prime", "--hook", "--host", host, stdin=json.dumps(given))
 
 
 def test_prime_prints_open_tasks_or_nothing(punch: Any) -> None:
@@ -118,12 +128,78 @@ def test_attached_session_gets_its_list(punch: Any) -> None:
 
 
 def test_hook_never_fails(run: Any, punch: Any, daemon: Running) -> None:
-    for given in ("", "{", "[]", '{"session_id": 3}', '{"session_id": "../\\ud800"}'):
-        assert punch("agent", "prime", "--hook", stdin=given).code == 0
+    punch("add", "Write")
+    for host, entry in HOOK_HOSTS.items():
+        for given in ("", "{", "[]", '{"session_id": 3}', '{"session_id": "../\\ud800"}'):
+            outcome = punch("agent", "prime", "--hook", "--host", host, stdin=given)
+            assert outcome.code == 0
+            assert not outcome.out or entry.output == "text" or outcome.json
+        assert "Write" in punch("agent", "prime", "--hook", "--host", host, stdin="{}").out
+        assert (hook(punch, "OfALaterVersion", host=host).out, outcome.code) == ("", 0)
     daemon.app.stop()
     gone = run("agent", "prime", "--hook", "--socket", daemon.socket + ".gone", stdin="{}")
     assert (gone.code, gone.out) == (0, "")
     assert gone.err.startswith("punchlist: ")
+
+
+@pytest.mark.parametrize("host", HOOK_HOSTS)
+def test_each_host_gets_every_change_once(punch: Any, host: str) -> None:
+    names = {moment: name for name, moment in HOOK_HOSTS[host].events.items()}
+    own = build_agent_name(host, hash_session(SESSION))
+    later = names.get("prompt") or names["tool"]
+    punch("add", "Write")
+    assert "Write" in hook(punch, names["start"], host=host, source="startup").out
+    punch("queue", "claim", "1", "-o", own, "--actor", own)
+    assert hook(punch, later, host=host).out == ""
+    punch("note", "1", "use the new API", "--actor", "bob")
+    news = hook(punch, later, host=host).out
+    assert "bob notes" in news and count_tokens(news) <= MAX_TOKENS + HEADER_TOKENS
+    assert hook(punch, later, host=host).out == ""
+    if "stop" in names:
+        assert "In progress" in hook(punch, names["stop"], host=host).out
+        assert hook(punch, names["stop"], host=host).out == ""
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "Stop"])
+def test_two_hooks_of_one_event_print_once(punch: Any, daemon: Any, event: str, home: Path) -> None:
+    punch("add", "Write")
+    hook(punch, "SessionStart", source="startup")
+    punch("note", "1", "use the new API", "--actor", "bob")
+    punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
+    given = json.dumps({"session_id": SESSION, "hook_event_name": event, "source": "resume"}).encode()
+    hooks = [
+        subprocess.Popen(
+            command(daemon, "agent", "prime", "--hook"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=home,
+            env=environment(),
+        )
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(given)[0] for process in hooks]
+    assert sorted(map(bool, outputs)) == [False, True]
+
+
+def test_hook_does_not_wait_for_its_inputs_end(punch: Any, daemon: Any, home: Path) -> None:
+    punch("add", "Write")
+    words = command(daemon, "agent", "prime", "--hook")
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=home, env=environment(), text=True
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("{}")
+        process.stdin.flush()
+        assert "Write" in process.stdout.read()
+
+
+def test_sessions_of_one_server_are_one_agent(punch: Any) -> None:
+    punch("add", "Write")
+    hook(punch, "SessionStart", host="gemini", source="startup")
+    hook(punch, "SessionStart", session="cleared", host="gemini", source="startup")
+    own = build_agent_name("gemini", hash_session(SESSION))
+    punch("queue", "claim", "1", "-o", own, "--actor", own)
+    assert "In progress" in hook(punch, "AfterAgent", session="cleared", host="gemini").out
 
 
 def test_restored_log_resets_read_positions(punch: Any, daemon: Running) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from punchlist.taskfiles.config import Config
 from punchlist_apps.common import autostart
+from punchlist_apps.hosts import jsonc
 from punchlist_apps.hosts.catalog import HOSTS
 from punchlist_testing.played import CLAUDE, SERVER, program
 
@@ -189,7 +190,47 @@ def test_project_file_contains_bare_command(run: Any, home: Path) -> None:
 
 def test_json_lists_changed_files(run: Any, home: Path) -> None:
     result = run("setup", "cursor", "--json").json
-    assert result == {"host": "cursor", "files": [f"{home}/.cursor/mcp.json"], "changed": [f"{home}/.cursor/mcp.json"]}
+    files = [f"{home}/.cursor/mcp.json", f"{home}/.cursor/hooks.json"]
+    assert result == {"host": "cursor", "files": files, "changed": files}
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "text"),
+    [
+        ("codex", ".codex/hooks.json", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}'),
+        ("cursor", ".cursor/hooks.json", '{"version": 1, "hooks": {"stop": [{"command": "mine"}]}}'),
+        ("gemini", ".gemini/settings.json", '{"theme": "x", "hooks": {"AfterAgent": [{"hooks": []}]}}'),
+    ],
+)
+def test_own_hooks_stay_after_removal(run: Any, home: Path, host: str, path: str, text: str) -> None:
+    (home / path).parent.mkdir()
+    (home / path).write_text(f"// mine\n{text}")
+    assert run("setup", host).code == 0
+    (home / path).write_text((home / path).read_text() + "// the host's\n")
+    assert run("setup", host, "--remove").code == 0
+    left = (home / path).read_text()
+    assert jsonc.parse(left).value == json.loads(text)
+    assert left.startswith("// mine") and left.endswith("// the host's\n")
+
+
+def test_plugin_of_another_author_is_kept(run: Any, home: Path) -> None:
+    plugin = home / ".config" / "opencode" / "plugins" / "punchlist.js"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("export const Mine = 1;\n")
+    outcome = run("setup", "opencode")
+    assert outcome.code == 1
+    assert f"{plugin}: not written by punch setup; move it away" in outcome.err
+    assert run("setup", "opencode", "--remove").code == 0
+    assert plugin.read_text() == "export const Mine = 1;\n"
+    assert not (home / ".config" / "opencode" / "opencode.json").exists()
+
+
+def test_edited_plugin_is_removed(run: Any, home: Path) -> None:
+    plugin = home / ".config" / "opencode" / "plugins" / "punchlist.js"
+    run("setup", "opencode")
+    plugin.write_text(plugin.read_text() + "// edited\n")
+    assert run("setup", "opencode", "--remove").code == 0
+    assert not plugin.exists()
 
 
 def test_plugin_replaces_entries_of_setup(run: Any, home: Path) -> None:
