@@ -29,6 +29,8 @@ from punchlist_apps.common.http.revocation import run_while_valid
 from punchlist_apps.mcp import elicitation
 from punchlist_apps.mcp.agents import Agent, Agents
 from punchlist_apps.mcp.directories import SANDBOX_STATE, Directories
+from punchlist_apps.mcp.event_types import CONVERSATION_KEY
+from punchlist_apps.mcp.events import EXTENSION, Events, to_mcp_error
 from punchlist_apps.mcp.idempotency import KEY, RepeatedRequests
 from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.progress import await_with_progress
@@ -40,9 +42,6 @@ from punchlist_schemas.project_file import is_conversation_id
 
 Context = ServerRequestContext[Any, Any]
 Result = types.CallToolResult | types.InputRequiredResult
-
-CONVERSATION_KEY = "punchlist/conversation"
-"""Member of a request's `_meta` that names the list of the call."""
 
 _HOUR = CacheHint(3_600_000, "public")
 _NOW = CacheHint(0, "private")
@@ -99,6 +98,7 @@ class Handlers:
         self.setup = setup
         self.presence = presence
         self.updates = Updates(feed, is_resumed=setup.is_resumed)
+        self._feed = feed
         self._directories = Directories(setup.process)
         self._agents = setup.agents or Agents(setup.actor)
         self._all = UserConnection(client, self._agents.work)
@@ -238,6 +238,45 @@ class Handlers:
             is_nameless=agent.is_nameless,
         )
 
+    async def find_list(self, context: Context, name: str | None) -> tuple[str | None, str]:
+        """Return the user of a request, and the id of the list that it names or that is its default.
+
+        Raises:
+            MCPError: The request may not name this user, or the list can't be found.
+        """
+        user = self._get_reader(context)
+        try:
+            async with self._connect(user) as connection:
+                if name is not None:
+                    name = own(name, user)
+                else:
+                    directory = await self._directories.find(context)
+                    agent = await self._agents.identify(context, directory)
+                    caller = await self._build_caller(context, agent, directory, user, connection)
+                    name = await connection.box.find_list(caller)
+                # The name may be that of an attached session, which can be attached to another list later.
+                return user, (await connection.client.conversation(name).info()).conversation
+        except Problem as problem:
+            raise MCPError(types.INVALID_PARAMS, problem.text) from None
+        except PunchlistError as error:
+            raise to_mcp_error(error) from None
+
+    @asynccontextmanager
+    async def open_feed(self, user: str | None) -> AsyncGenerator[tuple[AsyncClient, Feed]]:
+        """Yield a client that is limited to a user, and the changes of the user's lists."""
+        if user in (None, self.setup.user):
+            yield self._all.client, self._feed
+            return
+        client = self._all.client.as_user(user)
+        feed = Feed(client)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(feed.run)
+                yield client, feed
+                group.cancel_scope.cancel()
+        finally:
+            await client.aclose()
+
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         _check_may_subscribe(context)
         await self.updates.subscribe(context.session, str(params.uri))
@@ -374,8 +413,13 @@ def _build_security(session_id: str) -> RequestStateSecurity:
     return RequestStateSecurity(keys=[hashlib.sha256(f"request-state {session_id}".encode()).digest()])
 
 
-class _PluginServer(Server[Any]):
-    """A server in a plugin's directory, to which Codex sends its directory with each call."""
+class _Server(Server[Any]):
+    """A server that names more capabilities: MCP Events for the handshake era, which knows no extensions.
+
+    Codex sends its directory with each call to a server in a plugin's directory.
+    """
+
+    is_in_plugin = False
 
     def get_capabilities(
         self,
@@ -385,9 +429,10 @@ class _PluginServer(Server[Any]):
         *,
         protocol_version: str | None = None,
     ) -> types.ServerCapabilities:
+        names = (EXTENSION, SANDBOX_STATE) if self.is_in_plugin else (EXTENSION,)
         return super().get_capabilities(
             notification_options,
-            {SANDBOX_STATE: {}, **(experimental_capabilities or {})},
+            {**{name: {} for name in names}, **(experimental_capabilities or {})},
             extensions,
             protocol_version=protocol_version,
         )
@@ -419,7 +464,7 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
             yield {}
             group.cancel_scope.cancel()
 
-    server = (_PluginServer if setup.process.is_in_plugin else Server[Any])(
+    server = _Server(
         "punchlist",
         version=__version__,
         title="punchlist",
@@ -444,6 +489,8 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
     )
+    server.is_in_plugin = setup.process.is_in_plugin
+    Events(handlers.find_list, handlers.open_feed).install(server)
     server.middleware.append(_answer_until_revoked)
     server.middleware.append(RequestStateBoundary(_build_security(setup.session_id), default_audience="punchlist"))
     return server
