@@ -4,9 +4,9 @@ The SDK knows none of it, so the methods are handlers of foreign requests, and t
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 import mcp_types as types
@@ -80,18 +80,28 @@ class _Notification(BaseModel):
 
 
 class Source(NamedTuple):
-    """Where a request reads: the list's id, and a client that is limited to the request's user."""
+    """Where a request reads: its user, a client that is limited to this user, and the list's id."""
 
+    user: str | None
     client: AsyncClient
     feed: Feed
     conversation: str
 
 
-Resolve = Callable[[Context, str | None], Awaitable[tuple[str | None, str]]]
-"""Returns the user of a request, and the id of the list that it names or that is its default."""
+class Lists(Protocol):
+    """The users and lists of a server."""
 
-Open = Callable[[str | None], AbstractAsyncContextManager[tuple[AsyncClient, Feed]]]
-"""Opens a client that is limited to a user, and its feed."""
+    def find_user(self, context: Context) -> str | None:
+        """Return the user of a request; None if it may act for all users."""
+        ...
+
+    async def find_list(self, context: Context, user: str | None, name: str | None) -> str:
+        """Return the id of the list that a request names, or of its default list."""
+        ...
+
+    def open_feed(self, user: str | None) -> AbstractAsyncContextManager[tuple[AsyncClient, Feed]]:
+        """Open a client that is limited to a user, and the feed of the user's lists."""
+        ...
 
 
 class Events:
@@ -101,9 +111,8 @@ class Events:
         delivery: How events can be delivered.
     """
 
-    def __init__(self, resolve: Resolve, open: Open, delivery: tuple[str, ...] = ("push", "poll")) -> None:
-        self._resolve = resolve
-        self._open = open
+    def __init__(self, lists: Lists, delivery: tuple[str, ...] = ("push", "poll")) -> None:
+        self.lists = lists
         self._delivery = delivery
         self._streams = 0
 
@@ -197,9 +206,10 @@ class Events:
 
     @asynccontextmanager
     async def open_source(self, context: Context, selection: Selection) -> AsyncGenerator[Source]:
-        user, conversation = await self._resolve(context, selection.arguments.conversation)
-        async with self._open(user) as (client, feed):
-            yield Source(client, feed, conversation)
+        user = self.lists.find_user(context)
+        conversation = await self.lists.find_list(context, user, selection.arguments.conversation)
+        async with self.lists.open_feed(user) as (client, feed):
+            yield Source(user, client, feed, conversation)
 
 
 def parse(params: EventParams) -> tuple[Selection, Position | None]:

@@ -38,6 +38,7 @@ from punchlist_apps.mcp.resources import Resources
 from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.updates import Feed, Updates
 from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, USER_KEY, Grant, UserConnection, Users, select_user
+from punchlist_apps.mcp.webhooks import Receivers, Webhooks, find_path
 from punchlist_schemas.project_file import is_conversation_id
 
 Context = ServerRequestContext[Any, Any]
@@ -238,13 +239,12 @@ class Handlers:
             is_nameless=agent.is_nameless,
         )
 
-    async def find_list(self, context: Context, name: str | None) -> tuple[str | None, str]:
-        """Return the user of a request, and the id of the list that it names or that is its default.
+    async def find_list(self, context: Context, user: str | None, name: str | None) -> str:
+        """Return the id of the list that a request names, or of its default list.
 
         Raises:
-            MCPError: The request may not name this user, or the list can't be found.
+            MCPError: The list can't be found.
         """
-        user = self._get_reader(context)
         try:
             async with self._connect(user) as connection:
                 if name is not None:
@@ -255,7 +255,7 @@ class Handlers:
                     caller = await self._build_caller(context, agent, directory, user, connection)
                     name = await connection.box.find_list(caller)
                 # The name may be that of an attached session, which can be attached to another list later.
-                return user, (await connection.client.conversation(name).info()).conversation
+                return (await connection.client.conversation(name).info()).conversation
         except Problem as problem:
             raise MCPError(types.INVALID_PARAMS, problem.text) from None
         except PunchlistError as error:
@@ -296,16 +296,21 @@ class Handlers:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        async with self._connect(self._get_reader(context)) as connection:
+        async with self._connect(self.find_user(context)) as connection:
             return await Resources(connection.client).list(context, params)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        async with self._connect(self._get_reader(context)) as connection:
+        async with self._connect(self.find_user(context)) as connection:
             return await Resources(connection.client).read(context, params)
 
-    def _get_reader(self, context: Context) -> str | None:
+    def find_user(self, context: Context) -> str | None:
+        """Return the user of a request that reads.
+
+        Raises:
+            MCPError: Its token is not for this user.
+        """
         try:
             return self._select_user(context)
         except Problem as problem:
@@ -334,7 +339,7 @@ class Handlers:
                 raise MCPError(types.INVALID_PARAMS, "goal is required")
             text = f"Break this down into tasks, put them on the task list, and begin with the first:\n\n{goal}"
         else:
-            user = self._get_reader(context)
+            user = self.find_user(context)
             async with self._connect(user) as connection:
                 directory = await self._directories.find(context)
                 agent = await self._agents.identify(context, directory)
@@ -438,12 +443,19 @@ class _Server(Server[Any]):
         )
 
 
-def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, feed: Feed | None = None) -> Server[Any]:
+def build(
+    client: AsyncClient,
+    setup: Setup,
+    presence: Presence | None = None,
+    feed: Feed | None = None,
+    receivers: Receivers | None = None,
+) -> Server[Any]:
     """Build a server for any transport.
 
     Args:
         presence: Registers the agents with the daemon; None to create a new `Presence`.
         feed: Changes of resources, followed by the caller; None to follow the daemon while the server runs.
+        receivers: How events are sent to webhooks; None for a server without them.
 
     Raises:
         Problem: Unknown dialect or tool.
@@ -451,6 +463,11 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
     own_feed = Feed(client)
     presence = presence or Presence(client, setup.process.pid)
     handlers = Handlers(client, setup, presence, feed or own_feed)
+    delivery = ("push", "poll") if receivers is None else ("push", "poll", "webhook")
+    events = Events(handlers, delivery)
+    webhooks = None
+    if receivers is not None:
+        webhooks = Webhooks(find_path(setup.data_dir, setup.user), events, *receivers)
 
     @asynccontextmanager
     async def run_tasks(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
@@ -461,6 +478,8 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
             group.start_soon(handlers.presence.run)
             group.start_soon(handlers.users.run)
             group.start_soon(handlers.enter_known_agents)
+            if webhooks is not None:
+                group.start_soon(webhooks.run)
             yield {}
             group.cancel_scope.cancel()
 
@@ -490,7 +509,9 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
         on_get_prompt=handlers.get_prompt,
     )
     server.is_in_plugin = setup.process.is_in_plugin
-    Events(handlers.find_list, handlers.open_feed).install(server)
+    events.install(server)
+    if webhooks is not None:
+        webhooks.install(server)
     server.middleware.append(_answer_until_revoked)
     server.middleware.append(RequestStateBoundary(_build_security(setup.session_id), default_audience="punchlist"))
     return server
