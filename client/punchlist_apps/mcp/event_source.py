@@ -52,15 +52,22 @@ class Tail:
     """The latest changes of one list, for one reader.
 
     Attributes:
+        conversation: The list's id; None if the list doesn't exist yet, so that its id is unknown.
         is_behind: Whether changes may be missing here.
     """
 
     def __init__(self) -> None:
+        self.conversation: str | None = None
         self.is_behind = True
         self._changes: list[Change] = []
         self._wake = anyio.Event()
 
     def push(self, change: Change) -> None:
+        """Take a change of any list."""
+        if self.conversation is None:
+            self.fall_behind()
+        if self.conversation != change.conversation:
+            return
         self._changes.append(change)
         if len(self._changes) > _MAX_BUFFERED:
             self.fall_behind()
@@ -116,6 +123,8 @@ async def follow(
         HistoryLost: A later page would be.
         RequestRefused: The list can't be read.
     """
+    info = await client.conversation(conversation).info()
+    tail.conversation = info.conversation if info.version else None
     tail.reset()
     page = await read_page(client, conversation, after)
     position = page.position
@@ -126,6 +135,8 @@ async def follow(
             if tail.is_behind or has_more:
                 tail.reset()
                 page = await read_page(client, conversation, position)
+                if page.changes:
+                    tail.conversation = page.changes[0].conversation
             else:
                 changes = [change for change in await tail.take(idle_s) if change.seq > position.seq]
                 if changes:

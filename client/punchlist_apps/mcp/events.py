@@ -185,7 +185,7 @@ class Events:
 
         is_active, oldest = bool(dict(context.meta or {}).get(RESUMED_KEY)), _find_oldest(params)
         try:
-            with source.feed.open_tail(source.conversation) as tail:
+            with source.feed.open_tail() as tail:
                 async for page in follow(source.client, tail, source.conversation, after, HEARTBEAT_S):
                     page, is_cut = drop_old(page, oldest)
                     if is_active and page.truncated:

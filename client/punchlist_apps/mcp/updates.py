@@ -54,8 +54,7 @@ class Feed:
         self._following = anyio.Event()
         self._attached: dict[str, str] = {}
         """Name in a subscribed address, such as a session's id -> the conversation that the name refers to."""
-        self._tails: dict[str, list[Tail]] = {}
-        """Conversation -> tails of its readers."""
+        self._tails: list[Tail] = []
 
     async def subscribe(self, *uris: str) -> None:
         """Publish changes of these resources. All changes after the return are published.
@@ -82,18 +81,15 @@ class Feed:
         self._subscribed += Counter()  # removes entries with a count of zero
 
     @contextmanager
-    def open_tail(self, conversation: str) -> Generator[Tail]:
-        """Yield a tail that gets all changes of a list, by the list's id."""
+    def open_tail(self) -> Generator[Tail]:
+        """Yield a tail that gets all changes."""
         tail = Tail()
-        tails = self._tails.setdefault(conversation, [])
-        tails.append(tail)
+        self._tails.append(tail)
         self._demand.set()
         try:
             yield tail
         finally:
-            tails.remove(tail)
-            if not tails:
-                del self._tails[conversation]
+            self._tails.remove(tail)
 
     async def _resolve(self, uri: str) -> None:
         """Record the conversation that an address refers to.
@@ -127,13 +123,13 @@ class Feed:
     async def _follow(self) -> None:
         async with self._client.watch() as changes:
             self._following.set()
-            for tail in [tail for tails in self._tails.values() for tail in tails]:
+            for tail in self._tails:
                 tail.fall_behind()  # changes before the subscription were missed
             async for change in changes:
                 if not self._subscribed and not self._tails:
                     self._following, self._demand = anyio.Event(), anyio.Event()
                     return
-                for tail in self._tails.get(change.conversation, ()):
+                for tail in self._tails:
                     tail.push(change)
                 self._changed.add(change.conversation)
                 if isinstance(change.event, ConversationConfigured):

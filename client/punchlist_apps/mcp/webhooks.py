@@ -254,7 +254,7 @@ class Webhooks:
     async def _deliver_until_lost(self, subscription: Subscription) -> None:
         selection = Selection.parse(subscription.name, subscription.arguments)
         async with self._events.lists.open_feed(subscription.user) as (client, feed):
-            with feed.open_tail(subscription.conversation) as tail:
+            with feed.open_tail() as tail:
                 after = parse_cursor(subscription.cursor)
                 try:
                     async for page in follow(client, tail, subscription.conversation, after, _IDLE_S):
