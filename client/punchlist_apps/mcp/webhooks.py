@@ -142,10 +142,12 @@ class Webhooks:
         except BlockingIOError:
             _log.warning("another server delivers the webhooks of %s", self._path)
         finally:
+            with anyio.CancelScope(shield=True):
+                if self._group is not None:
+                    await self._save()
+                await self._poster.aclose()
             self._group = None
             os.close(lock)
-            with anyio.CancelScope(shield=True):
-                await self._poster.aclose()
 
     async def subscribe(self, context: Context, params: SubscribeParams) -> dict[str, Any]:
         selection, after = parse(params)
