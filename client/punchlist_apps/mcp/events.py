@@ -4,6 +4,7 @@ The SDK knows none of it, so the methods are handlers of foreign requests, and t
 """
 
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NamedTuple, Protocol
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
 from punchlist.tools.refusals import to_problem
+from punchlist_apps.common.http.guard import get_bearer_token
 from punchlist_apps.mcp.event_source import HistoryLost, Page, follow, read_page
 from punchlist_apps.mcp.event_types import (
     CONVERSATION_KEY,
@@ -47,7 +49,7 @@ POLL_MS = 5_000
 
 MAX_EVENTS = 500
 MAX_STREAMS = 64
-"""Maximum number of open streams of a server."""
+"""Maximum number of open streams of a session, or over HTTP of a token."""
 
 _MAX_SCANNED = 5_000
 """Number of changes after which a poll returns, even if few of them were selected."""
@@ -114,7 +116,8 @@ class Events:
     def __init__(self, lists: Lists, delivery: tuple[str, ...] = ("push", "poll")) -> None:
         self.lists = lists
         self._delivery = delivery
-        self._streams = 0
+        self._streams: Counter[bytes] = Counter()
+        """By token."""
 
     def install(self, server: Server[Any]) -> None:
         server.extensions[EXTENSION] = {}
@@ -161,14 +164,16 @@ class Events:
 
     async def stream(self, context: Context, params: EventParams) -> dict[str, Any]:
         selection, after = parse(params)
-        if self._streams >= MAX_STREAMS:
-            raise MCPError(TOO_MANY, f"This server already has {MAX_STREAMS} streams. Cancel one, or use events/poll.")
-        self._streams += 1
+        token = find_token(context)
+        if self._streams[token] >= MAX_STREAMS:
+            raise MCPError(TOO_MANY, f"This client already has {MAX_STREAMS} streams. Cancel one, or use events/poll.")
+        self._streams[token] += 1
         try:
             async with self.open_source(context, selection) as source:
                 await self._stream(context, params, selection, after, source)
         finally:
-            self._streams -= 1
+            self._streams[token] -= 1
+            self._streams += Counter()  # removes entries with a count of zero
         return {"_meta": {}}
 
     async def _stream(
@@ -226,6 +231,11 @@ def parse(params: EventParams) -> tuple[Selection, Position | None]:
         raise MCPError(UNKNOWN_EVENT, text) from None
     except ValueError as error:
         raise MCPError(types.INVALID_PARAMS, str(error)[:500]) from None
+
+
+def find_token(context: Context) -> bytes:
+    """Return the token of a request over HTTP; empty for other requests."""
+    return b"" if context.request is None else get_bearer_token(context.request.scope["headers"])
 
 
 def to_mcp_error(error: PunchlistError) -> MCPError:

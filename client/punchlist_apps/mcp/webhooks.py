@@ -11,6 +11,7 @@ import logging
 import os
 import secrets
 import time
+from collections import Counter
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
@@ -26,10 +27,9 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, Field
 
 from punchlist.errors import PunchlistError
-from punchlist_apps.common.http.guard import get_bearer_token
 from punchlist_apps.mcp.event_source import RETRY_S, HistoryLost, follow, read_page
 from punchlist_apps.mcp.event_types import Position, Selection, parse_cursor
-from punchlist_apps.mcp.events import TOO_MANY, EventParams, Events, parse, to_mcp_error
+from punchlist_apps.mcp.events import TOO_MANY, EventParams, Events, find_token, parse, to_mcp_error
 from punchlist_apps.mcp.http_auth import Grants
 from punchlist_apps.mcp.users import Grant, hash_token
 from punchlist_apps.mcp.webhook_post import MAX_BODY_BYTES, Poster, Response, Undeliverable, check_url, parse_secret
@@ -41,7 +41,7 @@ Context = ServerRequestContext[Any, Any]
 CALLBACK_FAILED = -32015
 
 MAX_WEBHOOKS = 64
-"""Maximum number of subscriptions of a server."""
+"""Maximum number of subscriptions of a token."""
 
 MIN_TTL_S = 60.0
 MAX_TTL_S = 7 * 86_400.0
@@ -121,7 +121,8 @@ class Webhooks:
         self._poster = poster
         self._subscriptions: dict[str, Subscription] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._pending = 0
+        self._pending: Counter[str] = Counter()
+        """Number of receivers that are asked for the challenge, by token."""
         self._changed = anyio.Event()
         self._group: TaskGroup | None = None
 
@@ -196,8 +197,7 @@ class Webhooks:
 
     def _find(self, context: Context, params: SubscribeParams, user: str | None) -> Subscription:
         """Return the subscription that a request names, or a new one."""
-        scope: Any = {} if context.request is None else context.request.scope
-        token = hash_token(get_bearer_token(scope.get("headers", [])))
+        token = hash_token(find_token(context))
         arguments = params.arguments or {}
         parts = [token, user, params.delivery.url, params.name, arguments]
         id = f"sub_{sha256(msgspec.json.encode(parts, order='deterministic')).hexdigest()[:32]}"
@@ -210,18 +210,19 @@ class Webhooks:
         Raises:
             MCPError: It didn't return the challenge, or there are too many subscriptions.
         """
-        if len(self._subscriptions) + self._pending >= MAX_WEBHOOKS:
-            raise MCPError(TOO_MANY, f"This server already has {MAX_WEBHOOKS} webhooks. Unsubscribe one.")
+        token = subscription.token
+        if sum(one.token == token for one in self._subscriptions.values()) + self._pending[token] >= MAX_WEBHOOKS:
+            raise MCPError(TOO_MANY, f"This token already has {MAX_WEBHOOKS} webhooks. Unsubscribe one.")
         challenge = secrets.token_urlsafe(32)
         message = {"type": "verification", "challenge": challenge}
-        self._pending += 1
+        self._pending[token] += 1
         try:
             response = await self._post(subscription, f"msg_{secrets.token_hex(12)}", message)
             reason = "" if _is_echo(response, challenge) else "it didn't return the challenge with status 200"
         except Undeliverable as error:
             reason = str(error)
         finally:
-            self._pending -= 1
+            self._pending[token] -= 1
         if reason:
             text = f"The receiver can't be used: {reason[:300]}"
             raise MCPError(CALLBACK_FAILED, text, data={"reason": reason[:300]})

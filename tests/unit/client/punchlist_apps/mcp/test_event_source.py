@@ -14,6 +14,7 @@ from punchlist.errors import ConfirmationRequired
 from punchlist_apps.mcp import event_source
 from punchlist_apps.mcp.event_source import HistoryLost, Page, Tail, follow, read_page
 from punchlist_apps.mcp.event_types import Position
+from punchlist_schemas.events import TaskAdded
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.store import damaged_log
 
@@ -26,7 +27,7 @@ async def start(folder: Path) -> AsyncGenerator[tuple[Spawned, AsyncClient]]:
 
 
 def titles(page: Page) -> list[str]:
-    return [change.event.task.title for change in page.changes if hasattr(change.event, "before")]
+    return [change.event.task.title for change in page.changes if isinstance(change.event, TaskAdded)]
 
 
 async def test_pages_follow_a_cursor(tmp_path: Path) -> None:

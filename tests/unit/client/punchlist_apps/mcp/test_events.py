@@ -34,7 +34,7 @@ class Place(NamedTuple):
 async def connect(folder: Path, mode: str = "legacy", **options: Any) -> AsyncGenerator[Place]:
     with spawned_daemon(folder) as daemon, anyio.fail_after(50):
         user: Any = {"user": options["user"]} if "user" in options else {}
-        setup = Setup(build_process(folder), daemon.data_dir, **{"conversation": "work", **options})
+        setup = Setup(build_process(folder), daemon.data_dir, conversation="work", user=user.get("user"))
         async with (
             connect_async(socket=daemon.socket, autostart=False, timeout_s=5, **user) as client,
             connect_async(socket=daemon.socket, autostart=False) as other,
@@ -225,7 +225,7 @@ async def test_session_sees_only_lists_of_its_user(user: str | None, tmp_path: P
     meta: Any = {"_meta": {"punchlist/user": "ann"}} if user is None else {}
     async with connect(tmp_path, **options) as place:
         start = (await poll(place.host, None, **meta))["cursor"]
-        _, frame = await open_stream(place.host, **meta)
+        await open_stream(place.host, **meta)
         await place.client.conversation("work").add("Nobody's")
         for name in ("bob", "ann"):
             async with place.client.as_user(name) as owner:
