@@ -62,10 +62,14 @@ class _Params(types.RequestParams):
 
 
 class ListParams(_Params):
+    """Params of `events/list`, which has one page."""
+
     cursor: str | None = None
 
 
 class EventParams(_Params):
+    """What a request selects, and from where."""
+
     name: str
     arguments: dict[str, Any] | None = None
     cursor: str | None = None
@@ -73,6 +77,8 @@ class EventParams(_Params):
 
 
 class PollParams(EventParams):
+    """Params of `events/poll`."""
+
     max_events: int | None = Field(None, alias="maxEvents", ge=1)
 
 
@@ -188,11 +194,12 @@ class Events:
             await context.session.send_notification(notification, context.request_id)
             sent_at = anyio.current_time()
 
-        is_active, oldest = bool(dict(context.meta or {}).get(RESUMED_KEY)), _find_oldest(params)
+        is_active = bool(dict(context.meta or {}).get(RESUMED_KEY))
+        oldest = None if is_active else _find_oldest(params)
         try:
             with source.feed.open_tail() as tail:
-                async for page in follow(source.client, tail, source.conversation, after, HEARTBEAT_S):
-                    page, is_cut = drop_old(page, oldest)
+                async for found in follow(source.client, tail, source.conversation, after, HEARTBEAT_S):
+                    page, is_cut = drop_old(found, oldest)
                     if is_active and page.truncated:
                         raise HistoryLost
                     if not is_active:

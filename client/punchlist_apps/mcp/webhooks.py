@@ -92,6 +92,8 @@ class Delivery(BaseModel):
 
 
 class SubscribeParams(EventParams):
+    """Params of `events/subscribe` and `events/unsubscribe`."""
+
     delivery: Delivery
     ttl_ms: float | None = Field(None, alias="ttlMs", gt=0)
 

@@ -1,5 +1,4 @@
-"""Kills worker, daemon and hosts under 60 streams of MCP Events until these were resumed SIZE times: no event is lost or
-doubled.
+"""Kills worker, daemon and hosts under 60 streams of MCP Events until SIZE resumes: no event is lost or doubled.
 
 A host that was killed resumes its streams at the last cursor that it read; after the other kills the server does.
 Changes are made right before and after each kill, and the next one waits until all streams have delivered them.
@@ -10,6 +9,7 @@ import signal
 import sys
 from collections import Counter
 from contextlib import ExitStack, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -118,7 +118,7 @@ def run(options: Options) -> Figures:
             kills[kind] += 1
             tasks += [int(work.add(f"task {len(tasks)}").id) for _ in range(chance.randint(1, 4))]
             with moved:
-                has_come = moved.wait_for(lambda: _have_all(readers, tasks[-1]), PATIENCE_S)
+                has_come = moved.wait_for(partial(_have_all, readers, tasks[-1]), PATIENCE_S)
             _judge(readers, tasks)
             need(has_come, f"lost: a stream didn't deliver task {tasks[-1]}")
     return {"resumes": resumes, "events": len(tasks), "frames": len(tasks) * HOSTS * STREAMS, **kills}

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 import anyio
@@ -91,8 +92,7 @@ class Wire:
 @asynccontextmanager
 async def open_wire(server: Any, mode: str) -> AsyncGenerator[Wire]:
     """Run a server, and yield a host in an era: "legacy" or "auto"."""
-    from mcp.server.stdio import stdio_server
-
+    stdio_server: Any = import_module("mcp.server.stdio").stdio_server
     lines, incoming = anyio.create_memory_object_stream[str](1_000)
     wire: Any = Wire(mode, lines)
     source: Any = incoming

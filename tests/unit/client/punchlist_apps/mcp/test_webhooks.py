@@ -256,7 +256,7 @@ async def test_lost_history_is_reported(place: Place) -> None:
 async def test_expired_subscription_is_removed(place: Place) -> None:
     store(place, 1.0)
     async with serve(place):
-        while json.loads(await anyio.Path(path).read_bytes()):
+        while read_ids(place):
             await anyio.lowlevel.checkpoint()
     assert place.receiver.messages == []
 
