@@ -123,20 +123,19 @@ async def follow(
         HistoryLost: A later page would be.
         RequestRefused: The list can't be read.
     """
-    info = await client.conversation(conversation).info()
-    tail.conversation = info.conversation if info.version else None
-    tail.reset()
-    page = await read_page(client, conversation, after)
-    position = page.position
-    yield page
+    position, has_more, may_be_truncated = after, False, True
     while True:
-        has_more, page = page.more, Page([], position)
+        page = None if position is None else Page([], position)
         try:
-            if tail.is_behind or has_more:
+            if tail.is_behind or has_more or position is None:
                 tail.reset()
+                if tail.conversation is None:
+                    info = await client.conversation(conversation).info()
+                    tail.conversation = info.conversation if info.version else None
                 page = await read_page(client, conversation, position)
-                if page.changes:
-                    tail.conversation = page.changes[0].conversation
+                if page.truncated and not may_be_truncated:
+                    raise HistoryLost
+                may_be_truncated = False
             else:
                 changes = [change for change in await tail.take(idle_s) if change.seq > position.seq]
                 if changes:
@@ -148,7 +147,6 @@ async def follow(
                 raise
             tail.fall_behind()
             await anyio.sleep(RETRY_S)
-        if page.truncated:
-            raise HistoryLost
-        position = page.position
-        yield page
+        if page is not None:
+            position, has_more = page.position, page.more
+            yield page

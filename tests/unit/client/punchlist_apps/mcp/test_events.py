@@ -36,7 +36,7 @@ async def connect(folder: Path, mode: str = "legacy", **options: Any) -> AsyncGe
         user: Any = {"user": options["user"]} if "user" in options else {}
         setup = Setup(build_process(folder), daemon.data_dir, conversation="work", user=user.get("user"))
         async with (
-            connect_async(socket=daemon.socket, autostart=False, timeout_s=5, **user) as client,
+            connect_async(socket=daemon.socket, autostart=False, **user) as client,
             connect_async(socket=daemon.socket, autostart=False) as other,
             open_wire(build(client, setup), mode) as host,
         ):
