@@ -61,7 +61,7 @@ class Reader:
 
     def start(self) -> None:
         self.host = Host(self._place, env=self._env).__enter__()
-        numbers = {}
+        numbers = dict[int, int]()
         for number, cursor in enumerate(self._cursors):
             numbers[self.host.request("events/stream", {"name": "task.added", "cursor": cursor})] = number
         self._thread = Thread(target=self._read, args=(self.host, numbers), daemon=True)
