@@ -98,11 +98,11 @@ compare: $(READY) $(NODE) ## Compare with other task lists, fetched from Debian,
 	@$(WITH_NODE); PYTHONPATH=tests/bench $(BIN)/python -m punchlist_compare \
 		$(if $(REPORT),--report,$(if $(PEERS),--peers $(PEERS)) $(if $(SIZES),--sizes $(SIZES)) $(if $(ROUNDS),--rounds $(ROUNDS)))
 
-fault: $(READY) $(if $(filter apart,$(NAME)),$(NATS)) $(if $(filter together sessions workers,$(NAME)),$(CONFORMANCE)) ## Break something and check the promises: NAME=crash SIZE=200 SEED=1; without NAME, list the programs.
+fault: $(READY) $(if $(filter apart,$(NAME)),$(NATS)) $(if $(filter events together sessions workers,$(NAME)),$(CONFORMANCE)) ## Break something and check the promises: NAME=crash SIZE=200 SEED=1; without NAME, list the programs.
 	@$(if $(filter fuzz,$(NAME)$(SIZE)),test -d build/atheris || $(BIN)/python -m pip install -qq --target build/atheris --no-deps atheris==3.0.0 2>/dev/null || true)
 	@SEED='$(SEED)' SIZE='$(SIZE)' SECONDS='$(or $(SECONDS),$(if $(filter fuzz,$(NAME)$(SIZE)),60))' ONLY='$(ONLY)' BUG='$(BUG)' ENGINE='$(ENGINE)' \
 		PYTHONPATH=tests/support:tests/bench:build/atheris \
-		$(if $(filter together sessions workers,$(NAME)),$(SDK),$(BIN))/python -m punchlist_faults $(NAME)
+		$(if $(filter events together sessions workers,$(NAME)),$(SDK),$(BIN))/python -m punchlist_faults $(NAME)
 
 mutants: build/mutants/venv/.ready ## List small changes of domain, engine and store that no test notices, of SIZE=50 tried (MODULE=daemon/punchlistd/domain narrows, SIZE=0 tries all; fetches cosmic-ray).
 	@SEED='$(or $(SEED),$(shell date +%Y%m%d))' SIZE='$(or $(SIZE),50)' MODULE='$(MODULE)' build/mutants/venv/bin/python tests/mutants.py

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -71,6 +71,7 @@ class ToolCaller(NamedTuple):
         return self.data_dir or rendezvous.data_dir(self.find_env())
 
 
+R = TypeVar("R")
 _DEFAULT_CALLER = ToolCaller()
 _TURNS = "turns"
 """Name of the feature of daemons that add turns to their results."""
@@ -324,6 +325,14 @@ class AsyncToolbox:
         steps = run_tool(caller, dialect, name, arguments, self._memory, log, has_turns=has_turns)
         return _truncate(await drive(steps, self._client.run))
 
+    async def find_list(self, caller: ToolCaller) -> str:
+        """Return the list that the tools of a caller use.
+
+        Raises:
+            Problem: There is none, or it may not be used.
+        """
+        return (await drive(_find_list(caller, registry.dialect("native")), self._client.run))[0]
+
     async def _open(self) -> tuple[str, bool]:
         try:
             hello = await self._client.open()
@@ -332,7 +341,7 @@ class AsyncToolbox:
         return hello.epoch, _TURNS in hello.features
 
 
-async def drive(handler: Steps, run: Callable[[Call[Any]], Awaitable[Any]]) -> Reply:
+async def drive(handler: Generator[Call[Any], Any, R], run: Callable[[Call[Any]], Awaitable[Any]]) -> R:
     """Run the calls of a handler until it returns its reply."""
     try:
         call = next(handler)

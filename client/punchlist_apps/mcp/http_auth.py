@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from punchlist_apps.common.http.guard import App, Headers, Receive, Scope, Send, get_bearer_token, get_values
 from punchlist_apps.common.http.revocation import TokenWatch
 from punchlist_apps.common.http.secret_file import SecretFile
-from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, Grant
+from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, Grant, hash_token
 
 PATH = "/mcp"
 HOST_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -30,11 +30,17 @@ class Token(SecretFile):
     def find_grant(self, token: bytes) -> Grant | None:
         return ALL_USERS if self.matches(token) else None
 
+    def find_grant_by_digest(self, digest: str) -> Grant | None:
+        value = self.value
+        return ALL_USERS if value and hash_token(value) == digest else None
+
 
 class Grants(Protocol):
     """Valid tokens and their rights."""
 
     def find_grant(self, token: bytes) -> Grant | None: ...
+
+    def find_grant_by_digest(self, digest: str) -> Grant | None: ...
 
 
 class Guard:

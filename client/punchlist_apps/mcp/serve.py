@@ -19,6 +19,8 @@ from punchlist_apps.mcp.server import build
 from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.sessions import IDLE_S, MAX_SESSIONS, Sessions
 from punchlist_apps.mcp.stdio import build_options, build_setup, build_target, open_session
+from punchlist_apps.mcp.webhook_post import Poster
+from punchlist_apps.mcp.webhooks import Receivers
 
 _BODY = 1 << 20
 
@@ -37,7 +39,8 @@ async def serve_http(args: Namespace, process: ServerProcess, token: Grants) -> 
     try:
         sockets = take_systemd_sockets() or open_loopback_sockets(args.port)
         presence = Presence(client)
-        server = build(client, build_setup(args, process, target), presence)
+        receivers = Receivers(token, Poster(is_private_allowed=args.private_webhooks))
+        server = build(client, build_setup(args, process, target), presence, receivers=receivers)
         app = build_http_app(server, sockets[0].getsockname()[1], token, on_session_end=presence.end_session)
         places = ConnectionSlots(raise_connection_limit(), lambda value: token.find_grant(value) is not None)
         await build_server(app, places).serve(sockets=sockets)

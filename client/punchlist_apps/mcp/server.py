@@ -29,6 +29,8 @@ from punchlist_apps.common.http.revocation import run_while_valid
 from punchlist_apps.mcp import elicitation
 from punchlist_apps.mcp.agents import Agent, Agents
 from punchlist_apps.mcp.directories import SANDBOX_STATE, Directories
+from punchlist_apps.mcp.event_types import CONVERSATION_KEY
+from punchlist_apps.mcp.events import EXTENSION, Events, to_mcp_error
 from punchlist_apps.mcp.idempotency import KEY, RepeatedRequests
 from punchlist_apps.mcp.presence import Presence
 from punchlist_apps.mcp.progress import await_with_progress
@@ -36,13 +38,11 @@ from punchlist_apps.mcp.resources import Resources
 from punchlist_apps.mcp.server_process import ServerProcess
 from punchlist_apps.mcp.updates import Feed, Updates
 from punchlist_apps.mcp.users import ALL_USERS, GRANT_KEY, USER_KEY, Grant, UserConnection, Users, select_user
+from punchlist_apps.mcp.webhooks import Receivers, Webhooks, find_path
 from punchlist_schemas.project_file import is_conversation_id
 
 Context = ServerRequestContext[Any, Any]
 Result = types.CallToolResult | types.InputRequiredResult
-
-CONVERSATION_KEY = "punchlist/conversation"
-"""Member of a request's `_meta` that names the list of the call."""
 
 _HOUR = CacheHint(3_600_000, "public")
 _NOW = CacheHint(0, "private")
@@ -99,6 +99,7 @@ class Handlers:
         self.setup = setup
         self.presence = presence
         self.updates = Updates(feed, is_resumed=setup.is_resumed)
+        self._feed = feed
         self._directories = Directories(setup.process)
         self._agents = setup.agents or Agents(setup.actor)
         self._all = UserConnection(client, self._agents.work)
@@ -240,6 +241,44 @@ class Handlers:
             is_nameless=agent.is_nameless,
         )
 
+    async def find_list(self, context: Context, user: str | None, name: str | None) -> str:
+        """Return the id of the list that a request names, or of its default list.
+
+        Raises:
+            MCPError: The list can't be found.
+        """
+        try:
+            async with self._connect(user) as connection:
+                if name is not None:
+                    name = own(name, user)
+                else:
+                    directory = await self._directories.find(context)
+                    agent = await self._agents.identify(context, directory)
+                    caller = await self._build_caller(context, agent, directory, user, connection)
+                    name = await connection.box.find_list(caller)
+                # The name may be that of an attached session, which can be attached to another list later.
+                return (await connection.client.conversation(name).info()).conversation
+        except Problem as problem:
+            raise MCPError(types.INVALID_PARAMS, problem.text) from None
+        except PunchlistError as error:
+            raise to_mcp_error(error) from None
+
+    @asynccontextmanager
+    async def open_feed(self, user: str | None) -> AsyncGenerator[tuple[AsyncClient, Feed]]:
+        """Yield a client that is limited to a user, and the changes of the user's lists."""
+        if user in (None, self.setup.user):
+            yield self._all.client, self._feed
+            return
+        client = self._all.client.as_user(user)
+        feed = Feed(client)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(feed.run)
+                yield client, feed
+                group.cancel_scope.cancel()
+        finally:
+            await client.aclose()
+
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         _check_may_subscribe(context)
         await self.updates.subscribe(context.session, str(params.uri))
@@ -259,16 +298,21 @@ class Handlers:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        async with self._connect(self._get_reader(context)) as connection:
+        async with self._connect(self.find_user(context)) as connection:
             return await Resources(connection.client).list(context, params)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        async with self._connect(self._get_reader(context)) as connection:
+        async with self._connect(self.find_user(context)) as connection:
             return await Resources(connection.client).read(context, params)
 
-    def _get_reader(self, context: Context) -> str | None:
+    def find_user(self, context: Context) -> str | None:
+        """Return the user of a request that reads.
+
+        Raises:
+            MCPError: Its token is not for this user.
+        """
         try:
             return self._select_user(context)
         except Problem as problem:
@@ -297,7 +341,7 @@ class Handlers:
                 raise MCPError(types.INVALID_PARAMS, "goal is required")
             text = f"Break this down into tasks, put them on the task list, and begin with the first:\n\n{goal}"
         else:
-            user = self._get_reader(context)
+            user = self.find_user(context)
             async with self._connect(user) as connection:
                 directory = await self._directories.find(context)
                 agent = await self._agents.identify(context, directory)
@@ -376,8 +420,13 @@ def _build_security(session_id: str) -> RequestStateSecurity:
     return RequestStateSecurity(keys=[hashlib.sha256(f"request-state {session_id}".encode()).digest()])
 
 
-class _PluginServer(Server[Any]):
-    """A server in a plugin's directory, to which Codex sends its directory with each call."""
+class _Server(Server[Any]):
+    """A server that names more capabilities: MCP Events for the handshake era, which knows no extensions.
+
+    Codex sends its directory with each call to a server in a plugin's directory.
+    """
+
+    is_in_plugin = False
 
     def get_capabilities(
         self,
@@ -387,20 +436,28 @@ class _PluginServer(Server[Any]):
         *,
         protocol_version: str | None = None,
     ) -> types.ServerCapabilities:
+        names = (EXTENSION, SANDBOX_STATE) if self.is_in_plugin else (EXTENSION,)
         return super().get_capabilities(
             notification_options,
-            {SANDBOX_STATE: {}, **(experimental_capabilities or {})},
+            {**{name: {} for name in names}, **(experimental_capabilities or {})},
             extensions,
             protocol_version=protocol_version,
         )
 
 
-def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, feed: Feed | None = None) -> Server[Any]:
+def build(
+    client: AsyncClient,
+    setup: Setup,
+    presence: Presence | None = None,
+    feed: Feed | None = None,
+    receivers: Receivers | None = None,
+) -> Server[Any]:
     """Build a server for any transport.
 
     Args:
         presence: Registers the agents with the daemon; None to create a new `Presence`.
         feed: Changes of resources, followed by the caller; None to follow the daemon while the server runs.
+        receivers: How events are sent to webhooks; None for a server without them.
 
     Raises:
         Problem: Unknown dialect or tool.
@@ -408,6 +465,11 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
     own_feed = Feed(client)
     presence = presence or Presence(client, setup.process.pid)
     handlers = Handlers(client, setup, presence, feed or own_feed)
+    delivery = ("push", "poll") if receivers is None else ("push", "poll", "webhook")
+    events = Events(handlers, delivery)
+    webhooks = None
+    if receivers is not None:
+        webhooks = Webhooks(find_path(setup.data_dir, setup.user), events, *receivers)
 
     @asynccontextmanager
     async def run_tasks(_server: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
@@ -418,10 +480,12 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
             group.start_soon(handlers.presence.run)
             group.start_soon(handlers.users.run)
             group.start_soon(handlers.enter_known_agents)
+            if webhooks is not None:
+                group.start_soon(webhooks.run)
             yield {}
             group.cancel_scope.cancel()
 
-    server = (_PluginServer if setup.process.is_in_plugin else Server[Any])(
+    server = _Server(
         "punchlist",
         version=__version__,
         title="punchlist",
@@ -446,6 +510,10 @@ def build(client: AsyncClient, setup: Setup, presence: Presence | None = None, f
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
     )
+    server.is_in_plugin = setup.process.is_in_plugin
+    events.install(server)
+    if webhooks is not None:
+        webhooks.install(server)
     server.middleware.append(_answer_until_revoked)
     server.middleware.append(RequestStateBoundary(_build_security(setup.session_id), default_audience="punchlist"))
     return server

@@ -5,8 +5,8 @@ daemon is lost, all subscribed resources are announced, because changes may have
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import anyio
@@ -19,6 +19,7 @@ from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResul
 from punchlist.clients.aio import AsyncClient
 from punchlist.connection.options import Options
 from punchlist.errors import PunchlistError
+from punchlist_apps.mcp.event_source import Tail
 from punchlist_apps.mcp.uris import parse_uri
 from punchlist_schemas.events import ConversationConfigured
 
@@ -53,6 +54,7 @@ class Feed:
         self._following = anyio.Event()
         self._attached: dict[str, str] = {}
         """Name in a subscribed address, such as a session's id -> the conversation that the name refers to."""
+        self._tails: list[Tail] = []
 
     async def subscribe(self, *uris: str) -> None:
         """Publish changes of these resources. All changes after the return are published.
@@ -77,6 +79,17 @@ class Feed:
     def unsubscribe(self, *uris: str) -> None:
         self._subscribed.subtract(uris)
         self._subscribed += Counter()  # removes entries with a count of zero
+
+    @contextmanager
+    def open_tail(self) -> Generator[Tail]:
+        """Yield a tail that gets all changes."""
+        tail = Tail()
+        self._tails.append(tail)
+        self._demand.set()
+        try:
+            yield tail
+        finally:
+            self._tails.remove(tail)
 
     async def _resolve(self, uri: str) -> None:
         """Record the conversation that an address refers to.
@@ -110,10 +123,14 @@ class Feed:
     async def _follow(self) -> None:
         async with self._client.watch() as changes:
             self._following.set()
+            for tail in self._tails:
+                tail.fall_behind()  # changes before the subscription were missed
             async for change in changes:
-                if not self._subscribed:
+                if not self._subscribed and not self._tails:
                     self._following, self._demand = anyio.Event(), anyio.Event()
                     return
+                for tail in self._tails:
+                    tail.push(change)
                 self._changed.add(change.conversation)
                 if isinstance(change.event, ConversationConfigured):
                     self._changed.update(self._update_attachments(change.conversation, change.event))

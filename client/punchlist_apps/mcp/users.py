@@ -9,8 +9,9 @@ import math
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from hmac import compare_digest
 from typing import NamedTuple, cast
 
@@ -71,11 +72,18 @@ class UsersFile:
 
     def find_grant(self, token: bytes) -> Grant | None:
         """Return the grant of a token, or None if it is invalid."""
+        return self._find(lambda valid_token: compare_digest(valid_token, token))
+
+    def find_grant_by_digest(self, digest: str) -> Grant | None:
+        """Return the grant of a token of which only the digest is known, or None if it is invalid."""
+        return self._find(lambda valid_token: hash_token(valid_token) == digest)
+
+    def _find(self, is_match: Callable[[bytes], bool]) -> Grant | None:
         match = None
         try:
             # Compare all tokens, each in constant time, so that the time reveals nothing about them.
             for valid_token, grant in self._read().items():
-                if compare_digest(valid_token, token):
+                if is_match(valid_token):
                     match = grant
         except OSError as error:
             self._reporter.report(f"{self._path} can't be read ({error.strerror}); put the file in place again")
@@ -129,6 +137,11 @@ def _parse_grants(path: str, text: bytes) -> dict[bytes, Grant]:
         else:
             raise ValueError(message)
     return grants
+
+
+def hash_token(token: bytes) -> str:
+    """Return what is stored of a token."""
+    return sha256(b"webhook\0" + token).hexdigest()
 
 
 def is_user(name: object) -> bool:

@@ -48,7 +48,8 @@ OUTPUT = b"o"
 """From the worker: write the body to the host. Line N is done."""
 
 BEGIN = b"b"
-"""From the worker: a change may follow from line N. A body replaces the kept line."""
+"""From the worker: a change may follow from line N. With a body: it replaces line N once the next `OUTPUT` has arrived,
+so that a worker that ends between the two neither loses nor repeats this output."""
 
 KEEP = b"k"
 """From the worker: write the body to the host, and keep line N for all later workers."""

@@ -129,6 +129,8 @@ class Relay:
         self._open: dict[int, _Line] = {}
         self._kept: dict[int, bytes] = {}
         self._wills: dict[int, bytes] = {}
+        self._advances: dict[int, bytes] = {}
+        """New texts of open lines, which the next output of the worker completes."""
         self._memory = b""
         self._has_ended = False
         """Whether the host has closed its end."""
@@ -263,6 +265,7 @@ class Relay:
         self._sock = None
         self._from_worker = frames.Decoder()
         self._to_worker.clear()
+        self._advances.clear()
         for will in self._wills.values():
             self._to_host += will
         self._wills.clear()
@@ -375,13 +378,18 @@ class Relay:
 
     def _output(self, number: int, body: bytes) -> None:
         self._to_host += body
+        for advanced, text in self._advances.items():
+            if (line := self._open.get(advanced)) is not None:
+                line.text, self._failures = text, 0
+        self._advances.clear()
         if self._open.pop(number, None) is not None:
             self._failures = 0
 
     def _begin(self, number: int, body: bytes) -> None:
-        if (line := self._open.get(number)) is not None:
+        if body:
+            self._advances[number] = body
+        elif (line := self._open.get(number)) is not None:
             line.has_begun = True
-            line.text = body or line.text
 
     def _keep(self, number: int, body: bytes) -> None:
         self._to_host += body

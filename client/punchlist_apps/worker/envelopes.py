@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from punchlist_apps.mcp.event_types import CONVERSATION_KEY, RESUMED_KEY
+
 KEPT = frozenset({"initialize", "notifications/initialized", "resources/subscribe", "logging/setLevel"})
 """Methods whose lines are the state of a session: each later worker gets them again."""
 
@@ -15,6 +17,8 @@ CHANGING = "tools/call"
 CANCELLED = "notifications/cancelled"
 SUBSCRIBE = "resources/subscribe"
 UNSUBSCRIBE = "resources/unsubscribe"
+STREAM = "events/stream"
+_STREAM_FRAMES = "notifications/events/"
 
 _INTERNAL_ERROR = -32603
 _BROKE = (
@@ -84,3 +88,29 @@ def encode_cancellation(id: str) -> bytes:
 def encode_broken(id: Any) -> bytes:
     """Return the response to a request during which several workers ended."""
     return encode_message(id=id, error={"code": _INTERNAL_ERROR, "message": _BROKE})
+
+
+class StreamFrame(msgspec.Struct, rename={"meta": "_meta"}):
+    """The params of a stream's notification."""
+
+    meta: dict[str, Any] = {}
+    cursor: str = ""
+
+
+def decode_stream_frame(message: Envelope) -> StreamFrame | None:
+    """Return the params of a message that belongs to a stream, or None if it doesn't."""
+    is_frame = isinstance(message.method, str) and message.method.startswith(_STREAM_FRAMES)
+    return msgspec.json.decode(message.params, type=StreamFrame) if is_frame and message.params else None
+
+
+def advance(request: Envelope, frame: StreamFrame) -> Envelope:
+    """Return the request that continues a stream after a notification, on the same list."""
+    params: dict[str, Any] = _members.decode(request.params or b"{}")
+    arguments: dict[str, Any] = params.get("arguments") or {}
+    meta: dict[str, Any] = params.get("_meta") or {}
+    members = {
+        "arguments": arguments | {"conversation": frame.meta.get(CONVERSATION_KEY)},
+        "cursor": frame.cursor,
+        "_meta": meta | {RESUMED_KEY: True},
+    }
+    return msgspec.structs.replace(request, params=Raw(msgspec.json.encode(params | members)))

@@ -11,6 +11,7 @@ from mcp.server.stdio import stdio_server
 from msgspec import UNSET
 
 from punchlist.connection.core import derived_keys
+from punchlist_apps.mcp.event_types import SUBSCRIPTION_KEY
 from punchlist_apps.relay import frames
 from punchlist_apps.worker import envelopes
 from punchlist_apps.worker.envelopes import Envelope
@@ -65,9 +66,11 @@ class _Request:
         number: The number of its line.
         is_silent: Whether an earlier worker answered it, so that this answer is dropped.
         has_begun: Whether it may change something.
+        stream: The line of a stream, from where the next worker would continue it.
     """
 
     def __init__(self, number: int, method: str, *, is_silent: bool) -> None:
+        self.stream: Envelope | None = None
         self.number = number
         self.method = method
         self.is_silent = is_silent
@@ -174,6 +177,8 @@ class Session:
                 release.add_done_callback(self._releases.discard)
             request.has_begun = True
             self.send(frames.BEGIN, number)
+        elif envelope.method == envelopes.STREAM:
+            request.stream = envelope
         elif envelope.method == envelopes.SUBSCRIBE:
             self._subscriptions[str(envelope.find_param("uri"))] = number
         elif envelope.method == envelopes.UNSUBSCRIBE:
@@ -225,7 +230,16 @@ class Session:
             self.send(frames.VOID, int(envelope.find_param("requestId")))
             self.send(frames.OUTPUT, 0, envelopes.encode_cancellation(f"{_TAG}-{envelope.find_param('requestId')}"))
         else:
+            self._advance_stream(envelope)
             self.send(frames.OUTPUT, 0, message)
+
+    def _advance_stream(self, notification: Envelope) -> None:
+        """Let the next worker continue a stream after this notification, once the relay has it."""
+        frame = envelopes.decode_stream_frame(notification)
+        request = frame and self._open.get(frame.meta.get(SUBSCRIPTION_KEY))
+        if frame and request and request.stream is not None and frame.cursor:
+            request.stream = envelopes.advance(request.stream, frame)
+            self.send(frames.BEGIN, request.number, envelopes.encode(request.stream))
 
     def _ask(self, question: Envelope) -> None:
         """Send a question to the host. If this worker ends before the answer, the relay withdraws the question."""

@@ -44,6 +44,11 @@ PROGRAMS = {
     "crash": Program("kill -9 under nine clients, SIZE times: nothing acknowledged is lost or doubled", 200),
     "damage": Program("SIZE images of a log with flipped bits, zeroed sectors, swapped pages, cut tails", 2_000),
     "drain": Program("64 workers drain SIZE tasks while they and the daemon are killed", 10_000),
+    "events": Program(
+        "kill -9 of worker, daemon and hosts until streams of MCP Events were resumed SIZE times: no event is lost or "
+        "doubled (BUG=cursor plants a bug that it must find; the MCP SDK)",
+        10_000,
+    ),
     "fairness": Program("one client asks for all it can over SIZE events: others wait little", 38_000),
     "full": Program(
         "a full disk, a used-up quota, failing flushes, a read-only disk under SIZE clients (root, strace, btrfs)",

@@ -49,6 +49,7 @@ def test_fault_breaks_no_promise(name: str, size: int) -> None:
         ("chat", 5),
         ("connections", 200),
         ("damage", 24),
+        ("events", 240),
         ("memory", 1),
         ("race", 4),
         ("restart", 6_400),

@@ -52,6 +52,10 @@ COMMANDS = {
                 {"metavar": "FILE"},
                 "file",
             ),
+            flag(
+                "--private-webhooks",
+                text="with --http: also send events to this machine, private networks and plain HTTP",
+            ),
         ),
         ("punch agent mcp --dialect claude -c website", "punch agent mcp --http --port 8321"),
     ),
@@ -120,6 +124,8 @@ def check_options(args: Namespace) -> None:
         offered(args.dialect or ("native",), args.tools)
     except Problem as problem:
         raise UsageError(problem.text) from None
+    if args.private_webhooks and not args.http:
+        raise UsageError("--private-webhooks needs --http")
     if args.users and (args.user or args.token_file or not args.http):
         raise UsageError("--users needs --http and can't be combined with --user or --token-file")
     if args.actor is not None and not (args.actor.isprintable() and 0 < len(args.actor) <= _MAX_NAME):

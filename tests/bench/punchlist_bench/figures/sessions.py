@@ -9,10 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from punchlist import connect
 from punchlist_bench.process import cpu_seconds
 from punchlist_bench.table import markdown as build_table
 from punchlist_bench.table import progress, ratio_row, value_row
-from punchlist_testing.daemon import spawned_daemon
+from punchlist_schemas.events import TaskAdded
+from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.workers import Host, find_worker
 
 MANY = 50
@@ -39,6 +41,7 @@ def measure(*, quick: bool) -> str:
         stack.enter_context(Host(folder)).ask("tools/list", {})
         costs = {words: _measure_costs(folder, words, SOME, runs) for words in (OWN, SHARED)}
         calls = _compare_calls(folder, 30 if quick else CALLS)
+        stream = _compare_streams(daemon, 30 if quick else CALLS)
         many = _measure_costs(folder, SHARED, MANY, 1)
     own, shared = costs[OWN], costs[SHARED]
     rows = [
@@ -52,6 +55,9 @@ def measure(*, quick: bool) -> str:
         ratio_row("processor time to start it", *_pair(shared.cpu_ms, own.cpu_ms, "ms"), ""),
         ratio_row("start to the reply to `tools/list`", *_pair(shared.start_ms, own.start_ms, "ms"), "≤ 0.1 ×"),
         *(ratio_row(f"{tool}, p50", *_pair(*pair, "ms"), "≤ 1.1 ×") for tool, pair in calls.items()),
+        ratio_row(
+            "change → frame of `events/stream`, p50 (anchor: own subscription)", *_pair(*stream, "ms"), "≤ 1.2 ×"
+        ),
         value_row(
             f"memory of {MANY} sessions, worker included",
             f"{many.all_mib:.0f} MiB",
@@ -99,6 +105,32 @@ def _compare_calls(folder: Path, count: int) -> dict[str, tuple[float, float]]:
             "`plan` of one task": lambda host, number: host.call("plan", tasks=[{"title": f"Task {number}"}]),
         }
         return {name: _time_in_turn(call, shared, own, count) for name, call in calls.items()}
+
+
+def _compare_streams(daemon: Spawned, count: int) -> tuple[float, float]:
+    """Return the median times from a change to the frame of a host's stream, and to the item of a subscription."""
+    progress("streams")
+    times = dict[str, list[float]](work=[], own=[])
+    with (
+        Host(daemon.directory) as host,
+        connect(socket=daemon.socket, autostart=False) as client,
+        connect(socket=daemon.socket, autostart=False) as watching,
+        watching.conversation("own").watch() as items,
+    ):
+        host.request("events/stream", {"name": "task.added"})
+        waits: dict[str, Callable[[], object]] = {"work": lambda: next(host.messages()), "own": items.next}
+        waits["work"]()  # the stream is active
+        lists = {name: client.conversation(name) for name in times}
+        lists["own"].add("First")
+        while not isinstance(items.next().event, TaskAdded):
+            pass
+        for number in range(count):
+            for name in times if number % 2 else reversed(times):
+                begin = time.perf_counter()
+                lists[name].add(f"Task {number}")
+                waits[name]()
+                times[name].append((time.perf_counter() - begin) * 1e3)
+    return statistics.median(times["work"]), statistics.median(times["own"])
 
 
 def _time_in_turn(call: Callable[[Host, int], object], shared: Host, own: Host, count: int) -> tuple[float, float]:

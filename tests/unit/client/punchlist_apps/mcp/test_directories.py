@@ -129,7 +129,7 @@ async def test_server_outside_its_plugin_uses_its_directory(
 
 async def test_codex_names_project_in_each_call(daemon: Spawned, client: Client, places: Places, mode: str) -> None:
     async with start(daemon, places, mode) as session:
-        assert session.server_capabilities.experimental == {CAPABILITY: {}}
+        assert session.server_capabilities.experimental[CAPABILITY] == {}
         await add(session, "one", sandbox(places.website) | turn(places.other))
         (agent,) = [one for one in client.agents() if one.name != "zed"]
         assert agent.directory == str(places.website)

@@ -24,6 +24,7 @@ import pytest
 import punchlist
 from punchlist import connect
 from punchlist_apps.relay import frames
+from punchlist_apps.relay.dialing import Dialing
 from punchlist_apps.relay.relay import BUFFER_BYTES
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.optional import require_package
@@ -456,6 +457,59 @@ def test_unsubscribed_resource_stays_so(daemon: Spawned, hosts: Callable[..., Ho
         client.conversation("other").add("Three")
         updated = next(host.messages())
     assert updated["params"]["uri"] == "punchlist://other/tasks"
+
+
+def test_stream_continues_on_its_list_with_the_next_worker(daemon: Spawned, hosts: Callable[..., Host]) -> None:
+    host = hosts()
+    frames = (message for message in host.messages() if message.get("method", "").startswith("notifications/events"))
+    with connect(socket=daemon.socket, autostart=False) as client:
+        work, other = client.conversation("work"), client.conversation("other")
+        work.attach("session-1")
+        arguments = {"conversation": "session-1"}
+        id = host.request("events/stream", {"name": "task.added", "arguments": arguments, "cursor": None})
+        assert next(frames)["method"] == "notifications/events/active"
+        other.attach("session-1")
+        for number in range(6):  # more than the number of breaks after which other lines are rejected
+            other.add("Elsewhere")
+            work.add(f"{number}")
+            params = next(frames)["params"]
+            assert params["data"]["change"]["task"]["title"] == f"{number}"
+            signal_worker(run_folder(daemon))
+        host.send({"method": "notifications/cancelled", "params": {"requestId": id}})
+        host.ask("ping", {})
+        signal_worker(run_folder(daemon))
+        work.add("Unheard")
+        host.request("events/stream", {"name": "task.added"})
+        assert next(frames)["method"] == "notifications/events/active"
+
+
+def test_output_of_an_ending_worker_counts_with_its_position(daemon: Spawned, tmp_path: Path) -> None:
+    """A worker that ends between the new text of a line and the output it belongs to has written neither."""
+    words = ["--socket", daemon.socket, "--data-dir", daemon.data_dir]
+    path = Dialing(words, environment()).path
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        listener.settimeout(PATIENCE_S)
+        host = Host(tmp_path)
+
+        def serve(*frames_sent: tuple[bytes, int, bytes]) -> bytes:
+            """Serve the host as a worker that sends some frames and ends. Return the line that the relay sent."""
+            worker, _ = listener.accept()
+            decoder, lines = frames.Decoder(), list[bytes]()
+            with worker:
+                worker.sendall(frames.encode(frames.ACCEPT))
+                while not lines:
+                    lines += [body for op, _, body in decoder.feed(worker.recv(1 << 16)) if op in b"lr"]
+                worker.sendall(b"".join(frames.encode(*frame) for frame in frames_sent))
+            return lines[0]
+
+        host.write(b"first\n")
+        assert serve((frames.BEGIN, 1, b"second\n")) == b"first\n"
+        assert serve((frames.BEGIN, 1, b"second\n"), (frames.OUTPUT, 0, b'{"event": 1}\n')) == b"first\n"
+        assert serve((frames.EXIT, 0, b"")) == b"second\n"
+        assert [*host.messages()] == [{"event": 1}]
+        host.__exit__()
 
 
 def spawn_worker(

@@ -80,3 +80,23 @@ async def test_invalid_request_is_not_kept(members: dict[str, object]) -> None:
         ends.writer.write(encode(frames.LINE, 7, **members))
         assert "tools/call" in await anext(ends.session)
         assert await anext(ends.reader) == (frames.DONE, 7, b"")
+
+
+async def test_stream_frames_advance_the_kept_line() -> None:
+    async with open_session() as ends:
+        ends.writer.write(encode(frames.LINE, 7, id="s", method="events/stream", params={"name": "task.added"}))
+        await anext(ends.session)
+        for cursor in ("ab.1", "ab.2"):
+            meta = {"io.modelcontextprotocol/subscriptionId": "s", "punchlist/conversation": "work"}
+            params = {"_meta": meta, "cursor": cursor}
+            message = {"jsonrpc": "2.0", "method": "notifications/events/event", "params": params}
+            await ends.session.write(json.dumps(message))
+            op, number, line = await anext(ends.reader)
+            assert (op, number) == (frames.BEGIN, 7)
+            assert json.loads(line)["params"] == {
+                "name": "task.added",
+                "arguments": {"conversation": "work"},
+                "cursor": cursor,
+                "_meta": {"punchlist/resumed": True},
+            }
+            assert await anext(ends.reader) == (frames.OUTPUT, 0, json.dumps(message).encode())
