@@ -61,6 +61,7 @@ FIELDS = {name: field for field, names in _NAMES.items() for name in names.split
 _SINGLE = frozenset("key status lane priority due not_before parent points hours duration active".split())
 """Fields of which a task has one value. Members beyond the first are skipped."""
 
+_RELATIONS = ("parent", "blocked_by", "blocks", "related")
 EVIDENCE = frozenset(("status", "done", "due", "priority", "owner", "parent", "blocked_by", "lane", "labels"))
 """Fields that distinguish a table of tasks from other tables with a title."""
 
@@ -177,7 +178,7 @@ class Reader:
             parent=parent,
         )
         if item is not None:
-            self._added.append((item, fields))
+            self._added.append((item, {name: fields[name] for name in _RELATIONS if name in fields}))
             if raw:
                 self._refs.setdefault(raw, item.ref)
             # A title that occurs twice identifies no task.
