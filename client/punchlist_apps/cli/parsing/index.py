@@ -92,6 +92,7 @@ SECTIONS = {
         ),
         Entry("doctor", "doctor", "Check the installation and advise on problems"),
         Entry("completion", "completion", "Print the completion script of a shell"),
+        Entry("shell", "shell", "Print completion, prompt and aliases for eval in a shell's start file"),
     ),
 }
 """Title of a section → its commands."""
@@ -143,6 +144,9 @@ GROUPS = {
                 *("agent prime", "prime"),
                 "Print open tasks and a session's unseen changes, for the context of its model",
                 former=("prime",),
+            ),
+            Entry(
+                "agent statusline", "statusline", "Print one line about a session's list, for Claude Code's status line"
             ),
             Entry("agent attach", "attach", "Attach a host's session or thread to this list", (), ("attach",)),
             Entry("agent detach", "attach", "Detach a host's session or thread", (), ("detach",)),
@@ -207,7 +211,18 @@ They own the terminal, serve a client, or run the user's programs.
 
 REPEATABLE = frozenset(
     (
-        *("add", "agent attach", "agent detach", "agent prime", "assign", "complete", "daemon status", "done", "edit"),
+        *(
+            "add",
+            "agent attach",
+            "agent detach",
+            "agent prime",
+            "agent statusline",
+            "assign",
+            "complete",
+            "daemon status",
+            "done",
+            "edit",
+        ),
         *("export", "fail", "find", "list", "list all", "log", "move", "next", "note", "pause"),
         *("queue release", "queue renew", "redo", "reopen", "resume", "rm", "show", "start", "undo", "who", "why"),
     )

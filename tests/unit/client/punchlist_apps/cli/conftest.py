@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import pytest
@@ -68,8 +69,11 @@ def run(home: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
             return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
         # Outside of tests, a process runs only one command.
         stored.forget()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape"))))
-        code = main(list(words))
+        with TemporaryFile() as file:
+            file.write(stdin.encode("utf-8", "surrogateescape"))
+            file.seek(0)
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+            code = main(list(words))
         captured = capfd.readouterr()
         return Outcome(code, captured.out, captured.err)
 

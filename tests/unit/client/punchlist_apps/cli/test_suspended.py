@@ -78,7 +78,7 @@ def test_suspended_daemon_with_full_backlog_is_named(
     assert f"kill -CONT {pid_of(suspended)}" in outcome.err
 
 
-@pytest.mark.parametrize("words", ["list --line", "complete task -- done", "complete list -- -c"])
+@pytest.mark.parametrize("words", ["list --line", "agent statusline", "complete task -- done", "complete list -- -c"])
 def test_prompts_give_up_a_suspended_daemon(suspended: Spawned, run: Any, words: str) -> None:
     began = time.monotonic()
     outcome = run(*words.split())

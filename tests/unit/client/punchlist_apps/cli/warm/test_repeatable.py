@@ -15,6 +15,7 @@ LINES = {
     "agent attach": "agent attach abc",
     "agent detach": "agent detach abc",
     "agent prime": "agent prime -c default --session s",
+    "agent statusline": "agent statusline -c default",
     "assign": "assign 1 ann",
     "complete": "complete task -- done",
     "daemon status": "daemon status --line",
