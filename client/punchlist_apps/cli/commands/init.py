@@ -25,8 +25,10 @@ COMMANDS = {
             ),
             flag("--commit", text="commit the file, and nothing else, to the git repository"),
             flag("--trust", text="allow the list that a cloned project file names"),
+            flag("--git", text="install a git hook: commits complete the tasks of their trailer Closes-Task: #3"),
+            flag("--remove", text="with --git: remove the hook"),
         ),
-        ("punch init", "punch init --commit", "punch init website", "punch init --trust"),
+        ("punch init", "punch init --commit", "punch init website", "punch init --trust", "punch init --git"),
     ),
 }
 
@@ -40,6 +42,8 @@ def run_init(context: Context) -> int:
     repository's root.
     """
     args = context.args
+    if args.git or args.remove:
+        return _change_hook(context)
     if args.trust:
         return _trust(context)
     requested = args.name or args.conversation
@@ -89,6 +93,27 @@ def _trust(context: Context) -> int:
     stored.record(f"the trust in {meant.file}")
     line = f"{meant.file} is now allowed to name the list {meant.conversation}"
     return context.answer({"file": meant.file, "conversation": meant.conversation}, [safe(line)])
+
+
+def _change_hook(context: Context) -> int:
+    """Install or remove the git hook. It belongs to the repository with all its worktrees, and isn't committed."""
+    from punchlist_apps.cli.installing import git_hook, shipped
+
+    args = context.args
+    if not args.git or args.name or args.commit or args.trust:
+        raise UsageError("--git takes only --remove; leave out the other options")
+    repo = repository.find_repository(os.path.realpath(os.getcwd()))
+    if repo is None:
+        raise StateError("--git needs a git repository, and this directory is not in one; run git init first")
+    if args.remove:
+        path = git_hook.remove(repo)
+        lines = [f"removed from {path}" if path else "nothing to remove"]
+    else:
+        path = git_hook.install(repo, shipped.find_program())
+        lines = [f"wrote {path}: a commit completes the tasks it names", "try: git commit --trailer 'Closes-Task: #3'"]
+    if path:
+        stored.record(f"the hook {path}")
+    return context.answer({"file": path, "installed": not args.remove}, map(safe, lines))
 
 
 def _find_repository(folder: str) -> Repository | None:

@@ -2,8 +2,6 @@
 
 import os
 import shlex
-import shutil
-import sys
 from collections.abc import Iterable
 
 from punchlist.base.text import safe, safe_block
@@ -11,6 +9,7 @@ from punchlist.taskfiles.config import Config, ConfigError
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.installing import vscode_extension
 from punchlist_apps.cli.installing.editor_plugins import EDITORS, EditorPlugin
+from punchlist_apps.cli.installing.shipped import find_program
 from punchlist_apps.cli.parsing.arguments import Usage, choice, flag
 from punchlist_apps.cli.printing import stored
 from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, REFUSED
@@ -251,7 +250,4 @@ def _format_no_change(host: Host, *, remove: bool) -> str:
 
 def _resolve_command(scope: str) -> str:
     """Return the command that a host runs: a path in this user's files, the bare name in a project's shared file."""
-    if scope == "project":
-        return "punch"
-    sibling = os.path.join(os.path.dirname(sys.executable), "punch")
-    return shutil.which("punch") or (sibling if os.path.exists(sibling) else "punch")
+    return "punch" if scope == "project" else find_program()

@@ -6,12 +6,13 @@ import time
 from typing import Any, NamedTuple
 
 from punchlist.base.text import safe
-from punchlist.errors import IllegalTransition, LeaseHeld, RequestRefused
+from punchlist.errors import IllegalTransition, KeyConflict, LeaseHeld, RequestRefused
 from punchlist_apps.cli.calling.claims import MAX_LEASE_MS
+from punchlist_apps.cli.calling.commits import Commit, read_commit
 from punchlist_apps.cli.calling.context import Context, parse_task_ids
-from punchlist_apps.cli.parsing.arguments import TASKS, Usage, flag, value
-from punchlist_apps.cli.printing.exit_codes import REFUSED
-from punchlist_apps.cli.printing.failure import show_error, show_lease_held, show_refusal
+from punchlist_apps.cli.parsing.arguments import TASKS, Argument, Usage, flag, value
+from punchlist_apps.cli.printing.exit_codes import REFUSED, USAGE
+from punchlist_apps.cli.printing.failure import UsageError, show_error, show_lease_held, show_refusal
 from punchlist_apps.common.terminal.render import FINISHED, format_short_duration, format_step, format_task
 
 _RESTARTABLE = ("paused", "completed", "failed")
@@ -41,8 +42,17 @@ COMMANDS = {
         ("punch start 3", "punch start 3 4 --owner ann"),
     ),
     "done": Usage(
-        (TASKS, value("-r", "--result", text="record the result, in a sentence"), _FORCE_DONE),
-        ("punch done 1 2 3", 'punch done 3 --result "in docs/copy.md"'),
+        (
+            Argument(TASKS.flags, TASKS.help, {"metavar": "ID", "nargs": "*"}, "task"),
+            value("-r", "--result", text="record the result, in a sentence"),
+            value(
+                "--commit",
+                text="complete the tasks that this git commit names, as Closes-Task: #3, 4; the commit is the result",
+                metavar="COMMIT",
+            ),
+            _FORCE_DONE,
+        ),
+        ("punch done 1 2 3", 'punch done 3 --result "in docs/copy.md"', "punch done --commit HEAD"),
     ),
     "fail": Usage(
         (TASKS, value("-r", "--reason", text="record why it failed"), _FORCE),
@@ -132,6 +142,54 @@ def _format_earlier_completion(context: Context, result: dict[str, Any], began: 
             by = f" by {safe(recorded['actor'])}"
     age = format_short_duration(began - task["status_changed_at"])
     return [context.style.paint("dim", f"    was already completed{by} {age} ago")]
+
+
+def run_done(context: Context) -> int:
+    args = context.args
+    if args.commit is not None:
+        if args.tasks or args.result is not None:
+            raise UsageError("--commit takes tasks and result from the commit; leave them out")
+        return _complete_by_commit(context)
+    if not args.tasks:
+        raise UsageError("name a task, or a commit: punch done 3, punch done --commit HEAD")
+    return _run(context)
+
+
+def _complete_by_commit(context: Context) -> int:
+    """Complete the tasks that a commit names, except those that can't be completed.
+
+    Tasks that an agent has claimed are completed too, because agents commit as their user.
+    """
+    commit = read_commit(context.args.commit)
+    code = 0
+    for word in commit.tasks:
+        try:
+            for task in parse_task_ids([word]) or ():
+                _complete(context, commit, task)
+        except UsageError as error:
+            show_error("usage", str(error))
+            code = USAGE
+        except RequestRefused as error:
+            code = _show_rejection(context, word.removeprefix("#"), error)
+    return code
+
+
+def _complete(context: Context, commit: Commit, task: str) -> None:
+    """Complete a task, unless this commit or a copy of it has done so before."""
+    before = context.read("task.get", task=task)
+    if before["task"]["status"] == "completed":
+        context.answer(before, [f"#{safe(task)} was already completed"])
+        return
+    members = {"status": "completed", "result_summary": commit.summary, "key": commit.build_key(task)}
+    try:
+        result = _set_status(context, task, members)
+    except KeyConflict:  # the key of a copy, with another result
+        result = {"version": 0}
+    if result["version"] > before["task"]["version"]:
+        context.answer(result, format_step(result, context.style))
+    else:
+        reopened = f"#{safe(task)} was reopened after this commit had completed it: punch done {safe(task)}"
+        context.answer(before, [reopened])
 
 
 def run_start(context: Context) -> int:
@@ -267,7 +325,9 @@ def _apply(context: Context, changes: Changes) -> tuple[list[dict[str, Any]], in
 
 def _may_finish(context: Context, error: LeaseHeld) -> bool:
     """Return whether the user may change a task despite the claim in `error`."""
-    return context.args.command != "start" and (error.owner == context.owner or getattr(context.args, "force", False))
+    return context.args.command != "start" and (
+        error.owner == context.owner or any(getattr(context.args, name, None) for name in ("force", "commit"))
+    )
 
 
 def _show_rejection(context: Context, task: str, error: RequestRefused) -> int:
@@ -285,7 +345,7 @@ def _show_rejection(context: Context, task: str, error: RequestRefused) -> int:
     return REFUSED
 
 
-run_done = run_fail = run_pause = run_resume = run_reopen = _run
+run_fail = run_pause = run_resume = run_reopen = _run
 
 
 def _set_status(context: Context, task: str, members: dict[str, Any]) -> dict[str, Any]:

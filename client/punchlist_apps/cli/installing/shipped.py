@@ -3,7 +3,10 @@
 In a checkout, they are in its top directory.
 """
 
+import os
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
 from punchlist_apps.cli.printing.failure import NotShipped
@@ -42,6 +45,12 @@ def find_shipped(source: str) -> Path:
     else:
         advice = _advise_rebuild(command)
     raise NotShipped(f"{source} is not part of this installation", advice)
+
+
+def find_program() -> str:
+    """Return the path of `punch` for other programs' files; the bare name if it isn't found."""
+    sibling = os.path.join(os.path.dirname(sys.executable), "punch")
+    return shutil.which("punch") or (sibling if os.path.exists(sibling) else "punch")
 
 
 def _advise_rebuild(command: str) -> str:
