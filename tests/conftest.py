@@ -8,6 +8,8 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,6 +21,7 @@ from punchlist_testing.unmeasured import untraced
 settings.register_profile("punchlist", deadline=None, print_blob=True)
 settings.load_profile("punchlist")
 
+ROOT = Path(__file__).resolve().parents[1]
 IN_MEMORY = "/dev/shm"
 ROOM_BYTES = 2 << 30
 """About the amount that a run in which every test fails leaves behind."""
@@ -42,6 +45,24 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None):
         sys.settrace(None)  # this process only distributes tests; coverage.py measures the workers
     gc.disable()  # until the tests are collected, because all of these objects stay
+    if config.args == ["tests"] and hasattr(config, "workerinput"):
+        _share_rewriting(config)
+
+
+def _share_rewriting(config: pytest.Config) -> None:
+    """Let each worker collect the files in another order.
+
+    In a fresh clone, each of them would otherwise rewrite the assertions of all files at the same time, and find
+    nothing that another one has just stored.
+    """
+    worker: dict[str, Any] = getattr(config, "workerinput")  # noqa: B009 - xdist adds it
+    places = [ROOT / "tests"]
+    for name in ("tests", "tests/unit", "tests/unit/client", "tests/unit/client/punchlist_apps", "tests/unit/daemon"):
+        places.remove(ROOT / name)
+        tests = (path for path in (ROOT / name).iterdir() if path.is_dir() or path.match("test_*.py"))
+        places += sorted(path for path in tests if path.is_file() or any(path.rglob("test_*.py")))
+    start = len(places) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    config.args = [str(path) for path in places[start:] + places[:start]]
 
 
 def has_room(directory: str) -> bool:
@@ -155,7 +176,8 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the slowest files first, so that only short tests remain at the end and all workers finish together."""
     places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+    # All workers must collect the tests in one order.
+    items.sort(key=lambda item: (places.get(name := item.nodeid.partition("::")[0], len(places)), name))
 
 
 def pytest_collection_finish() -> None:

@@ -33,7 +33,7 @@ EXEMPT = {
     "schemas/punchlist_schemas/system/linux.py",
     "schemas/punchlist_schemas/system/macos.py",
     "schemas/punchlist_schemas/rendezvous.py",  # its docstring names both data directories
-    "daemon/punchlistd/net/systemd.py",  # systemd exists only on Linux
+    "schemas/punchlist_schemas/system/notify.py",  # systemd exists only on Linux
     "client/punchlist_apps/cli/warm/linux.py",  # only Linux has the program that needs it
     "client/punchlist_apps/cli/running/orphans.py",  # its docstring names the call
 }
