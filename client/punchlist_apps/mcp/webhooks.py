@@ -138,6 +138,7 @@ class Webhooks:
         try:
             lock = _lock(f"{self._path}.lock")
             stored = _load(self._path)
+            self._saved = msgspec.json.encode(stored)
         except OSError as error:
             _log.warning("%s: %s; this server has no webhooks", self._path, error.strerror)
             return
