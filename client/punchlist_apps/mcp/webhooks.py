@@ -126,6 +126,7 @@ class Webhooks:
         self._pending: Counter[str] = Counter()
         """Number of receivers that are asked for the challenge, by token."""
         self._changed = anyio.Event()
+        self._saved = b"[]"
         self._group: TaskGroup | None = None
 
     def install(self, server: Server[Any]) -> None:
@@ -134,28 +135,30 @@ class Webhooks:
 
     async def run(self) -> None:
         """Deliver events until cancelled, unless another server with the same file does."""
-        make_directories(os.path.dirname(self._path))
-        lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = _lock(f"{self._path}.lock")
+            stored = _load(self._path)
+            self._saved = msgspec.json.encode(stored)
+        except OSError as error:
+            _log.warning("%s: %s; this server has no webhooks", self._path, error.strerror)
+            return
+        try:
             async with anyio.create_task_group() as self._group:
-                for subscription in _load(self._path):
+                for subscription in stored:
                     self._start(subscription)
                 await self._save_changes()
-        except BlockingIOError:
-            _log.warning("another server delivers the webhooks of %s", self._path)
         finally:
-            with anyio.CancelScope(shield=True):
-                if self._group is not None:
-                    await self._save()
-                await self._poster.aclose()
             self._group = None
+            with anyio.CancelScope(shield=True):
+                await self._save()
+                await self._poster.aclose()
             os.close(lock)
 
     async def subscribe(self, context: Context, params: SubscribeParams) -> dict[str, Any]:
         selection, after = parse(params)
         if self._group is None:
-            text = "Another server delivers the webhooks of this data directory. Stop it, or subscribe there."
+            text = "Another server delivers the webhooks of this data directory, or its files can't be written. "
+            text += "Stop the other server, or subscribe there."
             raise MCPError(types.INTERNAL_ERROR, text)
         try:
             parse_secret(params.delivery.secret or "")
@@ -213,7 +216,8 @@ class Webhooks:
             MCPError: It didn't return the challenge, or there are too many subscriptions.
         """
         token = subscription.token
-        if sum(one.token == token for one in self._subscriptions.values()) + self._pending[token] >= MAX_WEBHOOKS:
+        others = [one for one in self._subscriptions.values() if one.token == token and one.id != subscription.id]
+        if len(others) + self._pending[token] >= MAX_WEBHOOKS:
             raise MCPError(TOO_MANY, f"This token already has {MAX_WEBHOOKS} webhooks. Unsubscribe one.")
         challenge = secrets.token_urlsafe(32)
         message = {"type": "verification", "challenge": challenge}
@@ -322,9 +326,12 @@ class Webhooks:
 
     async def _save(self) -> None:
         data = msgspec.json.encode([*self._subscriptions.values()])
+        if data == self._saved:
+            return
         with anyio.CancelScope(shield=True):
             try:
                 await anyio.to_thread.run_sync(lambda: atomic_write(self._path, data, fsync=True))
+                self._saved = data
             except OSError as error:
                 # Events since the last save are delivered again after a restart, with the same ids.
                 _log.warning("the webhooks can't be saved in %s: %s", self._path, error.strerror)
@@ -344,6 +351,22 @@ def encode(message: dict[str, Any]) -> bytes:
         message = message | {"data": data | {"change": {"type": data["change"]["type"]}, "is_shortened": True}}
         body = msgspec.json.encode(message)
     return body
+
+
+def _lock(path: str) -> int:
+    """Lock a file until its descriptor is closed.
+
+    Raises:
+        OSError: Another server has locked it, or it can't be written.
+    """
+    make_directories(os.path.dirname(path))
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
 
 
 def _load(path: str) -> list[Subscription]:
