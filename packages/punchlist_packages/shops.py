@@ -13,6 +13,7 @@ from typing import Any
 from punchlist import __version__
 from punchlist.tools import registry
 from punchlist_apps.hosts.catalog import Place, get_host
+from punchlist_apps.hosts.hooks import HOOK_HOSTS
 from punchlist_packages.hatch_build import ROOT
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -32,11 +33,6 @@ _GEMINI = "plugins/gemini"
 _SKILL = "skills/punchlist/SKILL.md"
 _SCHEMAS = "https://agent-plugins.org/schemas/1.0.0"
 
-_EVENTS = {
-    "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
-    "codex": ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
-    "gemini": ("SessionStart", "BeforeAgent", "AfterAgent"),
-}
 _HOOK_S = 10
 
 
@@ -121,7 +117,7 @@ def _hooks(host: str) -> dict[str, Any]:
     is_gemini = host == "gemini"
     hook = {"type": "command", "command": command, "timeout": _HOOK_S * 1000 if is_gemini else _HOOK_S}
     named = {"name": NAME, **hook} if is_gemini else hook
-    return {event: [{"hooks": [named]}] for event in _EVENTS[host]}
+    return {event: [{"hooks": [named]}] for event in HOOK_HOSTS[host].events}
 
 
 def _claude_marketplace() -> dict[str, Any]:

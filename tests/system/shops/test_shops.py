@@ -19,7 +19,7 @@ from punchlist_packages.hatch_build import ROOT
 from punchlist_testing.agent_hosts import environment
 from punchlist_testing.repositories import repository
 from punchlist_testing.scripted_model import serving
-from punchlist_testing.shops import coming, list_commands
+from punchlist_testing.shops import list_commands
 from punchlist_testing.workers import stop_workers
 
 BUILD = ROOT / "build" / "shops"
@@ -125,7 +125,6 @@ wire_api = "responses"
 """
 
 
-@coming
 @pytest.mark.parametrize("host", SESSIONS)
 def test_hook_of_plugin_informs_model(user: User, host: str) -> None:
     install, session = SESSIONS[host]
@@ -167,6 +166,10 @@ def test_packed_bundle_offers_tools(user: User) -> None:
 def test_file_matches_its_schema(user: User, path: str) -> None:
     file = ROOT / "plugins" / path
     user.run("check-jsonschema", "--schemafile", fetch_schema(json.loads(file.read_text())["$schema"]), file)
+
+
+def test_action_matches_its_schema(user: User) -> None:
+    user.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", ROOT / "plugins/github/action.yml")
 
 
 def fetch_schema(url: str) -> Path:
