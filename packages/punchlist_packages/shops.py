@@ -13,7 +13,6 @@ from typing import Any
 from punchlist import __version__
 from punchlist.tools import registry
 from punchlist_apps.hosts.catalog import Place, get_host
-from punchlist_apps.hosts.hooks import HOOK_HOSTS
 from punchlist_packages.hatch_build import ROOT
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -33,7 +32,8 @@ _GEMINI = "plugins/gemini"
 _SKILL = "skills/punchlist/SKILL.md"
 _SCHEMAS = "https://agent-plugins.org/schemas/1.0.0"
 
-_HOOK_S = 10
+_PLACE = Place("project", "", {}, "punch")
+"""Where `punch` is found in PATH."""
 
 
 def read_version() -> str:
@@ -108,16 +108,13 @@ def _describe() -> dict[str, str]:
 
 def _build_entry(host: str) -> dict[str, Any]:
     """Return the entry of the server that `punch setup` writes for a host, with the command as found in PATH."""
-    return get_host(host).build_entry(Place("project", "", {}, "punch"))
+    return get_host(host).build_entry(_PLACE)
 
 
 def _hooks(host: str) -> dict[str, Any]:
-    command = f"punch agent prime --hook --host {host}"
-    # Gemini measures in milliseconds, and its hooks have names.
-    is_gemini = host == "gemini"
-    hook = {"type": "command", "command": command, "timeout": _HOOK_S * 1000 if is_gemini else _HOOK_S}
-    named = {"name": NAME, **hook} if is_gemini else hook
-    return {event: [{"hooks": [named]}] for event in HOOK_HOSTS[host].events}
+    """Return the hooks that `punch setup` writes for a host."""
+    edits = (edit for file in get_host(host).list_edits(_PLACE) for edit in file.edits)
+    return {edit.path[1]: [edit.value] for edit in edits if edit.path[0] == "hooks"}
 
 
 def _claude_marketplace() -> dict[str, Any]:
