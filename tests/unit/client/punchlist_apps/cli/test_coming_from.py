@@ -28,6 +28,13 @@ FILES = {
     "todo.org": "* TODO a\n",
     "tasks.ics": "BEGIN:VCALENDAR\nBEGIN:VTODO\nSUMMARY:a\nEND:VTODO\nEND:VCALENDAR\n",
     "PLAN.md": "- [ ] a\n",
+    ".kiro/specs/NAME/tasks.md": "# Implementation Plan\n\n- [ ] a\n  - _Requirements: 1.1_\n",
+    "specs/NAME/tasks.md": "# Tasks: x\n\n- [ ] T001 a\n",
+    "openspec/changes/NAME/tasks.md": "- [ ] a\n",
+    "Week.md": "- [ ] a 📅 2026-11-30\n",
+    "Board.md": "---\nkanban-plugin: board\n---\n\n## Later\n\n- [ ] a\n",
+    "pages/Project.md": "- TODO a\n",
+    "backlog/tasks/task-1 - a.md": "---\nid: task-1\ntitle: a\nstatus: To Do\ndependencies: []\n---\n",
 }
 PIPED = {
     "bd export": '{"id":"bd-1","title":"a","status":"open"}\n',
@@ -55,7 +62,8 @@ def test_every_import_of_the_page_works(
     assert bool(producer) is bool(stdin)
     outcome = punch(*shlex.split(line.replace("~/.claude/", ""))[1:], "-c", "in", stdin=stdin)
     assert outcome.lines[0].startswith("imported 1 task (")
-    assert [task["title"] for task in json.loads(punch("list", "-c", "in", "--json").out)["tasks"]] == ["a"]
+    tasks = json.loads(punch("list", "-c", "in", "--json").out)["tasks"]
+    assert [task["title"].removeprefix("T001 ") for task in tasks if not task.get("is_heading")] == ["a"]
 
 
 def test_every_command_of_the_page_works(punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

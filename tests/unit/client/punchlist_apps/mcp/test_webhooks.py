@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
-import httpx2
 import msgspec
 import pytest
 
@@ -25,6 +24,7 @@ from punchlist_testing.served_mcp import Served
 require_package("mcp")
 
 import anyio.lowlevel
+import httpx2
 
 from punchlist_apps.mcp import webhooks
 from punchlist_apps.mcp.events import TOO_MANY
