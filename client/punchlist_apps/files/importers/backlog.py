@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from punchlist_apps.files.importers.document import Document, to_text, to_texts
+from punchlist_apps.files.importers.document import Document, find_encoding, to_text, to_texts
 from punchlist_apps.files.importers.draft import Draft
 from punchlist_apps.files.importers.words import parse_priority, parse_status
 from punchlist_apps.files.importers.wrong import FormatError
@@ -13,14 +13,16 @@ from punchlist_apps.files.importers.wrong import FormatError
 _FOLDERS = ("tasks", "completed", "drafts", "archive/tasks", "archive/drafts")
 """Folders with tasks, in a project's folder `backlog`. Only the first two are imported."""
 
-_LEFT_OUT = re.compile(r"(?:^|[/\\])(?:drafts|archive)[/\\]")
+_LEFT_OUT = re.compile(r"(?:^|[/\\])(drafts|archive)(?:[/\\](?:tasks|drafts))?[/\\][^/\\]+$")
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_MEMBER = re.compile(r"^(\w+):(.*)$")
+_HAS_ID = re.compile(r"---[ \t]*\n(?:(?!---).*\n)*?id:")
+_MEMBER = re.compile(r"^([\w-]+):(.*)$")
 _ELEMENT = re.compile(r"^[ \t]*-[ \t](.*)$")
 _COMMENT = re.compile(r"^[ \t]*<!-- [A-Z:]+ -->[ \t]*\n?", re.MULTILINE)
 _HEADING = re.compile(r"\A## Description[ \t]*\n+")
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})*")
 _ID = re.compile(r"(?:[A-Za-z]+-)?(\d+(?:\.\d+)*)")
+_SAMPLE_BYTES = 4_096
 _NEEDED = ("id", "title", "status")
 _READ = (
     *_NEEDED,
@@ -46,7 +48,7 @@ _HISTORY = (
 
 
 def list_files(path: str) -> list[str]:
-    """Return the task files of a project, its folder `backlog`, or a folder of tasks; empty if it is none of these."""
+    """Return the Markdown files of a project, its folder `backlog`, or a folder of tasks; empty if none is a task."""
     root = next(
         (folder for folder in (os.path.join(path, "backlog"), path) if os.path.isdir(os.path.join(folder, "tasks"))), ""
     )
@@ -58,7 +60,7 @@ def list_files(path: str) -> list[str]:
         for name in sorted(os.listdir(folder), key=_get_order)
     ]
     files = [name for name in names if name.endswith(".md") and os.path.isfile(name)]
-    return [name for name in files if _has_front(name)]
+    return files if any(map(_has_id, files)) else []
 
 
 def _get_order(name: str) -> tuple[list[int], str]:
@@ -66,9 +68,12 @@ def _get_order(name: str) -> tuple[list[int], str]:
     return [int(part) for part in number[0].split(".")] if number else [], name
 
 
-def _has_front(path: str) -> bool:
+def _has_id(path: str) -> bool:
     with open(path, "rb") as file:
-        return re.match(rb"---[ \t\r]*\n(?:\w.*\n)*?id:", file.read(4096)) is not None
+        sample = file.read(_SAMPLE_BYTES)
+    encoding, start = find_encoding(sample)
+    text = sample[start:].decode(encoding, "replace").replace("\r\n", "\n")
+    return _HAS_ID.match(text) is not None
 
 
 def is_task(document: Document) -> bool:
@@ -96,7 +101,9 @@ def read(documents: Sequence[Document]) -> Draft:
         front = _FRONT.match(document.text)
         members = dict(_parse_members(front[1])) if front else {}
         if len(documents) > 1 and (place := _LEFT_OUT.search(document.name)):
-            draft.skip(f"tasks in the folder {place[0].strip('/')}")
+            draft.skip(f"tasks in the folder {place[1]}")
+        elif len(documents) > 1 and not members.get("id"):
+            draft.skip("files without an id in their front matter")
         elif missing := [name for name in _NEEDED if not members.get(name)]:
             raise FormatError(f"not a task of Backlog.md: its front matter has no {missing[0]}", document.name)
         else:
@@ -148,7 +155,7 @@ def _parse_members(text: str) -> Iterator[tuple[str, Any]]:
             name, value, elements = match[1], match[2].strip(), []
         elif match := _ELEMENT.match(line):
             elements.append(_unquote(match[1].strip()))
-        elif line.strip():
+        elif line.strip() and not line.startswith("#"):
             value = f"{value.removesuffix('-').strip('>|')} {line.strip()}".strip()  # a folded or wrapped value
 
 

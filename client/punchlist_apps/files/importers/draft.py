@@ -50,6 +50,7 @@ class Item(msgspec.Struct):
         relations: Other relations, as pairs of kind and `ref`.
         notes: Its notes, oldest first.
         read_as: Member -> the time in the file, for times whose day depends on the time zone.
+        whole_title: Its title with all marks, as plain Markdown; empty in other formats.
     """
 
     key: str
@@ -61,6 +62,7 @@ class Item(msgspec.Struct):
     relations: list[tuple[str, str]] = []
     notes: list[Note] = []
     read_as: dict[str, Any] = {}
+    whole_title: str = ""
 
     @property
     def title(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from punchlist.base.text import clip, one_line
 from punchlist_apps.files.importers import words
 from punchlist_apps.files.importers.document import expect_object, to_list, to_object, to_text, to_texts
 from punchlist_apps.files.importers.draft import Draft, Item, Note, join_sections
@@ -67,7 +68,13 @@ EVIDENCE = frozenset(("status", "done", "due", "priority", "owner", "parent", "b
 
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_NO = frozenset(("", "false", "no", "n", "0", "none", "null", "unchecked", "☐"))
+_NOTHING = frozenset(("-", "–", "—", "none", "null", "n/a"))
+"""Words in cells without a value."""
+
+_NO = frozenset(("", "false", "no", "n", "unchecked", "☐", "incomplete", "uncompleted", "not done", "not complete"))
+_YES = frozenset(("true", "yes", "y", "x", "checked", "☑", "✓", "✔", "✅"))
+_NUMBER = re.compile(r"(\d{1,3}(?:[.,]\d{1,9})?)\s?(%?)")
+_YEAR = re.compile(r"\d{4}")
 _AFTER_NAME = re.compile(r"(?:<[^<>]*>|\(\d+\))$")
 """The address or number that Azure DevOps and Todoist write after a user's name."""
 
@@ -84,10 +91,23 @@ def normalize(name: str) -> str:
     return " ".join(_WORD.findall(_CAMEL.sub(" ", name))).lower()
 
 
-def is_true(value: Any) -> bool:
-    """Return whether a value means yes, such as a checked box or the time at which a task was completed."""
+def parse_share(value: Any) -> float | None:
+    """Return how far a value means yes, from 0 to 1, or None if it isn't known.
+
+    A checked box, 100% and the time at which a task was completed mean 1. A number without a percent sign is a share up
+    to 1, and a percentage above.
+    """
+    if isinstance(value, bool):
+        return float(value)
     text = to_text(value).strip().lower()
-    return value if isinstance(value, bool) else text not in _NO and words.get_status(text) in ("", "completed")
+    if match := _NUMBER.fullmatch(text):
+        number = float(match[1].replace(",", "."))
+        return min(number / 100 if match[2] or number > 1 else number, 1)
+    status = words.get_status(text)
+    if text in _NO or status not in ("", "completed"):
+        return 0
+    is_time = _YEAR.search(text) is not None or words.parse_moment(text) is not None
+    return 1 if text in _YES or status or is_time else None
 
 
 def find_title(names: list[str]) -> str:
@@ -142,7 +162,7 @@ class Reader:
         """
         draft = self._draft
         title, fields = self._sort_members(record, where, line)
-        if any(map(is_true, fields.get("archived", {}).values())):
+        if self._read_share(fields, "archived", line) == 1:
             draft.skip("archived tasks", line)
             return None
         raw = _first(fields, "key")
@@ -221,13 +241,14 @@ class Reader:
         own = [name for name in filled if self._fields.get(name) == "title"]
         title_name = self._title or (own[0] if own else find_title(filled))
         title, fields = "", Fields()
-        for name, value in record.items():
+        for name, written in record.items():
             normalized = names[name]
+            value = "" if isinstance(written, str) and written.strip().lower() in _NOTHING else written
             field = self._fields.get(normalized, "")
             if normalized == title_name and not title:
                 if not isinstance(value, str | list | None):
                     raise FormatError(f"{where}.{name}: expected a string", self._draft.name, line)
-                title = to_text(value)
+                title = to_text(written)
             elif field in ("", "title") and normalized in ("description", "summary", "content"):
                 fields.setdefault("description", {})[normalized] = value
             elif field and field != "title" and not (field in _SINGLE and _first(fields, field)):
@@ -248,9 +269,22 @@ class Reader:
         word, lane = _first(fields, "status"), _first(fields, "lane")
         is_state = not word and words.get_status(lane) != ""
         state = words.parse_status(self._draft, lane if is_state else word, line)
-        if any(map(is_true, fields.get("done", {}).values())) and state["status"] != "completed":
+        share = self._read_share(fields, "done", line)
+        if share == 1 and state["status"] != "completed":
             state = {"status": "completed"}
+        elif share and state["status"] == "pending":
+            state = {"status": "in_progress"}
         return state, [f"list:{lane}"] if lane and not is_state else []
+
+    def _read_share(self, fields: Fields, field: str, line: int) -> float:
+        """Return the largest share of a field's values. Unknown values mean no, with a remark."""
+        shares = [0.0]
+        for name, value in fields.get(field, {}).items():
+            share = parse_share(value)
+            if share is None:
+                self._draft.note_change(f"`{name}` “{clip(one_line(to_text(value)), 40)}”, read as no", line)
+            shares.append(share or 0)
+        return max(shares)
 
     def _read_priority(self, text: str, line: int) -> str:
         if text in self._priorities:

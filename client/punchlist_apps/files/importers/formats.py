@@ -36,7 +36,7 @@ FORMATS: dict[str, Format] = {
     "todowrite": Format("claude", "read_todos", "the todos of TodoWrite or OpenCode"),
     "codex": Format("records", "read_codex", "the plan of Codex's update_plan"),
     "gemini": Format("records", "read_gemini", "the todos of Gemini's write_todos"),
-    "features": Format("records", "read_features", "feature_list.json"),
+    "features": Format("records", "read_features", "feature_list.json, or other tasks in JSON"),
     "prd": Format("records", "read_prd", "Ralph's prd.json"),
     "shrimp": Format("records", "read_shrimp", "Shrimp task manager"),
     "github": Format("github", "read", "gh issue list --json …"),

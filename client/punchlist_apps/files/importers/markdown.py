@@ -12,18 +12,20 @@ from itertools import islice
 from typing import Any, cast
 
 from punchlist.base import dates
+from punchlist.base.text import one_line
 from punchlist_apps.files.exporters.markdown import MEMBERS
 from punchlist_apps.files.importers.document import Document
 from punchlist_apps.files.importers.draft import MAX_TASKS, Draft, Item, Note, build_too_many_error
 from punchlist_apps.files.importers.markdown_forms import (
     BOXES,
+    MARKDOWN,
     MarkdownForm,
     detect_form,
     get_members,
     read_outline,
     require_form,
 )
-from punchlist_apps.files.importers.outline import ANY_BOX, Entry
+from punchlist_apps.files.importers.outline import ANY_BOX, Entry, parse_outline
 from punchlist_apps.files.importers.wrong import FormatError
 
 _OBVIOUS = frozenset(" xX/=✗")
@@ -62,6 +64,10 @@ def read_form(document: Document, form: MarkdownForm) -> Draft:
     for item, entry in zip(items, outline.entries, strict=True):
         if item is not None:
             item.blocked_by += [refs[other] for other in entry.blockers if items[other] is not None]
+    if form is not MARKDOWN:
+        whole = {entry.line + 1: one_line(remove_extras(entry.title)) for entry in parse_outline(document.text).entries}
+        for item in draft.items:
+            item.whole_title = whole.get(item.line, "")
     draft.complete_headings(open_refs)
     for text, count, line in (
         ("lines of front matter", outline.front, 1),

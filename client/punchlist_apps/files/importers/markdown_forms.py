@@ -45,6 +45,8 @@ class MarkdownForm(NamedTuple):
         written: Status -> character to write. Other statuses are written as an open box.
         boxes: The characters that a checkbox may contain; empty for all characters.
         has_markers: Whether words instead of checkboxes show the status.
+        wraps: Whether a long title may continue on the next line. Where programs write fields below a title, it may
+            not.
     """
 
     name: str
@@ -57,6 +59,7 @@ class MarkdownForm(NamedTuple):
     written: Mapping[str, str] = BOX_OF
     boxes: str = ""
     has_markers: bool = False
+    wraps: bool = True
 
 
 _ANY_BOX = re.compile(_BOX, re.MULTILINE)
@@ -76,6 +79,7 @@ FORMS: tuple[MarkdownForm, ...] = (
         _ANY_BOX,
         read=obsidian.read_kanban,
         written=_TICKS,
+        wraps=False,
     ),
     MarkdownForm(
         "kiro",
@@ -87,6 +91,7 @@ FORMS: tuple[MarkdownForm, ...] = (
         statuses={"-": "in_progress"},
         written={**_TICKS, "in_progress": "-"},
         boxes=_SPEC_BOXES,
+        wraps=False,
     ),
     MarkdownForm(
         "spec-kit",
@@ -96,6 +101,7 @@ FORMS: tuple[MarkdownForm, ...] = (
         read=markdown_specs.read_spec_kit,
         written=_TICKS,
         boxes=_SPEC_BOXES,
+        wraps=False,
     ),
     MarkdownForm(
         "openspec",
@@ -110,10 +116,11 @@ FORMS: tuple[MarkdownForm, ...] = (
     MarkdownForm(
         "logseq",
         "blocks such as - TODO Title",
-        re.compile(rf"\A(?![\s\S]*{_BOX})[\s\S]*?{logseq.MARKER.pattern}", re.MULTILINE),
+        re.compile(rf"\A(?:(?!{_BOX}).*\n)*?{logseq.MARKER.pattern}", re.MULTILINE),
         logseq.MARKER,
         read=logseq.read,
         has_markers=True,
+        wraps=False,
     ),
     MarkdownForm(
         "obsidian",
@@ -126,6 +133,7 @@ FORMS: tuple[MarkdownForm, ...] = (
         ),
         _ANY_BOX,
         read=obsidian.read_tasks,
+        wraps=False,
     ),
 )
 """The forms, in the order in which they are tried."""
@@ -141,7 +149,7 @@ def detect_form(document: Document) -> MarkdownForm:
     """
     if backlog.is_task(document):
         raise FormatError("a task of Backlog.md is not a plan; to import it: punch import backlog", document.name)
-    path = f"/{document.name.replace(os.sep, '/')}"
+    path = os.path.abspath(document.name).replace(os.sep, "/")
     possible = [form for form in FORMS if form.least.search(document.text)]
     by_folder = (form for form in possible if form.folder and form.folder in path)
     by_text = (form for form in possible if form.sign.search(document.text))
@@ -163,9 +171,8 @@ def require_form(document: Document, name: str) -> MarkdownForm:
 
 def read_outline(text: str, form: MarkdownForm, *, boxes_only: bool = False) -> Outline:
     """Parse text in a form, with the members that its marks set."""
-    outline = parse_outline(
-        logseq.to_boxes(text) if form.has_markers else text, boxes_only=boxes_only, boxes=form.boxes
-    )
+    marked = logseq.to_boxes(text) if form.has_markers else text
+    outline = parse_outline(marked, boxes_only=boxes_only, boxes=form.boxes, wraps=form.wraps)
     for entry in outline.entries:
         if entry.is_optional:
             entry.members = {**_OPTIONAL, "labels": [*_OPTIONAL["labels"]]}
@@ -206,7 +213,7 @@ def get_status(entry: Entry, form: MarkdownForm) -> str:
 
 def write_status(line: str, status: str, form: MarkdownForm) -> str:
     """Return an entry's first line with a status. Only its checkbox or marker changes."""
-    if form.has_markers:
+    if form.has_markers and logseq.MARKER.match(line):
         return logseq.write_marker(line, status)
     match = BOX_LINE.match(line)
     return f"{match['head']}{form.written.get(status, ' ')}{match['rest']}" if match else line

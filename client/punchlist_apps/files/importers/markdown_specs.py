@@ -1,8 +1,7 @@
 """Reads the marks of spec files: Kiro's, Spec-Kit's and OpenSpec's `tasks.md`.
 
 These files number their tasks (`T012`, `2.1`) and state dependencies with the numbers, in a task's text or, in
-Spec-Kit, in sentences elsewhere. Each phase
-of Spec-Kit waits for the previous one.
+Spec-Kit, in sentences elsewhere. Each phase of Spec-Kit waits for the previous one.
 """
 
 import re
@@ -19,19 +18,23 @@ _MARK = re.compile(r"[\[(]([^\])]+)")
 _REFERENCE = rf"(?<![^\W_])(?:(?:tasks?\s+)?(?P<first>{_ID})(?:\s*(?:-|–|—|to|through)\s*(?P<last>{_ID}))?)"
 _ONE = re.compile(_REFERENCE, re.IGNORECASE)
 _PLAIN = re.sub(r"\?P<\w+>", "?:", _REFERENCE)
-_SEQUENCE = rf"{_PLAIN}(?:(?:\s*(?:,|&|\+|\band\b))+\s*{_PLAIN})*"
+_BETWEEN = r"(?:\s*(?:[,&+/]|\b(?:and|or)\b))+\s*"
+_SEQUENCE = rf"{_PLAIN}(?:{_BETWEEN}{_PLAIN})*"
 _NUMBERS = r"T\d{3,4}[a-z]?(?:\s*[-–—]\s*T?\d{3,4}[a-z]?)?"
-_T_SEQUENCE = rf"{_NUMBERS}(?:(?:\s*(?:,|&|\+|\band\b))+\s*{_NUMBERS})*"
+_T_SEQUENCE = rf"{_NUMBERS}(?:{_BETWEEN}{_NUMBERS})*"
+_NOT = r"(?:\b(?:not|never|no\s+longer)|n['’]t)\s+"
 _NEEDS = re.compile(
+    rf"(?P<denied>{_NOT})?"
     rf"(?:(?<![^\W_])(?:depends?\s+(?:up)?on|dependent\s+on|blocked\s+by|depends|dependenc(?:y|ies))\b"
     rf"(?P<colon>[*_]*\s*:[*_]*)?\s*(?P<ids>{_SEQUENCE})(?P<word>\s*[^\W\d_])?"
     rf"|\b(?:after|requires?|needs)\s+(?P<numbers>{_T_SEQUENCE}))",
     re.IGNORECASE,
 )
-_PRECEDES = re.compile(rf"\b(?:before|blocks)\s+(?P<ids>{_T_SEQUENCE})")
+_PRECEDES = re.compile(rf"(?P<denied>{_NOT})?\b(?:before|blocks)\s+(?P<ids>{_T_SEQUENCE})")
 _STATEMENT = re.compile(
     rf"(?P<ids>{_T_SEQUENCE})|(?P<before>\b(?:before|blocks?)\b|→|[-=]>)"
-    r"|(?P<after>\b(?:depends?\s+on|after|requires?|needs?|blocked\s+by|waits?\s+for)\b)|(?P<end>[.;](?=\s|$))",
+    r"|(?P<after>\b(?:depends?\s+on|after|requires?|needs?|blocked\s+by|waits?\s+for)\b)"
+    rf"|(?P<end>[.;](?=\s|$)|{_NOT}(?:depends?\s+on|after|requires?|needs?|blocked\s+by|waits?\s+for|before|blocks?)\b)",
     re.IGNORECASE,
 )
 _REQUIREMENTS = re.compile(r"^[^\S\n]*(?:[-*] )?_Requirements?:(.*)$", re.MULTILINE)
@@ -90,11 +93,11 @@ class _Reader:
 
     def _nest_numbers(self) -> None:
         """Make task 2.1 a part of task 2, if both stand at the same level below the same heading."""
+        written = [entry.above for entry in self._entries]
         for index, entry in enumerate(self._entries):
             above = entry.key.rpartition(".")[0]
             if above and (parent := self._find(above, index)) is not None and parent < index:
-                is_beside = self._entries[parent].above == entry.above
-                entry.above = parent if is_beside else entry.above
+                entry.above = parent if written[parent] == entry.above else entry.above
 
     def _find(self, name: str, index: int) -> int | None:
         """Return the entry with an id. If several have it, return the last one above `index`."""
@@ -109,10 +112,11 @@ class _Reader:
             ids = match["ids"] or match["numbers"]
             # “Depends on 3 services” names no task.
             is_count = ids.isdecimal() and (match["word"] or not match["colon"])
-            if not is_count:
+            if not is_count and not match["denied"]:
                 self._link([index], self._expand(ids, index, entry.line), entry.line)
         for match in _PRECEDES.finditer(text):
-            self._link(self._expand(match["ids"], index, entry.line), [index], entry.line)
+            if not match["denied"]:
+                self._link(self._expand(match["ids"], index, entry.line), [index], entry.line)
 
     def _list_sentences(self) -> Iterator[tuple[int, str]]:
         """Yield the lines that belong to no task, except code."""

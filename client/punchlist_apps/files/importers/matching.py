@@ -16,6 +16,7 @@ import msgspec
 
 from punchlist.base.metadata import IMPORTED, SOURCE
 from punchlist_apps.files.importers.draft import Draft, Item, Note
+from punchlist_apps.files.importers.formats import FORMATS
 from punchlist_schemas.things import FINISHED, TASK_LINKS
 
 CALL_BYTES = 900_000
@@ -332,11 +333,15 @@ def _match(draft: Draft, present: Sequence[Task]) -> dict[str, str]:
             matched[item.ref] = task
     file = _compute_file_mark(draft)
     imported = {task["id"]: title for task in present if (title := _get_title_mark(file, task))}
-    _match_titles(
-        draft, present, matched, imported, {item.ref: _compute_mark(item.title) for item in draft.items if not item.key}
-    )
     titles = {task["id"]: str(task["title"]) for task in present}
-    _match_titles(draft, present, matched, titles, {item.ref: item.title for item in draft.items})
+    # Without a form, or before versions with forms, the title contained the form's marks.
+    spellings = {item.ref: item.title for item in draft.items}, {item.ref: item.whole_title for item in draft.items}
+    without_key = {item.ref for item in draft.items if not item.key}
+    for spelling in spellings:
+        marks = {ref: _compute_mark(title) for ref, title in spelling.items() if title and ref in without_key}
+        _match_titles(draft, present, matched, imported, marks)
+    for spelling in spellings:
+        _match_titles(draft, present, matched, titles, spelling)
     return matched
 
 
@@ -369,8 +374,9 @@ def _match_titles(
 
 
 def _compute_file_mark(draft: Draft) -> str:
-    """Return the hash of a draft's file name, which doesn't depend on its folder."""
-    return _compute_mark([draft.source, os.path.basename(draft.name)])
+    """Return the hash of a draft's file name, which doesn't depend on its folder or on the form of a plan."""
+    is_plan = draft.source in FORMATS and FORMATS[draft.source].module == "markdown"
+    return _compute_mark(["markdown" if is_plan else draft.source, os.path.basename(draft.name)])
 
 
 def _get_title_mark(file: str, task: Task) -> str:

@@ -97,17 +97,18 @@ class Outline(msgspec.Struct):
     lanes: dict[str, int] = {}
 
 
-def parse_outline(text: str, *, boxes_only: bool = False, boxes: str = "") -> Outline:
+def parse_outline(text: str, *, boxes_only: bool = False, boxes: str = "", wraps: bool = True) -> Outline:
     """Parse Markdown text.
 
     Args:
         boxes_only: Whether items without checkboxes are never tasks.
         boxes: The characters that a checkbox may contain; empty for all characters.
+        wraps: Whether a long title may continue on the next line.
     """
     front = _FRONT.match(text)
     front_lines = front[0].count("\n") if front else 0
     blanked = "\n" * front_lines + text[front.end() :] if front else text
-    candidates, has_boxes, title = _find_entries(_TIGHT.sub(r"\1 ", blanked), boxes)
+    candidates, has_boxes, title = _find_entries(_TIGHT.sub(r"\1 ", blanked), boxes, wraps=wraps)
     entries = _nest(candidates, has_boxes=has_boxes or boxes_only)
     lines = text.split("\n")
     _describe(entries, lines)
@@ -136,7 +137,7 @@ def _tokenize(text: str) -> "list[Token]":
     return parser.parse(text)
 
 
-def _find_entries(text: str, boxes: str) -> tuple[list[Entry], bool, int]:
+def _find_entries(text: str, boxes: str, *, wraps: bool) -> tuple[list[Entry], bool, int]:
     """Return the items and headings, whether any item has a checkbox, and the line of the title."""
     entries: list[Entry] = []
     tokens = _tokenize(text)
@@ -152,7 +153,7 @@ def _find_entries(text: str, boxes: str) -> tuple[list[Entry], bool, int]:
             entries.append(Entry("heading", *token.map, titled=token.map[1] - token.map[0], title=title, box=None))
             entries[-1].indent = int(token.tag[1:])
         elif token.type == "list_item_open":
-            if (entry := _parse_item(tokens, index, lines, boxes)) is not None:
+            if (entry := _parse_item(tokens, index, lines, boxes, wraps=wraps)) is not None:
                 entries.append(entry)
         elif token.type == "inline" and not token.level - 1 and tokens[index - 1].type == "paragraph_open":
             entries += _parse_loose_boxes(token, lines, boxes)
@@ -167,7 +168,7 @@ def _match_box(row: str, boxes: str) -> re.Match[str] | None:
     return None if match and boxes and match["box"] not in boxes else match
 
 
-def _parse_item(tokens: "list[Token]", index: int, lines: list[str], boxes: str) -> Entry | None:
+def _parse_item(tokens: "list[Token]", index: int, lines: list[str], boxes: str, *, wraps: bool) -> Entry | None:
     """Return a list item that has text on its first line; None if that line starts a nested list."""
     opened, head = tokens[index].map, tokens[index + 1] if index + 1 < len(tokens) else None
     if opened is None or head is None:
@@ -186,7 +187,10 @@ def _parse_item(tokens: "list[Token]", index: int, lines: list[str], boxes: str)
     title = (box["title"] or "") if box else rows[0]
     titled = 1
     while (
-        titled < len(rows) and len(rows[titled - 1]) >= _MIN_WRAPPED and rows[titled - 1].rstrip()[-1:] not in ".:!?>"
+        wraps
+        and titled < len(rows)
+        and len(rows[titled - 1]) >= _MIN_WRAPPED
+        and rows[titled - 1].rstrip()[-1:] not in ".:!?>"
     ):
         title = f"{title.rstrip()} {rows[titled].strip()}"
         titled += 1

@@ -21,7 +21,7 @@ class _Form(NamedTuple):
 _FORMS = {
     "codex": _Form("plan", {"step": "title"}),
     "gemini": _Form("todos", {"description": "title"}),
-    "features": _Form("features", {}, has_ranks=True),
+    "features": _Form("features tasks", {}, has_ranks=True),
     "prd": _Form("userStories stories", {}, has_ranks=True),
     "shrimp": _Form("tasks", {"name": "title", "summary": "result"}),
     "gitlab": _Form("issues", {"id": "derived", "references": "derived", "links": "derived"}),

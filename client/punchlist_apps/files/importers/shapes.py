@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from punchlist_apps.files.importers.document import Document, parse_json
 from punchlist_apps.files.importers.fields import EVIDENCE, FIELDS, TITLES, find_title, normalize
-from punchlist_apps.files.importers.tables import read_header
+from punchlist_apps.files.importers.tables import read_header, read_rows
 from punchlist_apps.files.importers.wrong import FormatError
 
 _COMMON = ("", "rows", "issues", "items")
@@ -22,7 +22,8 @@ _SHAPES: tuple[tuple[str, str, str], ...] = (
     ("taskmaster", "tasks", "title dependencies|subtasks|testStrategy|details"),
     ("shrimp", "tasks", "name description dependencies|implementationGuide|verificationCriteria|relatedFiles"),
     ("taskmaster", "tasks", "description|id dependencies|subtasks|testStrategy|details"),
-    ("json", "tasks", "title"),
+    ("json", "tasks", "title status_changed_at"),
+    ("features", "tasks", "title"),
     ("googletasks", "items", "kind title"),
     *(
         (form, container, needs)
@@ -118,14 +119,25 @@ def _match_members(container: str, members: set[str], name: str) -> str:
 
 def is_tabular(text: str) -> bool:
     """Return whether text of an unnamed file is a table of tasks."""
-    first = text.split("\n", 1)[0]
-    names = [normalize(name) for name in read_header(Document("", first))] if re.search("[,;\t]", first) else []
+    rows = text.split("\n", 2)[:2]
+    if not re.search("[,;\t]", rows[0]):
+        return False
+    try:
+        names = [normalize(name) for name in read_header(Document("", "\n".join(rows)))]
+    except FormatError:
+        return False
     return find_title(names) != "" and _has_evidence(names)
 
 
 def _has_evidence(names: list[str]) -> bool:
     title = find_title(names)
     return any(FIELDS.get(name) in EVIDENCE for name in names if name != title)
+
+
+def _has_linear_ids(document: Document) -> bool:
+    """Return whether the first row has an id such as `ENG-12`."""
+    row = next(read_rows(document), (0, {"id": "ENG-12"}))[1]
+    return re.fullmatch(r"[A-Z][A-Z0-9]*-\d+", str(row.get("id"))) is not None
 
 
 def detect_table(document: Document) -> str:
@@ -140,7 +152,7 @@ def detect_table(document: Document) -> str:
         return "jira"
     if names >= {"id", "title", "issue_type"}:
         return "beads"
-    if names >= {"id", "title", "status"} and names & _LINEAR:
+    if names >= {"id", "title", "status"} and names & _LINEAR and _has_linear_ids(document):
         return "linear"
     normalized = list(map(normalize, columns))
     has_title = find_title(normalized) or any(re.fullmatch(r"title \d", name) for name in normalized)

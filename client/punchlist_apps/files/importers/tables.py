@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, timedelta
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from punchlist.base.text import clip
@@ -19,6 +20,7 @@ Row = dict[str, Any]
 
 _MAX_CELL = 1 << 24
 _MAX_LEVEL = 100
+_ABOVE = re.compile(r"\n*(?:sep=.\n+)?")
 _MONTHS = 12
 _JIRA = frozenset(
     "summary|issue key|key|issue id|issue type|status|status category|priority|resolution|assignee|due date|due|labels"
@@ -40,10 +42,16 @@ def read_header(document: Document) -> list[str]:
 
 
 def _open(document: Document) -> Any:
-    text = document.text.lstrip("\n")
+    text = document.text[_find_start(document.text) :]
     first = text.split("\n", 1)[0]
     csv.field_size_limit(_MAX_CELL)
     return csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count), strict=True)
+
+
+def _find_start(text: str) -> int:
+    """Return the position of the header, below empty lines and Excel's `sep=;`."""
+    match = _ABOVE.match(text)
+    return match.end() if match else 0
 
 
 def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]:
@@ -58,7 +66,7 @@ def read_rows(document: Document, spread: str = "") -> Iterator[tuple[int, Row]]
     """
     reader = _open(document)
     names: list[str] = []
-    skipped = len(document.text) - len(document.text.lstrip("\n"))
+    skipped = document.text.count("\n", 0, _find_start(document.text))
     line = 1 + skipped
     try:
         for cells in reader:
@@ -186,13 +194,14 @@ def read_csv(documents: Sequence[Document]) -> Draft:
         raise FormatError(f"no column has titles; rename one of them to title: {names}", document.name, 1)
     name = next((name for name, origin in _ORIGINS.items() if columns >= origin.columns), "")
     origin = _ORIGINS.get(name, _Origin(frozenset()))
-    rows = list(_read_todoist(draft, document) if name == "todoist" else read_rows(document))
+    read = _read_todoist(draft, document) if name == "todoist" else read_rows(document)
+    rows = list(islice(read, MAX_TASKS + 1))
     if len(rows) > MAX_TASKS:
         raise build_too_many_error(document.name, rows[MAX_TASKS][0])
     reader = Reader(
         draft,
         origin.names | dict.fromkeys(levels, "title"),
-        scope=None if document.name == STDIN else name or document.stem,
+        scope=None if document.name == STDIN else document.stem,
         title="" if levels else title,
         convert_day=_choose_day_order(draft, rows),
         priorities=origin.priorities,

@@ -51,7 +51,8 @@ class _Tag:
                 subtask = expect_object(child, f"tasks[{index}].subtasks[{number}]", self._name)
                 above = to_text(task.get("id"))
                 ident = to_text(subtask.get("id"))
-                self._add(subtask, ident if ident.startswith(f"{above}.") else f"{above}.{ident}", above, parent)
+                whole = ident if not ident or ident.startswith(f"{above}.") else f"{above}.{ident}"
+                self._add(subtask, whole, above, parent)
         for item, dependencies, above in self._dependencies:
             for other in cast("list[Any]", dependencies) if isinstance(dependencies, list) else []:
                 # A plain number in a subtask refers to the sibling with this number, or else to a task.
@@ -65,7 +66,7 @@ class _Tag:
         state = words.parse_status(draft, to_text(task.get("status")))
         item = draft.add(
             task.get("title") or task.get("description"),
-            key=f"{self._prefix}{ident}",
+            key=f"{self._prefix}{ident}" if ident else "",
             description=join_sections(
                 to_text(task.get("description")),
                 details=to_text(task.get("details")),

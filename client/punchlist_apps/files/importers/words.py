@@ -34,7 +34,7 @@ _PRIORITIES = {
     "low": "low l lowest minor trivial p3 p4 optional",
 }
 _PRIORITY = {word: parse_priority for parse_priority, words in _PRIORITIES.items() for word in words.split()}
-_SEPARATORS = re.compile(r"[\s\-_/]+")
+_SEPARATORS = re.compile(r"[\s\-_/]+|(?<=[a-z])(?=[A-Z])")
 _DURATION = re.compile(
     r"-?P?(?:(\d+(?:\.\d+)?)\s*+w)?\s*+(?:(\d+(?:\.\d+)?)\s*+d)?\s*+T?(?:(\d+(?:\.\d+)?)\s*+h)?"
     r"\s*+(?:(\d+(?:\.\d+)?)\s*+m(?:in)?)?\s*+(?:(\d+(?:\.\d+)?)\s*+s)?",
@@ -87,14 +87,15 @@ def get_status(word: str) -> str:
 
 def parse_priority(draft: Draft, word: str, line: int = 0) -> str:
     """Return the priority for a word. Unknown words become normal, with a remark."""
-    normalized = _SEPARATORS.sub("_", word.strip().lower())
+    normalized = _normalize(word)
     if normalized and normalized not in _PRIORITY:
         draft.note_change(f"priority “{clip(one_line(word), 40)}”, imported as normal", line)
     return _PRIORITY.get(normalized, "normal")
 
 
 def _normalize(word: str) -> str:
-    return _SEPARATORS.sub("_", word.strip().lower().replace("'", "").replace("’", ""))
+    """Return a word in lowercase, with `_` between its parts: `needsAction` becomes `needs_action`."""
+    return _SEPARATORS.sub("_", word.strip().replace("'", "").replace("’", "")).lower()
 
 
 class Midnight(When):

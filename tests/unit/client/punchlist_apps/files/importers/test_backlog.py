@@ -80,7 +80,7 @@ def test_folder_is_read_with_relations(project: Path) -> None:
     assert {remark.text: remark.count for remark in draft.skipped.values()} == {
         **{"`plan_file`": 1, "assignees beyond the first": 1, "references that are not addresses": 1},
         **{"tasks in the folder drafts": 1, "tasks in the folder archive": 1},
-        "dependencies on tasks that are not in the file": 1,
+        **{"dependencies on tasks that are not in the file": 1, "files without an id in their front matter": 1},
     }
 
 
@@ -95,3 +95,21 @@ def test_one_task_is_a_task_and_its_criteria_are_not() -> None:
     wrong = Document("x.md", TASK.replace("status:", "state:"))
     with pytest.raises(FormatError, match="its front matter has no status"):
         build_draft([wrong], "backlog")
+
+
+def test_tasks_with_marks_above_their_id_are_read(project: Path) -> None:
+    tasks = project / "backlog" / "tasks"
+    text = "---\nlabels:\n  - a\nid: task-5\ntitle: {}\nx-key: 3\n# note\nstatus: Done\n---\n"
+    (tasks / "task-5.md").write_text(text.format("Labels"))
+    (tasks / "task-6.md").write_text(text.replace("5", "6").format("Mark"), encoding="utf-8-sig")
+    (tasks / "task-7.md").write_text(text.replace("5", "7").format("Wide"), encoding="utf-16")
+    draft = build_draft(read_documents(str(project)))
+    assert {"Labels", "Mark", "Wide"} < set(titles(draft))
+    assert draft.skipped["`x-key`"].count == 3
+
+
+def test_project_below_a_folder_archive_is_read(project: Path) -> None:
+    (project / "archive").mkdir()
+    moved = (project / "backlog").rename(project / "archive" / "backlog")
+    draft = build_draft(read_documents(str(moved)))
+    assert (len(draft.items), draft.skipped["tasks in the folder archive"].count) == (4, 1)

@@ -1,10 +1,11 @@
 """The forms of Markdown plans, in files as the programs write them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from punchlist_apps.files.importers import markdown
+from punchlist_apps.files.importers import markdown, markdown_forms
 from punchlist_apps.files.importers.document import Document
 from punchlist_apps.files.importers.draft import Draft
 from punchlist_apps.files.importers.formats import build_draft, detect_format
@@ -88,6 +89,8 @@ def test_spec_kit_phases_and_marks_are_read() -> None:
         ("T001–T002 before T002–T003", {"T002": ["T001"], "T003": ["T001"]}),
         ("T001 is first; T003 after that", {}),
         ("T001-T002 in parallel", {}),
+        ("T003 does not depend on T001", {}),
+        ("T003 isn't blocked by T001; T002 depends on T001", {"T002": ["T001"]}),
         ("`T001` [P] before all stories", {}),
         ("```\nT001 before T002\n```", {}),
     ],
@@ -106,6 +109,11 @@ def test_sentences_state_dependencies(sentence: str, found: dict[str, list[str]]
         ("depends on 1 service", []),
         ("Dependencies: 1 package", []),
         ("independent of 2.1", []),
+        ("depends on 1, 2.1 or 2.2", ["1", "2.1", "2.2"]),
+        ("Depends on: 2.1/2.2", ["2.1", "2.2"]),
+        ("(not blocked by 2.1)", []),
+        ("independent: doesn't depend on 2.1", []),
+        ("no longer depends on 2.1", []),
     ],
 )
 def test_texts_state_dependencies(text: str, found: list[str]) -> None:
@@ -208,6 +216,40 @@ def test_folder_names_the_form() -> None:
     for name, form in ((".kiro/specs/a/tasks.md", "kiro"), ("/x/openspec/changes/a/tasks.md", "openspec")):
         assert read("- [-] Words\n", name).source == form
     assert read("- [-] Words\n", "x.kiro/specs.md").source == "markdown"
+
+
+def test_working_folder_names_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ".kiro" / "specs" / "a"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    assert read("- [-] Words\n").source == "kiro"
+
+
+@pytest.mark.parametrize(
+    ("form", "head", "below", "expected"),
+    [
+        ("logseq", "- TODO ", "SCHEDULED: <2099-12-01 Tue>", {"not_before_day": "2099-12-01"}),
+        ("obsidian", "- [ ] ", "a note", {"due_day": "2099-12-01", "description": "a note"}),
+        ("kiro", "- [ ] 1. ", "_Requirements: 1.1_", {"metadata": {"requirements": "1.1"}}),
+        ("spec-kit", "- [ ] T001 ", "Depends on: T001", {"description": "Depends on: T001"}),
+    ],
+)
+def test_line_below_a_long_title_is_kept(form: str, head: str, below: str, expected: dict[str, Any]) -> None:
+    due = " 📅 2099-12-01" if form == "obsidian" else ""
+    (item,) = build_draft([Document("plan.md", f"{head}{'word ' * 14}{due}\n  {below}\n")], form).items
+    assert expected.items() <= item.members.items()
+
+
+def test_flat_numbers_are_nested_at_every_level() -> None:
+    draft = read("- [ ] 1. a\n- [ ] 1.1 b\n- [ ] 1.1.1 c\n", ".kiro/specs/x/tasks.md")
+    first, second, third = draft.items
+    assert (second.parent, third.parent) == (first.ref, second.ref)
+
+
+def test_logseq_page_may_have_boxes() -> None:
+    draft = read("- TODO a\n- [ ] b\n- DONE c\n")
+    assert (draft.source, [item.title for item in draft.items]) == ("logseq", ["a", "b", "c"])
+    assert markdown_forms.write_status("- [ ] b", "completed", BY_NAME["logseq"]) == "- [x] b"
 
 
 def test_form_can_be_named() -> None:

@@ -1,12 +1,16 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from punchlist.base.dates import When, parse_day
 from punchlist.base.metadata import IMPORTED, SOURCE
 from punchlist_apps.files.importers import matching
+from punchlist_apps.files.importers.document import Document
 from punchlist_apps.files.importers.draft import Draft, Note
+from punchlist_apps.files.importers.formats import build_draft
 from punchlist_apps.files.importers.matching import compare, plan_replacement
+from punchlist_testing.plan_samples import SAMPLES
 
 
 def task(ident: str, title: str, **members: Any) -> dict[str, Any]:
@@ -220,3 +224,23 @@ def test_notes_of_any_author_and_time_are_compared() -> None:
         (wire,) = compare(drafted({"title": "a", "notes": [odd]}), there, now=0).call
         assert msgspec.json.encode(wire)
         assert len(wire["notes"][0].get("author", "")) <= 128
+
+
+def read_plan(text: str, form: str = "") -> Draft:
+    return build_draft([Document("plan.md", text)], form)
+
+
+def test_renamed_task_is_matched_after_the_form_changes() -> None:
+    there = imported(read_plan("- [ ] a\n- [ ] z\n"), [])
+    found = compare(
+        read_plan("- [ ] a\n- [ ] z\n- [ ] c 📅 2126-12-24\n"), [there[0] | {"title": "b"}, there[1]], now=0
+    )
+    assert [item.title for item in found.added] == ["c"]
+
+
+@pytest.mark.parametrize("form", sorted({*SAMPLES} - {"backlog"}))
+def test_plan_imported_without_its_form_is_matched(form: str) -> None:
+    before, after = read_plan(SAMPLES[form], "markdown"), read_plan(SAMPLES[form])
+    assert after.source == form
+    lines = {item.line for item in before.items}
+    assert [item.title for item in compare(after, imported(before, []), now=0).added if item.line in lines] == []

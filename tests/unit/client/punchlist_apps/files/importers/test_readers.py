@@ -653,3 +653,8 @@ def test_other_issues_are_not_github_or_beads() -> None:
         github.read(doc('[{"number": 1, "title": ""}]'))
     with pytest.raises(FormatError, match="f:1: not JSON"):
         taskwarrior.read(doc("nothing"))
+
+
+def test_subtasks_of_task_master_without_ids() -> None:
+    value = {"tasks": [{"title": "a", "subtasks": [{"title": "b"}, {"title": "c"}]}]}
+    assert [item.key for item in taskmaster.read(doc(json.dumps(value))).items] == ["", "", ""]

@@ -157,7 +157,7 @@ def test_lists_of_google_tasks() -> None:
         "links": [{"kind": "url", "to": "https://m/1"}],
     }
     assert (milk.parent, milk.members["status"], call.members["labels"]) == (buy.ref, "completed", ["Work"])
-    assert passed(draft) == {"archived tasks": 1}
+    assert (passed(draft), draft.converted) == ({"archived tasks": 1}, {})
     assert [item.title for item in load({"kind": "tasks#tasks", "items": [task, child]}).items] == ["Buy", "Milk"]
 
 
@@ -296,3 +296,33 @@ def test_cycles_and_repeated_ids_are_counted() -> None:
 
 def test_names_are_compared_as_words() -> None:
     assert [normalize(name) for name in ("dueDate", "due_date", "Due  Date", "DUE-DATE")] == ["due date"] * 4
+
+
+def test_tasks_of_unknown_programs_are_read_by_name() -> None:
+    draft = load({"tasks": [{"title": "a", "done": True, "due": "2026-12-24"}, {"title": "b", "status": "done"}]})
+    assert [item.members for item in draft.items] == [
+        {"title": "a", "status": "completed", "due_day": "2026-12-24"},
+        {"title": "b", "status": "completed"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "remarks"),
+    [
+        *(
+            (done, "completed", 0)
+            for done in (True, 1, "x", "✓", "Done", "passed", "100%", "100", "2026-12-24 10:00 PST")
+        ),
+        *((share, "in_progress", 0) for share in ("50%", "50 %", 0.5, "99")),
+        *((no, "pending", 0) for no in (False, 0, "0%", "no", "-", "N/A", "Incomplete", "Not done", "pending", "")),
+        *((odd, "pending", 1) for odd in ("not run", "soon")),
+    ],
+)
+def test_only_an_affirmation_completes_a_task(value: Any, status: str, remarks: int) -> None:
+    draft = load([{"title": "a", "passes": value}], "features")
+    assert (draft.items[0].members.get("status", "pending"), len(draft.converted)) == (status, remarks)
+
+
+def test_archived_tasks_need_an_affirmation() -> None:
+    draft = load([{"title": word, "archived": word} for word in ("-", "no", "yes", "maybe")], "features")
+    assert ([item.title for item in draft.items], passed(draft)) == (["-", "no", "maybe"], {"archived tasks": 1})

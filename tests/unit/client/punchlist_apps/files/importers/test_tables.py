@@ -93,7 +93,7 @@ def test_table_of_todoist() -> None:
 
 def test_tree_of_azure_devops() -> None:
     pay, crash, slow = load(AZURE).items
-    assert (pay.key, crash.parent, slow.parent) == ("azure/7", pay.ref, pay.ref)
+    assert (pay.key, crash.parent, slow.parent) == ("sheet/7", pay.ref, pay.ref)
     assert pay.members == {
         **{"title": "Pay", "status": "in_progress", "owner": "Ann Lee"},
         "labels": ["a", "b", "epic", "iteration:Shop\\S1"],
@@ -164,3 +164,32 @@ def test_cell_of_ten_megabytes_is_cut_with_remarks() -> None:
     draft = load(f"title,status,description\na,open,{'x' * (10 << 20)}\n")
     assert len(draft.items[0].members["description"]) == 65_536
     assert passed(draft) == {"notes beyond 200, or 256 Ki characters, of one task": 1}
+
+
+def test_share_of_completion_is_read() -> None:
+    draft = load("Task Name,Assigned To,% Complete\na,-,0%\nb,Ann,50%\nc,,100%\n")
+    assert [item.members.get("status", "pending") for item in draft.items] == ["pending", "in_progress", "completed"]
+    assert ("owner" in draft.items[0].members, draft.converted) == (False, {})
+
+
+def test_numbers_of_two_repositories_are_distinct() -> None:
+    text = "number,title,state\n12,a,open\n"
+    assert [load(text, f"{name}.csv").items[0].key for name in "ab"] == ["a/12", "b/12"]
+
+
+def test_empty_cells_name_no_task() -> None:
+    draft = load(
+        "title,status,depends on\n" + "".join(f"a{n},open,{cell}\n" for n, cell in enumerate(("-", "None", "N/A")))
+    )
+    assert passed(draft) == {}
+
+
+def test_separator_of_excel_is_no_header() -> None:
+    (task,) = load("sep=;\ntitle;status\na,b;done\n").items
+    assert (task.line, task.members) == (3, {"title": "a,b", "status": "completed"})
+
+
+def test_reading_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punchlist_apps.files.importers.tables.MAX_TASKS", 2)
+    with pytest.raises(FormatError, match="more than 100,000 tasks"):
+        load('title,status\na,open\nb,open\nc,open\n"never closed,')
