@@ -74,7 +74,9 @@ _NOTHING = frozenset(("-", "–", "—", "none", "null", "n/a"))
 _NO = frozenset(("", "false", "no", "n", "unchecked", "☐", "incomplete", "uncompleted", "not done", "not complete"))
 _YES = frozenset(("true", "yes", "y", "x", "checked", "☑", "✓", "✔", "✅"))
 _NUMBER = re.compile(r"(\d{1,3}(?:[.,]\d{1,9})?)\s?(%?)")
-_YEAR = re.compile(r"\d{4}")
+_TIME = re.compile(r"(?<!\d)(?:(?:19|20)\d\d|\d{10,13})(?!\d)")
+"""Matches a year, or a time in seconds or milliseconds since 1970."""
+
 _AFTER_NAME = re.compile(r"(?:<[^<>]*>|\(\d+\))$")
 """The address or number that Azure DevOps and Todoist write after a user's name."""
 
@@ -106,7 +108,7 @@ def parse_share(value: Any) -> float | None:
     status = words.get_status(text)
     if text in _NO or status not in ("", "completed"):
         return 0
-    is_time = _YEAR.search(text) is not None or words.parse_moment(text) is not None
+    is_time = _TIME.search(text) is not None or words.parse_moment(text) is not None
     return 1 if text in _YES or status or is_time else None
 
 

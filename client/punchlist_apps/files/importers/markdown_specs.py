@@ -31,10 +31,10 @@ _NEEDS = re.compile(
     re.IGNORECASE,
 )
 _PRECEDES = re.compile(rf"(?P<denied>{_NOT})?\b(?:before|blocks)\s+(?P<ids>{_T_SEQUENCE})")
+_WAITS = r"(?:depends?\s+on|after|requires?|needs?|blocked\s+by|waits?\s+for)\b"
 _STATEMENT = re.compile(
-    rf"(?P<ids>{_T_SEQUENCE})|(?P<before>\b(?:before|blocks?)\b|→|[-=]>)"
-    r"|(?P<after>\b(?:depends?\s+on|after|requires?|needs?|blocked\s+by|waits?\s+for)\b)"
-    rf"|(?P<end>[.;](?=\s|$)|{_NOT}(?:depends?\s+on|after|requires?|needs?|blocked\s+by|waits?\s+for|before|blocks?)\b)",
+    rf"(?P<ids>{_T_SEQUENCE})|(?P<before>\b(?:before|blocks?)\b|→|[-=]>)|(?P<after>\b{_WAITS})"
+    rf"|(?P<end>[.;](?=\s|$)|{_NOT}(?:{_WAITS}|(?:before|blocks?)\b))",
     re.IGNORECASE,
 )
 _REQUIREMENTS = re.compile(r"^[^\S\n]*(?:[-*] )?_Requirements?:(.*)$", re.MULTILINE)

@@ -28,7 +28,7 @@ def test_checklist_is_imported_in_one_call(punch: Any, tmp_path: Path) -> None:
 def test_json_formats_are_read_from_standard_input(punch: Any) -> None:
     todos = {"todos": [{"content": "a", "status": "pending", "activeForm": "Doing a"}]}
     assert punch("import", "-", stdin=json.dumps(todos)).lines[0] == "imported 1 task (todowrite)"
-    assert punch("import", "-", stdin='{"tasks": [{"id": "1", "title": "b"}]}').lines[0] == "imported 1 task (json)"
+    assert punch("import", "-", stdin='{"tasks": [{"id": "1", "title": "b"}]}').lines[0] == "imported 1 task (features)"
     assert punch("import", "-", "--from", "markdown", stdin="- {").lines[0] == "imported 1 task (markdown)"
     assert punch("import", "-", stdin='{"id": "4", "subject": "d"}').lines[0] == "imported 1 task (claude)"
 

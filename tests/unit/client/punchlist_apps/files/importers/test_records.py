@@ -315,7 +315,7 @@ def test_tasks_of_unknown_programs_are_read_by_name() -> None:
         ),
         *((share, "in_progress", 0) for share in ("50%", "50 %", 0.5, "99")),
         *((no, "pending", 0) for no in (False, 0, "0%", "no", "-", "N/A", "Incomplete", "Not done", "pending", "")),
-        *((odd, "pending", 1) for odd in ("not run", "soon")),
+        *((odd, "pending", 1) for odd in ("not run", "soon", "see #1234")),
     ],
 )
 def test_only_an_affirmation_completes_a_task(value: Any, status: str, remarks: int) -> None:
