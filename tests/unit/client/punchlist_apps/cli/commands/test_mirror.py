@@ -79,15 +79,15 @@ def test_plan_added_again_is_read_in_its_new_form(run: Any, home: Path, process:
 
     plan.touch()
     run("mirror", "add", str(plan), "-c", "web")
-    sync("- TODO a\n")
-    sync("- TODO a\n- [ ] b\n")
+    sync("- [-] a\n")
+    sync("- [-] a\n  - _Requirements: 1_\n")
     listed, problem = run("mirror", "list").lines
-    assert listed == f"{plan}  logseq  web"
+    assert listed == f"{plan}  markdown  web"
     for advised in problem.partition("To read it again: ")[2].split(", then "):
         assert run(*shlex.split(advised)[1:], "-c", "web").code == 0
     sync(plan.read_text())
-    assert run("mirror", "list").lines == [f"{plan}  markdown  web"]
-    assert [task["title"] for task in run("list", "-c", "web", "--json").json["tasks"]] == ["a", "b"]
+    assert run("mirror", "list").lines == [f"{plan}  kiro  web"]
+    assert [task["title"] for task in run("list", "-c", "web", "--json").json["tasks"]] == ["a"]
 
 
 def test_only_one_mirror_runs_until_signal(punch: Any, home: Path) -> None:
