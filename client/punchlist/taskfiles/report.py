@@ -22,8 +22,9 @@ class Problem(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: `corrupt` (invalid format), `foreign` (from another list or log, or from a deleted list), `conflict`,
-            `kept` (tasks missing in a file that may never have contained them), `form` (a plan that looks like another
-            form than before), or `trouble` (a disk error).
+            `kept` (tasks missing in a file that may never have contained them), `unread` (a plan that can't be read or
+            written in its encoding), `form` (a plan that looks like another form than before), or `trouble` (an error
+            of the disk or the daemon).
         at: Time in milliseconds since 1970 UTC.
         copy: File with the conflicting contents, if any.
     """

@@ -10,7 +10,7 @@ import pytest
 
 from punchlist import AsyncClient, AsyncConversation
 from punchlist.taskfiles.config import Entry, FormName
-from punchlist.taskfiles.report import Problem, Report
+from punchlist.taskfiles.report import Problem, Report, status
 from punchlist_apps.files.mirror.sync import ListSync
 from punchlist_testing.daemon import Running, Spawned
 from punchlistd.engine.lists import access
@@ -63,6 +63,12 @@ class Place:
         """Return the actor and the event type of each change that came from a file."""
         changes = await self.client.read(0, "web")
         return [(change.actor, type(change.event).__name__) for change in changes if change.actor.startswith("file:")]
+
+    @property
+    def shown(self) -> list[str]:
+        """The kinds of the problems in `punch mirror list`."""
+        latest = status(self.daemon.data_dir)
+        return [problem.kind for problem in latest.problems] if latest else []
 
     def kinds(self) -> list[str]:
         return [problem.kind for problem in self.problems]

@@ -92,10 +92,13 @@ def _add(context: Context) -> int:
 def _add_plan(context: Context, path: str) -> int:
     if context.args.all or context.args.format:
         raise UsageError("a Markdown file holds one list; leave out --all and --format")
-    from punchlist_apps.files.mirror.plan_file import check_plan
+    from punchlist_apps.files.mirror.plan_file import check_plan, forget_plan
 
     check_plan(path)
-    Config(context.target.data_dir).set_plan(path, context.conversation)
+    config = Config(context.target.data_dir)
+    if Plan(path, context.conversation) not in config.read().plans:
+        forget_plan(path, context.conversation, context.target.data_dir)
+    config.set_plan(path, context.conversation)
     stored.record(f"the mirror in {path}")
     lines = [f"{safe(path)} and the list {safe(context.conversation)} are now kept in sync", _start(context)]
     return context.answer({"plan": path, "conversation": context.conversation}, lines)

@@ -112,8 +112,8 @@ def read_kanban(outline: Outline, lines: Sequence[str]) -> None:
     """Read a board. Lanes that are named like a status give their cards that status; other lanes are headings."""
     read_tasks(outline, lines)
     for number, line in enumerate(lines):
-        if line.startswith("## ") and (state := _parse_lane(line[3:])):
-            outline.lanes.setdefault(state["status"], number)
+        if line.startswith("## "):
+            outline.lanes.setdefault(_parse_lane(line[3:]).get("status", ""), number)
     state_of: dict[int, dict[str, Any]] = {}
     for index, entry in enumerate(outline.entries):
         if entry.kind == "heading" and (state := _parse_lane(entry.title)):

@@ -84,7 +84,8 @@ class Outline(msgspec.Struct):
         hidden: Number of checkboxes in code, tables, block quotes or comments.
         front: Number of lines of front matter.
         left_out: What the form's reader left out, as pairs of a kind and a line.
-        lanes: Status -> line of the heading below which a board shows tasks with this status.
+        lanes: Status -> line of the heading below which a board shows tasks with this status; "" for the first lane
+            that names no status.
     """
 
     entries: list[Entry]

@@ -8,7 +8,24 @@ from punchlist_apps.files.importers.document import find_encoding
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_apps.files.mirror.plan_text import NewLine
 
+_FALLBACK = "cp1252"
 _END = r"(\r\n|\r|\n)"
+
+
+def check_encoding(data: bytes, name: str) -> None:
+    """Reject a text that is UTF-8 except for a few bytes. Read as Windows-1252, each of its accents would change.
+
+    Raises:
+        FormatError: Most of the bytes that aren't ASCII are UTF-8, but not all.
+    """
+    if find_encoding(data)[0] != _FALLBACK:
+        return
+    text = data.decode("utf-8", "surrogateescape")
+    strays = re.findall("[\udc80-\udcff]", text)
+    if len(strays) * 2 < sum(not character.isascii() for character in text):
+        line = text.count("\n", 0, text.index(strays[0])) + 1
+        byte = f"byte 0x{ord(strays[0]) & 0xFF:02x} in line {line}"
+        raise FormatError(f"{byte} is not UTF-8, unlike the rest; correct it", name)
 
 
 def replace_lines(data: bytes, old: Sequence[str], lines: Sequence[NewLine], name: str) -> bytes:

@@ -9,7 +9,8 @@ import hashlib
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -26,13 +27,14 @@ from punchlist_apps.files.importers.matching import compare
 from punchlist_apps.files.importers.outline import Entry
 from punchlist_apps.files.importers.wrong import FormatError
 from punchlist_apps.files.mirror.calls import build_edit_calls, check_gate
-from punchlist_apps.files.mirror.plan_bytes import replace_lines
+from punchlist_apps.files.mirror.plan_bytes import check_encoding, replace_lines
 from punchlist_apps.files.mirror.plan_text import (
     NewLine,
     Proposal,
     SyncedEntry,
     build_mark_edit,
     build_proposal,
+    find_changes,
     get_marks,
     get_title,
     is_same_reading,
@@ -88,11 +90,11 @@ class PlanFile:
                 if await self._sync_once():
                     return
             except (FormatError, OSError) as error:
-                self._report_problem("corrupt" if isinstance(error, FormatError) else "trouble", _format_error(error))
+                self._report_problem("unread" if isinstance(error, FormatError) else "trouble", _format_error(error))
                 return
             except RequestRefused as error:
                 if error.kind != "version_conflict":
-                    self._report_problem("conflict", f"{error.kind}: {error.message}")
+                    self._report_problem("trouble", f"{error.kind}: {error.message}")
                     return
         self._report_problem("trouble", "file and list change faster than they can be synced")
 
@@ -119,18 +121,23 @@ class PlanFile:
         waiting = {task.id: task for task in tasks if task.waits_for == "yes"}
         added = await self._apply(proposal, entries, present, waiting, form)
         names = [added.get(index, task) for index, task in enumerate(proposal.tasks)]
-        await self._edit_marks(state.entries, proposal, entries, names, form)
         tasks = list(await self._list.list())
         present = {task.id: _to_plain(task) for task in tasks}
-        synced = _map_by_task(state.entries, names, entries, added, form)
-        lines = await run_sync(rewrite_text, document.text, names, synced, present, form)
-        if not await run_sync(self._write, data, document, lines):
-            return False
-        new_entries = await run_sync(_parse_synced, lines, present, form)
-        await run_sync(self._save, _State(self._conversation, epoch, new_entries, form.name))
-        self._report.clear(self._path, "trouble", "corrupt", "kept", *(() if proposal.conflicts else ("conflict",)))
+        await self._edit_marks(state.entries, proposal, entries, names, present, form)
+        read = await run_sync(_build_read, state.entries, entries, names, form)
+        if read != state.entries:
+            # If the write fails or is retried, the changes above must not be made again.
+            await run_sync(self._save, _State(self._conversation, epoch, read, form.name))
+            self._report.clear(self._path, *(() if proposal.conflicts else ("conflict",)))
         if proposal.conflicts:
             self._report_problem("conflict", "; ".join(proposal.conflicts[:20]))
+        by_task = {entry.task: entry for entry in read if entry.task}
+        lines = await run_sync(rewrite_text, document.text, names, by_task, present, form)
+        if not await run_sync(self._write, data, document, lines):
+            return False
+        written = await run_sync(_parse_synced, lines, present, form)
+        await run_sync(self._save, _State(self._conversation, epoch, written, form.name))
+        self._report.clear(self._path, "trouble", "unread", "kept")
         return True
 
     def _choose_form(self, document: Document, state: _State | None) -> MarkdownForm:
@@ -190,7 +197,7 @@ class PlanFile:
             except RequestRefused as error:
                 proposal.conflicts.append(error.message)
         if deleted:
-            await self._call("task.delete", tasks=deleted)
+            await self._try(proposal, f"#{', #'.join(deleted)}", "task.delete", tasks=deleted)
         return added
 
     async def _edit_marks(
@@ -199,19 +206,23 @@ class PlanFile:
         proposal: Proposal,
         entries: Sequence[Entry],
         names: Sequence[str],
+        present: Container[str],
         form: MarkdownForm,
     ) -> None:
         """Apply dates, priorities, labels and dependencies that changed in the file since the last sync."""
-        olds = {old.task: old for old in synced if old.task}
+        olds = {old.task: old for old in synced if old.task in present}
+        edits: list[tuple[str, dict[str, Any]]] = []
+        added: list[tuple[str, dict[str, Any]]] = []
         for entry, task in zip(entries, proposal.tasks, strict=True):
             if (old := olds.get(task)) is None:
                 continue
-            blockers = [names[other] for other in entry.blockers if names[other]]
-            if edit := build_mark_edit(old, get_marks(entry, form), blockers):
-                try:
-                    await self._call("task.edit", task=task, **edit)
-                except RequestRefused as error:
-                    proposal.conflicts.append(f"#{task} {', '.join(edit)}: {error.message}")
+            blockers = [names[other] for other in entry.blockers if names[other] in present]
+            edit = build_mark_edit(old, get_marks(entry, form), blockers, present)
+            added += [(task, {"add_blocked_by": edit.pop("add_blocked_by")})] if "add_blocked_by" in edit else []
+            edits += [(task, edit)] if edit else []
+        # Dependencies are added last, since they may form a cycle with the removed ones, which rejects the whole call.
+        for task, edit in (*edits, *added):
+            await self._try(proposal, f"#{task} {', '.join(edit)}", "task.edit", task=task, **edit)
 
     async def _add(
         self,
@@ -241,12 +252,19 @@ class PlanFile:
         for index, task in added.items():
             before = next((name for name in reversed(names[:index]) if name), "")
             if before and any(name and number not in added for number, name in enumerate(names[index:], index)):
-                await self._call("task.move", task=task, after=before)
+                await self._try(proposal, f"#{task} order", "task.move", task=task, after=before)
         return added
 
     async def _call(self, method: str, **params: Any) -> Any:
         actor = f"file:{os.path.basename(self._path)}"[:128]
         return await self._client.call(method, {"conversation": self._conversation, "actor": actor, **params})
+
+    async def _try(self, proposal: Proposal, name: str, method: str, **params: Any) -> None:
+        """Make a call. If it is rejected, add a conflict."""
+        try:
+            await self._call(method, **params)
+        except RequestRefused as error:
+            proposal.conflicts.append(f"{name}: {error.message}")
 
     def _write(self, data: bytes, document: Document, lines: Sequence[NewLine]) -> bool:
         """Write the lines. Return False if the file has changed since it was read."""
@@ -284,6 +302,12 @@ def check_plan(path: str) -> None:
     detect_form(read_file(path))
 
 
+def forget_plan(path: str, conversation: str, data_dir: str) -> None:
+    """Delete the state of the last sync. The next sync imports the file again, in the form that it then has."""
+    with suppress(FileNotFoundError):
+        os.unlink(_get_state_path(path, conversation, data_dir))
+
+
 def read_form_name(path: str, conversation: str, data_dir: str) -> str:
     """Return the form in which a plan was read during its last sync, or `markdown` before the first one."""
     try:
@@ -307,6 +331,7 @@ def _format_error(error: FormatError | OSError) -> str:
 
 def _read_plan(path: str) -> tuple[bytes, Document]:
     data = _read_when_settled(path)
+    check_encoding(data, path)
     return data, decode(data, path)
 
 
@@ -369,20 +394,23 @@ def _build_first_state(
     return _State(conversation, epoch, synced, form.name)
 
 
-def _map_by_task(
-    synced: Sequence[SyncedEntry],
-    names: Sequence[str],
-    entries: Sequence[Entry],
-    added: dict[int, str],
-    form: MarkdownForm,
-) -> dict[str, SyncedEntry]:
-    """Return the synced entries by task. New tasks get entries with the file's content."""
-    by_task = {entry.task: entry for entry in synced if entry.task}
-    for index, task in added.items():
-        entry = entries[index]
-        by_task[task] = _build_synced(entry, task, form, get_title(entry), get_status(entry, form))
-    selected = set(names)
-    return {task: entry for task, entry in by_task.items() if task in selected}
+def _build_read(
+    synced: Sequence[SyncedEntry], entries: Sequence[Entry], names: Sequence[str], form: MarkdownForm
+) -> list[SyncedEntry]:
+    """Return the entries as read. The list counts as having accepted each change in the file.
+
+    If the list has another value, it is written to the file as a later change.
+    """
+    olds = {old.task: old for old in synced if old.task}
+    read: list[SyncedEntry] = []
+    for entry, task in zip(entries, names, strict=True):
+        old = olds.get(task)
+        changed = find_changes(old, entry, form) if old else {}
+        title = changed.get("title", old.list_title if old else get_title(entry))
+        status = changed.get("status", old.list_status if old else get_status(entry, form))
+        read.append(_build_synced(entry, task, form, title, status))
+    _set_blockers(read, entries)
+    return read
 
 
 def _parse_synced(

@@ -3,8 +3,9 @@
 The file determines prose, headings and order. A line changes only if the task's title or status changed in the list.
 """
 
+import re
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from punchlist.base.dates import When
 from punchlist.base.text import clip, one_line
 from punchlist.taskfiles.file_format import Fields
+from punchlist_apps.files.importers import logseq
 from punchlist_apps.files.importers.markdown import remove_extras
 from punchlist_apps.files.importers.markdown_forms import (
     MARKDOWN,
@@ -22,9 +24,10 @@ from punchlist_apps.files.importers.markdown_forms import (
     read_outline,
     write_status,
 )
-from punchlist_apps.files.importers.outline import Entry, Outline
+from punchlist_apps.files.importers.outline import BOX_LINE, Entry, Outline
 from punchlist_apps.files.mirror.merge import Delete, Edit, FieldsById, reconcile
 
+_BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]")
 _MAX_TITLE = 500
 _MAX_LABEL, _MAX_LABELS = 64, 32
 
@@ -104,8 +107,14 @@ def get_marks(entry: Entry, form: MarkdownForm) -> dict[str, Any]:
     return marks | ({"labels": list(dict.fromkeys(labels))} if labels else {})
 
 
-def build_mark_edit(old: SyncedEntry, marks: Mapping[str, Any], blockers: Sequence[str]) -> dict[str, Any]:
-    """Return the params of `task.edit` for marks that changed in the file; empty if none did."""
+def build_mark_edit(
+    old: SyncedEntry, marks: Mapping[str, Any], blockers: Sequence[str], present: Container[str]
+) -> dict[str, Any]:
+    """Return the params of `task.edit` for marks that changed in the file; empty if none did.
+
+    Args:
+        present: The tasks in the list. Dependencies on other tasks are already removed.
+    """
     if old.marks is None:
         return {}
     edit: dict[str, Any] = {}
@@ -117,7 +126,7 @@ def build_mark_edit(old: SyncedEntry, marks: Mapping[str, Any], blockers: Sequen
         edit["metadata"] = {key: after.get(key) for key in {**before, **after}}
     for name, was, now in (
         ("labels", old.marks.get("labels", ()), marks.get("labels", ())),
-        ("blocked_by", old.blockers, blockers),
+        ("blocked_by", [blocker for blocker in old.blockers if blocker in present], blockers),
     ):
         edit |= {f"add_{name}": added} if (added := [one for one in now if one not in was]) else {}
         edit |= {f"remove_{name}": removed} if (removed := [one for one in was if one not in now]) else {}
@@ -161,7 +170,12 @@ def _build_sides(old: SyncedEntry, entry: Entry, current: Fields, form: Markdown
     # If the list's description never came from the file, the two have no common base.
     description = current["description"] if current["description"] in ("", old.description) else "\0"
     base = {**current, "title": old.list_title, "status": old.list_status, "description": description}
-    changed: dict[str, Any] = {}
+    return base, {**base, **find_changes(old, entry, form)}
+
+
+def find_changes(old: SyncedEntry, entry: Entry, form: MarkdownForm) -> dict[str, str]:
+    """Return the title, status and description if they changed in the file since the last sync."""
+    changed: dict[str, str] = {}
     if get_title(entry) not in ("", get_title(old)):
         changed["title"] = get_title(entry)
     status = get_status(entry, form)
@@ -170,16 +184,23 @@ def _build_sides(old: SyncedEntry, entry: Entry, current: Fields, form: Markdown
         changed["status"] = status
     if entry.description != old.description:
         changed["description"] = entry.description
-    return base, {**base, **changed}
+    return changed
 
 
 def _align(synced: Sequence[SyncedEntry], entries: Sequence[Entry]) -> list[int]:
-    """Match each entry to a synced entry, by title in order, or else by the entry above; -1 for no match."""
+    """Match each entry to a synced entry, by title in order, else by its id or the entry above; -1 for no match."""
     waiting: defaultdict[str, deque[int]] = defaultdict(deque)
     for index, old in enumerate(synced):
         waiting[old.title].append(index)
     matched = [waiting[entry.title].popleft() if waiting[entry.title] else -1 for entry in entries]
     used = set(matched)
+    leads = {entry.lead: index for index, entry in enumerate(entries) if entry.lead and matched[index] < 0}
+    lengths = {len(lead) for lead in leads}
+    for number, old in enumerate(synced):
+        lead = next((old.title[:end] for end in lengths if old.title[:end] in leads), "")
+        if lead and number not in used and (old.box is None) == (entries[leads[lead]].box is None):
+            matched[leads.pop(lead)] = number
+            used.add(number)
     for index, entry in enumerate(entries):
         before = matched[index - 1] if index else -1
         candidate = before + 1
@@ -238,18 +259,26 @@ def _rewrite(  # noqa: PLR0913
     title = str(current["title"])
     if title != old.list_title and get_title(entry) != title:
         first = remove_extras(entry.words or entry.title).split("\n", 1)[0]
-        if entry.titled > 1:  # The title is wrapped.
-            dropped |= set(range(entry.line + 1, entry.line + entry.titled))
-            first = line[line.find(first[:20]) :]
-        at = line.find(first)
-        line = (
-            f"{line[:at]}{one_line(title.removeprefix(entry.lead))}{line[at + len(first) :]}"
-            if at >= 0 and first
-            else line
-        )
+        at = _find_words(line, first[:20] if entry.titled > 1 else first, entry.lead, form)
+        if at >= 0 and first:
+            rest = line[at + len(first) :]
+            if entry.titled > 1:  # The title is wrapped.
+                dropped |= set(range(entry.line + 1, entry.line + entry.titled))
+                rest = ""
+            line = f"{line[:at]}{one_line(title.removeprefix(entry.lead))}{rest}"
     if current["status"] != old.list_status and get_status(entry, form) != current["status"]:
         line = write_status(line, str(current["status"]), form)
     lines[entry.line] = line
+
+
+def _find_words(line: str, words: str, lead: str, form: MarkdownForm) -> int:
+    """Return the position of a title in its line, after the bullet, box or marker and the other marks, or -1."""
+    head = (logseq.MARKER if form.has_markers else BOX_LINE).match(line)
+    bullet = _BULLET.match(line)
+    start = head.start("rest") if head else bullet.end() if bullet else 0
+    start = max(start, line.find(lead, start) + len(lead))
+    match = re.compile(rf"(?<!\S){re.escape(words)}").search(line, start)
+    return match.start() if match else line.find(words, start)
 
 
 def _insert(
@@ -268,7 +297,7 @@ def _insert(
         elif parent in positions:
             line, indent = _find_line_below(lines, plan.entries, positions[parent])
         else:
-            line, indent = _find_last_line(lines, plan, str(current["status"]), form)
+            line, indent = _find_last_line(lines, plan, str(current["status"]))
         new_line = f"{' ' * indent}- {format_status(str(current['status']), form)} {one_line(str(current['title']))}"
         inserted[line].append((new_line, task))
         depth[task] = (line, indent)
@@ -288,13 +317,17 @@ def _find_line_below(lines: list[str], entries: Sequence[Entry], index: int) -> 
     return _skip_blank_lines(lines, last), 0
 
 
-def _find_last_line(lines: list[str], plan: Outline, status: str, form: MarkdownForm) -> tuple[int, int]:
+def _find_last_line(lines: list[str], plan: Outline, status: str) -> tuple[int, int]:
     """Return the line after which to insert a task: the last one of its lane on a board, else of the file."""
     items = [entry for entry in plan.entries if entry.kind != "heading"]
-    if status in plan.lanes:
-        items = [entry for entry in items if entry.above < 0 and get_status(entry, form) == status]
+    if plan.lanes:
+        # A lane that names no status is better than one that names another.
+        others = (plan.lanes[name] for name in (status, "pending", "") if name in plan.lanes)
+        lane = next(others, min(plan.lanes.values()))
+        end = next((number for number in range(lane + 1, len(lines)) if lines[number].startswith("## ")), len(lines))
+        items = [entry for entry in items if lane < entry.line < end]
         if not items:
-            return plan.lanes[status], 0
+            return lane, 0
     if items:
         return _skip_blank_lines(lines, max(items[-1].line, items[-1].end - 1)), 0
     return _skip_blank_lines(lines, len(lines) - 1), 0

@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -7,12 +8,15 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from punchlist import connect, tools
+from punchlist.clients.aio import connect_async
 from punchlist.taskfiles import report
 from punchlist.taskfiles.config import Config, Entry
 from punchlist_apps.common.autostart import is_running
+from punchlist_apps.files.mirror.plan_file import PlanFile
 from punchlist_testing.daemon import Spawned
 from punchlist_testing.optional import require_package
 from punchlist_testing.savers import sed
@@ -57,6 +61,33 @@ def test_plans_are_listed_with_their_form(run: Any, home: Path) -> None:
     rejected = run("mirror", "add", str(home / "task.md"), "-c", "web")
     assert (rejected.code, "to import it: punch import backlog" in rejected.err) == (1, True)
     assert len(run("mirror", "list").lines) == 1
+
+
+def test_plan_added_again_is_read_in_its_new_form(run: Any, home: Path, process: Spawned) -> None:
+    plan = home / "My plan.md"
+    problems = report.Report(process.data_dir, print)
+
+    def sync(text: str) -> None:
+        plan.write_text(text)
+        os.utime(plan, (1, 1))
+
+        async def sync_once() -> None:
+            async with connect_async(socket=process.socket, autostart=False) as client:
+                await PlanFile(client, str(plan), "web", process.data_dir, problems).sync()
+
+        anyio.run(sync_once)
+
+    plan.touch()
+    run("mirror", "add", str(plan), "-c", "web")
+    sync("- [-] a\n")
+    sync("- [-] a\n  - _Requirements: 1_\n")
+    listed, problem = run("mirror", "list").lines
+    assert listed == f"{plan}  markdown  web"
+    for advised in problem.partition("To read it again: ")[2].split(", then "):
+        assert run(*shlex.split(advised)[1:], "-c", "web").code == 0
+    sync(plan.read_text())
+    assert run("mirror", "list").lines == [f"{plan}  kiro  web"]
+    assert [task["title"] for task in run("list", "-c", "web", "--json").json["tasks"]] == ["a"]
 
 
 def test_only_one_mirror_runs_until_signal(punch: Any, home: Path) -> None:

@@ -170,7 +170,12 @@ async def test_rejected_box_is_restored_and_reported(desk: Desk) -> None:
     await desk.place.list.edit(task, add_blocked_by=[other])
     await desk.edit("1. [ ] Tag it", "1. [x] Tag it")
     assert "waits for" in desk.place.problems[-1].text
+    assert "1. [ ] Tag it" in desk.text
     assert (await desk.outline())[4] == ("Tag it", "pending")
+    await desk.file.sync()
+    assert desk.place.shown == ["conflict"]
+    await desk.edit("The end.", "- [ ] Other")
+    assert desk.place.shown == []
 
 
 async def test_edit_during_sync_is_not_lost(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +188,8 @@ async def test_edit_during_sync_is_not_lost(desk: Desk, monkeypatch: pytest.Monk
 
     await desk.place.list.complete(await desk.id_of("Write the parser"))
     monkeypatch.setattr(plan_file, "rewrite_text", interrupted)
-    await desk.file.sync()
+    await desk.edit("- [ ] Write the parser\n", "- [ ] Write the parser\n- [ ] Early\n")
+    assert [title for title, _ in await desk.outline()].count("Early") == 1
     assert "- [x] Write the parser" in desk.text
     assert "The end?\n\n- [ ] Late" in desk.text
     assert (await desk.outline())[-1] == ("Late", "pending")
@@ -207,7 +213,7 @@ async def test_missing_or_binary_file_is_reported_until_restored(desk: Desk) -> 
     desk.path.write_bytes(b"- [ ] \0")
     os.utime(desk.path, (1, 1))
     await desk.file.sync()
-    assert desk.place.problems[-1].kind == "corrupt"
+    assert desk.place.problems[-1].kind == "unread"
     desk.path.with_suffix(".old").rename(desk.path)
     await desk.edit("1. [ ] Tag it", "1. [x] Tag it")
     assert ("Tag it", "completed") in await desk.outline()
@@ -265,7 +271,7 @@ async def test_plan_above_size_limit_is_reported(desk: Desk) -> None:
     desk.write("- [ ] a\n" + "x" * plan_file.MAX_BYTES)
     await desk.file.sync()
     told = desk.place.problems[-1]
-    assert told.kind == "corrupt" and "at most 1,048,576; split it" in told.text
+    assert told.kind == "unread" and "at most 1,048,576; split it" in told.text
 
 
 async def test_blank_line_is_mirrored(place: Place) -> None:

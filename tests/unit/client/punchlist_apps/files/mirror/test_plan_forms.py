@@ -156,6 +156,59 @@ async def test_new_cards_go_to_the_lane_of_their_status(plan: Plan) -> None:
     assert [task.title for task in await plan.list.list() if task.status == "in_progress"] == ["Now"]
 
 
+async def test_cards_without_a_lane_go_to_an_open_one(plan: Plan) -> None:
+    await plan.write(
+        "---\nkanban-plugin: basic\n---\n## Inbox\n\n## Doing\n- [ ] a\n\n## Done\n- [x] b\n\n## Archive\n- [x] c\n"
+    )
+    await plan.list.add("New")
+    paused, done = await plan.list.add("Paused"), await plan.list.add("Finished")
+    await plan.list.pause(paused.id)
+    await plan.list.complete(done.id)
+    await plan.file.sync()
+    assert "## Inbox\n- [ ] New\n- [ ] Paused\n\n## Doing\n" in plan.text
+    assert "- [x] b\n- [x] Finished\n\n## Archive\n- [x] c\n" in plan.text
+    statuses = {task.title: task.status for task in await plan.list.list()}
+    await plan.write(plan.text)
+    assert {task.title: task.status for task in await plan.list.list()} == statuses
+
+
+@pytest.mark.parametrize(
+    ("old", "title", "new"),
+    [
+        ("- TODO D", "E", "- TODO E"),
+        ("- [x] x", "y", "- [x] y"),
+        ("1. [ ] 1", "2", "1. [ ] 2"),
+        ("1. 1\n   - [ ] a", "2", "1. 2\n   - [ ] a"),
+        ("- [ ] a\n- [ ] T001 [US1] T", "T001 b", "- [ ] a\n- [ ] T001 [US1] b"),
+        ("- [ ] #e e 📅 2099-12-24", "b", "- [ ] #e b 📅 2099-12-24"),
+        ("- TODO [#A] A", "b", "- TODO [#A] b"),
+    ],
+)
+async def test_rename_changes_only_the_title(plan: Plan, old: str, title: str, new: str) -> None:
+    await plan.write(f"{old}\n")
+    task = next(task for task in await plan.list.list() if task.title != "a")
+    await plan.list.edit(task.id, title=title)
+    await plan.file.sync()
+    assert plan.text == f"{new}\n"
+
+
+async def test_marks_that_name_removed_lines_change(plan: Plan) -> None:
+    await plan.write("- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c (depends on T001, T002)\n")
+    await plan.write("- [ ] T001 a (depends on T003)\n- [ ] T003 [US2] c\n")
+    assert plan.place.problems == []
+    tasks = [(task.labels, len(task.blocked_by)) for task in await plan.list.list()]
+    assert tasks == [((), 1), (("US2",), 0)]
+
+
+async def test_stray_byte_changes_no_titles(plan: Plan) -> None:
+    await plan.write("- [ ] Café\n- [ ] Über\n")
+    await plan.write("- [ ] Café\n- [ ] Über\n".encode() + b"caf\xe9\n")
+    assert [task.title for task in await plan.list.list()] == ["Café", "Über"]
+    assert "byte 0xe9 in line 3 is not UTF-8, unlike the rest" in plan.place.problems[-1].text
+    await plan.write("- [ ] Café\n- [ ] Übung „Spaß“\n".encode("cp1252"))
+    assert [task.title for task in await plan.list.list()] == ["Café", "Übung „Spaß“"]
+
+
 async def test_form_stays_while_another_reading_would_change_tasks(plan: Plan) -> None:
     await plan.write(SAMPLES["logseq"])
     count = len(await plan.list.list())
@@ -180,7 +233,7 @@ async def test_form_follows_a_file_with_the_same_tasks(plan: Plan) -> None:
 async def test_task_of_backlog_is_not_mirrored(plan: Plan) -> None:
     await plan.write("---\nid: task-1\ntitle: a\nstatus: To Do\ndependencies: []\n---\n- [ ] #1 b\n")
     assert await plan.list.list() == []
-    assert plan.place.problems[-1].kind == "corrupt" and "punch import backlog" in plan.place.problems[-1].text
+    assert plan.place.problems[-1].kind == "unread" and "punch import backlog" in plan.place.problems[-1].text
 
 
 @pytest.mark.parametrize(
@@ -216,3 +269,17 @@ async def test_character_missing_in_the_encoding_is_reported(plan: Plan) -> None
     await plan.file.sync()
     assert plan.path.read_bytes() == b"# Caf\xe9\n\n- [ ] T001 a\n"
     assert "its encoding cp1252 has no “✓”; save it as UTF-8" in plan.place.problems[-1].text
+
+
+async def test_failed_write_adds_a_new_task_once(plan: Plan) -> None:
+    await plan.write(b"- [ ] Caf\xe9\n- [x] b\n")
+    await plan.list.add("Ship ✓")
+    await plan.write(plan.path.read_bytes().replace(b"[x] b", b"[ ] b") + b"- [ ] New\n")
+    for _ in range(2):
+        await plan.file.sync()
+    expected = [("Café", "pending"), ("b", "pending"), ("New", "pending"), ("Ship ✓", "pending")]
+    assert sorted((task.title, task.status) for task in await plan.list.list()) == sorted(expected)
+    assert plan.place.shown == ["unread"]
+    await plan.write(plan.path.read_bytes().decode("cp1252"))
+    assert plan.text == "- [ ] Café\n- [ ] b\n- [ ] New\n- [ ] Ship ✓\n"
+    assert len(await plan.list.list()) == 4
