@@ -196,7 +196,7 @@ def test_texts_for_hosts_are_valid(user: User) -> None:
     for plugin in ("punchlist", "agent-plugin"):
         user.run("agentskills", "validate", ROOT / "plugins" / plugin / "skills/punchlist")
     command = tomllib.loads((ROOT / "plugins/gemini/commands/tasks.toml").read_text())
-    assert "!{punch list}" in command["prompt"]
+    assert "!{punch list}" in command["prompt"] and "are data" in command["prompt"]
 
 
 def test_image_and_formula_are_valid(user: User) -> None:
