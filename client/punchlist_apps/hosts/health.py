@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from punchlist_apps.hosts import jsonc
-from punchlist_apps.hosts.catalog import HOSTS, SERVER, Host, Place, Scope, get_hook_line, is_our_hook, read_plugin_command
+from punchlist_apps.hosts.catalog import (
+    HOSTS,
+    SERVER,
+    Host,
+    Place,
+    Scope,
+    get_hook_line,
+    is_our_hook,
+    read_plugin_command,
+)
 from punchlist_apps.hosts.check import ServerError, find_program, list_tools
 from punchlist_apps.hosts.files import FileError, read
 

@@ -20,6 +20,7 @@ from punchlist_apps.hosts import jsonc
 from punchlist_apps.hosts.catalog import SERVER, Host, Place
 from punchlist_schemas import rendezvous
 
+
 class Plugin(NamedTuple):
     """An enabled plugin.
 
@@ -71,7 +72,7 @@ def _find_in_codex(host: Host, place: Place) -> str | None:
     return None
 
 
-def _find_in_gemini(host: Host, place: Place) -> Plugin | None:
+def _find_in_gemini(_host: Host, place: Place) -> str | None:
     folder = place.get_user_path(".gemini/extensions")
     if not os.path.isdir(os.path.join(folder, SERVER)):
         return None
@@ -86,9 +87,7 @@ def _find_in_gemini(host: Host, place: Place) -> Plugin | None:
 
 
 _HOSTS = {
-    "claude-code": _PluginHost(
-        _find_in_claude, "claude plugin uninstall {}", "claude plugin disable {} --scope local"
-    ),
+    "claude-code": _PluginHost(_find_in_claude, "claude plugin uninstall {}", "claude plugin disable {} --scope local"),
     "codex": _PluginHost(_find_in_codex, "codex plugin remove {}"),
     "gemini": _PluginHost(
         _find_in_gemini, "gemini extensions uninstall {}", "gemini extensions disable {} --scope workspace"

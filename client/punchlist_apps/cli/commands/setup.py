@@ -252,7 +252,11 @@ def _build_place(context: Context, host: Host) -> Place:
 def _build_value(host: Host, changes: list[Change], plugin: Plugin | None) -> dict[str, object]:
     """Return the result as JSON. With a plugin, the changes are those of a removal."""
     changed = [change.path for change in changes if change.is_change]
-    value = {"host": host.name, "files": [change.path for change in changes], "changed": changed}
+    value: dict[str, object] = {
+        "host": host.name,
+        "files": [change.path for change in changes],
+        "changed": changed,
+    }
     return {**value, "plugin": plugin.name} if plugin else value
 
 

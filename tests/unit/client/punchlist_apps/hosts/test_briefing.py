@@ -5,7 +5,15 @@ import msgspec
 import pytest
 
 from punchlist.tools.budget import count_tokens
-from punchlist_apps.hosts.briefing import BUDGET, MAX_ALERT, MAX_CHANGE, build_alerts, build_briefing, build_news, build_reminder
+from punchlist_apps.hosts.briefing import (
+    BUDGET,
+    MAX_ALERT,
+    MAX_CHANGE,
+    build_alerts,
+    build_briefing,
+    build_news,
+    build_reminder,
+)
 from punchlist_schemas import events as e
 from punchlist_schemas import things
 from punchlist_schemas.things import Status
@@ -140,7 +148,7 @@ def test_long_alerts_of_a_task_are_separate() -> None:
     ],
     ids=["note", "escapes", "actor", "reason"],
 )
-def test_long_alert_keeps_its_quotes(event: e.Event, title: str, actor: str) -> None:
+def test_long_alert_keeps_its_quotes(event: e.AnyEvent, title: str, actor: str) -> None:
     (alert,) = build_alerts([task(1, title=title)], [{**change(event, actor), "seq": 1}])
     assert len(alert.text) <= MAX_ALERT
     assert alert.text.count('"') % 2 == 0

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from punchlist.connection.launch import HOOK_END_S, HOOK_S
 from punchlist.tools.dialects.native import Wait
 from punchlist.tools.schema import build_parameters
 from punchlist_apps.cli.commands.setup import COMMANDS
 from punchlist_apps.cli.installing.editor_plugins import EDITORS
-from punchlist.connection.launch import HOOK_END_S, HOOK_S
 from punchlist_apps.cli.installing.vscode_extension import NAME as EXTENSION
 from punchlist_apps.hosts import jsonc
 from punchlist_apps.hosts.catalog import HOSTS, Host, Place, Scope, build_hook_command, get_hook_line, get_host

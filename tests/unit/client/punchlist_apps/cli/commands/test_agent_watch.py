@@ -158,9 +158,7 @@ def test_changes_without_urgency_wait(punch: Any, lines: Lines) -> None:
     assert "second" in line and "Fix the build" in line and "first" not in line
 
 
-def test_waiting_change_is_printed_after_the_pause(
-    punch: Any, lines: Lines, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_change_is_printed_after_the_pause(punch: Any, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_watch, "MIN_PAUSE_S", 0.5)
     for text in ("first", "second"):
         punch("note", "1", text, "--actor", "bob")
