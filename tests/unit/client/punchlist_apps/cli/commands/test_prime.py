@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import subprocess
@@ -7,8 +8,10 @@ from typing import Any
 import pytest
 
 from punchlist import connect
+from punchlist.connection import launch
 from punchlist.tools.budget import count_tokens
 from punchlist_apps.hosts.hooks import HOOK_HOSTS
+from punchlist_apps.hosts.read_positions import ReadPositions
 from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_testing.agent_hosts import command, environment
 from punchlist_testing.daemon import Running
@@ -179,6 +182,23 @@ def test_two_hooks_of_one_event_print_once(punch: Any, daemon: Any, event: str, 
     ]
     outputs = [process.communicate(given)[0] for process in hooks]
     assert sorted(map(bool, outputs)) == [False, True]
+
+
+def test_waiting_for_the_lock_counts_as_hooks_time(
+    punch: Any, daemon: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, tried = fcntl.flock, list[int]()
+
+    def record_try(file: int, operation: int) -> None:
+        tried.append(file)
+        flock(file, operation)
+
+    given = json.dumps({"session_id": SESSION, "hook_event_name": "UserPromptSubmit"})
+    with ReadPositions(daemon.data_dir).lock(hash_session(SESSION), "default"):
+        monkeypatch.setattr(launch, "HOOK_S", 0.0)
+        monkeypatch.setattr(fcntl, "flock", record_try)
+        assert punch("agent", "prime", "--hook", "-c", "default", stdin=given).err
+    assert len(tried) == 1, "the hook waited for the lock after its time"
 
 
 def test_hook_does_not_wait_for_its_inputs_end(punch: Any, daemon: Any, home: Path) -> None:
