@@ -1,4 +1,5 @@
-# A daemon in a container. docs/install.md has the commands that run it and connect agents to it.
+# A daemon in a container. docs/install.md has the commands that run it and connect agents to it. Run it with --init,
+# because the daemon doesn't reap the processes of `docker exec`.
 FROM python:3.13-slim
 COPY . /src
 RUN pip install --no-cache-dir '/src[mcp]' && rm -r /src && \

@@ -1,6 +1,6 @@
 # Builds the main branch: `brew install --HEAD`. A release adds `url` and `sha256`.
 class Punchlist < Formula
-  desc "Task list that ai agents share"
+  desc "Task list that AI agents share"
   homepage "https://github.com/punchlist/punchlist"
   license "MIT"
   head "https://github.com/punchlist/punchlist.git", branch: "main"

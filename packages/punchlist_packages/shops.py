@@ -234,9 +234,9 @@ end
 
 
 def _formula() -> str:
-    # Homebrew rejects descriptions that begin with an article.
+    short = _SHORT.removeprefix("The ")  # Homebrew rejects descriptions that begin with an article.
     return _FORMULA.format(
-        short=_SHORT.removeprefix("The ").capitalize(),
+        short=short[0].upper() + short[1:],
         homepage=PROJECT["urls"]["Homepage"],
         license=PROJECT["license"],
         repository=REPOSITORY,

@@ -36,3 +36,7 @@ def test_registry_finds_its_name_and_description() -> None:
     server = json.loads(shops.files()["plugins/registry/server.json"])
     assert f"<!-- mcp-name: {server['name']} -->" in (ROOT / "README.md").read_text("utf-8")
     assert len(server["description"]) <= 100
+
+
+def test_homebrew_gets_the_description() -> None:
+    assert '  desc "Task list that AI agents share"\n' in shops.files()["Formula/punchlist.rb"]

@@ -39,6 +39,9 @@ HOOK_CHECK_AFTER_S = 0.25
 HOOK_S = 8.0
 """Upper limit for a hook, in seconds. Must be below the timeout that `punch setup` configures for it."""
 
+HOOK_END_S = 2.0
+"""Upper limit for the call of a hook at a session's end, in seconds. Codex allows such a hook 3 seconds."""
+
 _NOT_RUNNING = frozenset({errno.ENOENT, errno.ECONNREFUSED})
 _NOT_ALLOWED = frozenset({errno.EPERM, errno.EACCES})
 _MAX_LOCK_BYTES = 8_192

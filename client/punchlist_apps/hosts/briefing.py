@@ -97,7 +97,13 @@ def build_alerts(tasks: Sequence[Task], changes: Iterable[Event]) -> list[Alert]
     for group in groups.values():
         together = build(group)
         alerts += [together] if len(together.text) <= MAX_ALERT else [build([change]) for change in group]
-    return [alert._replace(text=clip(alert.text, MAX_ALERT)) for alert in alerts]
+    return [alert._replace(text=_clip_line(alert.text)) for alert in alerts]
+
+
+def _clip_line(line: str) -> str:
+    """Truncate a line to `MAX_ALERT`, and close its quotation, which marks the text of others as data."""
+    line = clip(line, MAX_ALERT - 1)
+    return line + '"' if line.count('"') % 2 else line
 
 
 def get_task(event: Event) -> str:
@@ -159,7 +165,8 @@ def _format_changes(changes: Iterable[Event], tasks: dict[str, Task]) -> list[st
         elif change["event"]["type"] == "NoteAdded":
             task = change["event"]["task"]
             head = f"  #{task}{_format_title(tasks.get(task))}: {actor} notes "
-            latest[f"{task} {len(latest)}"] = head + _quote(change["event"]["text"], MAX_CHANGE - len(head) - 2)
+            room = max(MAX_CHANGE - len(head) - 2, 1)  # escaped characters may have taken it all
+            latest[f"{task} {len(latest)}"] = head + _quote(change["event"]["text"], room)
         elif summary := _summarize(change["event"]):
             task, verb = summary
             # A task's last change replaces earlier ones, except that an edit doesn't hide a change of another kind.
@@ -199,11 +206,12 @@ def _format_title(task: Task | None) -> str:
 
 
 def _quote(text: str, maximum: int = _MAX_TITLE) -> str:
-    return '"' + _sanitize(text, maximum).replace('"', "'") + '"'
+    return f'"{_sanitize(text, maximum)}"'
 
 
 def _sanitize(text: str, maximum: int) -> str:
-    return safe(clip(one_line(text), maximum))[: maximum * 2]
+    """Return the text on one line without quotes, so that it can't end a quotation."""
+    return safe(clip(one_line(text), maximum))[: maximum * 2].replace('"', "'")
 
 
 def _truncate(lines: Sequence[str], room: int, rest: str) -> list[str]:

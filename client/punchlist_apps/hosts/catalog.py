@@ -22,6 +22,7 @@ are added by editing the file afterwards.
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from importlib import resources
@@ -306,6 +307,16 @@ def _build_opencode_plugin(place: Place) -> tuple[FileEdits, ...]:
     )
     folder = ".opencode" if place.scope == "project" else ".config/opencode"
     return (FileEdits(_locate(place, f"{folder}/plugins/punchlist.js"), "plugin", (Edit((), text),), _get_root(place)),)
+
+
+def read_plugin_command(text: str) -> tuple[str, ...]:
+    """Return the command line in a plugin file; empty if no setup wrote the file.
+
+    Raises:
+        ValueError: The command line was edited and can't be parsed.
+    """
+    line = re.search(r"^const COMMAND = (.*);$", text, re.MULTILINE) if text.startswith(PLUGIN_MARK) else None
+    return tuple(str(word) for word in json.loads(line[1])) if line else ()
 
 
 def _locate(place: Place, name: str, variable: str = "", moved: str = "") -> str:

@@ -131,7 +131,7 @@ class Configurator:
             before = read(target.path, target.root)
         except FileError as error:
             raise SetupError(str(error)) from error
-        without_us = self._remove_ours(target, before) if remove or self._load_record(target.path) else before
+        without_us = self._remove_ours(target, before)
         after = without_us
         if not remove:
             text = _decode(target.path, before)
@@ -236,8 +236,9 @@ class Configurator:
         text = _decode(target.path, before)
         original_text = _decode(target.path, original)
         for edit in target.edits:
-            text = _apply_to_file(target, text, edit, remove=True)
-            if target.form == "json":
+            with_ours, text = text, _apply_to_file(target, text, edit, remove=True)
+            # Without a record, an empty container is the user's, unless it contained only punchlist's entries.
+            if target.form == "json" and (record or text != with_ours):
                 text = _remove_empty_containers(text, edit.path if edit.is_ours else edit.path[:-1], original_text)
         was_created = target.form == "plugin" or (record is not None and not record.existed)
         return None if was_created and "".join(text.split()) in ("", "{}") else text.encode()

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from punchlist_apps.hosts import jsonc
-from punchlist_apps.hosts.catalog import HOSTS, SERVER, Host, Place, Scope, get_hook_line, is_our_hook
+from punchlist_apps.hosts.catalog import (
+    HOSTS,
+    SERVER,
+    Host,
+    Place,
+    Scope,
+    get_hook_line,
+    is_our_hook,
+    read_plugin_command,
+)
 from punchlist_apps.hosts.check import ServerError, find_program, list_tools
 from punchlist_apps.hosts.files import FileError, read
 
@@ -18,7 +27,7 @@ class ConfiguredCommand(NamedTuple):
     """A punchlist command line in a host's configuration.
 
     Attributes:
-        is_hook: Whether a shell runs it.
+        is_hook: Whether it is a hook, not a server.
         line: A hook's command line, as it is written in the configuration.
         problem: Why the file can't be read; in that case there is no command.
     """
@@ -71,6 +80,9 @@ def _find_in_host(host: Host, place: Place) -> Iterator[ConfiguredCommand]:
                 continue
             text = data.decode()
             if target.form == "plugin":
+                words = read_plugin_command(text)
+                if words:
+                    yield ConfiguredCommand(*head, command=words, is_hook=True, line=shlex.join(words))
                 continue
             config: Any = tomllib.loads(text) if target.form == "toml" else jsonc.parse(text).value
         except (FileError, ValueError, jsonc.JsoncError) as error:

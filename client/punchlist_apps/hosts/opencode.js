@@ -1,5 +1,6 @@
 // Adds open tasks, and changes by others, to the context of OpenCode's sessions.
 import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
 
 const COMMAND = $COMMAND;
 const TIMEOUT_MS = 10_000;
@@ -23,7 +24,7 @@ export const Punchlist = async ({ directory }) => {
       started.add(sessionID);
       const text = await ask(event, sessionID, directory);
       if (text) {
-        const id = `prt_punchlist${Date.now().toString(36)}`;
+        const id = `prt_punchlist${Date.now().toString(36)}${randomUUID().replaceAll("-", "")}`;
         parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true });
       }
     },

@@ -4,8 +4,9 @@
 |---|---|
 | Claude Code | `enabledPlugins` in the settings of the user, the project, and this person in the project |
 | Codex | `plugins` in `config.toml` |
-| VS Code | `extensions.json` in its directory of extensions; ours provides the server |
 | Gemini CLI | a directory below `extensions`, and rules in `extension-enablement.json` that turn it off |
+
+VS Code's extension isn't among them: it offers no server where a file configures one.
 """
 
 import fnmatch
@@ -19,28 +20,39 @@ from punchlist_apps.hosts import jsonc
 from punchlist_apps.hosts.catalog import SERVER, Host, Place
 from punchlist_schemas import rendezvous
 
-_EXTENSION = "punchlist.punchlist"
-
 
 class Plugin(NamedTuple):
     """An enabled plugin.
 
     Attributes:
         name: Its name in the host.
-        uninstall: The command that removes it.
+        is_local: Whether only the files of the project enable it.
+        turn_off: The command that removes it; if it is local, the one that disables it for this user in the project.
     """
 
     name: str
+    is_local: bool
+    turn_off: str
+
+
+class _PluginHost(NamedTuple):
+    find: Callable[[Host, Place], str | None]
     uninstall: str
+    disable: str = ""
 
 
 def find_plugin(host: Host, place: Place) -> Plugin | None:
     """Return the plugin that the host uses in this scope. A file that can't be read contains none."""
-    find = _FINDERS.get(host.name)
-    return find(host, place) if find else None
+    plugin_host = _HOSTS.get(host.name)
+    name = plugin_host.find(host, place) if plugin_host else None
+    if plugin_host is None or name is None:
+        return None
+    is_local = plugin_host.find(host, place._replace(scope="user")) is None
+    turn_off = plugin_host.disable if is_local else plugin_host.uninstall
+    return Plugin(name, is_local, turn_off.format(shlex.quote(name)))
 
 
-def _find_in_claude(host: Host, place: Place) -> Plugin | None:
+def _find_in_claude(_host: Host, place: Place) -> str | None:
     user = place.env.get("CLAUDE_CONFIG_DIR") or place.get_user_path(".claude")
     own = os.path.join(place.directory, ".claude")
     paths = [os.path.join(user, "settings.json")]
@@ -49,27 +61,18 @@ def _find_in_claude(host: Host, place: Place) -> Plugin | None:
     enabled: dict[str, Any] = {}
     for path in paths:  # later files override earlier ones
         enabled |= _get_member(_read(path), "enabledPlugins")
-    name = next((name for name, value in enabled.items() if _is_ours(name) and value), None)
-    return Plugin(name, f"claude plugin uninstall {shlex.quote(name)}") if name else None
+    return next((name for name, value in enabled.items() if _is_ours(name) and value), None)
 
 
-def _find_in_codex(host: Host, place: Place) -> Plugin | None:
+def _find_in_codex(host: Host, place: Place) -> str | None:
     path = host.get_path(place._replace(scope="user"))
     for name, entry in _get_member(_read(path), "plugins").items():
         if _is_ours(name) and isinstance(entry, dict) and cast("dict[str, Any]", entry).get("enabled", True):
-            return Plugin(name, f"codex plugin remove {shlex.quote(name)}")
+            return name
     return None
 
 
-def _find_in_vscode(_host: Host, place: Place) -> Plugin | None:
-    entries = _read(place.get_user_path(".vscode/extensions/extensions.json"))
-    for entry in cast("list[Any]", entries) if isinstance(entries, list) else []:
-        if _get_member(entry, "identifier").get("id") == _EXTENSION:
-            return Plugin(_EXTENSION, "punch setup vscode-extension --remove")
-    return None
-
-
-def _find_in_gemini(host: Host, place: Place) -> Plugin | None:
+def _find_in_gemini(_host: Host, place: Place) -> str | None:
     folder = place.get_user_path(".gemini/extensions")
     if not os.path.isdir(os.path.join(folder, SERVER)):
         return None
@@ -80,14 +83,15 @@ def _find_in_gemini(host: Host, place: Place) -> Plugin | None:
     for rule in cast("list[Any]", rules) if isinstance(rules, list) else []:
         if isinstance(rule, str) and fnmatch.fnmatchcase(place_of_use, rule.removeprefix("!")):
             is_enabled = not rule.startswith("!")
-    return Plugin(SERVER, f"gemini extensions uninstall {SERVER}") if is_enabled else None
+    return SERVER if is_enabled else None
 
 
-_FINDERS: dict[str, Callable[[Host, Place], Plugin | None]] = {
-    "claude-code": _find_in_claude,
-    "codex": _find_in_codex,
-    "vscode": _find_in_vscode,
-    "gemini": _find_in_gemini,
+_HOSTS = {
+    "claude-code": _PluginHost(_find_in_claude, "claude plugin uninstall {}", "claude plugin disable {} --scope local"),
+    "codex": _PluginHost(_find_in_codex, "codex plugin remove {}"),
+    "gemini": _PluginHost(
+        _find_in_gemini, "gemini extensions uninstall {}", "gemini extensions disable {} --scope workspace"
+    ),
 }
 
 

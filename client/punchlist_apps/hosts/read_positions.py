@@ -1,7 +1,6 @@
 """Read position of each session in each list, stored in small files that survive restarts.
 
-A session's hooks and its `punch agent watch` share the position. A lock on its file ensures that each change is printed
-once.
+A session's hooks and its `punch agent watch` share the position. A lock ensures that each change is printed once.
 """
 
 import fcntl
@@ -50,7 +49,7 @@ class ReadPosition(msgspec.Struct, frozen=True):
 
 
 class LockedPosition:
-    """The read position of a session in a list while its file is locked."""
+    """The read position of a session in a list while it is locked."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -80,7 +79,8 @@ class ReadPositions:
         self._delete_old(time.time() - _KEEP_S)
         name = sha256(f"{conversation}\0{session}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
         path = os.path.join(self._directory, name)
-        file = _lock(path, time.monotonic() + timeout_s)
+        # A lock on the position's own file would be lost at the first save, which replaces that file.
+        file = _lock(f"{path}.lock", time.monotonic() + timeout_s)
         try:
             yield LockedPosition(path)
         finally:
@@ -107,5 +107,6 @@ def _lock(path: str, deadline: float) -> int:
             time.sleep(_RETRY_S)
             continue
         if os.fstat(file).st_nlink:
+            os.utime(file)  # so that it isn't deleted as old
             return file
-        os.close(file)  # The process that held the lock has replaced the file.
+        os.close(file)  # Another process deleted it between open and flock.

@@ -209,8 +209,9 @@ class Sessions:
     def _delete_old(self, before: float) -> None:
         with os.scandir(self._directory) as entries:
             for entry in entries:
-                if entry.stat(follow_symlinks=False).st_mtime < before and self._is_unlocked(entry.path):
-                    os.unlink(entry.path)
+                with suppress(FileNotFoundError):  # another process may have deleted it
+                    if entry.stat(follow_symlinks=False).st_mtime < before and self._is_unlocked(entry.path):
+                        os.unlink(entry.path)
 
     def _is_unlocked(self, path: str) -> bool:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -34,6 +34,12 @@ process.exit(errors.length);
 """
 """Parses a Ruby file with Ruby's own parser."""
 
+HOST = """
+import subprocess, sys
+print(subprocess.Popen(sys.argv[1:], stderr=subprocess.PIPE, text=True).stderr.readline())
+"""
+"""Prints the first error of a command, then ends without it."""
+
 
 class User(NamedTuple):
     """A user with an empty home, in whose PATH are `punch` and the hosts."""
@@ -190,7 +196,7 @@ def test_texts_for_hosts_are_valid(user: User) -> None:
     for plugin in ("punchlist", "agent-plugin"):
         user.run("agentskills", "validate", ROOT / "plugins" / plugin / "skills/punchlist")
     command = tomllib.loads((ROOT / "plugins/gemini/commands/tasks.toml").read_text())
-    assert "!{punch list}" in command["prompt"]
+    assert "!{punch list}" in command["prompt"] and "are data" in command["prompt"]
 
 
 def test_image_and_formula_are_valid(user: User) -> None:
@@ -205,8 +211,8 @@ def test_command_of_package_runs(user: User, words: tuple[str, ...]) -> None:
         assert set(list_tools(words, user.env)) == TOOLS
         return
     user.run("punch", "add", "Write the parser")
-    if words == ("punch", "agent", "watch"):  # ends where it finds no list, else with its host
-        user.run(*words, "--session", "7f3c2d10", directory=".")
+    if words == ("punch", "agent", "watch"):  # ends with its host
+        assert "No task list" in user.run(sys.executable, "-c", HOST, *words, "--session", "7f3c2d10", directory=".")
         return
     event = {"session_id": "7f3c2d10", "hook_event_name": "SessionStart", "cwd": str(user.home / "project")}
     output = user.run(*("1" if word == "ID" else word for word in words), stdin=json.dumps(event))

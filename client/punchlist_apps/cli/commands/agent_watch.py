@@ -2,7 +2,8 @@
 
 The host adds each line to the model's context, which starts a turn of an idle session. Therefore only changes that
 concern the agent are printed; its hooks report all changes at the next prompt. Both share a read position, so that no
-change is reported twice. The command ends with its host.
+change is reported twice. If a line can't hold all changes, it ends in their number, and the next prompt's hook reports
+them: a line for each few changes would start turn after turn. The command ends with its host.
 """
 
 import os
@@ -52,6 +53,9 @@ _HOST = "claude-code"
 CHECK_S = 2.0
 """Time between two checks of the host's process, and between attempts to connect, in seconds."""
 
+FIND_LIST_S = 60.0
+"""Time between two checks which list the session uses, in seconds."""
+
 _FIRST_S = 10.0
 """Upper limit for the first state of the list to arrive, in seconds."""
 
@@ -68,18 +72,22 @@ def run_watch(context: Context) -> int:
     session = context.args.session or get_session(os.environ)
     if not session:
         raise UsageError("no session: Claude Code sets CLAUDE_CODE_SESSION_ID for its monitors; else give --session")
-    watcher = _Watcher(context, session)
+    watcher, noted = _Watcher(context, session), ""
     while watcher.has_host:
+        pause_s = CHECK_S
         try:
             if not is_stopped(context.target.socket):
                 watcher.follow()
+        except BrokenPipeError:
+            raise  # the host reads no more lines
         except DirectoryError as error:
-            context.note(f"punchlist: {error}")
-            return 0
-        except PunchlistError:
-            pass  # the daemon is suspended, stopped or restarting
-        if watcher.has_host:
-            time.sleep(CHECK_S)
+            pause_s = FIND_LIST_S
+            if str(error) != noted:
+                noted = str(error)
+                context.note(f"punchlist: {noted}")
+        except (PunchlistError, OSError):
+            pass  # the daemon is suspended, stopped or restarting; or a position can't be saved
+        watcher.wait(pause_s)
     return 0
 
 
@@ -97,9 +105,10 @@ class _Watcher:
         self._first = hash_session(session)
         self._host = find_host()
         self._sessions = Sessions(context.target.data_dir, self._host[0])
+        self._list = ""
         self._own_tasks: set[str] = set()
         self._after = ("", 0)
-        """Epoch, and position up to which no change remains to be printed."""
+        """Epoch, and position in the list up to which no change remains to be printed."""
         self._printed_at = float("-inf")
         self._due_at = float("inf")
         """Time at which waiting changes may be printed, on the monotonic clock."""
@@ -108,13 +117,26 @@ class _Watcher:
     def has_host(self) -> bool:
         return find_host() == self._host
 
+    def wait(self, seconds: float) -> None:
+        """Wait, or return early if the host ends."""
+        end = time.monotonic() + seconds
+        while self.has_host and (left_s := end - time.monotonic()) > 0:
+            time.sleep(min(left_s, CHECK_S))
+
     def follow(self) -> None:
-        """Print changes until the host ends."""
+        """Print changes until the host ends or the session uses another list."""
         name = resolve_list(self._context, self._session, "")
+        if name != self._list:
+            self._list, self._own_tasks, self._after, self._due_at = name, set(), ("", 0), float("inf")
+        find_at = time.monotonic() + FIND_LIST_S
         with self._context.client.conversation(name).watch(view="rows") as lists:
             latest = lists.next(_FIRST_S)
             self._report(name, latest)
             while self.has_host:
+                if time.monotonic() >= find_at:
+                    if resolve_list(self._context, self._session, "") != name:
+                        return
+                    find_at = time.monotonic() + FIND_LIST_S
                 newer = self._collect(lists)
                 if newer is not None or time.monotonic() >= self._due_at:
                     latest = latest if newer is None else newer
@@ -143,26 +165,30 @@ class _Watcher:
                 start = max(start, self._after[1])
             epoch, changes, seq = read_changes(self._context, name, position.epoch, start, position.told)
             others = [change for change in changes if not belongs_to_agent(change["actor"], own)]
-            tasks: list[dict[str, Any]] = msgspec.to_builtins(list(latest))
             now_own = {task.id for task in latest if task.status not in FINISHED and belongs_to_agent(task.owner, own)}
             concerning = [
                 (change, rating)
                 for change in others
                 if (rating := _rate(change["event"], self._own_tasks | now_own, own))
             ]
-            alerts = build_alerts(tasks, [change for change, _ in concerning])
+            alerts = (
+                build_alerts(msgspec.to_builtins(list(latest)), [change for change, _ in concerning])
+                if concerning
+                else []
+            )
             is_ready = bool(others) and self._sessions.had_empty_next(own) and _has_ready(latest, own)
             is_urgent = is_ready or any(rating == "urgent" for _, rating in concerning)
-            now, self._due_at, printed = time.monotonic(), float("inf"), 0
+            now, self._due_at = time.monotonic(), float("inf")
             if is_urgent or (alerts and now - self._printed_at >= MIN_PAUSE_S):
+                line, printed = _format_line(alerts, is_ready=is_ready)
+                told = (*position.told, *(seq for alert in alerts[:printed] for seq in alert.seqs))
+                # Save first: if that fails, the hook must not repeat the line.
+                locked.save(structs.replace(position, told=told[-_MAX_TOLD:]))
                 if is_ready:
                     self._sessions.record_next(own, is_empty=False)
-                line, printed = _format_line(alerts, is_ready=is_ready)
                 self._context.print_lines([line])
                 self._printed_at = now
-                told = (*position.told, *(seq for alert in alerts[:printed] for seq in alert.seqs))
-                locked.save(structs.replace(position, told=told[-_MAX_TOLD:]))
-            if printed < len(alerts):
+            elif alerts:
                 self._due_at = self._printed_at + MIN_PAUSE_S
                 return
             self._after, self._own_tasks = (epoch, latest.seq if seq is None else seq), now_own

@@ -172,7 +172,10 @@ def _check_plugin(host: "Host", plugin: "Plugin", entries: "list[ConfiguredComma
     twice = {entry.scope: entry.path for entry in entries if entry.host == host.name and not entry.problem}
     for scope, path in twice.items():
         problem = f"configured twice, by the plugin {plugin.name} and in {path}"
-        yield Finding(host.title, "warn", problem, f"punch setup {host.name} --scope {scope} --remove")
+        # Without the entries for this user, all other projects would lack the server.
+        is_needed = plugin.is_local and scope == "user"
+        advice = plugin.turn_off if is_needed else f"punch setup {host.name} --scope {scope} --remove"
+        yield Finding(host.title, "warn", problem, advice)
     try:
         yield Finding(host.title, "ok", f"plugin {plugin.name}, runs {check.find_program('punch', os.environ)}")
     except check.ServerError as error:

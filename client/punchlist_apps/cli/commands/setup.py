@@ -80,7 +80,7 @@ def run_setup(context: Context) -> int:
             changes = [files.plan(file, remove=remove) for file in host.list_edits(place)]
             lines = _format_plan(host, place, changes, remove=remove)
             return context.answer(
-                _build_value(host, changes), [*lines, *(_format_plugin(host, plugin) if plugin else ())]
+                _build_value(host, changes, plugin), [*lines, *(_format_plugin(host, plugin) if plugin else ())]
             )
         if not remove:
             list_tools([place.punch, *place.arguments], place.env)
@@ -102,10 +102,10 @@ def run_setup(context: Context) -> int:
         return REFUSED
     if changes_host:
         lines = [*_format_changes(context, host, changes, files, remove=remove), *format_task]
-        lines += _format_plugin(host, plugin) if plugin else []
+        lines += _format_plugin(host, plugin) if plugin else [] if remove else _format_local_plugin(host, place)
     else:
         lines = format_task or ["nothing to remove"]
-    return context.answer(_build_value(host, changes), lines)
+    return context.answer(_build_value(host, changes, plugin), lines)
 
 
 def _reject_entry_options(context: Context, host: Host, plugin: Plugin) -> None:
@@ -114,14 +114,24 @@ def _reject_entry_options(context: Context, host: Host, plugin: Plugin) -> None:
     if args.conversation or args.allow or args.scope == "project":
         raise StateError(
             f"{host.title} has the plugin {plugin.name}; leave -c, --allow and --scope out, or first run"
-            f" {plugin.uninstall}"
+            f" {plugin.turn_off}"
         )
 
 
 def _format_plugin(host: Host, plugin: Plugin) -> list[str]:
     return [
         f"{host.title} has punchlist's plugin {safe(plugin.name)}, so setup adds nothing to its settings",
-        f"  to use setup instead, first run: {safe(plugin.uninstall)}",
+        f"  to use setup instead, first run: {safe(plugin.turn_off)}",
+    ]
+
+
+def _format_local_plugin(host: Host, place: Place) -> list[str]:
+    plugin = find_plugin(host, place._replace(scope="project"))
+    if plugin is None:
+        return []
+    return [
+        f"{host.title} also has punchlist's plugin {safe(plugin.name)} in this project, so it would run both here",
+        f"  to disable the plugin here: {safe(plugin.turn_off)}",
     ]
 
 
@@ -239,9 +249,15 @@ def _build_place(context: Context, host: Host) -> Place:
     return Place(args.scope, os.getcwd(), os.environ, _resolve_command(args.scope), name, args.allow)
 
 
-def _build_value(host: Host, changes: list[Change]) -> dict[str, object]:
+def _build_value(host: Host, changes: list[Change], plugin: Plugin | None) -> dict[str, object]:
+    """Return the result as JSON. With a plugin, the changes are those of a removal."""
     changed = [change.path for change in changes if change.is_change]
-    return {"host": host.name, "files": [change.path for change in changes], "changed": changed}
+    value: dict[str, object] = {
+        "host": host.name,
+        "files": [change.path for change in changes],
+        "changed": changed,
+    }
+    return {**value, "plugin": plugin.name} if plugin else value
 
 
 def _format_plan(host: Host, place: Place, changes: list[Change], *, remove: bool) -> list[str]:

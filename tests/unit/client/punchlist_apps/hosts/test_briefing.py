@@ -2,9 +2,18 @@ import random
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
 from punchlist.tools.budget import count_tokens
-from punchlist_apps.hosts.briefing import BUDGET, MAX_CHANGE, build_alerts, build_briefing, build_news, build_reminder
+from punchlist_apps.hosts.briefing import (
+    BUDGET,
+    MAX_ALERT,
+    MAX_CHANGE,
+    build_alerts,
+    build_briefing,
+    build_news,
+    build_reminder,
+)
 from punchlist_schemas import events as e
 from punchlist_schemas import things
 from punchlist_schemas.things import Status
@@ -127,6 +136,24 @@ def test_long_alerts_of_a_task_are_separate() -> None:
     alerts = build_alerts([task(1), task(2)], [*changes, {**changes[2], "seq": 3}])
     assert [alert.seqs for alert in alerts] == [(0,), (1,), (2, 3)]
     assert alerts[1].text == f'#1 "task 1": ada notes "{"y" * 100}"'
+
+
+@pytest.mark.parametrize(
+    ("event", "title", "actor"),
+    [
+        (e.NoteAdded("1", "x" * 200), "Write", "bob"),
+        (e.NoteAdded("1", "x" * 500), "\x1b" * 80, "\x1b" * 80),
+        (e.NoteAdded("1", "x"), "Write", 'bob "root'),
+        (e.StatusChanged("1", "in_progress", "failed", fail_reason="x" * 100), "t" * 100, "a" * 40),
+    ],
+    ids=["note", "escapes", "actor", "reason"],
+)
+def test_long_alert_keeps_its_quotes(event: e.AnyEvent, title: str, actor: str) -> None:
+    (alert,) = build_alerts([task(1, title=title)], [{**change(event, actor), "seq": 1}])
+    assert len(alert.text) <= MAX_ALERT
+    assert alert.text.count('"') % 2 == 0
+    news = build_news("c", [task(1, title=title)], [change(event, actor)])
+    assert news.count('"') % 2 == 0 and news.count("x" * 240) == 0
 
 
 def test_task_in_progress_shows_newest_notes() -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from punchlist.connection.launch import HOOK_END_S, HOOK_S
 from punchlist.tools.dialects.native import Wait
 from punchlist.tools.schema import build_parameters
 from punchlist_apps.cli.commands.setup import COMMANDS
@@ -120,6 +121,14 @@ def test_each_event_of_a_host_has_one_hook(tmp_path: Path, host: str, path: str,
         assert list(hooks) == list(HOOK_HOSTS[host].events)
         for entry in hooks.values():
             assert [get_hook_line(item) for item in entry] == [f"/bin/punch agent prime --hook --host {host}"]
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+def test_hook_ends_before_its_hosts_timeout(tmp_path: Path, host: str) -> None:
+    (hooks,) = (config["hooks"] for config in configured(tmp_path, host).values() if "hooks" in config)
+    for event, entries in hooks.items():
+        for hook in entries[0]["hooks"]:
+            assert hook["timeout"] > (HOOK_END_S if event == "SessionEnd" else HOOK_S)
 
 
 def test_opencode_plugin_contains_the_command(tmp_path: Path) -> None:

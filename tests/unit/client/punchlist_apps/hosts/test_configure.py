@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -50,16 +51,17 @@ def test_removal_deletes_created_file_and_directories(files: Configurator, targe
     assert list((tmp_path / "data" / "setup").iterdir()) == []
 
 
-def test_unchanged_file_is_restored_exactly(files: Configurator, target: FileEdits) -> None:
-    path = write(target, MINE)
+@pytest.mark.parametrize("text", [MINE, '{"mcpServers": {}, "hooks": {"Stop": []}}'])
+def test_unchanged_file_is_restored_exactly(files: Configurator, target: FileEdits, text: str) -> None:
+    path = write(target, text)
     path.chmod(0o640)
     files.edit([target])
-    assert Path(files.get_backup_path(target.path)).read_text() == MINE
-    assert path.read_text() != MINE
+    assert Path(files.get_backup_path(target.path)).read_text() == text
+    assert path.read_text() != text
     again = files.plan(target)
     assert again.before == again.after
     files.edit([target], remove=True)
-    assert path.read_text() == MINE
+    assert path.read_text() == text
     assert path.stat().st_mode & 0o777 == 0o640
 
 
@@ -115,6 +117,15 @@ def test_without_backup_only_own_members_are_removed(files: Configurator, target
     path = write(target, MINE)
     files.edit([target])
     Path(files.get_backup_path(target.path)).unlink()
+    files.edit([target], remove=True)
+    assert path.read_text() == MINE
+
+
+def test_setup_after_a_lost_record_is_undone(files: Configurator, target: FileEdits, tmp_path: Path) -> None:
+    path = write(target, MINE)
+    files.edit([target._replace(edits=OTHER)])
+    shutil.rmtree(tmp_path / "data")
+    files.edit([target])
     files.edit([target], remove=True)
     assert path.read_text() == MINE
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist_apps.hosts.catalog import HOSTS, Host, Place
+from punchlist_apps.hosts.catalog import HOSTS, Host, Place, get_host
 from punchlist_apps.hosts.configure import Configurator
 from punchlist_apps.hosts.health import ConfiguredCommand, check_command, find_commands
 from punchlist_testing.played import SERVER, program
@@ -36,8 +36,11 @@ def test_missing_command_and_unquoted_hook_are_reported(tmp_path: Path) -> None:
     (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"punchlist": {"command": "/gone/punch"}}}')
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini" / "settings.json").write_text("{,")
+    place = Place("user", "/p", {"HOME": str(tmp_path)}, "/gone/punch")
+    Configurator(str(tmp_path / "data")).edit(get_host("opencode").list_edits(place)[1:])
     told = {one.host: check_command(one, os.environ)[0] for one in found(tmp_path)}
     assert told["claude-code"].startswith("not quoted for the shell: ")
     assert told["cursor"].startswith("/gone/punch: no such program")
     assert "settings.json" in told["gemini"]
+    assert told["opencode"].startswith("/gone/punch: no such program")
     assert not (tmp_path / "PWN").exists()

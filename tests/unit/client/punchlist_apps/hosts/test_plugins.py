@@ -36,14 +36,6 @@ def test_codex_plugin_counts_while_enabled(tmp_path: Path, enabled: str, expecte
     assert find(tmp_path, "codex", "project") == ("punchlist@ours" if expected else None)
 
 
-def test_extension_of_vscode_counts_while_installed(tmp_path: Path) -> None:
-    extensions = [{"identifier": {"id": name}} for name in ("a.b", "punchlist.punchlist")]
-    write(tmp_path / ".vscode" / "extensions" / "extensions.json", extensions)
-    assert find(tmp_path, "vscode") == "punchlist.punchlist"
-    write(tmp_path / ".vscode" / "extensions" / "extensions.json", extensions[:1])
-    assert find(tmp_path, "vscode") is None
-
-
 def test_last_rule_of_gemini_decides(tmp_path: Path) -> None:
     assert find(tmp_path, "gemini") is None
     (tmp_path / ".gemini" / "extensions" / "punchlist").mkdir(parents=True)
@@ -52,6 +44,16 @@ def test_last_rule_of_gemini_decides(tmp_path: Path) -> None:
     write(tmp_path / ".gemini" / "extensions" / "extension-enablement.json", {"punchlist": {"overrides": rules}})
     assert find(tmp_path, "gemini") == "punchlist"
     assert find(tmp_path, "gemini", "project") is None
+
+
+def test_plugin_of_a_project_is_disabled_there(tmp_path: Path) -> None:
+    place = Place("project", str(tmp_path / "project"), {"HOME": str(tmp_path)}, "punch")
+    enabled = {"enabledPlugins": {"punchlist@punchlist": True}}
+    for path, is_local in (("project/.claude/settings.json", True), (".claude/settings.json", False)):
+        write(tmp_path / path, enabled)
+        plugin = find_plugin(get_host("claude-code"), place)
+        assert plugin is not None and plugin.is_local == is_local
+        assert plugin.turn_off.startswith("claude plugin disable" if is_local else "claude plugin uninstall")
 
 
 def test_unreadable_file_contains_no_plugin(tmp_path: Path) -> None:

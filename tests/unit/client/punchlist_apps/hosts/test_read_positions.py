@@ -34,20 +34,27 @@ def test_session_name_can_not_leave_the_directory(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["looked"]
 
 
+def find_files(directory: Path) -> tuple[Path, Path]:
+    """Return the files of the only position: its value and its lock."""
+    value, lock = sorted((directory / "looked").iterdir())
+    return value, lock
+
+
 def test_damaged_file_gives_empty_position(tmp_path: Path) -> None:
     positions = ReadPositions(str(tmp_path))
     save(positions, "s", ReadPosition("e", 7))
-    (only,) = (tmp_path / "looked").iterdir()
-    only.write_bytes(b"\xff{")
+    find_files(tmp_path)[0].write_bytes(b"\xff{")
     assert load(positions, "s") == NOTHING
 
 
 def test_old_positions_are_deleted(tmp_path: Path) -> None:
     positions = ReadPositions(str(tmp_path))
     save(positions, "old", ReadPosition("e", 7))
-    (only,) = (tmp_path / "looked").iterdir()
-    os.utime(only, (1, 1))
+    files = find_files(tmp_path)
+    for file in files:
+        os.utime(file, (1, 1))
     save(positions, "new", ReadPosition("e", 8))
+    assert not any(file.exists() for file in files)
     assert load(positions, "old") == NOTHING
     assert load(positions, "new").seq == 8
 
@@ -65,6 +72,23 @@ def test_suspended_hook_does_not_block_others(tmp_path: Path) -> None:
             position.save(ReadPosition("e", 8))
         suspended.save(ReadPosition("e", 7))
     assert load(positions, "s").seq == 8, "the suspended hook moved the position back"
+
+
+def test_saved_position_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    positions, flock, blocked = ReadPositions(str(tmp_path)), fcntl.flock, list[int]()
+
+    def record_blocked(file: int, operation: int) -> None:
+        try:
+            flock(file, operation)
+        except BlockingIOError:
+            blocked.append(file)
+            raise
+
+    monkeypatch.setattr(fcntl, "flock", record_blocked)
+    with positions.lock("s", "c") as first:
+        first.save(ReadPosition("e", 7))
+        with positions.lock("s", "c", timeout_s=0.0):
+            assert blocked, "the second hook got the lock"
 
 
 def test_waiting_hook_reads_the_saved_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,6 +134,20 @@ def test_old_files_are_deleted_except_locked_names(tmp_path: Path) -> None:
     assert not of(tmp_path).lock_name("ann")
 
 
+def test_files_deleted_by_others_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of(tmp_path).record("a", "startup")
+    for file in (tmp_path / "agents").iterdir():
+        os.utime(file, (1, 1))
+    unlink = os.unlink
+
+    def unlink_twice(path: str) -> None:
+        unlink(path)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", unlink_twice)
+    assert of(tmp_path, "5000-1").record("b", "startup") == B
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b'{"agent": 3}', b"\xff" * 100_000, b'{"agent": "x", "sessions": [' + b" " * 70_000 + b"]}"],

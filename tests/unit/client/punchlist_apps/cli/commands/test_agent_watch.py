@@ -56,12 +56,19 @@ def _project(run: Any) -> None:
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_watch, "BATCH_S", 0.2)
     monkeypatch.setattr(agent_watch, "CHECK_S", 0.2)
+    monkeypatch.setattr(agent_watch, "FIND_LIST_S", 0.2)
 
 
 @contextmanager
-def watching(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> Generator[Lines]:
+def watching(
+    daemon: Running, monkeypatch: pytest.MonkeyPatch, conversation: str | None = "default"
+) -> Generator[Lines]:
     """Run `punch agent watch` in a thread of this process, until its host seems to have ended."""
     host, lines, began = ["1-1"], Lines(), threading.Event()
+
+    def put_note(note: str) -> None:
+        lines.put([note])
+        began.set()
 
     def read_changes(*arguments: Any) -> Any:
         began.set()
@@ -69,9 +76,10 @@ def watching(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> Generator[Line
 
     monkeypatch.setattr(agent_watch, "read_changes", read_changes)
     monkeypatch.setattr(agent_watch, "find_host", lambda: (host[0], 1))
-    args = {"session": SESSION, "conversation": "default", "actor": None, "no_autostart": True}
+    args = {"session": SESSION, "conversation": conversation, "actor": None, "no_autostart": True}
     context = Context(Namespace(socket=daemon.socket, data_dir=daemon.data_dir, **args))
     monkeypatch.setattr(context, "print_lines", lines.put)
+    monkeypatch.setattr(context, "note", put_note)
     thread = threading.Thread(target=run_watch, args=(context,))
     thread.start()
     assert began.wait(PATIENCE_S)
@@ -84,15 +92,20 @@ def watching(daemon: Running, monkeypatch: pytest.MonkeyPatch) -> Generator[Line
     assert not thread.is_alive()
 
 
+def mark_read(punch: Any, daemon: Running, name: str = "default") -> None:
+    """Record that the session has seen all changes to a list."""
+    with ReadPositions(daemon.data_dir).lock(hash_session(SESSION), name) as position:
+        status, listing = punch("daemon", "status", "--json").json, punch("list", "--json", "-c", name).json
+        position.save(position.value.advance(status["epoch"], listing["seq"]))
+
+
 @pytest.fixture
 def lines(punch: Any, daemon: Running, monkeypatch: pytest.MonkeyPatch) -> Generator[Lines]:
     """A watch of an agent that has task 1; task 2 is free, task 3 waits for task 2."""
     for words in (["Write"], ["Publish"], ["Announce", "--blocked-by", "2"]):
         punch("add", *words)
     punch("queue", "claim", "1", "-o", AGENT, "--actor", AGENT)
-    with ReadPositions(daemon.data_dir).lock(hash_session(SESSION), "default") as position:
-        status, listing = punch("daemon", "status", "--json").json, punch("list", "--json").json
-        position.save(position.value.advance(status["epoch"], listing["seq"]))
+    mark_read(punch, daemon)
     with watching(daemon, monkeypatch) as lines:
         yield lines
 
@@ -145,19 +158,27 @@ def test_changes_without_urgency_wait(punch: Any, lines: Lines) -> None:
     assert "second" in line and "Fix the build" in line and "first" not in line
 
 
-def test_waiting_changes_are_printed_later(
+def test_waiting_change_is_printed_after_the_pause(punch: Any, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_watch, "MIN_PAUSE_S", 0.5)
+    for text in ("first", "second"):
+        punch("note", "1", text, "--actor", "bob")
+        assert text in lines.get()
+
+
+def test_rest_of_a_line_is_left_to_the_hook(
     punch: Any, daemon: Running, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent_watch, "MIN_PAUSE_S", 0.5)
+    monkeypatch.setattr(agent_watch, "MIN_PAUSE_S", 0.2)
     tasks = [{"title": f"Fix {number} {'x' * 70}", "priority": "urgent"} for number in range(4)]
     with connect(socket=daemon.socket, autostart=False, name="bob") as client:
         client.call("task.add_many", {"conversation": "default", "tasks": tasks})
-    printed = [lines.get()]
-    while "more" in printed[-1]:
-        printed.append(lines.get())
-    assert len(printed) > 1, "all four fitted into one line"
-    for number in range(4):
-        assert len([line for line in printed if f"Fix {number}" in line]) == 1
+    first = lines.get()
+    assert first.endswith(" more")
+    punch("note", "1", "next", "--actor", "bob")
+    assert lines.get() == '#1 "Write": bob notes "next"'
+    given = json.dumps({"session_id": SESSION, "hook_event_name": "UserPromptSubmit"})
+    news = punch("agent", "prime", "--hook", stdin=given).out
+    assert [f"Fix {number}" in news for number in range(4)] == [f"Fix {number}" not in first for number in range(4)]
 
 
 def test_ready_task_is_reported_after_an_empty_next(punch: Any, lines: Lines, daemon: Running) -> None:
@@ -170,12 +191,45 @@ def test_ready_task_is_reported_after_an_empty_next(punch: Any, lines: Lines, da
     assert not sessions.had_empty_next(AGENT)
 
 
-def test_watch_without_list_or_session_ends(run: Any, home: Path) -> None:
-    (home / ".punchlist.toml").unlink()
-    with spawned_daemon(home):
-        outcome = run("agent", "watch", "--session", SESSION)
-    assert (outcome.code, outcome.out, outcome.err) == (0, "", "punchlist: No task list for this directory\n")
+def test_watch_without_session_is_rejected(run: Any) -> None:
     assert run("agent", "watch").code == 2
+
+
+def test_watch_waits_for_a_list(
+    run: Any, punch: Any, daemon: Running, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / ".punchlist.toml").unlink()
+    punch("add", "Write")
+    mark_read(punch, daemon)
+    with watching(daemon, monkeypatch, conversation=None) as lines:
+        assert lines.get() == "No task list for this directory"
+        run("init", "default")
+        punch("add", "Fix the build", "-p", "urgent", "--actor", "bob")
+        assert lines.get() == '#2 "Fix the build" added by bob'
+
+
+def test_watch_follows_a_later_attachment(punch: Any, daemon: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    punch("add", "There", "-c", "website")
+    for name in ("default", "website"):
+        mark_read(punch, daemon, name)
+    with watching(daemon, monkeypatch, conversation=None) as lines:
+        punch("agent", "attach", SESSION, "-c", "website")
+        punch("add", "Fix the build", "-p", "urgent", "-c", "website", "--actor", "bob")
+        assert lines.get() == '#2 "Fix the build" added by bob'
+
+
+def test_watch_continues_when_its_position_is_writable(
+    punch: Any, daemon: Running, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, retried = Path(daemon.data_dir, "looked"), threading.Event()
+    moved = directory.rename(f"{directory}.moved")
+    directory.touch()
+    monkeypatch.setattr(agent_watch, "is_stopped", lambda _socket: retried.set())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    punch("add", "Fix the build", "-p", "urgent", "--actor", "bob")
+    assert retried.wait(PATIENCE_S)
+    directory.unlink()
+    moved.rename(directory)
+    assert lines.get() == '#4 "Fix the build" added by bob'
 
 
 def run_punch(daemon: Spawned, *words: str) -> None:

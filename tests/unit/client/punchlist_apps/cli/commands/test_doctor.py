@@ -287,6 +287,10 @@ def test_host_with_plugin_and_entries_is_reported(run: Any, home: Path, monkeypa
     found = [one for one in run("doctor", "--json").json if one["check"] == "Gemini CLI"]
     assert [one["state"] for one in found] == ["ok", "warn", "ok"]
     assert found[1]["advice"] == "punch setup gemini --scope user --remove"
+    rules = {"punchlist": {"overrides": [f"!{home}/*", f"{home}/project/*"]}}
+    (home / ".gemini" / "extensions" / "extension-enablement.json").write_text(json.dumps(rules))
+    found = [one for one in run("doctor", "--json").json if one["check"] == "Gemini CLI"]
+    assert found[1]["advice"] == "gemini extensions disable punchlist --scope workspace"
     (home / "bin" / "punch").unlink()
     found = [one for one in run("doctor", "--json").json if one["check"] == "Gemini CLI"]
     assert found[-1] == {

@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import subprocess
@@ -7,8 +8,10 @@ from typing import Any
 import pytest
 
 from punchlist import connect
+from punchlist.connection import launch
 from punchlist.tools.budget import count_tokens
 from punchlist_apps.hosts.hooks import HOOK_HOSTS
+from punchlist_apps.hosts.read_positions import ReadPositions
 from punchlist_apps.hosts.sessions import build_agent_name, hash_session
 from punchlist_testing.agent_hosts import command, environment
 from punchlist_testing.daemon import Running
@@ -181,6 +184,23 @@ def test_two_hooks_of_one_event_print_once(punch: Any, daemon: Any, event: str, 
     assert sorted(map(bool, outputs)) == [False, True]
 
 
+def test_waiting_for_the_lock_counts_as_hooks_time(
+    punch: Any, daemon: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, tried = fcntl.flock, list[int]()
+
+    def record_try(file: int, operation: int) -> None:
+        tried.append(file)
+        flock(file, operation)
+
+    given = json.dumps({"session_id": SESSION, "hook_event_name": "UserPromptSubmit"})
+    with ReadPositions(daemon.data_dir).lock(hash_session(SESSION), "default"):
+        monkeypatch.setattr(launch, "HOOK_S", 0.0)
+        monkeypatch.setattr(fcntl, "flock", record_try)
+        assert punch("agent", "prime", "--hook", "-c", "default", stdin=given).err
+    assert len(tried) == 1, "the hook waited for the lock after its time"
+
+
 def test_hook_does_not_wait_for_its_inputs_end(punch: Any, daemon: Any, home: Path) -> None:
     punch("add", "Write")
     words = command(daemon, "agent", "prime", "--hook")
@@ -205,7 +225,7 @@ def test_sessions_of_one_server_are_one_agent(punch: Any) -> None:
 def test_restored_log_resets_read_positions(punch: Any, daemon: Running) -> None:
     punch("add", "Write")
     assert hook(punch, "SessionStart").lines[1:] == ['  #1 "Write" [pending]']
-    (look,) = Path(daemon.data_dir, "looked").iterdir()
+    look = min(Path(daemon.data_dir, "looked").iterdir())  # the other file is its lock
     known = json.loads(look.read_bytes())
     look.write_text(json.dumps(known | {"epoch": "another", "seq": 0}))
     assert hook(punch, "UserPromptSubmit").out == ""

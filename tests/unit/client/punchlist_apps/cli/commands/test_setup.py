@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,30 @@ def test_edited_plugin_is_removed(run: Any, home: Path) -> None:
     assert not plugin.exists()
 
 
+def test_plugin_file_of_a_lost_record_is_removed(run: Any, home: Path) -> None:
+    plugin = home / ".config" / "opencode" / "plugins" / "punchlist.js"
+    run("setup", "opencode")
+    plugin.write_text(plugin.read_text().replace(str(home / "bin"), "/old"))
+    shutil.rmtree(home / "data" / "setup")
+    for options in ((), ("--remove",)):
+        assert run("setup", "opencode", *options).code == 0
+    assert not plugin.exists()
+
+
+def test_plugin_of_a_project_is_reported(run: Any, home: Path) -> None:
+    (home / "project" / ".claude").mkdir()
+    (home / "project" / ".claude" / "settings.json").write_text('{"enabledPlugins": {"punchlist@ours": true}}')
+    assert run("setup", "claude-code").lines[-1].endswith("claude plugin disable punchlist@ours --scope local")
+    assert "punchlist" in (home / ".claude.json").read_text()
+
+
+def test_vscode_extension_does_not_prevent_entries(run: Any, home: Path) -> None:
+    (home / ".vscode" / "extensions").mkdir(parents=True)
+    (home / ".vscode" / "extensions" / "extensions.json").write_text('[{"identifier": {"id": "punchlist.punchlist"}}]')
+    assert run("setup", "vscode", "--scope", "project", "-c", "website").code == 0
+    assert "website" in (home / "project" / ".vscode" / "mcp.json").read_text()
+
+
 def test_plugin_replaces_entries_of_setup(run: Any, home: Path) -> None:
     assert run("setup", "codex").code == 0
     config = home / ".codex" / "config.toml"
@@ -248,3 +273,4 @@ def test_plugin_replaces_entries_of_setup(run: Any, home: Path) -> None:
     assert "Codex has punchlist's plugin punchlist@punchlist, so setup adds nothing to its settings" in outcome.lines
     assert config.read_text().strip() == plugin.strip()
     assert run("setup", "codex", "--print").lines[0] == "Codex: nothing to remove"
+    assert run("setup", "codex", "--json").json["plugin"] == "punchlist@punchlist"
