@@ -1,6 +1,8 @@
 """LangChain's todos on a list of punchlist, with the real package and a scripted model."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from punchlist_testing.optional import require_package
@@ -13,10 +15,11 @@ from langchain_core.messages import BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from punchlist import Client
+from punchlist import Client, connect
 from punchlist.tools import Toolbox, ToolCaller
 from punchlist.tools.adapters import todo_middleware
 from punchlist.tools.budget import count_tokens
+from punchlist_testing.daemon import Spawned
 from punchlist_testing.frameworks import Turn
 from punchlist_testing.scripted_chat import ScriptedChat
 
@@ -121,6 +124,59 @@ def test_tasks_the_model_has_not_seen_stay(client: Client, box: Toolbox) -> None
     state = start(box, respond).invoke({"messages": [("user", "Work.")]})
     assert contents(state) == {"Added meanwhile": "pending", "Copy": "pending"}
     assert contents(work(box, write(Copy="pending"))) == {"Copy": "pending"}
+
+
+def test_change_by_others_survives_unchanged_todos(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    plan.add_many([{"title": title} for title in ("Copy", "Publish", "Step", "Step")])
+    plan.complete("1", "all pages")
+
+    def respond(messages: list[BaseMessage]) -> Turn:
+        if messages[-1].type == "tool":
+            return "Done."
+        plan.reopen("1")
+        plan.complete("2", "it is out")
+        plan.complete("4", "second")
+        return [("write_todos", {"todos": todos})]
+
+    todos = [
+        {"content": "Copy", "status": "completed"},
+        {"content": "Publish", "status": "pending"},
+        {"content": "Step", "status": "in_progress"},
+        {"content": "Step", "status": "pending"},
+    ]
+    start(box, respond).invoke({"messages": [("user", "Work.")]})
+    assert [(task.status, task.result_summary) for task in plan.list()] == [
+        ("pending", "all pages"),
+        ("completed", "it is out"),
+        ("in_progress", ""),
+        ("completed", "second"),
+    ]
+
+
+def test_many_tasks_of_others_fit_in_the_reply(client: Client, box: Toolbox) -> None:
+    other = client.conversation("work", actor="bob")
+    for task in other.add_many([{"title": f"{number} {'x' * 80}"} for number in range(400)]):
+        other.take("bob", task.id)
+    state = work(box, write(New="pending"))
+    assert state["todos"] and len(other.list()) == 401
+    assert "bob works on it.\n" in state["messages"][-2].text
+
+
+def test_damage_is_reported_once(process: Spawned) -> None:
+    with connect(socket=process.socket, autostart=False) as client:
+        client.conversation("work").add("as it was")
+        client.conversation("work").add("Later")
+        process.stop()
+        with closing(sqlite3.connect(f"{process.data_dir}/log.db")) as log, log:
+            log.execute("UPDATE log SET body = CAST(replace(body, 'as it was', 'as it is') AS BLOB)")
+        process.start()
+        box = Toolbox(client, ToolCaller("work", "ann"))
+        agent = start(box, script("Read.", "Done."), checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        for _ in range(2):
+            state = agent.invoke({"messages": [("user", "Work.")]}, thread)
+    assert ["damaged" in message.text for message in state["messages"]] == [False, True, False, False, False]
 
 
 def test_rejected_todos_change_nothing(client: Client, box: Toolbox) -> None:
