@@ -62,7 +62,7 @@ def todo_middleware(box: Toolbox, **options: Any) -> Any:
     # LangChain passes the runtime to the argument with this annotation.
     write_todos.__annotations__["runtime"] = import_module("langchain.tools").ToolRuntime
 
-    # DeepAgents replaces its own middleware by the one with the same name.
+    # If DeepAgents has added LangChain's own middleware, this one replaces it because it has the same name.
     class TodoListMiddleware(base):
         def before_model(self, state: Any, runtime: Any) -> Any:  # noqa: ARG002 - LangChain's signature
             reply = box.call(_DIALECT, "report")

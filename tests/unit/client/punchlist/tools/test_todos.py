@@ -1,14 +1,15 @@
 """LangChain's todos on a list of punchlist, with the real package and a scripted model."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from punchlist_testing.optional import require_package
 
 require_package("langchain")
 
+import anyio
+from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import TodoListMiddleware
 from langchain_core.messages import BaseMessage
@@ -19,9 +20,10 @@ from punchlist import Client, connect
 from punchlist.tools import Toolbox, ToolCaller
 from punchlist.tools.adapters import todo_middleware
 from punchlist.tools.budget import count_tokens
-from punchlist_testing.daemon import Spawned
+from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.frameworks import Turn
 from punchlist_testing.scripted_chat import ScriptedChat
+from punchlist_testing.store import damaged_log
 
 Respond = Callable[[list[BaseMessage]], Turn]
 
@@ -147,7 +149,7 @@ def test_change_by_others_survives_unchanged_todos(client: Client, box: Toolbox)
     ]
     start(box, respond).invoke({"messages": [("user", "Work.")]})
     assert [(task.status, task.result_summary) for task in plan.list()] == [
-        ("pending", "all pages"),
+        ("pending", ""),
         ("completed", "it is out"),
         ("in_progress", ""),
         ("completed", "second"),
@@ -163,16 +165,11 @@ def test_many_tasks_of_others_fit_in_the_reply(client: Client, box: Toolbox) -> 
     assert "bob works on it.\n" in state["messages"][-2].text
 
 
-def test_damage_is_reported_once(process: Spawned) -> None:
-    with connect(socket=process.socket, autostart=False) as client:
-        client.conversation("work").add("as it was")
-        client.conversation("work").add("Later")
-        process.stop()
-        with closing(sqlite3.connect(f"{process.data_dir}/log.db")) as log, log:
-            log.execute("UPDATE log SET body = CAST(replace(body, 'as it was', 'as it is') AS BLOB)")
-        process.start()
-        box = Toolbox(client, ToolCaller("work", "ann"))
-        agent = start(box, script("Read.", "Done."), checkpointer=InMemorySaver())
+def test_damage_is_reported_once(tmp_path: Path) -> None:
+    added = {"type": "TaskAdded", "task": {"id": "1", "title": "Copy"}}
+    anyio.run(damaged_log, tmp_path / "data", (3,), added)
+    with spawned_daemon(tmp_path) as daemon, connect(socket=daemon.socket, autostart=False) as client:
+        agent = start(Toolbox(client, ToolCaller("a", "ann")), script("Read."), checkpointer=InMemorySaver())
         thread: Any = {"configurable": {"thread_id": "1"}}
         for _ in range(2):
             state = agent.invoke({"messages": [("user", "Work.")]}, thread)
@@ -218,6 +215,19 @@ def test_tool_costs_as_many_tokens_as_langchains(box: Toolbox) -> None:
         tools = str([convert_to_openai_tool(tool) for tool in model.tools])
         tokens.append(count_tokens(tools + middleware.system_prompt + "".join(m.text for m in state["messages"])))
     assert tokens[1] <= 1.05 * tokens[0]
+
+
+class CodexChat(ScriptedChat):
+    """A model for which DeepAgents adds LangChain's own todos."""
+
+    model_name: str = "openai:gpt-5.3-codex"
+
+
+def test_deep_agents_have_one_todo_tool(box: Toolbox) -> None:
+    model = CodexChat(respond=script(write(Copy="pending")))
+    agent = create_deep_agent(model, middleware=[todo_middleware(box)])
+    assert contents(agent.invoke({"messages": [("user", "Work.")]})) == {"Copy": "pending"}
+    assert [convert_to_openai_tool(tool)["function"]["name"] for tool in model.tools].count("write_todos") == 1
 
 
 def test_its_own_prompts_are_used(box: Toolbox) -> None:
