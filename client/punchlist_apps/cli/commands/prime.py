@@ -8,12 +8,9 @@ with code 0.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from io import UnsupportedOperation
 from typing import Any
 
 from msgspec import structs
@@ -21,8 +18,8 @@ from msgspec import structs
 from punchlist.base.actors import belongs_to_agent
 from punchlist.base.text import safe_block
 from punchlist.connection.launch import HOOK_S, is_stopped
-from punchlist.connection.readable import is_readable
 from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.calling.host_input import read_host_input
 from punchlist_apps.cli.calling.unseen import read_changes, resolve_list
 from punchlist_apps.cli.parsing.arguments import Usage, choice, flag, value
 from punchlist_apps.common import autostart
@@ -52,9 +49,8 @@ COMMANDS = {
     ),
 }
 
-_MAX_STDIN = 1 << 20
 _STDIN_S = 2.0
-"""Upper limit for the time to read a hook's input, in seconds. A host may leave the input open."""
+"""Upper limit for the time to read a hook's input, in seconds."""
 
 _SAME_START_S = 10.0
 """Two starts of a session within this time are one start, reported by two hooks. Also the timeout of a host's hook."""
@@ -69,7 +65,7 @@ def run_prime(context: Context) -> int:
             return 0  # a hook must not restart a daemon that the user stopped
         context.target.fail_fast()
         try:
-            return _run_hook(context, read_event(context.args.host, _read_input()))
+            return _run_hook(context, read_event(context.args.host, read_host_input(_STDIN_S)))
         except Exception as error:  # noqa: BLE001 - hosts report or act on a hook's failure
             context.note(f"punchlist: {safe_block(str(error) or type(error).__name__).splitlines()[0]}")
             return 0
@@ -80,22 +76,6 @@ def run_prime(context: Context) -> int:
     session = context.args.session or ""
     with _lock_position(context, session, name := resolve_list(context, session, "")) as position:
         return _prime(context, position, name, context.args.actor or "", build_briefing, str)
-
-
-def _read_input() -> bytes:
-    """Return the hook's input up to its end, a deadline or a maximum length."""
-    try:
-        descriptor = sys.stdin.fileno()
-    except UnsupportedOperation:
-        return sys.stdin.buffer.read(_MAX_STDIN)
-    data, deadline = b"", time.monotonic() + _STDIN_S
-    while (
-        len(data) < _MAX_STDIN
-        and is_readable(descriptor, deadline - time.monotonic())
-        and (more := os.read(descriptor, 1 << 16))
-    ):
-        data += more
-    return data
 
 
 def _run_hook(context: Context, event: HookEvent) -> int:

@@ -6,9 +6,7 @@ nothing and exits with code 0.
 """
 
 import os
-import select
 import sys
-import time
 from typing import Any
 
 import msgspec
@@ -19,6 +17,7 @@ from punchlist.base.text import safe
 from punchlist.connection.launch import HOOK_CHECK_AFTER_S
 from punchlist.errors import PunchlistError
 from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.calling.host_input import read_host_input
 from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_apps.cli.parsing.arguments import Usage
 from punchlist_apps.common import plain_json
@@ -32,7 +31,6 @@ COMMANDS = {"statusline": Usage((), ("punch agent statusline",))}
 _HOST = "claude-code"
 """The prefix of its agents' names."""
 
-_MAX_STDIN = 1 << 20
 _STDIN_S = 0.5
 _TITLE_COLUMNS = 40
 
@@ -50,7 +48,7 @@ class _Input(msgspec.Struct, frozen=True):
 
 def run_statusline(context: Context) -> int:
     """Print progress, the session's own task and the number of ready tasks; nothing if the list isn't used."""
-    given = plain_json.read(_read_stdin(), _Input)
+    given = plain_json.read(b"" if sys.stdin.isatty() else read_host_input(_STDIN_S), _Input)
     try:
         with Caller(context.target.with_autostart(False), name="punch", timeout_s=HOOK_CHECK_AFTER_S) as caller:
             caller.open()
@@ -70,19 +68,6 @@ def run_statusline(context: Context) -> int:
     ][:1]
     parts += [f"{counts['ready']} ready"] if counts.get("ready") else []
     return context.answer(counts, [" · ".join(parts)] if result["version"] else [])
-
-
-def _read_stdin() -> bytes:
-    """Return the input up to its end, or what has arrived after `_STDIN_S`. A terminal isn't read."""
-    if sys.stdin.isatty():
-        return b""
-    number, data, until = sys.stdin.fileno(), b"", time.monotonic() + _STDIN_S
-    while len(data) < _MAX_STDIN and select.select([number], [], [], max(until - time.monotonic(), 0))[0]:
-        chunk = os.read(number, _MAX_STDIN)
-        if not chunk:
-            break
-        data += chunk
-    return data
 
 
 def _find_list(context: Context, caller: Caller, given: _Input) -> str:
