@@ -115,9 +115,7 @@ def replace_and_claim(
     return old, new, kept
 
 
-def _keep_statuses(
-    old: TaskList, tasks: Sequence[NewTask], seen: Sequence[NewTask], worker: str
-) -> list[NewTask]:
+def _keep_statuses(old: TaskList, tasks: Sequence[NewTask], seen: Sequence[NewTask], worker: str) -> list[NewTask]:
     """Return the tasks, with the old status of those whose status the caller doesn't change.
 
     These have the status that the caller has seen, or are pending here but paused, failed or the worker's in the old
