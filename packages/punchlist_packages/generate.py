@@ -43,7 +43,7 @@ They have these rules in common:
   A truncated list ends with the number of tasks left out; the tool then takes `offset`.
   A truncated description names the call that continues it: `list_tasks task_id=3 offset=20000`.
 - A task that waits for a person's yes is shown as waiting, and no tool changes its status, owner, title, description or place in the list. Only a person can answer ([gates](queue.md#gates)).
-- Replacing a list (`TodoWrite`, `SetTaskList`, `plan` with `replace`) leaves a task that it lists again as pending paused or failed if it was. `SetTaskList` and `plan` have no statuses and also keep the claims of the caller.
+- When a list is replaced (`TodoWrite`, `SetTaskList`, `plan` with `replace`), a paused or failed task stays so if the new list has it as pending. `SetTaskList` and `plan` have no statuses and also keep the claims of the caller.
 - Replacing a list with an empty one (`TodoWrite` with no todos) continues the numbers: the next task gets a new one.
   After `ClearTasks`, `punch clear` or an `auto_clear` the numbers start at 1 again.
 - On a connection that requires confirmation, deleting requires `confirm` with the token from the first reply.

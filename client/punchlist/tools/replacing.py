@@ -1,15 +1,16 @@
 """Replaces a list while other agents work on it.
 
 Tasks that others work on, that are reserved for others, or that wait for a person's approval stay in the list. A task
-that is listed again as pending stays paused or failed, because models can't tell these statuses from pending. If the
-tool has no statuses, the caller's own task also stays in progress.
+that is listed again as pending stays paused or failed, because models can't tell these statuses from pending. A task
+that is listed with the status that the caller has seen keeps the status that others have set since. If the tool has no
+statuses, the caller's own task also stays in progress.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,6 +24,7 @@ from punchlist.tools.model import Problem, Reply, ToolContext, call_with_consent
 from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import FINISHED, Task, is_heading
 
+T = TypeVar("T", Task, NewTask)
 _KEPT_STATUSES = ("paused", "failed")
 _TRIES = 5
 _MAX_TITLE = 80
@@ -47,7 +49,7 @@ def replace(
     tasks: Sequence[NewTask],
     *,
     confirm: str | None = None,
-    seen: Collection[str] | None = None,
+    seen: Sequence[NewTask] | None = None,
     has_statuses: bool = True,
 ) -> Generator[Call[Any], Any, Replaced]:
     """Replace the list with these tasks, but keep others' tasks and the tasks that wait for approval.
@@ -57,21 +59,23 @@ def replace(
     Args:
         confirm: The token of an answered question, or "". The user is asked before unfinished tasks are dropped. With
             None, the user isn't asked.
-        seen: Titles of the tasks that the caller knows. Other tasks stay in the list. None if it knows all.
+        seen: The tasks that the caller knows, with their statuses then. Other tasks stay in the list. None if it knows
+            all.
         has_statuses: Whether the model chose the statuses of `tasks`.
 
     Raises:
         Problem: The list can't be replaced, because it keeps changing.
     """
     titles = {task.title for task in tasks}
+    seen_titles = {task.title for task in seen or ()}
     for _ in range(_TRIES):
         old: TaskList = yield context.calls.list()
         workers = yield from claims.find_others_tasks(context, old)
         reserved = yield from claims.find_reserved(context, old)
         others = [task for task in old if task.id in workers or task.id in reserved or task.waits_for == "yes"]
-        unseen = [] if seen is None else [task for task in old if task.title not in seen]
+        unseen = [] if seen is None else [task for task in old if task.title not in seen_titles]
         stay = {task.id: task for task in (*others, *unseen) if task.title not in titles}
-        listed = _keep_statuses(old, tasks, worker="" if has_statuses else context.actor)
+        listed = _keep_statuses(old, tasks, seen or (), worker="" if has_statuses else context.actor)
         # Children that this call finishes or removes no longer keep their parent open.
         open_titles = {task.title for task in (*others, *unseen)}
         open_titles |= {task.title for task in listed if task.status not in FINISHED}
@@ -95,11 +99,11 @@ def replace(
 
 
 def replace_and_claim(
-    context: ToolContext, todos: Sequence[NewTask], *, seen: Collection[str] | None = None
+    context: ToolContext, todos: Sequence[NewTask], *, seen: Sequence[NewTask] | None = None
 ) -> Generator[Call[Any], Any, tuple[TaskList, TaskList, dict[str, str]]]:
     """Replace the list, and claim the tasks that the caller starts.
 
-    Return the list before, the list with these claims, and the sentences about tasks that stay, by id.
+    Return the list before, the list after the replacement, and the sentences about tasks that stay, by id.
     """
     old, _, kept = yield from replace(context, todos, seen=seen)
     new: TaskList = yield context.calls.list()
@@ -111,23 +115,30 @@ def replace_and_claim(
     return old, new, kept
 
 
-def _keep_statuses(old: TaskList, tasks: Sequence[NewTask], worker: str) -> list[NewTask]:
-    """Return the tasks. Those that are pending here but paused, failed or the worker's in the old list stay so.
+def _keep_statuses(old: TaskList, tasks: Sequence[NewTask], seen: Sequence[NewTask], worker: str) -> list[NewTask]:
+    """Return the tasks, with the old status of those whose status the caller doesn't change.
 
-    Tasks with equal titles are paired in their order, as the daemon does.
+    These have the status that the caller has seen, or are pending here but paused, failed or the worker's in the old
+    list. Tasks with equal titles are paired in their order, as the daemon does.
     """
-    by_title: defaultdict[str, deque[Task]] = defaultdict(deque)
-    for task in old:
-        by_title[task.title].append(task)
+    olds, seens = _group_by_title(old), _group_by_title(seen)
     listed: list[NewTask] = []
     for task in tasks:
-        before = by_title[task.title].popleft() if by_title[task.title] else None
-        if before is not None and task.status == "pending":
+        before, known = (group[task.title].popleft() if group[task.title] else None for group in (olds, seens))
+        if before is not None:
             is_own = worker != "" and before.status == "in_progress" and before.owner == worker
-            if is_own or before.status in _KEPT_STATUSES:
+            is_kept = task.status == "pending" and (is_own or before.status in _KEPT_STATUSES)
+            if is_kept or (known is not None and known.status == task.status):
                 task = msgspec.structs.replace(task, status=before.status)  # noqa: PLW2901
         listed.append(task)
     return listed
+
+
+def _group_by_title(tasks: Iterable[T]) -> defaultdict[str, deque[T]]:
+    groups: defaultdict[str, deque[T]] = defaultdict(deque)
+    for task in tasks:
+        groups[task.title].append(task)
+    return groups
 
 
 def _explain_kept(worker: str, reserved_for: str) -> str:

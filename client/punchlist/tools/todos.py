@@ -1,8 +1,8 @@
 """LangChain's todo list, stored as a list of punchlist.
 
-The middleware has LangChain's own tool, `write_todos`, with its schema and its prompts. A todo is known by its content,
-so a task keeps its id, notes and status when the model writes the todos again. The agent's state contains the todos
-that the model has seen. Before each call of the model, a message reports the list if it differs from these.
+The middleware has LangChain's own tool, `write_todos`, with its schema and its prompts. A todo is identified by its
+content, so a task keeps its id, notes and status when the model writes the todos again. The agent's state contains the
+todos that the model has seen. Before each call of the model, a message reports the list if it differs from these.
 """
 
 from importlib import import_module
@@ -19,7 +19,7 @@ from punchlist_schemas.params import NewTask
 from punchlist_schemas.things import Task
 
 _BUDGET = 16_000
-"""Maximum length of the todos in a reply, in characters."""
+"""Maximum length of the todos in a reply, and of the sentences about them, in characters."""
 
 
 def import_framework(module: str, package: str) -> Any:
@@ -51,7 +51,7 @@ def todo_middleware(box: Toolbox, **options: Any) -> Any:
     structured_tool = import_module("langchain_core.tools").StructuredTool
 
     def write_todos(runtime: Any, todos: list[dict[str, str]]) -> Any:
-        seen = [todo["content"] for todo in runtime.state.get("todos", ())]
+        seen = runtime.state.get("todos", [])
         reply = box.call(_DIALECT, "write_todos", {"todos": todos, "seen": seen})
         message = messages.ToolMessage(reply.text, tool_call_id=runtime.tool_call_id)
         if reply.refused:
@@ -62,13 +62,17 @@ def todo_middleware(box: Toolbox, **options: Any) -> Any:
     # LangChain passes the runtime to the argument with this annotation.
     write_todos.__annotations__["runtime"] = import_module("langchain.tools").ToolRuntime
 
-    # DeepAgents replaces its own middleware by the one with the same name.
+    # If DeepAgents has added LangChain's own middleware, this one replaces it because it has the same name.
     class TodoListMiddleware(base):
         def before_model(self, state: Any, runtime: Any) -> Any:  # noqa: ARG002 - LangChain's signature
-            reply = box.call(_DIALECT, "report", {"known": state.get("todos", [])})
-            if reply.refused or not reply.text:
-                return None  # After an error, the next write_todos reports it to the model.
-            return {"todos": reply.data["todos"], "messages": [messages.HumanMessage(reply.text.strip())]}
+            reply = box.call(_DIALECT, "report")
+            if reply.refused:
+                return None  # The next write_todos reports the error to the model.
+            damage = reply.data.get("damaged", "")
+            is_known = not damage or any(damage in message.text for message in state["messages"])
+            if is_known and reply.data["todos"] == state.get("todos", []):
+                return None
+            return {"todos": reply.data["todos"], "messages": [messages.HumanMessage(reply.text)]}
 
     middleware: Any = TodoListMiddleware(**options)
     (tool,) = middleware.tools
@@ -84,34 +88,29 @@ def todo_middleware(box: Toolbox, **options: Any) -> Any:
     return middleware
 
 
-class _WriteTodos(TodoWrite, frozen=True):
-    """Arguments of write_todos. `seen` are the contents of the todos that the model has seen."""
-
-    seen: tuple[str, ...] = ()
-
-
 class _Todo(Arguments, frozen=True):
     content: str
     status: Literal["pending", "in_progress", "completed"]
 
 
-class _Report(Arguments, frozen=True):
-    """Arguments of report: the todos that the model knows."""
+class _WriteTodos(TodoWrite, frozen=True):
+    """Arguments of write_todos. `seen` are the todos that the model has seen."""
 
-    known: tuple[_Todo, ...]
+    seen: tuple[_Todo, ...] = ()
 
 
 def _write(context: ToolContext, args: _WriteTodos) -> Steps:
     todos = [NewTask(title=one_line(todo.content), status=todo.status) for todo in args.todos]
-    _, tasks, kept = yield from replace_and_claim(context, todos, seen=set(args.seen))
-    return _build_reply("Updated todo list to", tasks, [f"{sentence}." for sentence in kept.values()])
+    seen = [NewTask(title=todo.content, status=todo.status) for todo in args.seen]
+    _, tasks, kept = yield from replace_and_claim(context, todos, seen=seen)
+    sentences, left_out = fit(kept.values(), "{}.".format, budget=_BUDGET)
+    more = [f"{left_out} more todos stay."] if left_out else []
+    return _build_reply("Updated todo list to", tasks, [*sentences, *more])
 
 
-def _report(context: ToolContext, args: _Report) -> Steps:
+def _report(context: ToolContext, _args: Arguments) -> Steps:
     tasks: TaskList = yield context.calls.list()
-    reply = _build_reply("The todo list is shared and is now", tasks, ["write_todos drops the todos it leaves out."])
-    known = [{"content": todo.content, "status": todo.status} for todo in args.known]
-    return Reply(data=reply.data, text="" if reply.data["todos"] == known else reply.text)
+    return _build_reply("The todo list is shared and is now", tasks, ["write_todos drops the todos it leaves out."])
 
 
 def _build_reply(first: str, tasks: TaskList, lines: list[str]) -> Reply:
@@ -135,7 +134,7 @@ _DIALECT = Dialect(
     name="write_todos",
     summary="",
     guide="",
-    tools=(Tool("write_todos", "", _WriteTodos, _write, "destroys"), Tool("report", "", _Report, _report, "reads")),
+    tools=(Tool("write_todos", "", _WriteTodos, _write, "destroys"), Tool("report", "", Arguments, _report, "reads")),
     refuse=_refuse,
     names_list=False,
 )

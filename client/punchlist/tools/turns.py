@@ -13,7 +13,7 @@ import msgspec
 
 from punchlist.calls.call import Call
 from punchlist.connection.core import Request, hold_key, release_key
-from punchlist.errors import KeyConflict, PunchlistError, RequestRefused
+from punchlist.errors import LeaseHeld, LeaseLost, PunchlistError, RequestRefused, VersionConflict
 from punchlist.tools import notes
 from punchlist.tools.model import Problem, Steps, ToolContext
 from punchlist.tools.snapshot import Snapshot, answer
@@ -87,7 +87,7 @@ def _request_turn(
 ) -> Generator[Call[Any], Any, Any]:
     """Make a call with a turn, record the turn, and return the call's result.
 
-    A rejected change has used no key. A conflict shows that an earlier change has used it.
+    A change that lost a race releases its key, because the caller tries the same change in another way.
     """
     params: Any = call.request.params
     since = context.state.seen
@@ -107,9 +107,7 @@ def _request_turn(
     hold_key(call.method, key)
     try:
         picked = yield call
-    except KeyConflict:
-        raise
-    except RequestRefused:
+    except (LeaseHeld, LeaseLost, VersionConflict):
         release_key(call.method, key)
         raise
     yield from _record(context, results[-1], query.since, is_claim=isinstance(params, TaskClaim))

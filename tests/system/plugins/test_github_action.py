@@ -1,6 +1,7 @@
 """The script of the GitHub Action, with a real repository, NATS server and a daemon of its own."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Generator
@@ -14,7 +15,6 @@ from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.nats_server import NatsServer, needs_server, running_server
 
 ANSWER = Path(__file__).resolve().parents[3] / "plugins/github/answer"
-pytestmark = needs_server
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +54,13 @@ class Job:
         self.plan.complete(task.id)
         return task.id
 
-    def end(self, outcome: str, **inputs: str) -> str:
-        """Run the action at the end of the job. Return its output."""
+    def end(self, outcome: str, *, code: int = 0, **inputs: str) -> str:
+        """Run the action at the end of the job. Return its output. `code` is its exit code."""
         values = {"LIST": self.plan.id, "SPACE": "team", "SERVERS": self._server.url, "CHECK": "ci"}
         empty = dict.fromkeys(("CREDENTIALS", "AUTHORITIES", "TASKS", "BEFORE"), "")
         env = {**self._env, **empty, **values, "OUTCOME": outcome, "RUN": "run 7", **inputs}
         done = subprocess.run([ANSWER], cwd=self.repository, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def statuses(self) -> list[str]:
@@ -77,15 +77,17 @@ def job(tmp_path: Path, server: NatsServer) -> Generator[Job]:
         yield job
 
 
+@needs_server
 def test_outcome_answers_tasks_of_trailers(job: Job) -> None:
     ids = [job.wait_at_check(title) for title in ("Copy", "Publish", "Tag", "Tell")]
     before = job.commit("Begin")
     job.commit(f"Copy\n\nCloses-Task: #{ids[0]}, {ids[1]}")
-    job.commit(f"Tag\n\nCloses-Task: {ids[2]}")
-    job.end("success", BEFORE=before)
+    job.commit(f"Tag\n\nCloses-Task: #{ids[2]}\t(partly) *")
+    assert "No task id: (partly)\nNo task id: *\n" in job.end("success", BEFORE=before)
     assert job.statuses() == ["completed", "completed", "completed", "paused"]
 
 
+@needs_server
 def test_failed_job_reopens_its_task(job: Job) -> None:
     task = job.wait_at_check("Copy")
     job.commit(f"Copy\n\nCloses-Task: #{task}")
@@ -96,6 +98,25 @@ def test_failed_job_reopens_its_task(job: Job) -> None:
     assert "run 7" in job.plan.get(task).fail_reason
 
 
+@needs_server
+def test_failure_of_the_action_is_reported(job: Job) -> None:
+    task = job.wait_at_check("Copy")
+    job.end("failure", code=2, TASKS=f"9-3 {task}")
+    assert job.statuses() == ["pending"]
+
+
+def test_program_is_installed_from_the_actions_checkout(tmp_path: Path) -> None:
+    pipx = tmp_path / "pipx"
+    pipx.write_text('#!/bin/sh\nprintf %s "$*"\n')
+    pipx.chmod(0o700)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_ACTION_PATH": str(ANSWER.parent)}
+    (command,) = re.findall("run: (pipx .*)", (ANSWER.parent / "action.yml").read_text())
+    words = subprocess.run(["bash", "-c", command], env=env, check=True, capture_output=True, text=True).stdout
+    assert words == f"install {ANSWER.parent}/../..[shared]"
+    assert (ANSWER.parent / "../../pyproject.toml").is_file()
+
+
+@needs_server
 def test_named_tasks_need_no_trailer(job: Job) -> None:
     ids = [job.wait_at_check(title) for title in ("Copy", "Publish")]
     job.commit("Copy")

@@ -25,11 +25,15 @@ class Commit(NamedTuple):
     origin: str
     tasks: list[str]
 
-    def build_key(self, task: str) -> str:
-        """Return the idempotency key for the completion of a task, which is the same in all copies of the commit."""
+    def build_key(self, task: str, *, is_copy_new: bool = False) -> str:
+        """Return the idempotency key for the completion of a task, which is the same in all copies of the commit.
+
+        Args:
+            is_copy_new: Whether a copy completes the task again, so that its key is different.
+        """
         from hashlib import sha256
 
-        copies = "\0".join((self.origin, task))
+        copies = "\0".join((self.origin, task, *([self.summary] if is_copy_new else ())))
         return f"commit-{sha256(copies.encode()).hexdigest()[:40]}"
 
 
@@ -41,17 +45,25 @@ def read_commit(revision: str) -> Commit:
     """
     import subprocess
 
-    command = ("git", "-c", "log.showSignature=false", "log", "-1", "--encoding=UTF-8", _FORMAT, "--end-of-options")
+    # Of a range, git prints two commits or none. In the other order, -2 would cancel --no-walk.
+    command = ("git", "-c", "log.showSignature=false", "log", "-2", "--no-walk", "--encoding=UTF-8", _FORMAT)
     try:
         process = subprocess.run(
-            [*command, revision, "--"], capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_S, check=False
+            [*command, "--end-of-options", revision, "--"],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_GIT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StateError(f"git can't be run: {error}") from error
     if process.returncode:
         problem = process.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
         raise StateError(f"no commit {revision}: {problem}")
-    short, subject, name, email, written, trailers = process.stdout.decode("utf-8", "replace").split("\0", 5)
+    fields = process.stdout.decode("utf-8", "replace").split("\0")
+    if len(fields) != _FORMAT.count("%x00") + 1:
+        raise StateError(f"{revision} is not one commit; name it, such as HEAD")
+    short, subject, name, email, written, trailers = fields
     tasks = re.findall(r"[^\s,]+", trailers)
     if not tasks:
         raise StateError(f"commit {short} has no trailer such as {TRAILER}: #3")

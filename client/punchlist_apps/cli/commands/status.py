@@ -175,18 +175,28 @@ def _complete_by_commit(context: Context) -> int:
 
 
 def _complete(context: Context, commit: Commit, task: str) -> None:
-    """Complete a task, unless this commit or a copy of it has done so before."""
+    """Complete a task, unless this commit or a copy of it has done so before.
+
+    A copy completes it again if the gate rejected the first one.
+    """
     before = context.read("task.get", task=task)
-    if before["task"]["status"] == "completed":
+    old = before["task"]
+    if old["status"] == "completed":
         context.answer(before, [f"#{safe(task)} was already completed"])
         return
     members = {"status": "completed", "result_summary": commit.summary, "key": commit.build_key(task)}
+    members |= {"force": True} if context.args.force else {}
     try:
         result = _set_status(context, task, members)
     except KeyConflict:  # the key of a copy, with another result
         result = {"version": 0}
-    if result["version"] > before["task"]["version"]:
+        if old["status"] == "pending" and old.get("gate") and old.get("fail_reason"):
+            members["key"] = commit.build_key(task, is_copy_new=True)
+            result = _set_status(context, task, members)
+    if result["version"] > old["version"]:
         context.answer(result, format_step(result, context.style))
+    elif old.get("waits_for"):
+        context.answer(before, format_task(old, context.style))
     else:
         reopened = f"#{safe(task)} was reopened after this commit had completed it: punch done {safe(task)}"
         context.answer(before, [reopened])

@@ -1,24 +1,29 @@
 """LangChain's todos on a list of punchlist, with the real package and a scripted model."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from punchlist_testing.optional import require_package
 
 require_package("langchain")
 
+import anyio
+from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import TodoListMiddleware
 from langchain_core.messages import BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from punchlist import Client
+from punchlist import Client, connect
 from punchlist.tools import Toolbox, ToolCaller
 from punchlist.tools.adapters import todo_middleware
 from punchlist.tools.budget import count_tokens
+from punchlist_testing.daemon import spawned_daemon
 from punchlist_testing.frameworks import Turn
 from punchlist_testing.scripted_chat import ScriptedChat
+from punchlist_testing.store import damaged_log
 
 Respond = Callable[[list[BaseMessage]], Turn]
 
@@ -123,6 +128,54 @@ def test_tasks_the_model_has_not_seen_stay(client: Client, box: Toolbox) -> None
     assert contents(work(box, write(Copy="pending"))) == {"Copy": "pending"}
 
 
+def test_change_by_others_survives_unchanged_todos(client: Client, box: Toolbox) -> None:
+    plan = client.conversation("work")
+    plan.add_many([{"title": title} for title in ("Copy", "Publish", "Step", "Step")])
+    plan.complete("1", "all pages")
+
+    def respond(messages: list[BaseMessage]) -> Turn:
+        if messages[-1].type == "tool":
+            return "Done."
+        plan.reopen("1")
+        plan.complete("2", "it is out")
+        plan.complete("4", "second")
+        return [("write_todos", {"todos": todos})]
+
+    todos = [
+        {"content": "Copy", "status": "completed"},
+        {"content": "Publish", "status": "pending"},
+        {"content": "Step", "status": "in_progress"},
+        {"content": "Step", "status": "pending"},
+    ]
+    start(box, respond).invoke({"messages": [("user", "Work.")]})
+    assert [(task.status, task.result_summary) for task in plan.list()] == [
+        ("pending", ""),
+        ("completed", "it is out"),
+        ("in_progress", ""),
+        ("completed", "second"),
+    ]
+
+
+def test_many_tasks_of_others_fit_in_the_reply(client: Client, box: Toolbox) -> None:
+    other = client.conversation("work", actor="bob")
+    for task in other.add_many([{"title": f"{number} {'x' * 80}"} for number in range(400)]):
+        other.take("bob", task.id)
+    state = work(box, write(New="pending"))
+    assert state["todos"] and len(other.list()) == 401
+    assert "bob works on it.\n" in state["messages"][-2].text
+
+
+def test_damage_is_reported_once(tmp_path: Path) -> None:
+    added = {"type": "TaskAdded", "task": {"id": "1", "title": "Copy"}}
+    anyio.run(damaged_log, tmp_path / "data", (3,), added)
+    with spawned_daemon(tmp_path) as daemon, connect(socket=daemon.socket, autostart=False) as client:
+        agent = start(Toolbox(client, ToolCaller("a", "ann")), script("Read."), checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        for _ in range(2):
+            state = agent.invoke({"messages": [("user", "Work.")]}, thread)
+    assert ["damaged" in message.text for message in state["messages"]] == [False, True, False, False, False]
+
+
 def test_rejected_todos_change_nothing(client: Client, box: Toolbox) -> None:
     work(box, write(Copy="pending"))
     state = work(box, write(**{"x" * 5_000: "pending"}))
@@ -162,6 +215,19 @@ def test_tool_costs_as_many_tokens_as_langchains(box: Toolbox) -> None:
         tools = str([convert_to_openai_tool(tool) for tool in model.tools])
         tokens.append(count_tokens(tools + middleware.system_prompt + "".join(m.text for m in state["messages"])))
     assert tokens[1] <= 1.05 * tokens[0]
+
+
+class CodexChat(ScriptedChat):
+    """A model for which DeepAgents adds LangChain's own todos."""
+
+    model_name: str = "openai:gpt-5.3-codex"
+
+
+def test_deep_agents_have_one_todo_tool(box: Toolbox) -> None:
+    model = CodexChat(respond=script(write(Copy="pending")))
+    agent = create_deep_agent(model, middleware=[todo_middleware(box)])
+    assert contents(agent.invoke({"messages": [("user", "Work.")]})) == {"Copy": "pending"}
+    assert [convert_to_openai_tool(tool)["function"]["name"] for tool in model.tools].count("write_todos") == 1
 
 
 def test_its_own_prompts_are_used(box: Toolbox) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from punchlist import Client, PunchlistError, connect
+from punchlist import Client, OutcomeUnknown, PunchlistError, connect
 from punchlist.calls.call import Call
 from punchlist.connection.core import derived_keys, hold_key, new_key, release_key
 from punchlist.tools import Reply, Toolbox, ToolCaller
@@ -192,20 +192,20 @@ def call_with_interruption(
     tool: str,
     arguments: dict[str, Any],
     method: str,
-    interrupt: Callable[[Call[Any]], Any],
+    *interrupts: Callable[[Call[Any]], Any],
 ) -> Reply:
-    """Call a tool with turns. `interrupt` runs before its first call of this method, in the same process."""
+    """Call a tool with turns. `interrupts` run before its first calls of this method, in the same process."""
     dialect, _, name = tool.partition(".")
     steps = run_tool(
         ToolCaller("work", "host/ann"), dialect, name, arguments, memory, client.open().epoch, has_turns=True
     )
-    pending = [interrupt]
+    pending = list(interrupts)
     try:
         call = next(steps)
         while True:
             try:
                 if call.method == method and pending:
-                    pending.pop()(call)
+                    pending.pop(0)(call)
                 result = client.run(call)
             except PunchlistError as error:
                 call = steps.throw(error)
@@ -321,6 +321,40 @@ def test_repetition_after_a_rejected_attempt_changes_nothing(client: Client, mem
         again = Toolbox(client, ToolCaller("work", "host/ann")).call("claude", "TodoWrite", arguments)
     assert "had been carried out" in again.text
     assert [task.title for task in plan.list()] == ["mine", "later"]
+
+
+def test_repetition_completes_an_interrupted_update(client: Client, memory: Memory) -> None:
+    plan = client.conversation("work", actor="host/ann")
+    arguments = {"taskId": "1", "status": "completed", "addBlocks": ["2", "99"]}
+
+    class Killed(Exception):
+        pass
+
+    def wait(_call: Call[Any]) -> None:
+        pass
+
+    def kill(_call: Call[Any]) -> None:
+        raise Killed
+
+    with derived_keys("request"), pytest.raises(Killed):
+        call_with_interruption(client, memory, "claude.TaskUpdate", arguments, "task.edit", wait, wait, kill)
+    assert plan.get("2").blocked_by == ("1",)
+    with derived_keys("request"):
+        again = Toolbox(client, ToolCaller("work", "host/ann")).call("claude", "TaskUpdate", arguments)
+    assert again.data["updatedFields"] == ["addBlocks", "status"], again.text
+    assert plan.get("1").status == "completed"
+
+
+def test_change_with_unknown_outcome_keeps_its_key(client: Client, memory: Memory) -> None:
+    todos = [{"content": title, "status": "in_progress"} for title in ("mine", "mine too")]
+
+    def lose(call: Call[Any]) -> None:
+        client.run(call)
+        raise OutcomeUnknown("outcome_unknown", -32000, "The space doesn't respond.", {"space": "team"})
+
+    with derived_keys("request"):
+        call_with_interruption(client, memory, "claude.TodoWrite", {"todos": todos}, "task.claim", lose, lose)
+    assert [task.owner for task in client.conversation("work").list()] == ["host/ann"] * 2
 
 
 def test_rejected_change_gives_its_key_to_the_next() -> None:
