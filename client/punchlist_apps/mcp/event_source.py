@@ -39,7 +39,7 @@ class Page(NamedTuple):
     Attributes:
         position: The position after them.
         truncated: Whether changes before them may be missing.
-        more: Whether the log had more when it was read.
+        more: Whether the log may have more.
     """
 
     changes: list[Change]
@@ -66,7 +66,8 @@ class Tail:
         """Take a change of any list."""
         if self.conversation is None:
             self.fall_behind()
-        if self.conversation != change.conversation:
+        # A tail that is behind stays empty: its reader would take the position after a gap.
+        if self.is_behind or self.conversation != change.conversation:
             return
         self._changes.append(change)
         if len(self._changes) > _MAX_BUFFERED:
@@ -104,7 +105,8 @@ async def read_page(client: AsyncClient, conversation: str, after: Position | No
     changes = [Change.of(recorded) for recorded in read.events]
     # Both take the place of erased changes. What follows a deletion belongs to a new list of the same name.
     is_erased = any(isinstance(change.event, ConversationDeleted | EventLost) for change in changes)
-    return Page(changes, Position(read.epoch, read.next), is_erased, len(changes) >= limit)
+    # A page is also limited by its size, so only an empty one is the last.
+    return Page(changes, Position(read.epoch, read.next), is_erased, bool(changes))
 
 
 async def _read_head(client: AsyncClient, conversation: str) -> Position:

@@ -51,8 +51,8 @@ MAX_EVENTS = 500
 MAX_STREAMS = 64
 """Maximum number of open streams of a session, or over HTTP of a token."""
 
-_MAX_SCANNED = 5_000
-"""Number of changes after which a poll returns, even if few of them were selected."""
+_MAX_PAGES = 10
+"""Number of pages of the log after which a poll returns, even if few of their changes were selected."""
 
 _LOST = "Earlier changes are gone: the log was replaced or is damaged. Read the list, then subscribe with cursor null."
 
@@ -152,7 +152,7 @@ class Events:
         oldest = _find_oldest(params)
         async with self.open_source(context, selection) as source:
             found = list[dict[str, Any]]()
-            scanned, truncated = 0, False
+            pages, truncated = 0, False
             while True:
                 try:
                     page = await read_page(source.client, source.conversation, after)
@@ -160,12 +160,12 @@ class Events:
                     raise to_mcp_error(error) from None
                 page, is_cut = drop_old(page, oldest)
                 truncated |= page.truncated or is_cut
-                after, scanned = page.position, scanned + len(page.changes)
+                after, pages = page.position, pages + 1
                 for seq, occurrence in selection.list_occurrences(page.changes, after.epoch):
                     if len(found) == limit:
                         return _build_poll(found, found[-1]["eventId"], truncated=truncated, has_more=True)
                     found.append({**occurrence, "cursor": str(Position(after.epoch, seq))})
-                if not page.more or len(found) == limit or scanned >= _MAX_SCANNED:
+                if not page.more or pages == _MAX_PAGES:
                     return _build_poll(found, str(after), truncated=truncated, has_more=page.more)
 
     async def stream(self, context: Context, params: EventParams) -> dict[str, Any]:

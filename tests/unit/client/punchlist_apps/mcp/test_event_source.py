@@ -47,6 +47,22 @@ async def test_pages_follow_a_cursor(tmp_path: Path) -> None:
         assert read == list("01234")
 
 
+async def test_page_cut_by_size_has_more(tmp_path: Path) -> None:
+    async with start(tmp_path) as (_, client):
+        work, tail, read = client.conversation("work"), Tail(), list[str]()
+        first = (await read_page(client, "work", None)).position
+        for number in range(10):
+            await work.add(f"{number}", description="x" * 60_000)
+        async with aclosing(follow(client, tail, "work", first, 0.01)) as pages:
+            read += titles(await anext(pages))
+            async with work.watch() as changes:
+                await work.add("10")
+                tail.push(await changes.next())
+            while "10" not in read:
+                read += titles(await anext(pages))
+        assert read == [str(number) for number in range(11)]
+
+
 async def test_position_of_another_log_is_truncated(tmp_path: Path) -> None:
     async with start(tmp_path) as (_, client):
         await client.conversation("work").add("One")
@@ -102,6 +118,26 @@ async def test_slow_reader_gets_each_change_once(tmp_path: Path, monkeypatch: py
             while len(read) < 60:
                 read += titles(await anext(pages))
         assert read == [str(number) for number in range(60)], f"seed {seed}"
+
+
+async def test_large_call_is_read_from_the_log(tmp_path: Path) -> None:
+    async with start(tmp_path) as (_, client), client.watch() as changes, anyio.create_task_group() as group:
+        work, tail, read = client.conversation("work"), Tail(), list[str]()
+        await work.add("Before")
+        await changes.next()
+        async with aclosing(follow(client, tail, "work", None, 10.0)) as pages:
+            await anext(pages)
+            await work.add_many([f"{number}" for number in range(1_500)])
+            pushed = [await changes.next() for _ in range(1_500)]
+
+            async def push() -> None:
+                for change in pushed:
+                    tail.push(change)
+
+            group.start_soon(push)  # runs when the reader waits
+            while "1499" not in read:
+                read += titles(await anext(pages))
+        assert read == [str(number) for number in range(1_500)]
 
 
 async def test_reader_outlives_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
