@@ -149,7 +149,7 @@ class Events:
     async def poll(self, context: Context, params: PollParams) -> dict[str, Any]:
         selection, after = parse(params)
         limit = min(params.max_events or MAX_EVENTS, MAX_EVENTS)
-        oldest = _find_oldest(params)
+        oldest = find_oldest(params)
         async with self.open_source(context, selection) as source:
             found = list[dict[str, Any]]()
             pages, truncated = 0, False
@@ -195,7 +195,7 @@ class Events:
             sent_at = anyio.current_time()
 
         is_active = bool(dict(context.meta or {}).get(RESUMED_KEY))
-        oldest = None if is_active else _find_oldest(params)
+        oldest = None if is_active else find_oldest(params)
         try:
             with source.feed.open_tail() as tail:
                 async for found in follow(source.client, tail, source.conversation, after, HEARTBEAT_S):
@@ -206,9 +206,10 @@ class Events:
                         is_new = after is None or (page.truncated and not page.changes)
                         start = page.position if is_new else after
                         await send("active", cursor=str(start), truncated=page.truncated or is_cut)
-                        is_active, oldest = True, None
+                        is_active = True
                     for seq, occurrence in selection.list_occurrences(page.changes, page.position.epoch):
                         await send("event", **occurrence, cursor=str(Position(page.position.epoch, seq)))
+                    oldest = oldest if page.more else None
                     if anyio.current_time() - sent_at >= HEARTBEAT_S:
                         await send("heartbeat", cursor=str(page.position))
         except HistoryLost:
@@ -257,7 +258,7 @@ def drop_old(page: Page, oldest: int | None) -> tuple[Page, bool]:
     return page._replace(changes=changes), len(changes) < len(page.changes)
 
 
-def _find_oldest(params: EventParams) -> int | None:
+def find_oldest(params: EventParams) -> int | None:
     return None if params.max_age_ms is None else int(time.time() * 1000) - params.max_age_ms
 
 

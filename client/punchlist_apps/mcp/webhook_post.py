@@ -11,6 +11,7 @@ import ipaddress
 import socket
 import time
 from hashlib import sha256
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import NamedTuple
 
 import anyio
@@ -93,7 +94,11 @@ class Poster:
         self._timeout_s = timeout_s
         # Connections aren't reused: they would belong to an address, not to the name that was verified.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-        self._http = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout_s, limits=limits)
+        # The client would send a receiver's cookies to all others at the same address.
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+        self._http = httpx2.AsyncClient(
+            trust_env=False, follow_redirects=False, timeout=timeout_s, limits=limits, cookies=no_cookies
+        )
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -115,6 +120,7 @@ class Poster:
                     headers={
                         **headers,
                         **sign(secret, id, body, int(time.time())),
+                        "accept-encoding": "identity",
                         "content-type": "application/json",
                         "host": target.netloc.decode("ascii"),
                     },
