@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict, Field
 
 from punchlist.clients.aio import AsyncClient
-from punchlist.errors import PunchlistError
+from punchlist.errors import Forbidden, InvalidParams, NoConversation, NotFound, PunchlistError
 from punchlist.tools.refusals import to_problem
 from punchlist_apps.common.http.guard import get_bearer_token
 from punchlist_apps.mcp.event_source import HistoryLost, Page, follow, read_page
@@ -194,11 +194,14 @@ class Events:
             await context.session.send_notification(notification, context.request_id)
             sent_at = anyio.current_time()
 
+        def get_idle_s() -> float:
+            return max(0.0, sent_at + HEARTBEAT_S - anyio.current_time())
+
         is_active = bool(dict(context.meta or {}).get(RESUMED_KEY))
         oldest = None if is_active else find_oldest(params)
         try:
             with source.feed.open_tail() as tail:
-                async for found in follow(source.client, tail, source.conversation, after, HEARTBEAT_S):
+                async for found in follow(source.client, tail, source.conversation, after, get_idle_s):
                     page, is_cut = drop_old(found, oldest)
                     if is_active and page.truncated:
                         raise HistoryLost
@@ -247,7 +250,8 @@ def find_token(context: Context) -> bytes:
 
 
 def to_mcp_error(error: PunchlistError) -> MCPError:
-    return MCPError(types.INTERNAL_ERROR, to_problem(error).text)
+    is_invalid = isinstance(error, InvalidParams | Forbidden | NotFound | NoConversation)
+    return MCPError(types.INVALID_PARAMS if is_invalid else types.INTERNAL_ERROR, to_problem(error).text)
 
 
 def drop_old(page: Page, oldest: int | None) -> tuple[Page, bool]:

@@ -149,11 +149,14 @@ def _is_public(address: str) -> bool:
     ip = ipaddress.ip_address(address.partition("%")[0])
     # An IPv6 address can contain an IPv4 one, to which the system or a translator connects.
     inner = (ip.ipv4_mapped or ip.sixtofour) if isinstance(ip, ipaddress.IPv6Address) else None
-    is_translated = isinstance(ip, ipaddress.IPv6Address) and ip in _TRANSLATED
+    is_translated = isinstance(ip, ipaddress.IPv6Address) and any(ip in net for net in _TRANSLATED)
     return ip.is_global and not ip.is_multicast and not is_translated and (inner is None or inner.is_global)
 
 
-_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+_TRANSLATED = tuple(
+    map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10"))
+)
+"""Networks whose addresses contain an IPv4 address, or that are local, but count as global."""
 
 
 async def _read_beginning(response: httpx2.Response) -> bytes:

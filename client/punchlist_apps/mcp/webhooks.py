@@ -297,7 +297,7 @@ class Webhooks:
             with feed.open_tail() as tail:
                 after = parse_cursor(subscription.cursor)
                 try:
-                    async for found in follow(client, tail, subscription.conversation, after, _IDLE_S):
+                    async for found in follow(client, tail, subscription.conversation, after, lambda: _IDLE_S):
                         page, _ = drop_old(found, subscription.oldest)
                         if page.truncated:
                             gap = {"type": "gap", "cursor": str(page.position)}

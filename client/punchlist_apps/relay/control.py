@@ -75,8 +75,9 @@ def read_status(path: str, timeout_s: float = STATUS_S) -> Status | None:
         while not (found := decoder.feed(reply)):
             if not (reply := sock.recv(_CHUNK)):
                 return None  # it has just ended
-        return Status(pid, "running", **json.loads(found[0][2]))
-    except (TimeoutError, frames.InvalidFrame):
+        members = dict(json.loads(found[0][2]))  # of another version perhaps
+        return Status(pid, "running", *map(members.get, Status._fields[2:]))
+    except (TimeoutError, frames.InvalidFrame, ValueError, TypeError):
         return Status(pid, "silent")
     except ConnectionError:
         return None

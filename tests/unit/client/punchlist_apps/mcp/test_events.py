@@ -135,7 +135,7 @@ async def test_old_events_are_left_out(tmp_path: Path) -> None:
         ({"name": "task.added", "cursor": "5"}, -32602),
         ({"name": "task.added", "arguments": {"list": "work"}}, -32602),
         ({"name": "task.added", "maxEvents": 0}, -32602),
-        ({"name": "task.added", "arguments": {"conversation": ""}}, -32603),
+        ({"name": "task.added", "arguments": {"conversation": ""}}, -32602),
         ({}, -32602),
     ],
 )

@@ -407,7 +407,9 @@ async def test_number_of_subscriptions_is_limited(place: Place, monkeypatch: pyt
 async def test_private_address_is_refused(place: Place) -> None:
     async with serve(place, private=False) as host:
         assert (await subscribe(host, place.receiver.url))["code"] == -32602  # not https
-        for name in ("127.0.0.1", "localhost", "10.0.0.1", "169.254.169.254", "[::1]", "[::ffff:10.0.0.1]", "0.0.0.0"):
+        names = ["127.0.0.1", "localhost", "10.0.0.1", "169.254.169.254", "[::1]", "[::ffff:10.0.0.1]", "0.0.0.0"]
+        names += ["[64:ff9b:1::a00:1]", "[fec0::1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]"]
+        for name in names:
             error = await subscribe(host, f"https://{name}/")
             assert (error["code"], "private" in error["message"]) == (CALLBACK_FAILED, True), name
     assert place.receiver.messages == []

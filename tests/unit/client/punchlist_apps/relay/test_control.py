@@ -58,6 +58,9 @@ def test_silent_worker_is_waited_for_briefly(path: str, listening: socket.socket
     ("reply", "status"),
     [
         (frames.encode(frames.STATUS, 0, b'{"sessions": 2}'), Status(os.getpid(), "running", 2)),
+        (frames.encode(frames.STATUS, 0, b'{"sessions": 2, "mood": "good"}'), Status(os.getpid(), "running", 2)),
+        (frames.encode(frames.STATUS, 0, b"fine"), Status(os.getpid(), "silent")),
+        (frames.encode(frames.STATUS, 0, b"7"), Status(os.getpid(), "silent")),
         (frames.encode(frames.STATUS, 0, b'{"sessions": 2}')[:5], None),
         (b"HTTP/1.1 400 Bad Request\r\n", Status(os.getpid(), "silent")),
         (b"", None),
