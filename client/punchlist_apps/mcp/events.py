@@ -202,6 +202,9 @@ class Events:
         try:
             with source.feed.open_tail() as tail:
                 async for found in follow(source.client, tail, source.conversation, after, get_idle_s):
+                    # In the handshake era a lost connection doesn't cancel its request.
+                    if context.request is not None and await context.request.is_disconnected():
+                        return
                     page, is_cut = drop_old(found, oldest)
                     if is_active and page.truncated:
                         raise HistoryLost
