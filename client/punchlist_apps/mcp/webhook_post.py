@@ -10,11 +10,13 @@ import hmac
 import ipaddress
 import socket
 import time
+from functools import partial
 from hashlib import sha256
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import NamedTuple
 
 import anyio
+import anyio.to_thread
 import httpx2
 
 TIMEOUT_S = 10.0
@@ -23,6 +25,7 @@ TIMEOUT_S = 10.0
 MAX_BODY_BYTES = 256 << 10
 
 _MAX_RESPONSE_BYTES = 64 << 10
+_MAX_LOOK_UPS = 1_000
 _MAX_URL = 2_048
 _PREFIX = "whsec_"
 _SECRET_BYTES = range(24, 65)
@@ -92,6 +95,7 @@ class Poster:
     def __init__(self, *, is_private_allowed: bool = False, timeout_s: float = TIMEOUT_S) -> None:
         self.is_private_allowed = is_private_allowed
         self._timeout_s = timeout_s
+        self._look_ups = anyio.CapacityLimiter(_MAX_LOOK_UPS)
         # Connections aren't reused: they would belong to an address, not to the name that was verified.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         # The client would send a receiver's cookies to all others at the same address.
@@ -138,7 +142,9 @@ class Poster:
 
     async def _find_address(self, url: httpx2.URL) -> str:
         port = url.port or (443 if url.scheme == "https" else 80)
-        found = await anyio.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+        # The threads of asyncio are few, and a name server that doesn't reply occupies one for up to 30 s.
+        look_up = partial(socket.getaddrinfo, url.raw_host.decode("ascii"), port, type=socket.SOCK_STREAM)
+        found = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._look_ups)
         for *_, (address, *_rest) in found:
             if self.is_private_allowed or _is_public(str(address)):
                 return str(address)

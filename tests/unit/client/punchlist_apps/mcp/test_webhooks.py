@@ -5,13 +5,14 @@ import base64
 import gzip
 import hmac
 import json
+import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import anyio
 import msgspec
@@ -420,6 +421,31 @@ async def test_unknown_name_and_closed_port_are_undeliverable() -> None:
     for url in ("http://127.0.0.1:1/", "http://name.invalid/"):
         with pytest.raises(Undeliverable):
             await poster.post(url, SECRET, "id", b"{}", {})
+    await poster.aclose()
+
+
+async def test_slow_name_server_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up, released, receiver = socket.getaddrinfo, Event(), Receiver()
+
+    def look_up_slowly(host: object, *more: Any, **options: Any) -> Any:
+        if "slow.test" in str(host):
+            released.wait(30)
+        return look_up(cast("str", host), *more, **options)
+
+    async def fail(number: int) -> None:
+        with pytest.raises(Undeliverable):
+            await poster.post(f"http://{number}.slow.test/", SECRET, "id", b"{}", {})
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_slowly)
+    poster = Poster(is_private_allowed=True, timeout_s=5)
+    async with open_receiver(receiver), anyio.create_task_group() as group:
+        for number in range(64):
+            group.start_soon(fail, number)
+        await anyio.wait_all_tasks_blocked()
+        try:
+            assert (await poster.post(receiver.url, SECRET, "id", b"{}", {})).status == 200
+        finally:
+            released.set()
     await poster.aclose()
 
 
