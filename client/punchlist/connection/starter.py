@@ -98,9 +98,8 @@ class Starting:
     _ready: int | None = None
 
     def __init__(self, program: Program) -> None:
-        make_directories(program.data_dir)
         self._program = program
-        log = _open_log(program.log_path)
+        log = open_log(program)
         self._log_offset = os.fstat(log).st_size
         self._started_at = time.monotonic()
         self._lock = threading.Lock()
@@ -198,7 +197,14 @@ def environment() -> dict[str, str]:
     return environment
 
 
-def _open_log(path: str) -> int:
+def open_log(program: Program) -> int:
+    """Return a descriptor of the log of a program. If the former log is large, it is renamed.
+
+    Raises:
+        OSError: It can't be used; `filename` is its path.
+    """
+    make_directories(program.data_dir)
+    path = program.log_path
     try:
         if os.stat(path).st_size > MAX_LOG_BYTES:
             os.replace(path, f"{path}.1")

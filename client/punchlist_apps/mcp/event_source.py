@@ -4,7 +4,7 @@
 from its own position, so nothing is lost or delivered twice whatever happened to the subscription.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
 
 import anyio
@@ -39,7 +39,7 @@ class Page(NamedTuple):
     Attributes:
         position: The position after them.
         truncated: Whether changes before them may be missing.
-        more: Whether the log had more when it was read.
+        more: Whether the log may have more.
     """
 
     changes: list[Change]
@@ -66,7 +66,8 @@ class Tail:
         """Take a change of any list."""
         if self.conversation is None:
             self.fall_behind()
-        if self.conversation != change.conversation:
+        # A tail that is behind stays empty: its reader would take the position after a gap.
+        if self.is_behind or self.conversation != change.conversation:
             return
         self._changes.append(change)
         if len(self._changes) > _MAX_BUFFERED:
@@ -104,7 +105,8 @@ async def read_page(client: AsyncClient, conversation: str, after: Position | No
     changes = [Change.of(recorded) for recorded in read.events]
     # Both take the place of erased changes. What follows a deletion belongs to a new list of the same name.
     is_erased = any(isinstance(change.event, ConversationDeleted | EventLost) for change in changes)
-    return Page(changes, Position(read.epoch, read.next), is_erased, len(changes) >= limit)
+    # A page is also limited by its size, so only an empty one is the last.
+    return Page(changes, Position(read.epoch, read.next), is_erased, bool(changes))
 
 
 async def _read_head(client: AsyncClient, conversation: str) -> Position:
@@ -113,9 +115,9 @@ async def _read_head(client: AsyncClient, conversation: str) -> Position:
 
 
 async def follow(
-    client: AsyncClient, tail: Tail, conversation: str, after: Position | None, idle_s: float
+    client: AsyncClient, tail: Tail, conversation: str, after: Position | None, get_idle_s: Callable[[], float]
 ) -> AsyncGenerator[Page]:
-    """Yield the changes after a position as they happen, and an empty page at least every `idle_s` seconds.
+    """Yield the changes after a position as they happen, and an empty page after `get_idle_s()` seconds without one.
 
     Only the first page may be truncated.
 
@@ -123,7 +125,7 @@ async def follow(
         HistoryLost: A later page would be.
         RequestRefused: The list can't be read.
     """
-    position, has_more, may_be_truncated = after, False, True
+    position, has_more, may_be_truncated, damage = after, False, True, None
     while True:
         page = None if position is None else Page([], position)
         try:
@@ -132,16 +134,20 @@ async def follow(
                 if tail.conversation is None:
                     info = await client.conversation(conversation).info()
                     tail.conversation = info.conversation if info.version else None
+                    damage = info.damaged
                 page = await read_page(client, conversation, position)
                 if page.truncated and not may_be_truncated:
                     raise HistoryLost
                 may_be_truncated = False
             else:
-                changes = [change for change in await tail.take(idle_s) if change.seq > position.seq]
+                changes = [change for change in await tail.take(get_idle_s()) if change.seq > position.seq]
                 if changes:
                     page = Page(changes, Position(position.epoch, changes[-1].seq))
-                elif not tail.is_behind and (await client.conversation(conversation).info()).damaged is not None:
-                    raise HistoryLost
+                elif not tail.is_behind:
+                    info = await client.conversation(conversation).info()
+                    # The reader has skipped the damage from before it began.
+                    if info.damaged not in (None, damage):
+                        raise HistoryLost
         except PunchlistError as error:
             if isinstance(error, RequestRefused) and not is_transient(error):
                 raise

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict, Field
 
 from punchlist.clients.aio import AsyncClient
-from punchlist.errors import PunchlistError
+from punchlist.errors import Forbidden, InvalidParams, NoConversation, NotFound, PunchlistError
 from punchlist.tools.refusals import to_problem
 from punchlist_apps.common.http.guard import get_bearer_token
 from punchlist_apps.mcp.event_source import HistoryLost, Page, follow, read_page
@@ -51,8 +51,8 @@ MAX_EVENTS = 500
 MAX_STREAMS = 64
 """Maximum number of open streams of a session, or over HTTP of a token."""
 
-_MAX_SCANNED = 5_000
-"""Number of changes after which a poll returns, even if few of them were selected."""
+_MAX_PAGES = 10
+"""Number of pages of the log after which a poll returns, even if few of their changes were selected."""
 
 _LOST = "Earlier changes are gone: the log was replaced or is damaged. Read the list, then subscribe with cursor null."
 
@@ -149,10 +149,10 @@ class Events:
     async def poll(self, context: Context, params: PollParams) -> dict[str, Any]:
         selection, after = parse(params)
         limit = min(params.max_events or MAX_EVENTS, MAX_EVENTS)
-        oldest = _find_oldest(params)
+        oldest = find_oldest(params)
         async with self.open_source(context, selection) as source:
             found = list[dict[str, Any]]()
-            scanned, truncated = 0, False
+            pages, truncated = 0, False
             while True:
                 try:
                     page = await read_page(source.client, source.conversation, after)
@@ -160,12 +160,12 @@ class Events:
                     raise to_mcp_error(error) from None
                 page, is_cut = drop_old(page, oldest)
                 truncated |= page.truncated or is_cut
-                after, scanned = page.position, scanned + len(page.changes)
+                after, pages = page.position, pages + 1
                 for seq, occurrence in selection.list_occurrences(page.changes, after.epoch):
                     if len(found) == limit:
                         return _build_poll(found, found[-1]["eventId"], truncated=truncated, has_more=True)
                     found.append({**occurrence, "cursor": str(Position(after.epoch, seq))})
-                if not page.more or len(found) == limit or scanned >= _MAX_SCANNED:
+                if not page.more or pages == _MAX_PAGES:
                     return _build_poll(found, str(after), truncated=truncated, has_more=page.more)
 
     async def stream(self, context: Context, params: EventParams) -> dict[str, Any]:
@@ -194,11 +194,17 @@ class Events:
             await context.session.send_notification(notification, context.request_id)
             sent_at = anyio.current_time()
 
+        def get_idle_s() -> float:
+            return max(0.0, sent_at + HEARTBEAT_S - anyio.current_time())
+
         is_active = bool(dict(context.meta or {}).get(RESUMED_KEY))
-        oldest = None if is_active else _find_oldest(params)
+        oldest = None if is_active else find_oldest(params)
         try:
             with source.feed.open_tail() as tail:
-                async for found in follow(source.client, tail, source.conversation, after, HEARTBEAT_S):
+                async for found in follow(source.client, tail, source.conversation, after, get_idle_s):
+                    # In the handshake era a lost connection doesn't cancel its request.
+                    if context.request is not None and await context.request.is_disconnected():
+                        return
                     page, is_cut = drop_old(found, oldest)
                     if is_active and page.truncated:
                         raise HistoryLost
@@ -206,9 +212,10 @@ class Events:
                         is_new = after is None or (page.truncated and not page.changes)
                         start = page.position if is_new else after
                         await send("active", cursor=str(start), truncated=page.truncated or is_cut)
-                        is_active, oldest = True, None
+                        is_active = True
                     for seq, occurrence in selection.list_occurrences(page.changes, page.position.epoch):
                         await send("event", **occurrence, cursor=str(Position(page.position.epoch, seq)))
+                    oldest = oldest if page.more else None
                     if anyio.current_time() - sent_at >= HEARTBEAT_S:
                         await send("heartbeat", cursor=str(page.position))
         except HistoryLost:
@@ -246,7 +253,8 @@ def find_token(context: Context) -> bytes:
 
 
 def to_mcp_error(error: PunchlistError) -> MCPError:
-    return MCPError(types.INTERNAL_ERROR, to_problem(error).text)
+    is_invalid = isinstance(error, InvalidParams | Forbidden | NotFound | NoConversation)
+    return MCPError(types.INVALID_PARAMS if is_invalid else types.INTERNAL_ERROR, to_problem(error).text)
 
 
 def drop_old(page: Page, oldest: int | None) -> tuple[Page, bool]:
@@ -257,7 +265,7 @@ def drop_old(page: Page, oldest: int | None) -> tuple[Page, bool]:
     return page._replace(changes=changes), len(changes) < len(page.changes)
 
 
-def _find_oldest(params: EventParams) -> int | None:
+def find_oldest(params: EventParams) -> int | None:
     return None if params.max_age_ms is None else int(time.time() * 1000) - params.max_age_ms
 
 

@@ -31,8 +31,9 @@ class Token(SecretFile):
         return ALL_USERS if self.matches(token) else None
 
     def find_grant_by_digest(self, digest: str) -> Grant | None:
-        value = self.value
-        return ALL_USERS if value and hash_token(value) == digest else None
+        if not (value := self.value):
+            raise ValueError(self.problem)
+        return ALL_USERS if hash_token(value) == digest else None
 
 
 class Grants(Protocol):
@@ -40,7 +41,13 @@ class Grants(Protocol):
 
     def find_grant(self, token: bytes) -> Grant | None: ...
 
-    def find_grant_by_digest(self, digest: str) -> Grant | None: ...
+    def find_grant_by_digest(self, digest: str) -> Grant | None:
+        """Return the rights of a token of which only the digest is known, or None if it is invalid.
+
+        Raises:
+            ValueError: The file of the tokens can't be used at the moment.
+        """
+        ...
 
 
 class Guard:

@@ -270,14 +270,19 @@ class Handlers:
             yield self._all.client, self._feed
             return
         client = self._all.client.as_user(user)
-        feed = Feed(client)
+        feed, failure = Feed(client), None
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(feed.run)
-                yield client, feed
+                try:
+                    yield client, feed
+                except Exception as error:  # raised below, because the group would wrap it
+                    failure = error
                 group.cancel_scope.cancel()
         finally:
             await client.aclose()
+        if failure is not None:
+            raise failure
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         _check_may_subscribe(context)

@@ -71,27 +71,34 @@ class UsersFile:
         self._grants: dict[bytes, Grant] = {}
 
     def find_grant(self, token: bytes) -> Grant | None:
-        """Return the grant of a token, or None if it is invalid."""
-        return self._find(lambda valid_token: compare_digest(valid_token, token))
+        """Return the grant of a token, or None if it is invalid or the file can't be used."""
+        try:
+            return self._find(lambda valid_token: compare_digest(valid_token, token))
+        except ValueError:
+            return None
 
     def find_grant_by_digest(self, digest: str) -> Grant | None:
-        """Return the grant of a token of which only the digest is known, or None if it is invalid."""
+        """Return the grant of a token of which only the digest is known, or None if it is invalid.
+
+        Raises:
+            ValueError: The file can't be used at the moment, so the token may still be valid.
+        """
         return self._find(lambda valid_token: hash_token(valid_token) == digest)
 
     def _find(self, is_match: Callable[[bytes], bool]) -> Grant | None:
-        match = None
+        match, problem = None, ""
         try:
             # Compare all tokens, each in constant time, so that the time reveals nothing about them.
             for valid_token, grant in self._read().items():
                 if is_match(valid_token):
                     match = grant
         except OSError as error:
-            self._reporter.report(f"{self._path} can't be read ({error.strerror}); put the file in place again")
-            return None
+            problem = f"{self._path} can't be read ({error.strerror}); put the file in place again"
         except ValueError as error:
-            self._reporter.report(str(error))
-            return None
-        self._reporter.report("")
+            problem = str(error)
+        self._reporter.report(problem)
+        if problem:
+            raise ValueError(problem)
         return match
 
     def check(self) -> None:

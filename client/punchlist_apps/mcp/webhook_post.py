@@ -10,10 +10,13 @@ import hmac
 import ipaddress
 import socket
 import time
+from functools import partial
 from hashlib import sha256
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import NamedTuple
 
 import anyio
+import anyio.to_thread
 import httpx2
 
 TIMEOUT_S = 10.0
@@ -22,6 +25,7 @@ TIMEOUT_S = 10.0
 MAX_BODY_BYTES = 256 << 10
 
 _MAX_RESPONSE_BYTES = 64 << 10
+_MAX_LOOK_UPS = 1_000
 _MAX_URL = 2_048
 _PREFIX = "whsec_"
 _SECRET_BYTES = range(24, 65)
@@ -91,9 +95,14 @@ class Poster:
     def __init__(self, *, is_private_allowed: bool = False, timeout_s: float = TIMEOUT_S) -> None:
         self.is_private_allowed = is_private_allowed
         self._timeout_s = timeout_s
+        self._look_ups = anyio.CapacityLimiter(_MAX_LOOK_UPS)
         # Connections aren't reused: they would belong to an address, not to the name that was verified.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-        self._http = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout_s, limits=limits)
+        # The client would send a receiver's cookies to all others at the same address.
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+        self._http = httpx2.AsyncClient(
+            trust_env=False, follow_redirects=False, timeout=timeout_s, limits=limits, cookies=no_cookies
+        )
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -115,6 +124,7 @@ class Poster:
                     headers={
                         **headers,
                         **sign(secret, id, body, int(time.time())),
+                        "accept-encoding": "identity",
                         "content-type": "application/json",
                         "host": target.netloc.decode("ascii"),
                     },
@@ -132,7 +142,9 @@ class Poster:
 
     async def _find_address(self, url: httpx2.URL) -> str:
         port = url.port or (443 if url.scheme == "https" else 80)
-        found = await anyio.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+        # The threads of asyncio are few, and a name server that doesn't reply occupies one for up to 30 s.
+        look_up = partial(socket.getaddrinfo, url.raw_host.decode("ascii"), port, type=socket.SOCK_STREAM)
+        found = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._look_ups)
         for *_, (address, *_rest) in found:
             if self.is_private_allowed or _is_public(str(address)):
                 return str(address)
@@ -143,11 +155,14 @@ def _is_public(address: str) -> bool:
     ip = ipaddress.ip_address(address.partition("%")[0])
     # An IPv6 address can contain an IPv4 one, to which the system or a translator connects.
     inner = (ip.ipv4_mapped or ip.sixtofour) if isinstance(ip, ipaddress.IPv6Address) else None
-    is_translated = isinstance(ip, ipaddress.IPv6Address) and ip in _TRANSLATED
+    is_translated = isinstance(ip, ipaddress.IPv6Address) and any(ip in net for net in _TRANSLATED)
     return ip.is_global and not ip.is_multicast and not is_translated and (inner is None or inner.is_global)
 
 
-_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+_TRANSLATED = tuple(
+    map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10"))
+)
+"""Networks whose addresses contain an IPv4 address, or that are local, but count as global."""
 
 
 async def _read_beginning(response: httpx2.Response) -> bytes:

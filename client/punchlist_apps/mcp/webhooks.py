@@ -26,10 +26,19 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, Field
 
-from punchlist.errors import PunchlistError
-from punchlist_apps.mcp.event_source import RETRY_S, HistoryLost, follow, read_page
+from punchlist.errors import Forbidden, NotFound, PunchlistError
+from punchlist_apps.mcp.event_source import HistoryLost, follow, read_page
 from punchlist_apps.mcp.event_types import Position, Selection, parse_cursor
-from punchlist_apps.mcp.events import TOO_MANY, EventParams, Events, find_token, parse, to_mcp_error
+from punchlist_apps.mcp.events import (
+    TOO_MANY,
+    EventParams,
+    Events,
+    drop_old,
+    find_oldest,
+    find_token,
+    parse,
+    to_mcp_error,
+)
 from punchlist_apps.mcp.http_auth import Grants
 from punchlist_apps.mcp.users import Grant, hash_token
 from punchlist_apps.mcp.webhook_post import MAX_BODY_BYTES, Poster, Response, Undeliverable, check_url, parse_secret
@@ -69,6 +78,7 @@ class Subscription(msgspec.Struct):
         token: Digest of the token that made the subscription.
         expires_at: In seconds since 1970 UTC.
         cursor: The position after the last delivered event.
+        oldest: Time before which changes are left out, in milliseconds since 1970 UTC, while the receiver catches up.
     """
 
     id: str
@@ -81,6 +91,7 @@ class Subscription(msgspec.Struct):
     secret: str
     expires_at: float
     cursor: str
+    oldest: int | None = None
 
 
 class Delivery(BaseModel):
@@ -126,6 +137,7 @@ class Webhooks:
         self._pending: Counter[str] = Counter()
         """Number of receivers that are asked for the challenge, by token."""
         self._changed = anyio.Event()
+        self._saving = anyio.Lock()
         self._saved = b"[]"
         self._group: TaskGroup | None = None
 
@@ -150,7 +162,7 @@ class Webhooks:
         finally:
             self._group = None
             with anyio.CancelScope(shield=True):
-                await self._save()
+                await self._try_save()
                 await self._poster.aclose()
             os.close(lock)
 
@@ -181,11 +193,18 @@ class Webhooks:
                     page = await read_page(source.client, source.conversation, after, 1)
                 except PunchlistError as error:
                     raise to_mcp_error(error) from None
-                truncated = page.truncated
-                start = page.position if after is None or (truncated and not page.changes) else after
+                subscription.oldest = find_oldest(params)
+                truncated = page.truncated or drop_old(page, subscription.oldest)[1]
+                start = page.position if after is None or (page.truncated and not page.changes) else after
                 subscription.conversation, subscription.cursor = source.conversation, str(start)
+        is_new = subscription.id not in self._subscriptions
         subscription = self._start(subscription)
-        await self._save()
+        try:
+            await self._save()
+        except OSError as error:
+            if is_new:
+                self._remove(subscription.id)
+            raise self._to_mcp_error(error) from None
         return {
             "id": subscription.id,
             "refreshBefore": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(subscription.expires_at)),
@@ -197,7 +216,10 @@ class Webhooks:
         parse(params)
         user = self._events.lists.find_user(context)
         self._remove(self._find(context, params, user).id)
-        await self._save()
+        try:
+            await self._save()
+        except OSError as error:
+            raise self._to_mcp_error(error) from None
         return {}
 
     def _find(self, context: Context, params: SubscribeParams, user: str | None) -> Subscription:
@@ -253,10 +275,19 @@ class Webhooks:
 
     async def _run(self, subscription: Subscription, scope: anyio.CancelScope) -> None:
         """Deliver the events of a subscription until it expires or is removed."""
+        failures = 0
         with scope:
             while True:
-                await self._deliver_until_lost(subscription)
-                await anyio.sleep(RETRY_S)
+                try:
+                    await self._deliver_until_lost(subscription)
+                    failures = 0
+                except Exception as error:  # The failure of one subscription must not end the server.
+                    is_bug = not isinstance(error, PunchlistError)
+                    _log.warning("webhook %s: %s", subscription.id, error, exc_info=is_bug)
+                    if isinstance(error, Forbidden | NotFound):
+                        break
+                    failures += 1
+                await _pause(failures)
         if self._subscriptions.get(subscription.id) is subscription:
             self._remove(subscription.id)
 
@@ -266,7 +297,8 @@ class Webhooks:
             with feed.open_tail() as tail:
                 after = parse_cursor(subscription.cursor)
                 try:
-                    async for page in follow(client, tail, subscription.conversation, after, _IDLE_S):
+                    async for found in follow(client, tail, subscription.conversation, after, lambda: _IDLE_S):
+                        page, _ = drop_old(found, subscription.oldest)
                         if page.truncated:
                             gap = {"type": "gap", "cursor": str(page.position)}
                             await self._send(subscription, f"gap_{page.position}", gap)
@@ -275,22 +307,22 @@ class Webhooks:
                             await self._send(subscription, occurrence["eventId"], occurrence | {"cursor": cursor})
                             subscription.cursor = cursor
                             self._changed.set()
+                        if not page.more:
+                            subscription.oldest = None
                         if subscription.cursor != str(page.position):
                             subscription.cursor = str(page.position)
                             self._changed.set()
                 except HistoryLost:
                     return  # the next page is truncated, which is reported
-                except PunchlistError as error:
-                    _log.warning("webhook %s: %s", subscription.id, error)
 
     async def _send(self, subscription: Subscription, id: str, message: dict[str, Any]) -> None:
         """Deliver a message, with retries."""
         attempt = 0
         while True:
-            if not self._is_allowed(subscription):
-                self._remove(subscription.id)
-                await anyio.sleep_forever()  # until the cancellation, at once
             try:
+                if not self._is_allowed(subscription):
+                    self._remove(subscription.id)
+                    await anyio.sleep_forever()  # until the cancellation, at once
                 response = await self._post(subscription, id, message)
             except Undeliverable as error:
                 reason = str(error)
@@ -302,7 +334,7 @@ class Webhooks:
                     return
                 reason = f"status {response.status}"
             _log.info("webhook %s: %s", subscription.id, reason)
-            await anyio.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
+            await _pause(attempt)
             attempt += 1
 
     async def _post(self, subscription: Subscription, id: str, message: dict[str, Any]) -> Response:
@@ -310,10 +342,17 @@ class Webhooks:
         return await self._poster.post(subscription.url, subscription.secret, id, encode(message), headers)
 
     def _is_allowed(self, subscription: Subscription) -> bool:
-        """Return whether the token of a subscription still has the rights that the subscription needs."""
+        """Return whether the token of a subscription still has the rights that the subscription needs.
+
+        Raises:
+            Undeliverable: It isn't known at the moment.
+        """
         if self._grants is None:
             return True
-        grant = self._grants.find_grant_by_digest(subscription.token)
+        try:
+            grant = self._grants.find_grant_by_digest(subscription.token)
+        except ValueError as error:
+            raise Undeliverable(str(error)) from None
         user = subscription.user
         return grant is not None and grant.covers(Grant(None if user is None else frozenset({user})))
 
@@ -322,19 +361,26 @@ class Webhooks:
             await self._changed.wait()
             await anyio.sleep(_SAVE_S)
             self._changed = anyio.Event()
+            await self._try_save()
+
+    async def _try_save(self) -> None:
+        try:
             await self._save()
+        except OSError as error:
+            # Events since the last save are delivered again after a restart, with the same ids.
+            _log.warning("the webhooks can't be saved in %s: %s", self._path, error.strerror)
 
     async def _save(self) -> None:
-        data = msgspec.json.encode([*self._subscriptions.values()])
-        if data == self._saved:
-            return
         with anyio.CancelScope(shield=True):
-            try:
-                await anyio.to_thread.run_sync(lambda: atomic_write(self._path, data, fsync=True))
-                self._saved = data
-            except OSError as error:
-                # Events since the last save are delivered again after a restart, with the same ids.
-                _log.warning("the webhooks can't be saved in %s: %s", self._path, error.strerror)
+            async with self._saving:  # an older state must not replace a newer one
+                data = msgspec.json.encode([*self._subscriptions.values()])
+                if data != self._saved:
+                    await anyio.to_thread.run_sync(lambda: atomic_write(self._path, data, fsync=True))
+                    self._saved = data
+
+    def _to_mcp_error(self, error: OSError) -> MCPError:
+        text = f"The webhooks can't be saved in {self._path} ({error.strerror}). Make it writable, then try again."
+        return MCPError(types.INTERNAL_ERROR, text)
 
 
 def find_path(data_dir: str, user: str | None) -> str:
@@ -370,15 +416,44 @@ def _lock(path: str) -> int:
 
 
 def _load(path: str) -> list[Subscription]:
+    """Read the subscriptions. If some aren't valid, such as those of a later version, copy the file first."""
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=list[Subscription])
+            data = file.read()
     except FileNotFoundError:
         return []
+    subscriptions, problem = list[Subscription](), None
+    try:
+        parts = msgspec.json.decode(data, type=list[msgspec.Raw])
     except msgspec.MsgspecError as error:
-        os.replace(path, f"{path}.invalid")
-        _log.error("%s was moved to %s.invalid, because it can't be read: %s", path, path, error)
-        return []
+        parts, problem = [], error
+    for part in parts:
+        try:
+            subscriptions.append(_parse(part))
+        except (KeyError, ValueError) as error:
+            problem = error
+    if problem is not None:
+        atomic_write(f"{path}.invalid", data)
+        _log.error("%s was copied to %s.invalid, because webhooks in it can't be read: %s", path, path, problem)
+    return subscriptions
+
+
+def _parse(part: msgspec.Raw) -> Subscription:
+    """Decode a stored subscription.
+
+    Raises:
+        KeyError: Unknown event.
+        ValueError: Another part isn't valid.
+    """
+    subscription = msgspec.json.decode(part, type=Subscription)
+    Selection.parse(subscription.name, subscription.arguments)
+    parse_cursor(subscription.cursor)
+    parse_secret(subscription.secret)
+    return subscription
+
+
+async def _pause(attempt: int) -> None:
+    await anyio.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
 
 
 def _is_echo(response: Response, challenge: str) -> bool:

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 from punchlist_apps.relay import frames
-from punchlist_apps.relay.dialing import connect, lock_path, read_lock
+from punchlist_apps.relay.dialing import MODULE, connect, lock_path, read_lock
 from punchlist_apps.relay.relay import Unavailable
 from punchlist_schemas.system import os_calls
 
@@ -51,11 +51,23 @@ def find_process(path: str) -> int | None:
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return read_lock(lock) or None
+        return read_lock(lock) or _find_listener(path)
     else:
         return None
     finally:
         os.close(lock)
+
+
+def _find_listener(path: str) -> int | None:
+    """Return the worker that listens. Earlier versions don't write their process id."""
+    if (sock := connect(path)) is None:
+        return None
+    try:
+        pid = os_calls.read_peer(sock)[0]
+    finally:
+        sock.close()
+    # Until a worker that systemd starts has written its id, systemd is the peer.
+    return pid if MODULE in os_calls.read_command_line(pid) else None
 
 
 def read_status(path: str, timeout_s: float = STATUS_S) -> Status | None:
@@ -75,8 +87,9 @@ def read_status(path: str, timeout_s: float = STATUS_S) -> Status | None:
         while not (found := decoder.feed(reply)):
             if not (reply := sock.recv(_CHUNK)):
                 return None  # it has just ended
-        return Status(pid, "running", **json.loads(found[0][2]))
-    except (TimeoutError, frames.InvalidFrame):
+        members = dict(json.loads(found[0][2]))  # of another version perhaps
+        return Status(pid, "running", *map(members.get, Status._fields[2:]))
+    except (TimeoutError, frames.InvalidFrame, ValueError, TypeError):
         return Status(pid, "silent")
     except ConnectionError:
         return None

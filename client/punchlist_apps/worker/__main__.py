@@ -2,10 +2,13 @@
 
 import argparse
 import faulthandler
+import os
 import signal
 import socket
 import sys
 
+from punchlist.connection.starter import open_log
+from punchlist.connection.starter import worker as worker_program
 from punchlist_apps.worker.installation import read_stamp
 from punchlist_apps.worker.place import Place, Taken, take
 
@@ -32,6 +35,11 @@ def main() -> int:
             place = take(options.socket)
         except Taken:
             return LOST_RACE
+        if place.is_of_systemd:
+            # systemd can neither make the log's directory nor limit its size.
+            log = open_log(worker_program(options.socket, options.data_dir))
+            os.dup2(log, 2)
+            os.close(log)
     else:
         listener = None if options.listener_fd is None else socket.socket(fileno=options.listener_fd)
         place = Place(options.socket, options.lock_fd, listener, options.manager)

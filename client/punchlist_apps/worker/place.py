@@ -59,6 +59,10 @@ class Place:
         return sock
 
     @property
+    def is_of_systemd(self) -> bool:
+        return self._listener is not None
+
+    @property
     def is_found(self) -> bool:
         """Whether new relays find this worker's socket."""
         try:

@@ -26,6 +26,9 @@ HOSTS = 3
 STREAMS = 20
 """Streams of each host."""
 
+RESUMES = {"worker": HOSTS * STREAMS, "host": STREAMS, "daemon": 0}
+"""Process -> number of streams that are opened again with a cursor after it was killed."""
+
 PATIENCE_S = 120.0
 
 _FORGETFUL = """
@@ -114,8 +117,9 @@ def run(options: Options) -> Figures:
         while resumes < options.size:
             tasks += [int(work.add(f"task {len(tasks)}").id) for _ in range(chance.randint(1, 4))]
             kind = chance.choices(["worker", "daemon", "host"], [6, 1, 3])[0]
-            resumes += _kill(kind, daemon, readers, chance)
-            kills[kind] += 1
+            if _kill(kind, daemon, readers, chance):
+                resumes += RESUMES[kind]
+                kills[kind] += 1
             tasks += [int(work.add(f"task {len(tasks)}").id) for _ in range(chance.randint(1, 4))]
             with moved:
                 has_come = moved.wait_for(partial(_have_all, readers, tasks[-1]), PATIENCE_S)
@@ -124,18 +128,19 @@ def run(options: Options) -> Figures:
     return {"resumes": resumes, "events": len(tasks), "frames": len(tasks) * HOSTS * STREAMS, **kills}
 
 
-def _kill(kind: str, daemon: Spawned, readers: list[Reader], chance: Random) -> int:
-    """Kill a process, and return the number of streams that this interrupts."""
+def _kill(kind: str, daemon: Spawned, readers: list[Reader], chance: Random) -> bool:
+    """Kill a process, and return whether it was running."""
     if kind == "host":
         reader = chance.choice(readers)
         reader.kill()
         reader.start()
-        return STREAMS
-    if kind == "daemon":
+    elif kind == "daemon":
         daemon.restart()
-    elif find_worker(daemon.directory / "run") is not None:
+    elif find_worker(daemon.directory / "run") is None:
+        return False
+    else:
         signal_worker(daemon.directory / "run", signal.SIGKILL)
-    return STREAMS * HOSTS
+    return True
 
 
 def _have_all(readers: list[Reader], last: int) -> bool:

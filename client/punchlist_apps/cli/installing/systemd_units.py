@@ -83,9 +83,7 @@ def render_units(places: Places, *, hardened: bool = False, web: bool = False) -
         command += ["--socket", _quote_argument(places.worker), "--data-dir", _quote_argument(places.data_dir)]
         address = _build_listen_address(places.worker, places.runtime_dir)
         units[MCP_SOCKET] = _replace_setting(read_shipped_unit(MCP_SOCKET), "ListenStream", address)
-        text = _replace_setting(read_shipped_unit(MCP_SERVICE), "ExecStart", " ".join(command))
-        log = "append:" + f"{places.data_dir}/mcp.log".replace("%", "%%")
-        units[MCP_SERVICE] = _replace_setting(text, "StandardError", log)
+        units[MCP_SERVICE] = _replace_setting(read_shipped_unit(MCP_SERVICE), "ExecStart", " ".join(command))
     return units
 
 

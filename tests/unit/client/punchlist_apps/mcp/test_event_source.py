@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 from shutil import rmtree
 
@@ -17,6 +17,7 @@ from punchlist_apps.mcp.event_types import Position
 from punchlist_schemas.events import TaskAdded
 from punchlist_testing.daemon import Spawned, spawned_daemon
 from punchlist_testing.store import damaged_log
+from punchlistd.store.file.schema import connect
 
 
 @asynccontextmanager
@@ -47,6 +48,22 @@ async def test_pages_follow_a_cursor(tmp_path: Path) -> None:
         assert read == list("01234")
 
 
+async def test_page_cut_by_size_has_more(tmp_path: Path) -> None:
+    async with start(tmp_path) as (_, client):
+        work, tail, read = client.conversation("work"), Tail(), list[str]()
+        first = (await read_page(client, "work", None)).position
+        for number in range(10):
+            await work.add(f"{number}", description="x" * 60_000)
+        async with aclosing(follow(client, tail, "work", first, lambda: 0.01)) as pages:
+            read += titles(await anext(pages))
+            async with work.watch() as changes:
+                await work.add("10")
+                tail.push(await changes.next())
+            while "10" not in read:
+                read += titles(await anext(pages))
+        assert read == [str(number) for number in range(11)]
+
+
 async def test_position_of_another_log_is_truncated(tmp_path: Path) -> None:
     async with start(tmp_path) as (_, client):
         await client.conversation("work").add("One")
@@ -75,9 +92,21 @@ async def test_damaged_log_truncates(tmp_path: Path) -> None:
         page = await read_page(client, "a", Position(epoch, 0))
         assert len(page.changes) == 1 and not page.truncated
         assert (await read_page(client, "a", page.position)).truncated
-        with pytest.raises(HistoryLost):
-            async with aclosing(follow(client, Tail(), "a", None, 0.0)) as pages:
+        async with aclosing(follow(client, Tail(), "a", None, lambda: 0.0)) as pages:
+            for _ in range(3):
                 assert not (await anext(pages)).truncated
+
+
+async def test_later_damage_ends_the_pages(tmp_path: Path) -> None:
+    async with start(tmp_path) as (daemon, client):
+        await client.conversation("a").add("as it was")
+        with pytest.raises(HistoryLost):
+            async with aclosing(follow(client, Tail(), "a", None, lambda: 0.0)) as pages:
+                await anext(pages)
+                daemon.kill()
+                with closing(connect(f"{daemon.data_dir}/log.db", "rw")) as connection:
+                    connection.execute("UPDATE log SET body = CAST(replace(body, 'as it', 'as he') AS BLOB)").close()
+                daemon.start()
                 await anext(pages)
 
 
@@ -88,7 +117,7 @@ async def test_slow_reader_gets_each_change_once(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(event_source, "PAGE", 4)
     async with start(tmp_path) as (_, client), client.watch() as changes:
         work, tail, read = client.conversation("work"), Tail(), list[str]()
-        async with aclosing(follow(client, tail, "work", None, 0.01)) as pages:
+        async with aclosing(follow(client, tail, "work", None, lambda: 0.01)) as pages:
             await anext(pages)
             for number in range(60):
                 await work.add(f"{number}")
@@ -104,12 +133,32 @@ async def test_slow_reader_gets_each_change_once(tmp_path: Path, monkeypatch: py
         assert read == [str(number) for number in range(60)], f"seed {seed}"
 
 
+async def test_large_call_is_read_from_the_log(tmp_path: Path) -> None:
+    async with start(tmp_path) as (_, client), client.watch() as changes, anyio.create_task_group() as group:
+        work, tail, read = client.conversation("work"), Tail(), list[str]()
+        await work.add("Before")
+        await changes.next()
+        async with aclosing(follow(client, tail, "work", None, lambda: 10.0)) as pages:
+            await anext(pages)
+            await work.add_many([f"{number}" for number in range(1_500)])
+            pushed = [await changes.next() for _ in range(1_500)]
+
+            async def push() -> None:
+                for change in pushed:
+                    tail.push(change)
+
+            group.start_soon(push)  # runs when the reader waits
+            while "1499" not in read:
+                read += titles(await anext(pages))
+        assert read == [str(number) for number in range(1_500)]
+
+
 async def test_reader_outlives_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_source, "RETRY_S", 0.01)
     async with start(tmp_path) as (daemon, _):
         async with connect_async(socket=daemon.socket, autostart=False, timeout_s=0.1) as client:
             tail = Tail()
-            async with aclosing(follow(client, tail, "work", None, 10.0)) as pages:
+            async with aclosing(follow(client, tail, "work", None, lambda: 10.0)) as pages:
                 await anext(pages)
                 daemon.kill()
                 tail.fall_behind()
@@ -125,7 +174,7 @@ async def test_replaced_log_ends_the_pages(tmp_path: Path) -> None:
     async with start(tmp_path) as (daemon, client):
         await client.conversation("work").add("One")
         tail = Tail()
-        async with aclosing(follow(client, tail, "work", None, 10.0)) as pages:
+        async with aclosing(follow(client, tail, "work", None, lambda: 10.0)) as pages:
             await anext(pages)
             daemon.kill()
             rmtree(daemon.data_dir)

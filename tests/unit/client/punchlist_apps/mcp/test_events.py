@@ -1,8 +1,10 @@
 """MCP Events in both eras: polls, streams, users and errors, as raw messages."""
 
 import json
+import signal
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from itertools import count
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple
@@ -13,10 +15,13 @@ import pytest
 from punchlist import AsyncClient, connect_async
 from punchlist_testing.agent_hosts import build_process
 from punchlist_testing.daemon import Spawned, spawned_daemon
-from punchlist_testing.mcp_wire import Wire, open_wire
+from punchlist_testing.mcp_wire import HANDSHAKE, Wire, open_wire
 from punchlist_testing.optional import require_package
+from punchlist_testing.served_mcp import Served
 
 require_package("mcp")
+
+import httpx2
 
 from punchlist_apps.mcp import event_source, events
 from punchlist_apps.mcp.server import Setup, build
@@ -135,7 +140,7 @@ async def test_old_events_are_left_out(tmp_path: Path) -> None:
         ({"name": "task.added", "cursor": "5"}, -32602),
         ({"name": "task.added", "arguments": {"list": "work"}}, -32602),
         ({"name": "task.added", "maxEvents": 0}, -32602),
-        ({"name": "task.added", "arguments": {"conversation": ""}}, -32603),
+        ({"name": "task.added", "arguments": {"conversation": ""}}, -32602),
         ({}, -32602),
     ],
 )
@@ -204,6 +209,35 @@ async def test_number_of_streams_is_limited(tmp_path: Path, monkeypatch: pytest.
         await place.host.notify("notifications/cancelled", requestId=id)
         await place.host.ask("tools/list")
         await open_stream(place.host)
+
+
+async def test_lost_connections_free_their_streams(tmp_path: Path) -> None:
+    with spawned_daemon(tmp_path) as daemon, ExitStack() as stack, anyio.fail_after(50):
+        served = Served(daemon, "--token-file", str(tmp_path / "token"))
+        stack.callback(served.process.communicate, timeout=20)
+        stack.callback(served.process.send_signal, signal.SIGINT)
+        headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+        url, opened = f"http://127.0.0.1:{served.port}/mcp", {"jsonrpc": "2.0", "method": "events/stream"}
+        async with (
+            connect_async(socket=daemon.socket, autostart=False) as client,
+            httpx2.AsyncClient(headers=headers, timeout=20) as http,
+        ):
+            begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HANDSHAKE}
+            http.headers["Mcp-Session-Id"] = (await http.post(url, json=begin)).headers["Mcp-Session-Id"]
+            await http.post(url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+            async def open_and_drop(id: int) -> str:
+                message = {**opened, "id": id, "params": {"name": "task.added"}}
+                async with http.stream("POST", url, json=message) as response:
+                    lines = response.aiter_lines()
+                    return await anext(line async for line in lines if line.startswith("data: {"))
+
+            for number in range(events.MAX_STREAMS):
+                assert "active" in await open_and_drop(number + 1)
+            await client.conversation("work").add("Ends the streams")
+            for id in count(1_000):
+                if "active" in await open_and_drop(id):
+                    break
 
 
 async def test_default_list_of_an_attached_session_is_pinned(tmp_path: Path) -> None:

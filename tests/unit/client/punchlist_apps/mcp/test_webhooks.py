@@ -2,13 +2,17 @@
 
 import asyncio
 import base64
+import gzip
 import hmac
 import json
-from collections.abc import AsyncGenerator
+import socket
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Event
+from typing import Any, NamedTuple, cast
 
 import anyio
 import msgspec
@@ -28,9 +32,12 @@ import httpx2
 
 from punchlist_apps.mcp import webhooks
 from punchlist_apps.mcp.events import TOO_MANY
+from punchlist_apps.mcp.http_auth import Grants, Token
 from punchlist_apps.mcp.server import Setup, build
+from punchlist_apps.mcp.users import UsersFile, hash_token
 from punchlist_apps.mcp.webhook_post import Poster, Undeliverable, check_url, parse_secret
 from punchlist_apps.mcp.webhooks import CALLBACK_FAILED, Receivers, Subscription, find_path
+from punchlist_schemas.system.atomic import atomic_write
 
 KEY = b"k" * 24
 SECRET = f"whsec_{base64.b64encode(KEY).decode()}"
@@ -64,7 +71,7 @@ class Receiver:
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
             body = await reader.readexactly(int(headers["content-length"]))
             self._record(headers, body)
-            await self._respond(writer, json.loads(body))
+            await self._respond(writer, headers, json.loads(body))
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -77,7 +84,7 @@ class Receiver:
         self.messages.append(Message(headers, json.loads(body)))
         self._arrived.set()
 
-    async def _respond(self, writer: asyncio.StreamWriter, body: Any) -> None:
+    async def _respond(self, writer: asyncio.StreamWriter, headers: dict[str, str], body: Any) -> None:
         challenge = "something else" if self.behavior == "lie" else body.get("challenge")
         answer = json.dumps({"challenge": challenge}).encode()
         head = f"HTTP/1.1 {self.behavior if self.behavior.isdigit() else 200} Status\r\n"
@@ -90,6 +97,9 @@ class Receiver:
             for _ in range(10_000):
                 writer.write(b"x" * 65_536)
                 await writer.drain()
+        head += "Set-Cookie: session=1\r\n"
+        if "gzip" in headers.get("accept-encoding", ""):
+            head, answer = f"{head}Content-Encoding: gzip\r\n", gzip.compress(answer)
         writer.write(head.encode() + b"Content-Length: %d\r\n\r\n" % len(answer) + answer)
         await writer.drain()
 
@@ -132,18 +142,24 @@ async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerat
 
 
 @asynccontextmanager
-async def serve(place: Place, *, private: bool = True, user: str | None = None) -> AsyncGenerator[Wire]:
+async def serve(
+    place: Place, *, private: bool = True, user: str | None = None, grants: Grants | None = None
+) -> AsyncGenerator[Wire]:
     """Run a server with webhooks, and yield its host."""
     bound: Any = {"user": user} if user else {}
     setup = Setup(build_process(), place.daemon.data_dir, conversation="work", user=user)
     poster = Poster(is_private_allowed=private, timeout_s=0.5)
     async with connect_async(socket=place.daemon.socket, autostart=False, **bound) as client:
-        async with open_wire(build(client, setup, receivers=Receivers(None, poster)), "auto") as host:
+        async with open_wire(build(client, setup, receivers=Receivers(grants, poster)), "auto") as host:
             yield host
 
 
+def deliver_to(url: str) -> dict[str, Any]:
+    return {"mode": "webhook", "url": url, "secret": SECRET}
+
+
 def subscribe(host: Wire, url: str, method: str = "subscribe", **params: Any) -> Any:
-    delivery = {"mode": "webhook", "url": url, "secret": SECRET} | params.pop("delivery", {})
+    delivery = deliver_to(url) | params.pop("delivery", {})
     return host.ask(f"events/{method}", **{"name": "task.added", "delivery": delivery, **params})
 
 
@@ -156,10 +172,11 @@ def read_ids(place: Place) -> list[str]:
     return [one["id"] for one in json.loads(find_file(place).read_bytes())]
 
 
-def store(place: Place, expires_at: float) -> None:
+def store(place: Place, expires_at: float = 2**32, **members: Any) -> None:
     """Store a subscription with the position of another log."""
     stored = Subscription("sub_1", "task.added", {}, "work", None, "", place.receiver.url, SECRET, expires_at, "0123.7")
-    find_file(place).write_bytes(msgspec.json.encode([stored]))
+    changed = {**msgspec.to_builtins(stored), "id": "sub_2", **members}
+    find_file(place).write_bytes(msgspec.json.encode([changed, stored] if members else [stored]))
 
 
 async def test_events_are_signed_and_delivered_in_order(place: Place) -> None:
@@ -177,6 +194,7 @@ async def test_events_are_signed_and_delivered_in_order(place: Place) -> None:
     assert {one.headers["x-mcp-subscription-id"] for one in place.receiver.messages} == {made["id"]}
     assert [one.headers["webhook-id"] for one in place.receiver.messages[1:]] == [one["eventId"] for one in events]
     assert not place.receiver.forged
+    assert not any("cookie" in one.headers for one in place.receiver.messages)
 
 
 async def test_subscriptions_outlive_the_server(place: Place) -> None:
@@ -245,7 +263,7 @@ async def test_too_large_event_is_shortened(place: Place) -> None:
 
 
 async def test_lost_history_is_reported(place: Place) -> None:
-    store(place, 2**32)
+    store(place)
     async with serve(place):
         await place.receiver.attempts(1)
         assert place.receiver.messages[0].body["type"] == "gap"
@@ -267,6 +285,95 @@ async def test_unreadable_file_is_moved_away(place: Place) -> None:
     async with serve(place) as host:
         assert (await subscribe(host, place.receiver.url))["id"]
     assert await anyio.Path(f"{path}.invalid").read_text() == "{"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"name": "task.exploded"},
+        {"arguments": {"colour": "red"}},
+        {"cursor": "7"},
+        {"secret": "whsec_"},
+        {"conversation": 7},
+        {"conversation": "of:bob:work", "user": "ann"},
+    ],
+)
+async def test_invalid_subscription_stops_no_other(place: Place, members: dict[str, Any]) -> None:
+    async with place.client.as_user("bob") as bob:
+        await bob.conversation("my:work").add("Not for ann")
+    store(place, **members)
+    async with serve(place):
+        await place.receiver.attempts(1)
+        await place.client.conversation("work").add("One")
+        await place.receiver.events(1)
+        while read_ids(place) != ["sub_1"]:
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("kind", [UsersFile, Token])
+async def test_unreadable_tokens_end_no_subscription(
+    place: Place, kind: Callable[[str], Grants], capsys: pytest.CaptureFixture[str]
+) -> None:
+    token, path = "t" * 16, place.daemon.directory / "tokens"
+    path.touch(0o600)
+    store(place, token=hash_token(token.encode()))
+    async with serve(place, grants=kind(str(path))):
+        while "rejected" not in capsys.readouterr().err:
+            await anyio.lowlevel.checkpoint()
+        path.write_text(json.dumps({token: "*"}) if kind is UsersFile else token)
+        await place.receiver.attempts(1)
+
+
+async def test_saves_keep_their_order(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, calls = Event(), Event(), count()
+
+    def write(path: str, data: bytes, *, fsync: bool) -> None:
+        if is_first := next(calls) == 0:
+            first.set()
+            second.wait(0.5)  # until a later save has ended, if it can
+        atomic_write(path, data, fsync=fsync)
+        if not is_first:
+            second.set()
+
+    monkeypatch.setattr(webhooks, "atomic_write", write)
+    async with serve(place) as host:
+        await host.send("events/subscribe", name="task.added", delivery=deliver_to(place.receiver.url))
+        while not first.is_set():
+            await anyio.lowlevel.checkpoint()
+        await subscribe(host, f"{place.receiver.url}2")
+        while next(calls) < 2:
+            await anyio.lowlevel.checkpoint()
+        assert len(read_ids(place)) == 2
+
+
+async def test_unsaved_subscription_is_reported(place: Place) -> None:
+    path = anyio.Path(find_file(place))
+    async with serve(place) as host:
+        await path.mkdir()
+        assert "can't be saved" in (await subscribe(host, place.receiver.url))["message"]
+        await path.rmdir()
+        await place.client.conversation("work").add("Not delivered")
+        made = await subscribe(host, place.receiver.url)
+        assert read_ids(place) == [made["id"]]
+        await path.unlink()
+        await path.mkdir()
+        ended = await subscribe(host, place.receiver.url, "unsubscribe", delivery={"secret": None})
+        assert "can't be saved" in ended["message"]
+        await path.rmdir()
+    assert read_ids(place) == []
+    assert not [one for one in place.receiver.messages if "eventId" in one.body]
+
+
+async def test_old_events_are_not_delivered(place: Place) -> None:
+    work = place.client.conversation("work")
+    async with serve(place) as host:
+        start = (await host.ask("events/poll", name="task.added", cursor=None))["cursor"]
+        await work.add("Old")
+        made = await subscribe(host, place.receiver.url, cursor=start, maxAgeMs=0)
+        assert made["truncated"]
+        await work.add("New")
+        (event,) = await place.receiver.events(1)
+    assert event["data"]["change"]["task"]["title"] == "New"
 
 
 async def test_second_server_delivers_nothing(place: Place) -> None:
@@ -301,7 +408,9 @@ async def test_number_of_subscriptions_is_limited(place: Place, monkeypatch: pyt
 async def test_private_address_is_refused(place: Place) -> None:
     async with serve(place, private=False) as host:
         assert (await subscribe(host, place.receiver.url))["code"] == -32602  # not https
-        for name in ("127.0.0.1", "localhost", "10.0.0.1", "169.254.169.254", "[::1]", "[::ffff:10.0.0.1]", "0.0.0.0"):
+        names = ["127.0.0.1", "localhost", "10.0.0.1", "169.254.169.254", "[::1]", "[::ffff:10.0.0.1]", "0.0.0.0"]
+        names += ["[64:ff9b:1::a00:1]", "[fec0::1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]"]
+        for name in names:
             error = await subscribe(host, f"https://{name}/")
             assert (error["code"], "private" in error["message"]) == (CALLBACK_FAILED, True), name
     assert place.receiver.messages == []
@@ -312,6 +421,31 @@ async def test_unknown_name_and_closed_port_are_undeliverable() -> None:
     for url in ("http://127.0.0.1:1/", "http://name.invalid/"):
         with pytest.raises(Undeliverable):
             await poster.post(url, SECRET, "id", b"{}", {})
+    await poster.aclose()
+
+
+async def test_slow_name_server_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up, released, receiver = socket.getaddrinfo, Event(), Receiver()
+
+    def look_up_slowly(host: object, *more: Any, **options: Any) -> Any:
+        if "slow.test" in str(host):
+            released.wait(30)
+        return look_up(cast("str", host), *more, **options)
+
+    async def fail(number: int) -> None:
+        with pytest.raises(Undeliverable):
+            await poster.post(f"http://{number}.slow.test/", SECRET, "id", b"{}", {})
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_slowly)
+    poster = Poster(is_private_allowed=True, timeout_s=5)
+    async with open_receiver(receiver), anyio.create_task_group() as group:
+        for number in range(64):
+            group.start_soon(fail, number)
+        await anyio.wait_all_tasks_blocked()
+        try:
+            assert (await poster.post(receiver.url, SECRET, "id", b"{}", {})).status == 200
+        finally:
+            released.set()
     await poster.aclose()
 
 

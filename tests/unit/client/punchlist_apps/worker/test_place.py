@@ -12,6 +12,7 @@ import pytest
 from punchlist_apps.common.http import sockets
 from punchlist_apps.relay.dialing import MODULE, read_lock
 from punchlist_apps.worker.place import Place, Taken, take
+from punchlist_testing.blocking import eventually
 from punchlist_testing.terminal import environment
 
 FIRST = 230
@@ -41,6 +42,19 @@ def pass_sockets(monkeypatch: pytest.MonkeyPatch, path: str, *names: str) -> Non
     monkeypatch.setattr(sockets, "_FIRST_FD", FIRST)
     for name, value in {"LISTEN_PID": os.getpid(), "LISTEN_FDS": len(names), "NOTIFY_SOCKET": f"{path}.notify"}.items():
         monkeypatch.setenv(name, str(value))
+
+
+def test_worker_of_systemd_makes_its_log(tmp_path: Path, path: str) -> None:
+    log = tmp_path / "share" / "punchlist" / "mcp.log"
+    program = "import os, socket, sys; sock = socket.socket(1); sock.bind(sys.argv[1]); sock.listen(); "
+    program += "os.dup2(sock.fileno(), 3); os.set_inheritable(3, True); "
+    program += "os.environ |= {'LISTEN_FDS': '1', 'LISTEN_PID': str(os.getpid())}; "
+    program += "os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
+    command = [sys.executable, "-c", program, path, "-m", MODULE, "--socket", path, "--data-dir", str(log.parent)]
+    with subprocess.Popen(command, env=environment()) as worker:
+        is_made = eventually(log.exists)
+        worker.send_signal(signal.SIGTERM)
+    assert is_made
 
 
 def test_own_socket_is_removed_with_the_place(path: str) -> None:

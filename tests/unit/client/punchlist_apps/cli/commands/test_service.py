@@ -70,7 +70,6 @@ def test_extra_mcp_adds_the_worker(
     assert f"ListenStream={path}\n" in (units / "punchlist-mcp.socket").read_text()
     service = (units / "punchlist-mcp.service").read_text()
     assert f"-m punchlist_apps.worker --idle-exit 900 --socket {path} --data-dir {home}/data\n" in service
-    assert f"StandardError=append:{home}/data/mcp.log\n" in service
     assert "start punchlistd.socket punchlist-mcp.socket" in asked.read_text()
     assert run("daemon", "service", "uninstall", "--now").code == 0
     assert "stop punchlistd.socket punchlistd.service punchlist-mcp.socket" in asked.read_text()
