@@ -112,7 +112,7 @@ def test_program_is_installed_from_the_actions_checkout(tmp_path: Path) -> None:
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_ACTION_PATH": str(ANSWER.parent)}
     (command,) = re.findall("run: (pipx .*)", (ANSWER.parent / "action.yml").read_text())
     words = subprocess.run(["bash", "-c", command], env=env, check=True, capture_output=True, text=True).stdout
-    assert words == f"install {ANSWER.parent}/../..[shared]"
+    assert words == f"install --force {ANSWER.parent}/../..[shared]"
     assert (ANSWER.parent / "../../pyproject.toml").is_file()
 
 

@@ -10,8 +10,8 @@ _MAX_BYTES = 1 << 20
 
 
 def read_hook_input(timeout_s: float) -> bytes:
-    """Return the input up to its end, a timeout or a maximum length. A terminal or a closed input isn't read."""
-    if sys.stdin is None or sys.stdin.isatty():
+    """Return the input up to its end, a timeout or a maximum length. A terminal isn't read."""
+    if sys.stdin.isatty():
         return b""
     descriptor, data, deadline = sys.stdin.fileno(), b"", time.monotonic() + timeout_s
     while (

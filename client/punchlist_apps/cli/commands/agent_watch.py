@@ -164,7 +164,9 @@ class _Watcher:
             if start is not None and self._after[0] == position.epoch:
                 start = max(start, self._after[1])
             epoch, changes, seq = read_changes(self._context, name, position.epoch, start, position.told)
-            others = [change for change in changes if not belongs_to_agent(change["actor"], own)]
+            # The next state of the list contains the tasks of later changes.
+            known = [change for change in changes if change["seq"] <= latest.seq]
+            others = [change for change in known if not belongs_to_agent(change["actor"], own)]
             now_own = {task.id for task in latest if task.status not in FINISHED and belongs_to_agent(task.owner, own)}
             concerning = [
                 (change, rating)
@@ -191,7 +193,7 @@ class _Watcher:
             elif alerts:
                 self._due_at = self._printed_at + MIN_PAUSE_S
                 return
-            self._after, self._own_tasks = (epoch, latest.seq if seq is None else seq), now_own
+            self._after, self._own_tasks = (epoch, latest.seq if seq is None else min(seq, latest.seq)), now_own
             if seq is None:  # the session's first position in this log
                 locked.save(position.advance(epoch, latest.seq))
 

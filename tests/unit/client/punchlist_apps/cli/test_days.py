@@ -111,7 +111,9 @@ FILES: dict[str, str] = {
         [{"number": 7, "title": "release", "state": "OPEN", "milestone": {"title": "v", "dueOn": f"{DAY}T08:00:00Z"}}]
     ),
     "plan.md": f'- [ ] release <!-- punchlist: {{"due": "{DAY}"}} -->\n',
-    "own.json": json.dumps({"tasks": [{"id": "1", "title": "release", "due_day": DAY, "due": 1}]}),
+    "own.json": json.dumps(
+        {"format": "punchlist", "tasks": [{"id": "1", "title": "release", "due_day": DAY, "due": 1}]}
+    ),
 }
 
 

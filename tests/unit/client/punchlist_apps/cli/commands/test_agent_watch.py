@@ -232,6 +232,20 @@ def test_watch_continues_when_its_position_is_writable(
     assert lines.get() == '#4 "Fix the build" added by bob'
 
 
+def test_late_change_is_printed_with_its_title(punch: Any, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = ["Fix the build"]
+
+    def read(*arguments: Any) -> Any:
+        if late:
+            punch("add", late.pop(), "-p", "urgent", "--actor", "bob")
+        return unseen.read_changes(*arguments)
+
+    monkeypatch.setattr(agent_watch, "read_changes", read)
+    punch("add", "Deploy", "-p", "urgent", "--actor", "bob")
+    assert lines.get() == '#4 "Deploy" added by bob'
+    assert lines.get() == '#5 "Fix the build" added by bob'
+
+
 def run_punch(daemon: Spawned, *words: str) -> None:
     subprocess.run([*command(daemon, *words), "-c", "work"], check=True, env=environment(), stdout=subprocess.DEVNULL)
 
