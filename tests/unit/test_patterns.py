@@ -8,7 +8,7 @@ import pytest
 
 from punchlist_testing.patterns import ROOT
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(330)]
 
 
 def slow_patterns(*sources: str) -> list[str]:

@@ -27,6 +27,7 @@ LOCAL_PATTERNS = {
         "punchlist_apps.hosts.tomltable",
         "f'\\\\s*\\\\[\\\\s*{name}\\\\s*(?:\\\\.[^\\\\]]*)?\\\\]\\\\s*(?:#.*)?$'",
     ): CallPatterns((r"\s*\[\s*mcp\s*\.\s*punchlist\s*(?:\.[^\]]*)?\]\s*(?:#.*)?$",), "match"),
+    ("punchlist_apps.files.mirror.plan_text", "f'(?<!\\\\S){re.escape(words)}'"): CallPatterns((r"(?<!\S)words",)),
     (
         "punchlist_apps.files.importers.org",
         "f'^(?:\\\\*+ (?:{keywords})\\\\s|#\\\\+(?:TITLE|TODO|STARTUP|FILETAGS):)'",

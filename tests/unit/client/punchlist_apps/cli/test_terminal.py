@@ -109,6 +109,7 @@ def run_all(process: Spawned, place: Path, lines: list[Line]) -> None:
         PUNCHLIST_AUTOSTART="0",
         PUNCHLIST_OWNER=LINE,
         TERM="xterm-256color",
+        BROWSER="true",  # a browser for terminals would wait for keys
     )
 
     def run(part: int) -> str:
