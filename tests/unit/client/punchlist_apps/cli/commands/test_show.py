@@ -1,11 +1,15 @@
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from punchlist_apps.relay.dialing import find_path, lock_path
 from punchlist_testing.store import damaged_log
 
 
@@ -67,6 +71,36 @@ def test_daemon_status_is_shown(punch: Any) -> None:
     assert re.search(r"daemon  punchlistd .*, pid \d+", outcome.out)
     assert "2 events" in outcome.out
     assert punch("daemon", "status", "--json").json["seq"] == 2
+
+
+def test_status_line_as_json_counts_tasks(punch: Any) -> None:
+    punch("add", "a")
+    assert punch("daemon", "status", "--line", "--json").json["pending"] == 1
+
+
+SUSPENDED_WORKER = """
+import fcntl, os, signal, sys
+lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.write(lock, b"%d" % os.getpid())
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_status_shows_a_suspended_worker(punch: Any, home: Path) -> None:
+    punch("add", "a")
+    lock = lock_path(find_path(str(home / "run" / "daemon.sock"), str(home / "data")))
+    with subprocess.Popen([sys.executable, "-c", SUSPENDED_WORKER, lock]) as worker:
+        try:
+            os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WNOWAIT)
+            assert punch("daemon", "status", "--json").json["worker"]["state"] == "suspended"
+            assert f"suspended, pid {worker.pid}; to have the next" in punch("daemon", "status").out
+        finally:
+            worker.kill()
+    Path(lock).unlink()
+    assert "worker" not in punch("daemon", "status").out
+    Path(lock).symlink_to(home)
+    assert f"{lock}: Too many levels of symbolic links" in punch("daemon", "status").out
 
 
 def test_prompt_line_needs_no_daemon(run: Any, home: Any) -> None:
