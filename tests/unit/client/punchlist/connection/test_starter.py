@@ -1,6 +1,7 @@
 """Starting a daemon: its arguments, detection of readiness and exit, and what remains afterwards."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -90,9 +91,10 @@ def test_slow_daemon_survives_and_all_callers_agree(tmp_path: Path, pretend: Pre
 def test_missing_interpreter_or_data_directory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(os.listdir("/proc/self/fd"))
     (tmp_path / "file").write_text("")
-    for python, data in (("/nowhere/python", tmp_path / "data"), (sys.executable, tmp_path / "file")):
-        monkeypatch.setattr(sys, "executable", python)
-        with pytest.raises(DaemonUnavailable, match=f"could not be started: .{python if 'no' in python else data}"):
+    python, file = "/nowhere/python", str(tmp_path / "file")
+    for program, data, missing in ((python, tmp_path / "data", python), (sys.executable, file, file)):
+        monkeypatch.setattr(sys, "executable", program)
+        with pytest.raises(DaemonUnavailable, match=f"could not be started: .{re.escape(missing)}"):
             Target(str(tmp_path / "s"), str(data)).dial()
     assert set(os.listdir("/proc/self/fd")) == before
 
