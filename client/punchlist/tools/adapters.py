@@ -156,7 +156,7 @@ def answer_anthropic(
 def _build_tools(
     name: DialectChoice, tools: Iterable[str] | None, build: Callable[[Dialect, Tool, dict[str, Any]], Any]
 ) -> list[Any]:
-    """Return what `build` returns for each offered tool and its JSON Schema."""
+    """Call `build` with each offered tool and its JSON Schema, and return the results."""
     return [
         build(dialect, tool, {"type": "object", "properties": {}, **build_parameters(tool.arguments)})
         for dialect in offered(name, tools)

@@ -68,7 +68,7 @@ class ListParams(_Params):
 
 
 class EventParams(_Params):
-    """What a request selects, and from where."""
+    """Params that all requests for events share."""
 
     name: str
     arguments: dict[str, Any] | None = None

@@ -42,7 +42,7 @@ class Grants(Protocol):
     def find_grant(self, token: bytes) -> Grant | None: ...
 
     def find_grant_by_digest(self, digest: str) -> Grant | None:
-        """Return the rights of a token of which only the digest is known, or None if it is invalid.
+        """Return the rights of the token with this digest, or None if no valid token has it.
 
         Raises:
             ValueError: The file of the tokens can't be used at the moment.

@@ -78,7 +78,7 @@ class UsersFile:
             return None
 
     def find_grant_by_digest(self, digest: str) -> Grant | None:
-        """Return the grant of a token of which only the digest is known, or None if it is invalid.
+        """Return the grant of the token with this digest, or None if no valid token has it.
 
         Raises:
             ValueError: The file can't be used at the moment, so the token may still be valid.

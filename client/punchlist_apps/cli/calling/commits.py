@@ -3,12 +3,12 @@
 import re
 from typing import NamedTuple
 
+from punchlist_apps.cli.calling.git import run_git
 from punchlist_apps.cli.printing.failure import StateError
 
 TRAILER = "Closes-Task"
 
 _FORMAT = f"--format=%h%x00%s%x00%an%x00%ae%x00%at%x00%(trailers:key={TRAILER},valueonly,unfold)"
-_GIT_S = 10
 _MAX_SUBJECT = 500
 
 
@@ -43,20 +43,9 @@ def read_commit(revision: str) -> Commit:
     Raises:
         StateError: git doesn't find the commit, or the commit has no trailer.
     """
-    import subprocess
-
     # Of a range, git prints two commits or none. In the other order, -2 would cancel --no-walk.
-    command = ("git", "-c", "log.showSignature=false", "log", "-2", "--no-walk", "--encoding=UTF-8", _FORMAT)
-    try:
-        process = subprocess.run(
-            [*command, "--end-of-options", revision, "--"],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_GIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise StateError(f"git can't be run: {error}") from error
+    options = ("-c", "log.showSignature=false", "log", "-2", "--no-walk", "--encoding=UTF-8", _FORMAT)
+    process = run_git(".", *options, "--end-of-options", revision, "--")
     if process.returncode:
         problem = process.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
         raise StateError(f"no commit {revision}: {problem}")

@@ -2,11 +2,11 @@
 
 import os
 import secrets
-import subprocess
 
 from punchlist.base.text import safe
 from punchlist.errors import PunchlistError
 from punchlist_apps.cli.calling.context import Context
+from punchlist_apps.cli.calling.git import run_git
 from punchlist_apps.cli.calling.sync_link import Caller
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag
 from punchlist_apps.cli.printing import stored
@@ -141,9 +141,9 @@ def _is_committed(folder: str) -> bool:
     """Return whether the project file is committed and unchanged since."""
     path = os.path.join(folder, project_file.NAME)
     try:
-        is_tracked = _run_git(folder, "ls-files", "--error-unmatch", "--", path) is None
-        return is_tracked and _run_git(folder, "diff", "--quiet", "HEAD", "--", path) is None
-    except (OSError, subprocess.TimeoutExpired):
+        is_tracked = _try_git(folder, "ls-files", "--error-unmatch", "--", path) is None
+        return is_tracked and _try_git(folder, "diff", "--quiet", "HEAD", "--", path) is None
+    except StateError:
         return False
 
 
@@ -151,25 +151,23 @@ def _commit(folder: str) -> str | None:
     """Commit the project file and nothing else. Return git's error, or None."""
     path = os.path.join(folder, project_file.NAME)
     try:
-        if (failure := _run_git(folder, "add", "--", path)) is not None:
+        if (failure := _try_git(folder, "add", "--", path)) is not None:
             return failure
-        if _run_git(folder, "diff", "--cached", "--quiet", "--", path) is None:
+        if _try_git(folder, "diff", "--cached", "--quiet", "--", path) is None:
             return None  # already committed
-        failure = _run_git(
+        failure = _try_git(
             folder, "commit", "--quiet", "-m", "Name the task list of this project", "--only", "--", path
         )
         if failure is not None:
-            _run_git(folder, "reset", "--quiet", "--", path)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"git can't be run: {error}"
+            _try_git(folder, "reset", "--quiet", "--", path)
+    except StateError as error:
+        return str(error)
     return failure
 
 
-def _run_git(folder: str, *words: str) -> str | None:
+def _try_git(folder: str, *words: str) -> str | None:
     """Run git in a directory. Return its error messages, or None."""
-    process = subprocess.run(
-        ["git", "-C", folder, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_S, check=False
-    )
+    process = run_git(folder, *words, timeout_s=_GIT_S)
     if process.returncode == 0:
         return None
     output = (process.stderr or process.stdout).decode("utf-8", "replace")

@@ -8,8 +8,8 @@ A failure is written to a file, which the next commit prints. During a rebase, w
 import os
 import re
 import shlex
-import subprocess
 
+from punchlist_apps.cli.calling.git import run_git
 from punchlist_apps.cli.printing.failure import StateError
 from punchlist_schemas.repository import Repository
 from punchlist_schemas.system.atomic import atomic_write
@@ -20,7 +20,6 @@ LINE = "(c=$(git rev-parse HEAD); punch done --commit $c >/dev/null 2>&1 &)"
 REPORT = "punchlist.log"
 """Name of the file with the failures of commits, in a work tree's git directory."""
 
-_GIT_S = 10
 _EXECUTABLE = 0o755
 _SHEBANG = b"#!/bin/sh\n"
 _FIRST, _LAST = b"# >>> punchlist\n", b"# <<< punchlist\n"
@@ -98,16 +97,7 @@ def _get_path(repository: Repository) -> str:
 
 def _check_hooks_path(repository: Repository, folder: str) -> None:
     """Reject a configuration with which git doesn't look for hooks in this folder."""
-    try:
-        process = subprocess.run(
-            ["git", "-C", repository.root, "config", "--type=path", "--get", "core.hooksPath"],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_GIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise StateError(f"git can't be run: {error}") from error
+    process = run_git(repository.root, "config", "--type=path", "--get", "core.hooksPath")
     configured = os.fsdecode(process.stdout).rstrip("\n")
     if configured and os.path.realpath(os.path.join(repository.root, configured)) != os.path.realpath(folder):
         place = configured.removesuffix("/_")  # Husky generates the hooks in .husky/_, which call those in .husky
