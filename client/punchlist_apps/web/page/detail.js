@@ -3,11 +3,12 @@
 import { html, signal } from "./vendor.js";
 import { run } from "./commands.js";
 import { Story, findTaskEvents } from "./history.js";
-import { go, list, canChange, place, visibleRows, currentTask, explanation } from "./model.js";
-import { formatDuration, isWebAddress } from "./members.js";
+import { go, list, canChange, now, place, visibleRows, currentTask, explanation } from "./model.js";
+import { formatDuration } from "./members.js";
 import { gateOf, isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
-import { Key, Label, Mark, Since, TaskLink, Text, Times, WORDS, wordsOf } from "./parts.js";
-import { clock, dayText, safe, safeBlock } from "./text.js";
+import { Badge, Key, Label, Mark, Since, TaskLink, Text, Times, WORDS, wordsOf } from "./parts.js";
+import { Prose } from "./prose.js";
+import { clock, dayText, isWebAddress, safe, since } from "./text.js";
 
 /** Return whether a task can be started now. */
 const canStart = (task) =>
@@ -29,7 +30,37 @@ const ACTIONS = [
 const isActivityOpen = signal(false);
 const openTask = (id) => go({ ...place.value, task: id }, { trail: false });
 
-export function Detail() {
+const WIDTH_KEY = "punchlist.detail-width";
+const MIN_WIDTH = 320, MAX_WIDTH = 640, STEP = 20;
+const width = signal(Number(localStorage.getItem(WIDTH_KEY)) || 400);
+
+function setWidth(pixels) {
+  width.value = Math.round(Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, pixels)));
+  localStorage.setItem(WIDTH_KEY, width.value);
+}
+
+/** The left edge of the details, which sets their width by a drag or by the arrow keys. */
+function Handle() {
+  const drag = (event) => event.buttons === 1 && setWidth(document.documentElement.clientWidth - event.clientX);
+  const press = (event) => {
+    const step = { ArrowLeft: STEP, ArrowRight: -STEP }[event.key];
+    if (step) event.preventDefault(), event.stopPropagation(), setWidth(width.value + step);
+  };
+  return html`<div class="handle" role="separator" aria-orientation="vertical" aria-label="Width of the details"
+    aria-valuenow=${width.value} aria-valuemin=${MIN_WIDTH} aria-valuemax=${MAX_WIDTH} tabindex="0"
+    onPointerDown=${(event) => event.currentTarget.setPointerCapture(event.pointerId)} onPointerMove=${drag}
+    onKeyDown=${press}></div>`;
+}
+
+const close = () => openTask(null);
+const CLOSING_DISTANCE = 90; // pixels of a swipe down that closes the details on a phone
+let swipeStart = 0;
+const swipe = {
+  onTouchStart: (event) => (swipeStart = event.touches[0].clientY),
+  onTouchEnd: (event) => event.changedTouches[0].clientY - swipeStart > CLOSING_DISTANCE && close(),
+};
+
+export default function Detail() {
   list.value; // rows change in place
   const task = currentTask.value;
   if (!task) return null; // while the list is being left
@@ -39,49 +70,71 @@ export function Detail() {
   const blockers = getTasks(task.blocked_by);
   const blocked = getTasks(task.blocks);
   const children = visibleRows.value.childrenOf(task.id);
-  const freed = blocked.filter((other) => other.open_blockers?.length === 1 && !isFinished(other)).length;
-  const freesNote = freed && !isFinished(task) ? `done frees ${freed} of ${blocked.length}` : "";
-  const metadata = listMetadata(task);
-  return html`<aside class="detail" aria-label=${`Task ${task.id}`} tabindex="0">
-    <div class="top">
-      <button class="close" aria-label="Close" onClick=${() => openTask(null)}>×</button>
-      <span class=${`pill s-${state}`}><${Mark} state=${state} />${wordsOf(task)}</span>
+  const freed = blocked.filter((other) => other.open_blockers?.length === 1 && !isFinished(other));
+  const freesNote = freed.length && !isFinished(task) ? `done frees ${freed.length} of ${blocked.length}` : "";
+  return html`<aside class="detail" aria-label=${`Task ${task.id}`} tabindex="0"
+    style=${{ "--detail-width": `${width.value}px` }}>
+    <${Handle} />
+    <div class="top" ...${swipe}>
+      <span class=${`pill s-${task.waits_for === "yes" ? "asks" : state}`}><${Mark} state=${state} />
+        ${task.waits_for ? `waits for ${safe(gateOf(task))}` : wordsOf(task)}</span>
       <span class="id">#${task.id}</span>
       ${task.priority !== "normal" && html`<span class=${`p-${task.priority}`}>${task.priority}</span>`}
-      ${task.owner && html`<${Text} class="owner" of=${ownerOf(task)} />`}
       <${Times} of=${task} />
-      ${task.attempts > 1 && html`<span class="hush">attempt ${task.attempts}</span>`}
+      <span class="room"></span>
+      <button class="close" aria-label="Close the details" onClick=${close}>×</button>
     </div>
     <h2><${Text} of=${task.title} /></h2>
     ${state === "in_progress" && html`<p class="doing">
       ${task.active_form && html`<${Text} of=${task.active_form} /> · `}
       ${"for "}<${Since} at=${task.status_changed_at} /></p>`}
-    ${task.labels?.length > 0 && html`<p class="labels">
-      ${task.labels.map((label) => html`<${Label} key=${label} of=${label} />`)}</p>`}
-    ${task.description && html`<p class="prose">${safeBlock(task.description)}</p>`}
-    ${task.waits_for && html`<p class="doing">Done, and waits for ${safe(gateOf(task))}</p>`}
-    ${task.fail_reason && html`<${Note} title="Reason" class="bad" text=${task.fail_reason} />`}
-    ${task.result_summary && html`<${Note} title="Result" text=${task.result_summary} />`}
+    ${task.waits_for && html`<${Question} of=${task} freed=${freed} />`}
     ${canChange.value && html`<${Actions} of=${task} />`}
     ${explanation.value?.task === task.id && html`<${Explanation} of=${explanation.value} />`}
+    ${task.fail_reason && html`<${Note} title="Reason" class="bad" text=${task.fail_reason} />`}
+    ${task.result_summary && html`<${Note} title="Result" text=${task.result_summary} />`}
+    ${task.description && html`<h3>Description</h3><${Prose} of=${task.description} />`}
     ${task.parent && tasks.get(task.parent) && html`<${Links} title="Part of" tasks=${[tasks.get(task.parent)]} />`}
     ${children.length > 0 && html`<${Links} title="Parts" tasks=${children} />`}
     ${blockers.length > 0 && html`<${Links} title="Waits for" tasks=${blockers} />`}
-    ${blocked.length > 0 && html`<${Links} title="Blocks" note=${freesNote} tasks=${blocked} />`}
+    ${blocked.length > 0 && html`<${Links} title="Frees" note=${freesNote} tasks=${blocked} />`}
     ${task.links?.length > 0 && html`<div class="links"><h3>Links</h3>
       ${task.links.map((link) => html`<${Link} key=${link.kind + link.to} link=${link} />`)}</div>`}
+    <${Facts} of=${task} />
     ${task.notes?.length > 0 && html`<div class="links"><h3>Notes</h3>
       ${task.notes.map((note) => html`<${Comment} key=${note.version} note=${note} />`)}</div>`}
-    ${metadata.length > 0 && html`<dl class="meta">${metadata.map(([key, value]) => html`<div key=${key}>
-      <dt>${safe(key)}</dt><dd>${safe(typeof value === "string" ? value : JSON.stringify(value))}</dd></div>`)}</dl>`}
     <details class="activity" open=${isActivityOpen.value}
       onToggle=${(event) => (isActivityOpen.value = event.currentTarget.open)}>
       <summary>Activity</summary>
       ${isActivityOpen.value && html`<${Story} entries=${findTaskEvents(task.id)} />`}
     </details>
-    ${task.estimate_ms > 0 && html`<p class="hush">estimated at ${formatDuration(task.estimate_ms)}</p>`}
     <p class="hush">added ${clock(task.created_at)} · changed ${clock(task.updated_at)} · version ${task.version}</p>
   </aside>`;
+}
+
+/** What a completed task waits for at its gate, and what the answer frees. */
+function Question({ of: task, freed }) {
+  const ids = freed.slice(0, 5).map(({ id }) => `#${id}`).join(", ");
+  const isYours = task.waits_for === "yes";
+  return html`<p class="question">
+    ${task.owner && html`<${Text} of=${task.owner} /> completed it ${since(now.value - task.status_changed_at)} ago. `}
+    Done, and waits for ${safe(gateOf(task))}.${ids && ` ${isYours ? "The yes" : "Passing it"} frees ${ids}.`}</p>`;
+}
+
+/** The members of a task that are neither text nor links to other tasks. */
+function Facts({ of: task }) {
+  const facts = [
+    task.owner && ["Owner", html`<${Badge} of=${task.owner} /> <${Text} of=${ownerOf(task).slice(1)} />`],
+    task.labels?.length > 0 && ["Labels", html`<span class="labels">
+      ${task.labels.map((label) => html`<${Label} key=${label} of=${label} />`)}</span>`],
+    task.spent_ms > 0 && ["Took", since(task.spent_ms)],
+    task.estimate_ms > 0 && ["Estimate", formatDuration(task.estimate_ms)],
+    task.attempts > 1 && ["Attempts", task.attempts],
+    ...listMetadata(task).map(([key, value]) =>
+      [safe(key), safe(typeof value === "string" ? value : JSON.stringify(value))]),
+  ].filter(Boolean);
+  return facts.length > 0 && html`<h3>Facts</h3><dl class="meta">${facts.map(([name, value]) =>
+    html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 /** Return the metadata without importers' hashes. */
@@ -94,12 +147,12 @@ const Actions = ({ of: task }) => html`<div class="actions">
 </div>`;
 
 const Note = ({ title, text, class: name = "" }) => html`<div class=${`note ${name}`}>
-  <h3>${title}</h3><p class="prose">${safeBlock(text)}</p></div>`;
+  <h3>${title}</h3><${Prose} of=${text} /></div>`;
 
 const Comment = ({ note }) => html`<div class="note">
   <p class="hush"><${Text} of=${note.actor} />
     ${note.imported_by && ` (imported by ${safe(note.imported_by)})`} · ${clock(note.at)}</p>
-  <p class="prose">${safeBlock(note.text)}</p></div>`;
+  <${Prose} of=${note.text} /></div>`;
 
 /** A task's link, shown as a link to a task of this list or to a web page, or else as text to copy. */
 function Link({ link: { kind, to } }) {

@@ -1,7 +1,6 @@
 // The screen of one list: its header, one of its views, and the details of a task.
 
 import { html } from "./vendor.js";
-import { Detail } from "./detail.js";
 import { FilterField, Head } from "./frame.js";
 import { History, TimeBar } from "./history.js";
 import { lazy } from "./lazy.js";
@@ -15,6 +14,7 @@ import { Bar, Key, Mark, Since, Spoken, Text, Times, Windowed } from "./parts.js
 import { plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
+const Detail = lazy(() => import("./detail.js"));
 const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 48 : 40;
 const VIEW_COMPONENTS = {
   list: Rows,

@@ -56,6 +56,3 @@ export const CONVERTERS = {
   labels: [formatLabels, parseLabels],
   links: [formatLinks, parseLinks],
 };
-
-/** Return whether a target is safe to open as a link. */
-export const isWebAddress = (to) => /^https?:\/\//i.test(to);

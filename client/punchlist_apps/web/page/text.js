@@ -78,3 +78,6 @@ export function sharedNote({ space, state, since: at }) {
   const when = at && state === "offline" ? ` since ${clock(at)}` : "";
   return `${safe(space)}: ${safe(state)}${when}${state === "behind" ? "" : ", changes are refused"}`;
 }
+
+/** Return whether an address is safe to open as a link. */
+export const isWebAddress = (to) => /^https?:\/\//i.test(to);
