@@ -9,7 +9,6 @@ import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
 import { lazy, loadWhenIdle } from "./lazy.js";
 import { awaySince, session, signedOut, signIn, state } from "./link.js";
-import { List } from "./list.js";
 import { canChange, card, marks, nameOf, needsCount, now, showToast, toast } from "./model.js";
 import Now from "./now.js";
 import { place } from "./place.js";
@@ -55,7 +54,7 @@ const SCREENS = {
   now: Now,
   inbox: lazy(() => import("./inbox.js")),
   lists: Board,
-  list: List,
+  list: lazy(() => import("./list.js")),
   timeline: lazy(() => import("./timeline.js")),
   agent: lazy(() => import("./agent.js")),
   who: lazy(() => import("./who.js")),

@@ -8,6 +8,7 @@ import {
   visibleTasks,
 } from "./model.js";
 import { CONVERTERS, TIMES, parseWhen, formatWhen } from "./members.js";
+import { findFormerNeighbor, groupByNext, listGroupMates, shownIds, sortByNext } from "./groups.js";
 import { belowFirst, gateOf } from "./rows.js";
 import { isNotifying, toggleNotifications } from "./notify.js";
 import { clock, plural, safe } from "./text.js";
@@ -270,11 +271,14 @@ const buildPriorityCommand = (step) => () => {
   });
 };
 
-/** Move a task past its neighbor with the same parent. */
+/** Move a task past its neighbor in the group with the same parent. */
 const buildMoveCommand = (step) => async () => {
   const task = currentTask.value;
   if (!task || filter.value) return task && showToast("Clear the filter to move tasks.", "bad");
-  const siblings = visibleTasks.value.filter((other) => (other.parent ?? null) === (task.parent ?? null));
+  const mates = listGroupMates(task.id);
+  if (!mates) return showToast("Sort by order (o) to move tasks.", "bad");
+  const siblings = mates.map((id) => visibleRows.value.tasks.get(id)).filter(
+    (other) => (other.parent ?? null) === (task.parent ?? null));
   const sibling = siblings[siblings.indexOf(task) + step];
   lastChange = buildMoveCommand(step);
   const side = step < 0 ? "before" : "after";
@@ -294,12 +298,15 @@ async function explain() {
 function listIds() {
   if (place.value.screen === "lists") return listVisibleCards().map((card) => card.conversation);
   if (!place.value.name) return [];
-  if (place.value.view === "flow") return columns.value.flat().map((task) => task.id);
-  return visibleIds.value;
+  const { view } = place.value;
+  if (view === "flow") return columns.value.flatMap(({ tasks }) => tasks.map((task) => task.id));
+  return view === "list" ? shownIds.value : visibleIds.value;
 }
 const getCursor = () => (place.value.name ? cursor.value : selectedCard.value);
 
 function getNeighbor(step) {
+  const former = place.value.view === "list" && findFormerNeighbor(step);
+  if (former) return former;
   const ids = listIds();
   const at = ids.indexOf(getCursor());
   return ids[at < 0 ? (step > 0 ? 0 : ids.length - 1) : at + step];
@@ -313,6 +320,7 @@ function moveTo(id) {
 }
 
 const buildStepCommand = (by) => () => {
+  if (Math.abs(by) === 1) return moveTo(getNeighbor(by));
   const ids = listIds();
   const at = ids.indexOf(getCursor());
   moveTo(at < 0 ? ids[by > 0 ? 0 : ids.length - 1] : ids[Math.min(ids.length - 1, Math.max(0, at + by))]);
@@ -396,6 +404,8 @@ export const COMMANDS = {
   chat: { run: buildScreenCommand("chat"), title: "Chat" },
   who: { run: buildScreenCommand("who"), title: "Who is there" },
   filter: { run: focusFilter, title: "Filter" },
+  group: { run: groupByNext, title: "Group by state, owner, label or parent", list: true },
+  sort: { run: sortByNext, title: "Sort by the next column", list: true },
   search: { run: openPalette },
   palette: { run: openPalette },
   help: { run: () => (dialog.value = { kind: "help" }), title: "Keys" },

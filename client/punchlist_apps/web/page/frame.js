@@ -7,6 +7,7 @@ import { board, canChange, cards, followers, nameOf, needsCount, total } from ".
 import { follow, hashOf, place } from "./place.js";
 import { Badge, Key, Text } from "./parts.js";
 import { safe } from "./text.js";
+import { RailViews } from "./views.js";
 
 const MAX_LISTS = 12;
 const MAX_BADGES = 2;
@@ -36,7 +37,7 @@ export function Rail() {
     ${!only && html`<ul>${SCREENS.map(([name, title]) => html`<li key=${name}>
       <a href=${hashOf({ screen: name })} aria-current=${isOn(name) ? "page" : undefined}
         onClick=${follow({ screen: name })}><${Icon} of=${name} />${title}<${ScreenCount} of=${name} /></a></li>`)}</ul>
-    <${Lists} />`}
+    <${Lists} /><${RailViews} />`}
     <div class="foot"><${Status} /><span class="room"></span>
       ${session.value.person && html`<${Badge} of=${session.value.person} /><bdi>${safe(session.value.person)}</bdi>`}
       <button class="round" aria-label="Keys" onClick=${() => run("help")}>?</button></div>

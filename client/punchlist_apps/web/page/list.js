@@ -1,21 +1,23 @@
 // The screen of one list: its header, one of its views, and the details of a task.
 
-import { html } from "./vendor.js";
-import { FilterField, Head } from "./frame.js";
+import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor.js";
+import { Tools } from "./chips.js";
+import { labelWord } from "./filter.js";
+import { Head } from "./frame.js";
+import { foldGroup, grouping, groups, setFold, unfoldGroup } from "./groups.js";
 import { History, TimeBar } from "./history.js";
 import { lazy } from "./lazy.js";
-import { run } from "./commands.js";
+import { addCommands, run } from "./commands.js";
 import {
-  FILTERS, VIEWS, absent, canChange, card, currentTask, cursor, cursorIndex, filter, go, hashOf, isPast, labelWord,
-  list, marks, nameOf, place, priorityMark, toggleWord, total, visibleIds, visibleRows,
+  VIEWS, absent, canChange, card, currentTask, cursor, filter, go, hashOf, isPast, list, marks, nameOf, place,
+  priorityMark, toggleWord, total, visibleRows,
 } from "./model.js";
-import { gateOf, isFinished, ownerOf, stateOf } from "./rows.js";
-import { Bar, Key, Mark, Since, Spoken, Text, Times, Windowed } from "./parts.js";
-import { plural, safe, sharedNote } from "./text.js";
+import { MAX_FREED, departureOf, gateOf, isFinished, ownerOf, stateOf } from "./rows.js";
+import { Badge, Bar, Key, Mark, Since, Spoken, Text, Times } from "./parts.js";
+import { clock, plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 const Detail = lazy(() => import("./detail.js"));
-const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 48 : 40;
 const VIEW_COMPONENTS = {
   list: Rows,
   flow: lazy(() => import("./flow.js")),
@@ -24,7 +26,7 @@ const VIEW_COMPONENTS = {
   history: History,
 };
 
-export function List() {
+export default function List() {
   const { name, view } = place.value;
   const View = VIEW_COMPONENTS[view];
   list.value; // rows change in place
@@ -64,27 +66,21 @@ function Header({ name }) {
       ${counts && html`<${Bar} counts=${counts} />`}
       <${Views} />
     <//>
-    <div class="tools">
-      <${Filters} /><${FilterField} of=${filter} label="Filter tasks" />
-      <span class="room"></span>
-      <${TimeBar} />
-    </div>
+    <${Tools}><${TimeBar} /><//>
   </div>`;
 }
 
-const Views = () => html`<nav class="segments" aria-label="Views">
-  ${VIEWS.map((view) => html`<a key=${view} href=${hashOf({ ...place.value, view })}
-    aria-current=${place.value.view === view ? "page" : undefined}
-    onClick=${(event) => (event.preventDefault(), go({ ...place.value, view }))}>${VIEW_TITLES[view]}</a>`)}
-</nav>`;
+const showView = (view) => go({ ...place.value, view });
 
-const Filters = () => html`<div class="filters" role="group" aria-label="Filters">
-  ${FILTERS.map((name) => {
-    const word = name === "all" ? "" : `is:${name}`;
-    return html`<button key=${name} aria-pressed=${filter.value.trim() === word ? "true" : "false"}
-      onClick=${() => (filter.value = word)}>${name}</button>`;
-  })}
-</div>`;
+/** The views as links, and on a phone as one select. */
+const Views = () => html`<nav class="segments" aria-label="Views">
+    ${VIEWS.map((view) => html`<a key=${view} href=${hashOf({ ...place.value, view })}
+      aria-current=${place.value.view === view ? "page" : undefined}
+      onClick=${(event) => (event.preventDefault(), showView(view))}>${VIEW_TITLES[view]}</a>`)}
+  </nav>
+  <select class="pick views" aria-label="View" onChange=${(event) => showView(event.currentTarget.value)}>
+    ${VIEWS.map((view) => html`<option key=${view} value=${view} selected=${place.value.view === view}>
+      ${VIEW_TITLES[view]}</option>`)}</select>`;
 
 const Absent = ({ name }) => html`<div class="teach">
   <h2>The list <${Text} of=${name} /> does not exist</h2>
@@ -94,9 +90,9 @@ const Absent = ({ name }) => html`<div class="teach">
 
 function Empty() {
   const count = visibleRows.value.tasks.size;
-  if (count) return html`<div class="teach"><h2>No matching tasks</h2>
-    <p>${plural(count, "task is", "tasks are")} hidden by <code>${safe(filter.value)}</code>.
-      ${" "}<${Key} of="escape" /> clears it.</p>
+  if (count) return html`<div class="teach"><h2>No task fits</h2>
+    <p>${plural(count, "task is", "tasks are")} hidden by <code>${safe(filter.value)}</code>.</p>
+    <p><button onClick=${() => (filter.value = "")}>Clear <${Key} of="escape" /></button></p>
     <p class="hush">Combine words to narrow it: <code>is:blocked</code> <code>@ann</code> <code>p:high</code>
       ${" "}<code>+label</code> <code>#4</code> or any text.</p></div>`;
   return html`<div class="teach"><h2>Nothing to do here${isPast.value ? " at that time" : ""}</h2>
@@ -106,56 +102,197 @@ function Empty() {
   </div>`;
 }
 
-function Rows() {
-  const ids = visibleIds.value;
-  list.value; // rows change in place
-  if (!visibleRows.value) return null; // while the list is being left
-  if (!ids.length) return html`<${Empty} />`;
-  const at = cursorIndex.value;
-  const rows = visibleRows.value;
-  const depth = rows.tree();
-  return html`<${Windowed} items=${ids} size=${ROW_HEIGHT} active=${at} class="rows" role="listbox" aria-label="Tasks"
-    aria-multiselectable="true" aria-activedescendant=${at < 0 ? undefined : `t-${cursor.value}`}>
-    ${(id, index) => rows.tasks.has(id) && html`<${Row} key=${id} task=${rows.tasks.get(id)} depth=${depth.get(id)}
-      index=${index} count=${ids.length} />`}
-  <//>`;
+// Rows. Their heights are those of list.css.
+
+const roomy = matchMedia("(pointer: coarse), (max-width: 700px)");
+const isRoomy = signal(roomy.matches);
+roomy.addEventListener("change", () => (isRoomy.value = roomy.matches));
+const EXTRA_ROWS = 6; // rendered above and below the visible ones
+
+/** Return the groups with the position of their top and of their rows, and the index of their first row. */
+function layOutGroups(all, headHeight, rowHeight) {
+  let [y, index] = [0, 0];
+  return all.map((group) => {
+    const placed = { ...group, top: y, rowsTop: y + (group.title ? headHeight : 0), index };
+    y = placed.bottom = placed.rowsTop + group.shown.length * rowHeight;
+    index += group.shown.length;
+    return placed;
+  });
 }
+
+/**
+ * The tasks in their groups, of which only the visible ones are rendered.
+ *
+ * When tasks move to other groups, the list scrolls so that the task at the cursor, or else the first visible one, stays
+ * at its height.
+ */
+function Rows() {
+  const all = groups.value;
+  list.value; // rows change in place
+  const box = useRef(null);
+  const held = useRef(null); // { id, offset } of the task that keeps its height
+  const [[top, height], setView] = useState([0, 800]);
+  const [headHeight, rowHeight] = isRoomy.value ? [44, 56] : [32, 34];
+  const placed = useMemo(() => layOutGroups(all, headHeight, rowHeight), [all, headHeight]);
+  const isEmpty = !placed.length;
+
+  const topsOf = (id) => placed.flatMap(({ shown, rowsTop }) => {
+    const at = shown.indexOf(id);
+    return at < 0 ? [] : [rowsTop + at * rowHeight];
+  });
+  const topOf = (id) => topsOf(id)[0] ?? null;
+  const isVisible = (y) => y !== null && y > box.current.scrollTop - rowHeight &&
+    y < box.current.scrollTop + box.current.clientHeight;
+  const hold = () => {
+    const { scrollTop } = box.current;
+    const first = placed.find(({ bottom, shown }) => shown.length && bottom > scrollTop);
+    const at = first && Math.max(0, Math.floor((scrollTop - first.rowsTop) / rowHeight));
+    const id = isVisible(topOf(cursor.value)) ? cursor.value : scrollTop > 0 ? first?.shown[at] : null;
+    held.current = id ? { id, offset: topOf(id) - scrollTop } : null;
+  };
+  const look = () => {
+    const { scrollTop, clientHeight } = box.current;
+    hold();
+    if (Math.abs(scrollTop - top) >= rowHeight || clientHeight !== height) setView([scrollTop, clientHeight]);
+  };
+  const scrollTo = (y) => {
+    box.current.scrollTop = y;
+    look();
+  };
+
+  useLayoutEffect(() => {
+    if (isEmpty) return;
+    const watch = new ResizeObserver(look);
+    watch.observe(box.current);
+    return () => watch.disconnect();
+  }, [isEmpty]);
+  useLayoutEffect(() => {
+    if (isEmpty) return;
+    const { id, offset } = held.current ?? {};
+    const group = placed.find(({ shown }) => shown.includes(id));
+    // A task that is done isn't followed to the folded group.
+    if (group && !group.isFolded && topOf(id) - offset !== box.current.scrollTop) scrollTo(topOf(id) - offset);
+    hold();
+  }, [placed]);
+  useEffect(() => {
+    const tops = isEmpty ? [] : topsOf(cursor.value);
+    if (!tops.length) return;
+    const { scrollTop, clientHeight } = box.current;
+    const last = placed.at(-1);
+    const head = last.title ? headHeight : 0;
+    const pinned = (y) => (last.isLast && y < last.top ? headHeight : 0);
+    const isAbove = (y) => y < scrollTop + head;
+    const isBelow = (y) => y + rowHeight > scrollTop + clientHeight - pinned(y);
+    if (tops.some((y) => !isAbove(y) && !isBelow(y))) return;
+    const [y] = tops;
+    scrollTo(isAbove(y) ? y - head : y + rowHeight + pinned(y) - clientHeight);
+  }, [cursor.value, isEmpty]);
+
+  if (isEmpty) return html`<${Empty} />`;
+  const [from, to] = [top - EXTRA_ROWS * rowHeight, top + height + EXTRA_ROWS * rowHeight];
+  const last = placed.at(-1);
+  const count = last.index + last.shown.length;
+  return html`<div ref=${box} class=${`rows by-${grouping.value}`} role="listbox" aria-label="Tasks" tabindex="0"
+    aria-multiselectable="true" aria-activedescendant=${topOf(cursor.value) === null ? undefined : `t-${cursor.value}`}
+    onScroll=${look}>
+    <div class="all" role="presentation" style=${{ height: `${last.bottom}px` }}>
+      ${placed.filter((group) => group.bottom > from && group.top < to).map((group) =>
+        html`<${Group} key=${group.key} group=${group} from=${from} to=${to} rowHeight=${rowHeight} count=${count} />`)}
+      ${last.isLast && html`<div role="presentation" style=${{ height: `${last.top}px` }}></div>
+        <${GroupHead} group=${last} />`}
+    </div>
+  </div>`;
+}
+
+/** The head of a group and those of its rows that lie between two heights. */
+function Group({ group, from, to, rowHeight, count }) {
+  const rows = visibleRows.value;
+  const first = Math.max(0, Math.floor((from - group.rowsTop) / rowHeight));
+  const shown = group.shown.slice(first, Math.max(0, Math.ceil((to - group.rowsTop) / rowHeight)));
+  const label = group.title && `${safe(group.title)}, ${group.ids.length}${group.isFolded ? ", folded" : ""}`;
+  return html`<div class="group" role=${label ? "group" : "presentation"} aria-label=${label || undefined}
+    style=${{ top: `${group.top}px`, height: `${group.bottom - group.top}px` }}>
+    ${group.title && !group.isLast && html`<${GroupHead} group=${group} />`}
+    <div class="some" role="presentation" style=${{ top: `${group.rowsTop - group.top + first * rowHeight}px` }}>
+      ${shown.map((id, at) => rows.tasks.has(id) && html`<${Row} key=${id} task=${rows.tasks.get(id)}
+        depth=${group.depth?.get(id) ?? 0} index=${group.index + first + at} count=${count} group=${group} />`)}</div>
+  </div>`;
+}
+
+const GroupHead = ({ group }) => html`<div
+  class=${`group-head${group.state ? ` g-${group.state}` : ""}${group.isLast ? " last" : ""}`}
+  onClick=${() => setFold(group, !group.isFolded)}>
+  <span class="fold" aria-hidden="true">${group.isFolded ? "▸" : "▾"}</span>
+  ${group.owner && html`<${Badge} of=${group.owner} size="small" />`}
+  <${Text} class="cut" of=${group.title} />
+  <span class="count">${group.ids.length.toLocaleString()}
+    ${group.newest && `, the newest ${clock(group.newest)}`}</span></div>`;
 
 const MAX_SHOWN = 3; // labels and blockers
 
 /** The first labels of a row. They aren't buttons, since the options of a list box can't contain buttons. */
-const Labels = ({ of }) => html`<span class="labels" aria-hidden="true">
+export const Labels = ({ of }) => html`<span class="labels" aria-hidden="true">
   ${of.slice(0, MAX_SHOWN).map((label) => html`<span key=${label} class="label"
     onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(label)))}><${Text} of=${label} /></span>`)}
   ${of.length > MAX_SHOWN && html`<span class="hush">+${of.length - MAX_SHOWN}</span>`}</span>`;
 
-function Row({ task, depth, index, count }) {
+const REASONS = {
+  in_progress: (task) => ["doing", task.active_form],
+  failed: (task) => ["why", task.fail_reason],
+  asks: (task) => ["asks", `waits for ${gateOf(task)}`],
+  paused: (task) => task.waits_for && ["waits", `waits for ${gateOf(task)}`],
+  pending: (task) => visibleRows.value.hasOpenParts(task) && ["waits", "holds open tasks"],
+};
+
+/** What a task does, why it failed, or whom it waits for. */
+export function Reason({ of: task }) {
+  const [name, text] = REASONS[stateOf(task)]?.(task) || [];
+  return text && html`<${Text} class=${`reason ${name}`} of=${text} />`;
+}
+
+/** Return the unfinished blockers of an unfinished task as text. */
+export function formatBlockers(task) {
+  const ids = isFinished(task) ? [] : task.open_blockers ?? [];
+  const more = ids.length > MAX_SHOWN ? ` +${ids.length - MAX_SHOWN}` : "";
+  return ids.slice(0, MAX_SHOWN).map((id) => `#${id}`).join(" ") + more;
+}
+
+/** The title of the task that a task is part of, as a prefix where the list isn't a tree. */
+function Parent({ of: task }) {
+  const parent = grouping.value !== "parent" && visibleRows.value.tasks.get(task.parent);
+  return parent && html`<span class="parent"><${Text} of=${parent.title} /> › </span>`;
+}
+
+function Row({ task, depth, index, count, group }) {
   const state = stateOf(task);
-  const blockers = !isFinished(task) && task.open_blockers?.length ? task.open_blockers : null;
   const sign = priorityMark(task);
+  const blockers = formatBlockers(task);
+  const freed = task.status !== "completed" && visibleRows.value.freesOf(task.id);
+  const gone = departureOf(task);
   const [here, marked] = [cursor.value === task.id, marks.value.has(task.id)];
+  const isCopy = grouping.value === "label" && task.labels?.[0] !== group.key && task.labels?.length > 1;
   const open = ({ ctrlKey, metaKey }) =>
-    ctrlKey || metaKey ? run("mark", task.id) : go({ ...place.value, task: task.id }, { trail: false });
-  return html`<div id=${`t-${task.id}`} class=${`row r-${state}${here ? " here" : ""}${marked ? " marked" : ""}`}
-    role="option" style=${{ height: `${ROW_HEIGHT}px` }} aria-selected=${here || marked ? "true" : "false"}
-    aria-posinset=${index + 1} aria-setsize=${count} onClick=${open}>
+    ctrlKey || metaKey ? run("mark", task.id) : go({ ...place.value, task: here ? null : task.id }, { trail: false });
+  return html`<div id=${isCopy ? undefined : `t-${task.id}`} role="option" onClick=${open}
+    class=${`row r-${state}${here ? " here" : ""}${marked ? " marked" : ""}`}
+    aria-selected=${here || marked ? "true" : "false"} aria-posinset=${index + 1} aria-setsize=${count}>
+    <span class="grip" aria-hidden="true"></span>
     <span class="id">#${task.id}</span>
-    <span class="stem" style=${{ width: `${Math.min(depth, 8) * 1.4}em` }}></span>
     <${Mark} state=${state} />
-    <span class="what">
-      ${sign && html`<b aria-hidden="true" class=${`p-${task.priority}`}>${sign}</b>`}
-      <${Text} class="t" of=${task.title} /><${Spoken} of=${task} />
-      ${state === "in_progress" && html`<span class="doing">
-        ${task.active_form && html`<${Text} of=${task.active_form} /> ${GLYPHS.dot} `}
-        <${Since} at=${task.status_changed_at} /></span>`}
-      ${state === "failed" && task.fail_reason && html`<${Text} class="why" of=${task.fail_reason} />`}</span>
-    ${!isFinished(task) && task.labels?.length > 0 && html`<${Labels} of=${task.labels} />`}
-    <${Times} of=${task} />
-    ${blockers && html`<span class="waits">
-      <span aria-hidden="true">${GLYPHS.arrow} </span><span class="sr">waits for </span>
-      ${blockers.slice(0, MAX_SHOWN).map((id) => `#${id}`).join(" ")}
-      ${blockers.length > MAX_SHOWN && ` +${blockers.length - MAX_SHOWN}`}</span>`}
-    ${task.waits_for && html`<span class="waits" aria-hidden="true">waits for ${safe(gateOf(task))}</span>`}
-    ${task.owner && state !== "completed" && html`<${Text} class="owner" of=${ownerOf(task)} />`}
+    <b aria-hidden="true" class=${`sign p-${task.priority}`}>${sign}</b>
+    <span class="what" style=${depth ? { paddingLeft: `${Math.min(depth, 8) * 1.4}em` } : undefined}>
+      <${Parent} of=${task} /><${Text} class="t" of=${task.title} /><${Spoken} of=${task} /><${Reason} of=${task} />
+      ${blockers && html`<span class="reason waits narrow" aria-hidden="true">waits for ${blockers}</span>`}</span>
+    <span class="facts">
+      ${!isFinished(task) && task.labels?.length > 0 && html`<${Labels} of=${task.labels} />`}
+      ${freed > 0 && html`<span class="hush">frees ${freed}${freed === MAX_FREED && "+"}</span>`}
+      ${blockers && html`<span class="waits"><span aria-hidden="true">${GLYPHS.arrow} </span>
+        <span class="sr">waits for </span>${blockers}</span>`}
+      <${Times} of=${task} /></span>
+    <span class=${`held-by${gone ? " gone" : ""}`} title=${gone || undefined}>${task.owner && html`
+      <${Badge} of=${task.owner} size="small" /><${Text} class="owner" of=${ownerOf(task).slice(1)} />`}</span>
+    <span class="age"><${Since} at=${task.status_changed_at} /></span>
   </div>`;
 }
+
+addCommands("list/list", { left: { run: foldGroup }, right: { run: unfoldGroup } });

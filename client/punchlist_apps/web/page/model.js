@@ -3,7 +3,8 @@
 import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
 import { VIEWS, go, hashOf, place, setQuery } from "./place.js";
-import { Rows, isDeferred, isFinished, isLate, buildRows, stateOf } from "./rows.js";
+import { compileFilter, splitWords } from "./filter.js";
+import { Rows, buildRows, isFinished } from "./rows.js";
 import { GLYPHS } from "./words.js";
 
 export { VIEWS, go, hashOf, place };
@@ -84,54 +85,36 @@ export const filter = signal("");
 export const marks = signal(new Set());
 export const cursor = computed(() => place.value.task);
 
-const FILTER_TESTS = {
-  all: () => true,
-  open: (task) => !isFinished(task),
-  ready: (task) => stateOf(task) === "pending" && !isDeferred(task) && !visibleRows.value?.hasOpenParts(task),
-  blocked: (task) => !isFinished(task) && !!task.open_blockers?.length,
-  running: (task) => task.status === "in_progress",
-  paused: (task) => task.status === "paused",
-  done: (task) => task.status === "completed",
-  failed: (task) => task.status === "failed",
-  deferred: (task) => !isFinished(task) && isDeferred(task),
-  late: (task) => isLate(task),
-};
-export const FILTERS = ["all", "open", "ready", "blocked", "running", "paused", "done", "failed"];
-
 /** Add a word to the filter, or remove it. */
 export function toggleWord(word) {
-  const words = filter.value.split(/\s+/).filter(Boolean);
+  const words = splitWords(filter.value);
   filter.value = (words.includes(word) ? words.filter((other) => other !== word) : [...words, word]).join(" ");
 }
 
-/** Return the filter word for a label, with dots for spaces, since a space would end the word. */
-export const labelWord = (label) => `+${label.replaceAll(/\s/g, ".")}`;
-
-/** Return a predicate for a filter such as `is:blocked @ann p:high +web words`, all of whose words must match. */
-export function compileFilter(text) {
-  const tests = text.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
-    if (word.startsWith("is:")) return FILTER_TESTS[word.slice(3)] ?? (() => false);
-    if (word.startsWith("@")) return (task) => (task.owner ?? "").toLowerCase().startsWith(word.slice(1));
-    if (word.startsWith("p:")) return (task) => task.priority.startsWith(word.slice(2));
-    if (word.length > 1 && word[0] === "+") {
-      return (task) => !!task.labels?.some((label) => labelWord(label).toLowerCase().startsWith(word));
-    }
-    if (/^#\d+$/.test(word)) return (task) => task.id === word.slice(1);
-    return ({ title, active_form: doing, description, labels }) =>
-      [title, doing, description, ...(labels ?? [])].join(" ").toLowerCase().includes(word);
+/**
+ * Return a value computed from the visible rows. It is recomputed only if a task may stand elsewhere, or if the values
+ * of `listInputs` or, with a filter, any task changed: rows change in place, 100 times a second.
+ */
+export function computedFromRows(compute, listInputs = () => []) {
+  let inputs = [];
+  let value;
+  return computed(() => {
+    list.value; // rows change in place
+    const rows = visibleRows.value;
+    const text = filter.value.trim();
+    const current = [rows, rows?.shape, text, text && rows?.version, ...listInputs()];
+    if (current.length !== inputs.length || current.some((input, at) => input !== inputs[at]))
+      [inputs, value] = [current, compute(rows)];
+    return value;
   });
-  return (task) => tests.every((test) => test(task));
 }
 
 /** The visible tasks' ids, in order. Without a filter, the same array until a task is added, removed or moved. */
-export const visibleIds = computed(() => {
-  const rows = visibleRows.value;
-  list.value; // rows change in place
-  if (!rows) return [];
-  const ids = rows.ids();
+export const visibleIds = computedFromRows((rows) => {
+  const ids = rows?.ids() ?? [];
   if (!filter.value.trim()) return ids;
   const matches = compileFilter(filter.value);
-  return ids.filter((id) => matches(rows.tasks.get(id)));
+  return ids.filter((id) => matches(rows.tasks.get(id), rows));
 });
 export const cursorIndex = computed(() => visibleIds.value.indexOf(cursor.value));
 
@@ -140,18 +123,33 @@ export const visibleTasks = computed(() => (list.value, visibleIds.value.map((id
 export const currentTask = computed(() => (list.value, visibleRows.value?.tasks.get(cursor.value) ?? null));
 export const explanation = signal(null); // result of `task.explain` for a task, once requested
 
-/** The columns of the flow. `to` sets the status of a task that is dropped there. */
-export const COLUMNS = [
-  { title: "Ready", states: ["pending"], to: "pending" },
-  { title: "Blocked", states: ["blocked", "paused"], to: "paused" },
-  { title: "In progress", states: ["in_progress"], to: "in_progress" },
-  { title: "Done", states: ["completed"], to: "completed" },
-  { title: "Failed", states: ["failed"], to: "failed" },
+/**
+ * The columns of the flow. `has` are their groups by state, and `to` is the status of a task that is dropped there.
+ * Those without `to` are shown only if they have tasks, apart from the blocked ones.
+ */
+const COLUMNS = [
+  { title: "Ready", has: (group) => group === "ready", to: "pending" },
+  { title: "Blocked", has: (group) => group === "blocked", isKept: true },
+  { title: "Put off", has: (group) => group === "later" },
+  { title: "Running", has: (group) => group === "running", to: "in_progress" },
+  { title: "Waits for a yes", has: (group, task) => group === "needs" && task.status !== "failed" },
+  { title: "Paused", has: (group) => group === "paused", to: "paused" },
+  { title: "Done", has: (group) => group === "done", to: "completed", isNewestFirst: true },
+  { title: "Failed", has: (group, task) => task.status === "failed", to: "failed", isNewestFirst: true },
 ];
 
-/** The visible tasks by column. */
-export const columns = computed(() =>
-  COLUMNS.map(({ states }) => visibleTasks.value.filter((task) => states.includes(stateOf(task)))));
+/** The columns to show, each with its visible tasks. */
+export const columns = computed(() => {
+  const rows = visibleRows.value;
+  const filled = COLUMNS.map((column) => ({ ...column, tasks: [] }));
+  for (const task of visibleTasks.value) {
+    const group = rows.groupOf(task);
+    filled.find((column) => column.has(group, task)).tasks.push(task);
+  }
+  for (const { tasks, isNewestFirst } of filled)
+    if (isNewestFirst) tasks.sort((a, b) => b.status_changed_at - a.status_changed_at);
+  return filled.filter((column) => column.tasks.length || column.to || column.isKept);
+});
 
 // Time: ticks every second, but only while a visible task is in progress.
 

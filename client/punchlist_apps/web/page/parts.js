@@ -2,17 +2,19 @@
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
 import { session } from "./link.js";
-import { labelWord, marks, now, visibleRows, toggleWord } from "./model.js";
+import { labelWord } from "./filter.js";
+import { marks, now, visibleRows, toggleWord } from "./model.js";
 import { gateOf, isDeferred, isFinished, isLate, stateOf } from "./rows.js";
-import { dayText, safe, since } from "./text.js";
+import { dayText, safe, since, soonText } from "./text.js";
 
 export const WORDS = {
   pending: "ready", blocked: "blocked", in_progress: "in progress", paused: "paused", completed: "done",
-  failed: "failed",
+  failed: "failed", asks: "waits for a yes",
 };
 
 /** Return the state of a task in words. A pending task without blockers may still be deferred or have open parts. */
 export function wordsOf(task) {
+  if (task.waits_for) return safe(`waits for ${gateOf(task)}`);
   const state = stateOf(task);
   if (state !== "pending") return WORDS[state];
   return isDeferred(task) ? "put off" : visibleRows.value?.hasOpenParts(task) ? "holds tasks" : WORDS.pending;
@@ -55,12 +57,15 @@ const KEY_NAMES = {
 export const Label = ({ of }) => html`<button class="label" aria-label=${`Filter by label ${safe(of)}`}
   onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(of)))}><${Text} of=${of} /></button>`;
 
-/** The due time of a task, or the time that it is deferred until. */
+/** The due time of a task, or the time that it is deferred until, relative to now; the exact time as its tooltip. */
 export function Times({ of: task }) {
   if (isFinished(task)) return null;
-  if (isDeferred(task, now.value)) return html`<span class="day">from ${dayText(task, "not_before")}</span>`;
-  const late = isLate(task, now.value) ? " bad" : "";
-  return task.due && html`<span class=${`day${late}`}>due ${dayText(task, "due")}</span>`;
+  const member = isDeferred(task, now.value) ? "not_before" : task.due && "due";
+  if (!member) return null;
+  const text = soonText(task, member, now.value);
+  const word = member === "due" ? !text.endsWith("late") && "due " : "from ";
+  return html`<span class=${`day${isLate(task, now.value) ? " bad" : ""}`} title=${dayText(task, member)}>
+    ${word && html`<span class="word">${word}</span>`}${text}</span>`;
 }
 
 /** The meaning of a task's icons and colors in words, for screen readers. */
@@ -70,7 +75,6 @@ export const Spoken = ({ of: task, waits }) => {
   if (waits && task.open_blockers?.length && !isFinished(task)) {
     parts.push(`waits for ${task.open_blockers.map((id) => `#${id}`).join(", ")}`);
   }
-  if (task.waits_for) parts.push(`waits for ${gateOf(task)}`);
   if (task.labels?.length) parts.push(`labels ${task.labels.join(", ")}`);
   if (marks.value.has(task.id)) parts.push("marked");
   return html`<span class="sr">, ${safe(parts.join(", "))} </span>`;

@@ -18,8 +18,11 @@ export function ownerOf(task) {
   return `@${task.owner}${task.machine ? ` on ${task.machine}` : ""}${gone ? `, ${gone}` : ""}`;
 }
 
-/** Return the state to show, which is the status, or `blocked` for a pending task with open blockers. */
-export const stateOf = (task) => (task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status);
+/** Return the state to show: the status, `blocked` for a pending task with open blockers, or `asks` if it needs a yes. */
+export function stateOf(task) {
+  if (task.waits_for === "yes") return "asks";
+  return task.status === "pending" && task.open_blockers?.length ? "blocked" : task.status;
+}
 
 /** Return what a completed task waits for at its gate; undefined for any other task. */
 export function gateOf(task) {
@@ -45,6 +48,8 @@ export const isFinished = (task) => task.status === "completed" || task.status =
 
 /** Return whether a task was imported as a heading, which only groups other tasks. */
 const isHeading = (task) => Number.isInteger(task.metadata?.heading);
+
+const STATUS_GROUPS = { in_progress: "running", paused: "paused", completed: "done" };
 
 const byPlace = (a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 
@@ -88,9 +93,20 @@ export function belowFirst(tasks) {
   return [...sorted, ...above.toReversed()];
 }
 
+/** Upper limit for the number of tasks that a task frees. */
+export const MAX_FREED = 99;
+const MAX_EDGES = 1000; // followed to count the tasks that one task frees
+
+/** Return the members that decide where a task stands in any grouping and order, as one text. */
+const placeOf = (task) => JSON.stringify([
+  task.status, task.waits_for, task.owner, task.parent, task.rank, task.priority, task.labels, task.due,
+  task.not_before, task.open_blockers, task.blocks, task.status_changed_at, task.metadata?.heading,
+]);
+
 export class Rows {
   tasks = new Map();
   version = 0;
+  shape = 0; // rises when a task may stand elsewhere in a grouping or order
   seq = 0;
   counts = null;
   damaged = null;
@@ -99,6 +115,7 @@ export class Rows {
   #depth = null;
   #ids = null;
   #children = null;
+  #freed = new Map();
 
   /** Start a connection. Drop a reset whose last pushes never arrived. */
   begin() {
@@ -109,11 +126,17 @@ export class Rows {
   take(push) {
     if (push.reset) this.#incoming = new Map();
     const rows = this.#incoming;
-    for (const id of push.gone ?? []) if (rows.delete(id)) this.#depth = null;
+    let isSame = rows === this.tasks;
+    for (const id of push.gone ?? []) if (rows.delete(id)) [this.#depth, isSame] = [null, false];
     for (const row of push.rows) {
       const old = rows.get(row.id);
       if (!old || old.rank !== row.rank || old.parent !== row.parent) this.#depth = null;
+      isSame &&= !!old && placeOf(old) === placeOf(row);
       rows.set(row.id, row);
+    }
+    if (!isSame) {
+      this.shape++;
+      this.#freed.clear();
     }
     if (push.more) return false;
     if (rows !== this.tasks) this.#depth = null;
@@ -149,6 +172,37 @@ export class Rows {
   hasOpenParts(task) {
     const isOpen = (child) => !isFinished(child) && !child.open_blockers?.includes(task.id);
     return isHeading(task) || this.childrenOf(task.id).some(isOpen);
+  }
+
+  /** Return the name of a task's group by state. A task with open parts is blocked, since it can't be started. */
+  groupOf(task) {
+    if (task.status === "failed" || task.waits_for === "yes") return "needs";
+    if (task.status !== "pending") return STATUS_GROUPS[task.status];
+    if (task.open_blockers?.length || this.hasOpenParts(task)) return "blocked";
+    return isDeferred(task) ? "later" : "ready";
+  }
+
+  /** Return the number of unfinished tasks that wait for a task, directly or through others; at most MAX_FREED. */
+  freesOf(id) {
+    if (!this.tasks.get(id)?.blocks?.length) return 0;
+    if (!this.#freed.has(id)) this.#freed.set(id, this.#countFreed(id));
+    return this.#freed.get(id);
+  }
+
+  #countFreed(id) {
+    const seen = new Set([id]);
+    const stack = [id];
+    let edges = MAX_EDGES;
+    while (stack.length && edges > 0 && seen.size <= MAX_FREED) {
+      for (const other of (this.tasks.get(stack.pop()).blocks ?? []).slice(0, edges)) {
+        edges--;
+        const task = this.tasks.get(other);
+        if (!task || isFinished(task) || seen.has(other)) continue;
+        seen.add(other);
+        stack.push(other);
+      }
+    }
+    return Math.min(seen.size - 1, MAX_FREED);
   }
 }
 

@@ -48,6 +48,7 @@ export function since(ms) {
   return `${Math.floor(seconds / size)}${unit}`;
 }
 
+const DAY_MS = 86_400_000;
 const DAY = { month: "short", day: "numeric" };
 const TIME = { hour: "2-digit", minute: "2-digit" };
 
@@ -69,6 +70,20 @@ export const dayText = (task, member) => {
   const day = task[`${member}_day`];
   return formatMoment(day ? new Date(`${day}T00:00`).getTime() : task[member]);
 };
+
+const startOfDay = (ms) => new Date(ms).setHours(0, 0, 0, 0);
+
+/** Return a due or not-before time relative to now, such as "tomorrow", "Fri 02:00" or "3 days late". */
+export function soonText(task, member, now) {
+  const day = task[`${member}_day`];
+  const at = day ? new Date(`${day}T00:00`).getTime() : task[member];
+  const days = Math.round((startOfDay(at) - startOfDay(now)) / DAY_MS);
+  if (days < -30 || days > 6) return dayText(task, member);
+  if (days < 0) return `${plural(-days, "day")} late`;
+  const time = at === startOfDay(at) ? "" : ` ${new Date(at).toLocaleTimeString(undefined, TIME)}`;
+  if (days > 1) return new Date(at).toLocaleDateString(undefined, { weekday: "short" }) + time;
+  return (days ? "tomorrow" : "today") + time;
+}
 
 export const plural = (count, singular, many = `${singular}s`) =>
   `${count.toLocaleString()} ${count === 1 ? singular : many}`;
