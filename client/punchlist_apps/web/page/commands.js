@@ -26,7 +26,7 @@ const nameOf = (task) => `#${task.id} ${safe(task.title)}`;
 const nameOfAll = (tasks) => (tasks.length === 1 ? nameOf(tasks[0]) : plural(tasks.length, "task"));
 
 /** Change each task, children before their parents. Stop at the first error and show it. */
-async function changeEach(verb, tasks, change) {
+export async function changeTasks(verb, tasks, change) {
   let count = 0;
   for (const task of belowFirst(tasks)) {
     if ((await attempt(() => change(task))) === null) break;
@@ -68,8 +68,8 @@ const buildStatusCommand = (verb, status, field) => async () => {
   const values = field ? await ask({ title: `${verb}: ${nameOfAll(tasks)}`, fields: [field], confirm: verb }) : {};
   if (!values) return;
   const more = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
-  lastChange = () => changeEach(verb, getTargets(), (task) => postStatus(task, status, more));
-  await changeEach(verb, tasks, (task) => postStatus(task, status, more));
+  lastChange = () => changeTasks(verb, getTargets(), (task) => postStatus(task, status, more));
+  await changeTasks(verb, tasks, (task) => postStatus(task, status, more));
 };
 
 const REJECTION = { name: "text", label: "Why not?", required: true, kind: "line" };
@@ -83,7 +83,7 @@ const buildApprovalCommand = (verb, accept) => async () => {
   const values = accept ? {} : await ask({ title, fields: [REJECTION], confirm: "Reject" });
   if (!values) return;
   const answer = (task) => call("POST", taskPath(task.id, "/approval"), { accept, version: task.version, ...values });
-  await changeEach(verb, tasks, answer);
+  await changeTasks(verb, tasks, answer);
 };
 
 // Forms.
@@ -256,16 +256,16 @@ const DAY_MS = 86_400_000;
 async function claim() {
   const owner = await askForName();
   const claimTask = (task) => call("POST", taskPath(task.id, "/claim"), { owner, keep: true, lease_ms: DAY_MS });
-  if (owner) await changeEach("Claimed", getTargets(), claimTask);
+  if (owner) await changeTasks("Claimed", getTargets(), claimTask);
 }
 async function release() {
-  await changeEach("Released", getTargets(), (task) =>
+  await changeTasks("Released", getTargets(), (task) =>
     call("POST", taskPath(task.id, "/release"), { owner: task.owner }));
 }
 
 const buildPriorityCommand = (step) => () => {
   lastChange = buildPriorityCommand(step);
-  return changeEach("Priority", getTargets(), (task) => {
+  return changeTasks("Priority", getTargets(), (task) => {
     const next = PRIORITIES[Math.min(3, Math.max(0, PRIORITIES.indexOf(task.priority) + step))];
     return next === task.priority ? Promise.resolve({}) : call("PATCH", taskPath(task.id), { priority: next });
   });

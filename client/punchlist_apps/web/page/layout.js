@@ -84,3 +84,46 @@ export function findConnected(start, edges) {
   };
   return new Set([...reach(0, 1), ...reach(1, 0)]);
 }
+
+/**
+ * Return the chain of tasks with the greatest total weight, in order; empty without edges.
+ *
+ * @param {(id: string) => number} weightOf  the weight of a task, which is positive
+ */
+export function findLongest(ids, edges, weightOf) {
+  const into = Map.groupBy(edges, ([, to]) => to);
+  const outOf = Map.groupBy(edges, ([from]) => from);
+  const left = new Map(ids.map((id) => [id, into.get(id)?.length ?? 0]));
+  const best = new Map(); // by task: the weight of the heaviest chain that ends there, and the task before it
+  const free = ids.filter((id) => !left.get(id));
+  for (const id of free) {
+    const before = (into.get(id) ?? []).map(([from]) => from);
+    const last = before.reduce((a, b) => (a === null || best.get(b).weight > best.get(a).weight ? b : a), null);
+    best.set(id, { weight: (last === null ? 0 : best.get(last).weight) + weightOf(id), last });
+    for (const [, to] of outOf.get(id) ?? []) {
+      left.set(to, left.get(to) - 1);
+      if (!left.get(to)) free.push(to);
+    }
+  }
+  let end = null;
+  for (const [id, { weight, last }] of best)
+    if (last !== null && (end === null || weight > best.get(end).weight)) end = id;
+  const chain = [];
+  for (; end !== null; end = best.get(end).last) chain.unshift(end);
+  return chain;
+}
+
+/** Return the tasks along the shortest way from one task to another; null if there is none. */
+export function findWay(start, goal, edges) {
+  const outOf = Map.groupBy(edges, ([from]) => from);
+  const before = new Map([[start, null]]);
+  for (const id of before.keys()) {
+    if (id === goal) {
+      const way = [];
+      for (let at = goal; at !== null; at = before.get(at)) way.unshift(at);
+      return way;
+    }
+    for (const [, to] of outOf.get(id) ?? []) if (!before.has(to)) before.set(to, id);
+  }
+  return null;
+}

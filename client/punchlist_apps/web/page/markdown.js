@@ -31,7 +31,7 @@ const MARK = /[\p{P}\p{S}]/u;
 const EMPHASES = { "*": ["em", "strong"], "_": ["em", "strong"], "~": ["", "del"] }; // by length
 
 /** Return an element: its tag, its attributes, and its children, which are elements and escaped strings. */
-const build = (tag, attributes, children = []) => ({ tag, attributes, children: [children].flat(2).filter((child) => child) });
+const build = (tag, attributes = null, children = []) => ({ tag, attributes, children: [children].flat(2).filter((child) => child) });
 
 /**
  * Return the elements of a text. Beside those of HTML there are `path` ("src/a.py:7"), `task` ("#7") and `commit`, each

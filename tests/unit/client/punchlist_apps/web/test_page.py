@@ -4,9 +4,9 @@ import gzip
 import json
 import os
 import re
-import subprocess
 import time
 import unicodedata
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ from punchlist.base.tree import as_tree
 from punchlist_apps.common.terminal.render import format_shared_note, format_short_duration, get_display_state
 from punchlist_apps.web.files import PAGE
 from punchlist_packages import words
-from punchlist_testing.optional import NODE
+from punchlist_testing.page_modules import run_in_node
 from punchlist_testing.unmeasured import untraced
 from punchlist_testing.web import Web
 
@@ -70,15 +70,6 @@ def test_page_loads_nothing_external_and_writes_no_html() -> None:
         assert not re.search(r"https?://[a-z]|\bsrc=[\"']//|@import|url\(|\bimport *[({\"*]", text), path.name
     for name, text in SOURCES.items():
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function", text), name
-
-
-def run_in_node(*calls: dict[str, Any]) -> list[Any]:
-    """Call functions of the page's modules; return their results."""
-    lines = "\n".join(json.dumps(call) for call in calls)
-    program = [NODE, Path(__file__).with_name("page.mjs")]
-    done = subprocess.run(program, input=lines, text=True, capture_output=True, timeout=30, check=False)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_page_builds_the_golden_lists() -> None:
@@ -202,3 +193,27 @@ def test_graph_runs_left_to_right_without_overlap() -> None:
     for route in layout["routes"]:
         columns = [place[node][0] for node in route]
         assert columns == list(range(columns[0], columns[0] + len(route)))
+
+
+def find_longest(ids: list[str], edges: list[list[str]], weights: dict[str, int]) -> int:
+    """Return the greatest weight of a chain with at least one edge, by trying all chains; 0 without edges."""
+
+    def grow(end: str) -> int:
+        return weights[end] + max((grow(to) for start, to in edges if start == end), default=0)
+
+    return max((grow(id) for id in ids if any(start == id for start, _ in edges)), default=0)
+
+
+def test_critical_path_is_the_longest_chain() -> None:
+    random = Random(seed := int.from_bytes(os.urandom(4)))
+    print("seed", seed)
+    graphs: list[dict[str, Any]] = []
+    for _ in range(200):
+        ids = [str(number) for number in range(random.randrange(1, 9))]
+        pairs = [[a, b] for a in ids for b in ids if int(a) < int(b)]
+        edges = random.sample(pairs, random.randrange(len(pairs) + 1))
+        graphs.append({"ids": ids, "edges": edges, "weights": {id: random.randrange(1, 9) for id in ids}})
+    answers = run_in_node(*({"longest": graph} for graph in graphs))
+    for graph, chain in zip(graphs, answers, strict=True):
+        assert all([a, b] in graph["edges"] for a, b in pairwise(chain))
+        assert sum(graph["weights"][id] for id in chain) == find_longest(**graph), graph

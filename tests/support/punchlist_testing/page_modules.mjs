@@ -1,8 +1,8 @@
-// Runs the pure modules of the page for test_page.py: reads one JSON call per line, and prints one result per line.
+// Runs the pure modules of the page for page_modules.py: reads one JSON call per line, and prints one result per line.
 import { createInterface } from "node:readline";
 
-const PAGE = new URL("../../../../../client/punchlist_apps/web/page/", import.meta.url);
-const [{ Rows, buildTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { layOut }] = await Promise.all(["rows.js", "text.js", "layout.js"].map((name) => import(new URL(name, PAGE))));
+const PAGE = new URL("../../../client/punchlist_apps/web/page/", import.meta.url);
+const [{ Rows, buildTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { findLongest, findWay, layOut }, { readMarkdown }] = await Promise.all(["rows.js", "text.js", "layout.js", "markdown.js"].map((name) => import(new URL(name, PAGE))));
 
 let rows = new Rows();
 const FUNCTIONS = {
@@ -20,6 +20,17 @@ const FUNCTIONS = {
   late: ({ tasks, at }) => tasks.map((task) => isLate(task, at)),
   days: (tasks) => tasks.map((task) => dayText(task, "due")),
   shared: () => rows.shared,
+  longest: ({ ids, edges, weights }) => findLongest(ids, edges, (id) => weights[id]),
+  way: ({ start, goal, edges }) => findWay(start, goal, edges),
+  markdown: (texts) => texts.map(readMarkdown),
+  time: (texts) => texts.map((text) => {
+    const times = [1, 2, 3].map(() => {
+      const before = performance.now();
+      readMarkdown(text);
+      return performance.now() - before;
+    });
+    return Math.min(...times);
+  }),
   layered: ({ ids, edges }) => {
     const { place, routes } = layOut(ids, edges);
     return { place: [...place], routes: [...routes.values()] };
