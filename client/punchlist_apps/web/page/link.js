@@ -59,18 +59,31 @@ export async function readProblem(response) {
   return new Problem(kind, detail, problem);
 }
 
-/** Make a call. Without a response, it is repeated with the same idempotency key, so a change is made only once. */
+/** The list that this tab changed last. */
+export const lastList = signal(null);
+const LIST_PATH = /^\/api\/v1\/conversations\/([^/?]+)\/./;
+
+/**
+ * Make a call. Without a response, it is repeated with the same idempotency key, so a change is made only once. The
+ * result of a change has this key as its `key`.
+ */
 export async function call(verb, path, body, { match, token = session.value?.token } = {}) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body) headers["Content-Type"] = "application/json";
   if (match !== undefined) headers["If-Match"] = `"${match}"`;
-  if (verb !== "GET" && token) headers["Idempotency-Key"] = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  const key = verb !== "GET" && token && (crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`);
+  if (key) headers["Idempotency-Key"] = key;
   for (let tries = 2; ; tries--) {
     try {
       const json = body && JSON.stringify(body);
       const response = await fetch(path, { method: verb, headers, body: json, cache: "no-store" });
-      if (response.ok) return await response.json();
+      if (response.ok) {
+        const result = await response.json();
+        const [, name] = (key && !body?.preview && LIST_PATH.exec(path)) || [];
+        if (name) lastList.value = decodeURIComponent(name);
+        return key ? { ...result, key } : result;
+      }
       const problem = await readProblem(response);
       if (response.status !== 503 || !tries) throw problem;
     } catch (error) {

@@ -3,10 +3,11 @@
 import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
 import { VIEWS, go, hashOf, place, setQuery } from "./place.js";
+import { showToast } from "./toast.js";
 import { Rows, isDeferred, isFinished, isLate, buildRows, stateOf } from "./rows.js";
 import { GLYPHS } from "./words.js";
 
-export { VIEWS, go, hashOf, place };
+export { VIEWS, go, hashOf, place, showToast };
 export const API = "/api/v1/conversations/";
 
 // All lists.
@@ -19,13 +20,6 @@ export const needsAttention = (card) => card.counts.failed > 0 || card.counts.pa
 export const total = (counts) => counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed;
 const isOpen = (card) => card.counts.pending + card.counts.in_progress + card.counts.paused > 0;
 const DAY_MS = 86_400_000;
-
-/** The number of tasks of all lists that wait for a yes or have failed. */
-export const needsCount = computed(() => {
-  let count = 0;
-  for (const { counts, waiting = 0 } of cards.value.values()) count += counts.failed + waiting;
-  return count;
-});
 
 const SECTIONS = [
   { key: "needs", title: "Needs you", has: needsAttention },
@@ -286,16 +280,6 @@ export async function showVersion(version) {
 let requestedVersion = 0;
 
 export const goToVersion = (step) => showVersion((past.value?.version ?? visibleRows.value.version) + step);
-
-// The toast: the last error or success, read out by screen readers.
-
-export const toast = signal(null);
-let toastTimer = 0;
-export function showToast(text, kind = "info") {
-  toast.value = { text, kind };
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => (toast.value = null), kind === "bad" ? 12_000 : 5000);
-}
 
 /** Run a change and return its result. If the server returns an error, show it and return null. */
 export async function attempt(work) {
