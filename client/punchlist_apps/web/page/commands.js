@@ -9,7 +9,7 @@ import {
 } from "./model.js";
 import { CONVERTERS, TIMES, parseWhen, formatWhen } from "./members.js";
 import { belowFirst, gateOf } from "./rows.js";
-import { isNotifying, toggleNotifications } from "./notify.js";
+import { isNotifying, isSounding, toggleNotifications, toggleSound } from "./notify.js";
 import { plural, safe } from "./text.js";
 import { showDone, undoOwn } from "./undo.js";
 import { PRIORITIES } from "./words.js";
@@ -421,6 +421,12 @@ export const COMMANDS = {
     run: toggleNotifications,
     get title() {
       return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits";
+    },
+  },
+  sound: {
+    run: toggleSound,
+    get title() {
+      return isSounding() ? "Stop the sound" : "Play a sound when something fails or waits";
     },
   },
   share: { run: share, title: "Share a read-only link" },

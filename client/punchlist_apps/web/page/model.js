@@ -178,6 +178,7 @@ function publishSoon(kind) {
   });
 }
 
+export const eventWatchers = new Set(); // called with the new events of all lists
 export const watchers = new Set(); // called with (card, previous card) for each change to a list
 
 export const link = new Link({
@@ -206,6 +207,8 @@ export const link = new Link({
       for (const watch of watchers) watch(data.card, before);
       publishSoon("cards");
       if (absent.value && data.card.conversation === place.value.name && !data.gone) reopen();
+    } else if (event === "change") {
+      for (const watch of eventWatchers) watch(data.events);
     } else if (event === "presence") {
       if (data.conversation !== place.value.name) return;
       const withoutSelf = (client) =>

@@ -2,11 +2,12 @@
 
 import { computed, signal } from "./vendor.js";
 import { call, session } from "./link.js";
-import { API, ask, attempt, cards, go, nameOf, now, showToast } from "./model.js";
+import { API, ask, attempt, cards, go, nameOf, now, place, showToast } from "./model.js";
 import { roster } from "./roster.js";
 import { plural, safe, since } from "./text.js";
-import { undoKeys } from "./undo.js";
+import { showDone, undoKeys } from "./undo.js";
 
+const IS_PHONE = matchMedia("(max-width: 700px)");
 const KINDS = ["yes", "failed", "check", "still", "damaged"];
 const CHECK_MS = 600_000; // A check that takes longer probably runs nowhere.
 const STILL_MS = 3_600_000;
@@ -101,7 +102,10 @@ const nameOfNeed = ({ id, title }) => `#${id} ${safe(title)}`;
 /** Make a call that answers a need, and return whether it succeeded. */
 async function answer(need, text, work) {
   try {
-    keepAnswer(need, text, await work());
+    const result = await work();
+    keepAnswer(need, text, result);
+    // A phone's inbox shows no cards, so a toast has the button that undoes the answer.
+    if (place.value.screen === "inbox" && IS_PHONE.matches) showDone(`${text}: ${nameOfNeed(need)}`, [result], need.list);
     return true;
   } catch (error) {
     if (error.kind === "version_conflict") {

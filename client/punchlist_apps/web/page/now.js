@@ -20,7 +20,7 @@ const extraCards = signal(0);
 /** The key of the card that the keys act on. */
 export const selectedNeed = signal(null);
 /** The cards as they are on the screen. */
-const shownNeeds = signal([]);
+export const shownNeeds = signal([]);
 
 /** Return the first needs of each list, the number of further cards, and the number of further needs by list. */
 function limitNeeds(all) {
@@ -82,7 +82,7 @@ export function Needs({ onOpen = open }) {
       <span class="room"></span>
       ${failed.length > 1 && canChange.value && html`<button class="quiet" onClick=${() => retryAll(failed)}>
         Retry ${failed.length} failed</button>`}</div>
-    <div class="column" ref=${box} tabindex=${shown.length ? undefined : "0"} role="group" aria-label="What needs you"
+    <div class="scroller" ref=${box} tabindex=${shown.length ? undefined : "0"} role="group" aria-label="What needs you"
       onPointerEnter=${look} onPointerLeave=${look} onFocusIn=${look} onFocusOut=${look} onScroll=${look}>
       <ol>${shown.map((need) => html`<${NeedCard} key=${need.key} need=${need} holds=${hold === "pointer"}
         onOpen=${onOpen} />`)}</ol>
