@@ -27,14 +27,13 @@ function findStill({ conversation, running = [], shared }) {
   const isHere = (owner) => roster.value.agents.some(({ name, is_here: here }) => here && name === owner);
   return running
     .filter(({ id, owner, since: at }) => now.value - at > STILL_MS && !isHeld(id) && !isHere(owner))
-    .map((task) => ({ ...task, kind: "still", frees: 0, text: "" }));
+    .map((task) => ({ ...task, kind: "still" }));
 }
 
 function findNeeds(card) {
   const needs = (card.needs ?? []).filter((need) => !isForOthers(need));
   const checks = (need) => need.kind !== "check" || now.value - need.since > CHECK_MS;
-  const damage = card.damaged && { id: "", kind: "damaged", title: nameOf(card), frees: 0, since: card.updated_at,
-    text: card.damaged.reason };
+  const damage = card.damaged && { id: "", kind: "damaged", title: nameOf(card), since: card.updated_at, text: card.damaged.reason };
   return [...needs.filter(checks), ...findStill(card), ...(damage ? [damage] : [])];
 }
 
@@ -46,7 +45,8 @@ export const needs = computed(() => {
   const found = [];
   for (const card of cards.value.values()) {
     const { conversation: list } = card;
-    for (const need of findNeeds(card)) found.push({ ...need, list, listTitle: nameOf(card), key: `${list} ${need.id}` });
+    for (const need of findNeeds(card))
+      found.push({ frees: 0, ...need, list, listTitle: nameOf(card), key: `${list} ${need.id}` });
   }
   return found.sort(byUrgency);
 });
@@ -87,13 +87,12 @@ export const isAnswered = ({ key, version }) => answers.value.get(key)?.version 
 export const isFolded = (need) => isAnswered(need) && answers.value.get(need.key).until > Date.now();
 export const isChanged = ({ key }) => Date.now() - (conflicts.value.get(key) ?? 0) < CONFLICT_MS;
 
-function keepAnswer(need, text, { key }) {
-  const undo = () => {
-    answers.value = new Map([...answers.value].filter(([name]) => name !== need.key));
-    return undoKeys(need.list, [key]);
-  };
-  set(answers, need.key, { text, undo, version: need.version, until: Date.now() + FOLDED_MS });
+/** Show an answer in place of its card, also while its call is under way, so that a new card doesn't hide it. */
+function keepAnswer(need, text, result) {
+  const undo = result && (() => (forget(need), undoKeys(need.list, [result.key])));
+  set(answers, need.key, { text: result ? text : `${text}…`, undo, version: need.version, until: result ? Date.now() + FOLDED_MS : Infinity });
 }
+const forget = (need) => (answers.value = new Map([...answers.value].filter(([key]) => key !== need.key)));
 
 const listPath = ({ list }, rest) => `${API}${encodeURIComponent(list)}${rest}`;
 export const taskPath = (need, rest = "") => listPath(need, `/tasks/${encodeURIComponent(need.id)}${rest}`);
@@ -101,6 +100,7 @@ const nameOfNeed = ({ id, title }) => `#${id} ${safe(title)}`;
 
 /** Make a call that answers a need, and return whether it succeeded. */
 async function answer(need, text, work) {
+  keepAnswer(need, text);
   try {
     const result = await work();
     keepAnswer(need, text, result);
@@ -108,6 +108,7 @@ async function answer(need, text, work) {
     if (place.value.screen === "inbox" && IS_PHONE.matches) showDone(`${text}: ${nameOfNeed(need)}`, [result], need.list);
     return true;
   } catch (error) {
+    forget(need);
     if (error.kind === "version_conflict") {
       set(conflicts, need.key, Date.now());
       showToast(`#${need.id} has changed since you read it. Nothing was answered; read it again.`, "bad");
@@ -146,9 +147,9 @@ export async function retryAll(failed) {
   const confirm = `Retry ${failed.length}`;
   if (!(await ask({ title: `Retry ${plural(failed.length, "task")}?`, lines: failed.map(nameOfNeed), confirm }))) return;
   for (const group of Map.groupBy(failed, ({ list }) => list).values()) {
+    for (const need of group) keepAnswer(need, "Will be tried again");
     const result = await attempt(() => apply(group[0], group.map(toPending)));
-    if (!result) return;
-    for (const need of group) keepAnswer(need, "Will be tried again", result);
+    for (const need of group) result ? keepAnswer(need, "Will be tried again", result) : forget(need);
   }
 }
 
@@ -161,7 +162,8 @@ export async function hand(need) {
     confirm: "Hand on",
   });
   if (!values) return false;
-  const changes = [{ method: "task.edit", task: need.id, owner: values.owner }, toPending(need)];
+  // A task that becomes pending loses its owner.
+  const changes = [toPending(need), { method: "task.edit", task: need.id, owner: values.owner }];
   return answer(need, `Handed to ${safe(values.owner)}`, () => apply(need, changes));
 }
 

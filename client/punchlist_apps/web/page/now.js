@@ -69,11 +69,10 @@ export function Needs({ onOpen = open }) {
     const isThere = shown.some((need) => need.key === selectedNeed.value && !isAnswered(need));
     if (!isThere) selectedNeed.value = shown.find((need) => !isAnswered(need))?.key ?? null;
   });
-  const look = (event) => {
-    const { scrollTop } = box.current;
-    const isPointed = event.type === "pointerenter" ? event.pointerType !== "touch" : box.current.matches(":hover");
-    const isOn = isPointed && event.type !== "pointerleave" && event.pointerType !== "touch" && !IS_TOUCH;
-    setHold(isOn ? "pointer" : scrollTop > 0 || box.current.contains(document.activeElement) ? "use" : "");
+  const look = ({ type, currentTarget }) => {
+    const isPointed = !IS_TOUCH && type !== "pointerleave" && currentTarget.matches(":hover");
+    const isUsed = currentTarget.scrollTop > 0 || currentTarget.contains(document.activeElement);
+    setHold(isPointed ? "pointer" : isUsed ? "use" : "");
   };
   const showNew = () => (box.current.scrollTo(0, 0), release(true));
   return html`<section class="needs" aria-labelledby="h-needs">
@@ -123,7 +122,8 @@ function NeedCard({ need, holds, onOpen }) {
     aria-label=${`${title}, ${wordsOf(need)}`} style=${answer && holds ? { height: `${height}px` } : {}}>
     ${answer
       ? html`<p class="answer"><${Mark} state="completed" /><span>${answer.text}</span>
-          <${Text} class="cut" of=${title} /><button class="text" onClick=${answer.undo}>Undo</button></p>`
+          <${Text} class="cut" of=${title} />${answer.undo && html`
+            <button class="text" onClick=${answer.undo}>Undo</button>`}</p>`
       : html`<p class="kind"><${Mark} state=${SIGNS[kind]} /><b>${isChanged(need) ? "Changed: read it again" : wordsOf(need)}</b>
             <span class="room"></span><${Text} class="cut" of=${listTitle} /><${Since} at=${need.since} /></p>
           <h3><${Text} of=${title} />${id && html` <span class="id">#${id}</span>`}</h3>
@@ -168,6 +168,15 @@ function step(by) {
   select(open[Math.min(open.length - 1, Math.max(0, at + by))]);
 }
 
+/** Move the focus to another column: the selected card, the agents, or what happens. */
+const buildColumnStep = (by) => () => {
+  const columns = [...document.querySelectorAll(".now .scroller")];
+  const at = columns.findIndex((column) => column.contains(document.activeElement));
+  const next = Math.min(columns.length - 1, Math.max(0, Math.max(0, at) + by));
+  if (next) columns[next].focus();
+  else select(getSelected());
+};
+
 /** Run an action on the selected card, then select the next one. */
 const buildAction = ([, , , act, kinds]) => async () => {
   const need = getSelected();
@@ -184,6 +193,8 @@ export const buildCommands = (onOpen = open) => ({
   up: { run: () => step(-1) },
   first: { run: () => step(-Infinity) },
   last: { run: () => step(Infinity) },
+  left: { run: buildColumnStep(-1) },
+  right: { run: buildColumnStep(1) },
   open: { run: () => getSelected() && onOpen(getSelected()) },
   ...Object.fromEntries(ACTIONS.map((action) => [action[0], { run: buildAction(action), change: true }])),
 });
