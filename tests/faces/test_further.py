@@ -87,7 +87,7 @@ def test_only_enabled_notifications_report_failures(planned: Stage, open_page: O
     tasks.fail("2", "no luck either")
     # Don't use wait_for_function: it polls with eval, which the page's policy forbids.
     assert eventually(lambda: bool(page.evaluate("window.notifications.length")))
-    assert page.evaluate("window.notifications") == [["watched", "A task failed."]]
+    assert page.evaluate("window.notifications") == [["watched", "2 two failed"]]
     expect(page).to_have_title("(3) punchlist")
 
 

@@ -34,10 +34,10 @@ def get_selected_text(page: Page) -> str:
 def test_keyboard_journey(  # noqa: PLR0915 - a journey has many steps
     planned: Stage, open_page: Open
 ) -> None:
-    page = open_page(planned)
+    page = open_page(planned, "#/lists")
     assert "ticket" not in page.url
     expect(page.locator(".card").first).to_be_visible()
-    page.keyboard.press("/")
+    page.keyboard.press("F")
     page.keyboard.type("inbox")
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
@@ -78,9 +78,9 @@ def test_keyboard_journey(  # noqa: PLR0915 - a journey has many steps
     expect(page.locator("dialog")).to_contain_text("Feed both cats")
     page.keyboard.press("Enter")
     expect(page.locator(".row")).to_have_count(3)
-    page.keyboard.press("b")
-    page.keyboard.press("b")
-    expect(page.locator("h1")).to_have_text("Board")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator("h1")).to_have_text("Now")
 
 
 def test_labels_times_links_and_notes(planned: Stage, open_page: Open) -> None:
@@ -139,43 +139,6 @@ def test_errors_show_the_daemons_message(planned: Stage, open_page: Open) -> Non
     expect(page.locator(".row.here")).to_be_visible()
     page.keyboard.press("s")
     expect(page.locator(".toast.bad")).to_contain_text("#2")
-
-
-def test_undo_and_redo_cover_own_changes(planned: Stage, open_page: Open) -> None:
-    agent = planned.by("codex").conversation("race")
-    agent.add("one")
-    page = open_page(planned, "#/list/race/1")
-    expect(page.locator(".row.here")).to_be_visible()
-    page.keyboard.press("u")
-    expect(page.locator(".toast")).to_contain_text("nothing to undo")
-    page.keyboard.press("s")
-    expect(page.locator(".row.r-in_progress")).to_be_visible()
-    agent.add("two")
-    page.keyboard.press("u")
-    expect(page.locator("dialog .lines")).to_contain_text("in_progress → pending")
-    agent.add("three")
-    page.keyboard.press("Enter")
-    expect(page.locator(".row.r-in_progress")).to_have_count(0)
-    page.keyboard.press("U")
-    expect(page.locator("dialog .lines")).to_contain_text("pending → in_progress")
-    page.keyboard.press("Enter")
-    expect(page.locator(".row.r-in_progress")).to_be_visible()
-    assert len(agent.list()) == 3
-
-
-def test_rejected_undo_explains_in_the_dialog(planned: Stage, open_page: Open) -> None:
-    agent = planned.by("codex").conversation("refused")
-    agent.add("one")
-    page = open_page(planned, "#/list/refused/1")
-    expect(page.locator(".row.here")).to_be_visible()
-    page.keyboard.press("s")
-    expect(page.locator(".row.r-in_progress")).to_be_visible()
-    page.keyboard.press("u")
-    expect(page.locator("dialog .lines")).to_contain_text("in_progress → pending")
-    agent.complete("1")
-    page.keyboard.press("Enter")
-    expect(page.locator("dialog .bad")).to_contain_text("codex")
-    expect(page.locator("dialog .lines")).to_be_visible()
 
 
 def test_history_undoes_another_actors_change(planned: Stage, open_page: Open) -> None:

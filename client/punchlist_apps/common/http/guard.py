@@ -25,8 +25,8 @@ SECURITY_HEADERS: Headers = [
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
-        b"trusted-types 'none'",
+        b"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        b"require-trusted-types-for 'script'; trusted-types 'none'",
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),

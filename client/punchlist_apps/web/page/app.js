@@ -9,10 +9,12 @@ import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
 import { lazy, loadWhenIdle } from "./lazy.js";
 import { awaySince, session, signedOut, signIn, state } from "./link.js";
-import { canChange, card, marks, nameOf, needsCount, now, showToast, toast } from "./model.js";
+import { canChange, card, marks, nameOf, now, showToast } from "./model.js";
+import { needsCount } from "./needs.js";
 import Now from "./now.js";
 import { place } from "./place.js";
 import { safe, since } from "./text.js";
+import { Toast, toast } from "./toast.js";
 
 const Away = () => state.value === "away" && html`<div class="away-banner" role="alert">
   <b>Away.</b> The server has not responded for
@@ -27,11 +29,6 @@ const Marked = () => marks.value.size > 0 && html`<div class="marked-bar" role="
   ${canChange.value && Object.entries(MARKED_ACTIONS).map(([name, label]) =>
     html`<button key=${name} onClick=${() => run(name)}>${label}</button>`)}
   <button class="quiet" onClick=${() => (marks.value = new Set())}>Unmark</button>
-</div>`;
-
-const Toast = () => html`<div class=${`toast ${toast.value?.kind ?? ""}`}
-  role=${toast.value?.kind === "bad" ? "alert" : "status"} hidden=${!toast.value}>
-  <bdi>${safe(toast.value?.text)}</bdi>
 </div>`;
 
 const SignIn = () => html`<main class="door" id="main">

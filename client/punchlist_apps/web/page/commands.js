@@ -10,9 +10,12 @@ import {
 import { CONVERTERS, TIMES, parseWhen, formatWhen } from "./members.js";
 import { findFormerNeighbor, groupByNext, listGroupMates, shownIds, sortByNext } from "./groups.js";
 import { belowFirst, gateOf } from "./rows.js";
-import { isNotifying, toggleNotifications } from "./notify.js";
-import { clock, plural, safe } from "./text.js";
+import { isNotifying, isSounding, toggleNotifications, toggleSound } from "./notify.js";
+import { plural, safe } from "./text.js";
+import { showDone, undoOwn } from "./undo.js";
 import { PRIORITIES } from "./words.js";
+
+export { undoCall } from "./undo.js";
 
 let lastChange = null; // repeated by `.`
 
@@ -26,16 +29,19 @@ const nameOf = (task) => `#${task.id} ${safe(task.title)}`;
 const nameOfAll = (tasks) => (tasks.length === 1 ? nameOf(tasks[0]) : plural(tasks.length, "task"));
 
 /** Change each task, children before their parents. Stop at the first error and show it. */
-export async function changeTasks(verb, tasks, change) {
-  let count = 0;
+export async function changeEach(verb, tasks, change) {
+  const name = place.value.name;
+  const results = [];
   for (const task of belowFirst(tasks)) {
-    if ((await attempt(() => change(task))) === null) break;
-    count++;
+    const result = await attempt(() => change(task));
+    if (result === null) break;
+    results.push(result);
   }
-  const ofAll = count < tasks.length ? ` of ${tasks.length}` : "";
-  if (count && tasks.length > 1) showToast(`${verb}: ${plural(count, "task")}${ofAll}`);
-  if (count === tasks.length) marks.value = new Set();
-  return count;
+  if (results.length === tasks.length) {
+    if (tasks.length === marks.value.size) marks.value = new Set();
+    showDone(`${verb}: ${nameOfAll(tasks)}`, results, name);
+  } else if (results.length) showDone(`${verb}: ${results.length} of ${plural(tasks.length, "task")}`, results, name);
+  return results.length;
 }
 
 async function postStatus(task, status, more = {}) {
@@ -59,8 +65,12 @@ function isHeldForApproval(tasks) {
 export async function setStatus(id, status) {
   const task = visibleRows.value?.tasks.get(id);
   if (!task || !canChange.value || task.status === status || isHeldForApproval([task])) return;
-  await attempt(() => postStatus(task, status));
+  await changeEach(STATUS_VERBS[status], [task], () => postStatus(task, status));
 }
+
+const STATUS_VERBS = {
+  in_progress: "Started", completed: "Done", failed: "Failed", paused: "Paused", pending: "Reopened",
+};
 
 const buildStatusCommand = (verb, status, field) => async () => {
   const tasks = getTargets();
@@ -68,8 +78,9 @@ const buildStatusCommand = (verb, status, field) => async () => {
   const values = field ? await ask({ title: `${verb}: ${nameOfAll(tasks)}`, fields: [field], confirm: verb }) : {};
   if (!values) return;
   const more = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
-  lastChange = () => changeTasks(verb, getTargets(), (task) => postStatus(task, status, more));
-  await changeTasks(verb, tasks, (task) => postStatus(task, status, more));
+  const change = (targets) => changeEach(STATUS_VERBS[status], targets, (task) => postStatus(task, status, more));
+  lastChange = () => change(getTargets());
+  await change(tasks);
 };
 
 const REJECTION = { name: "text", label: "Why not?", required: true, kind: "line" };
@@ -83,7 +94,7 @@ const buildApprovalCommand = (verb, accept) => async () => {
   const values = accept ? {} : await ask({ title, fields: [REJECTION], confirm: "Reject" });
   if (!values) return;
   const answer = (task) => call("POST", taskPath(task.id, "/approval"), { accept, version: task.version, ...values });
-  await changeTasks(verb, tasks, answer);
+  await changeEach(verb, tasks, answer);
 };
 
 // Forms.
@@ -145,7 +156,7 @@ async function add() {
     },
   });
   if (!added) return;
-  showToast(`Added #${added.task.id}`);
+  showDone(`Added #${added.task.id}`, [added]);
   go({ ...place.value, task: added.task.id }, { trail: false });
 }
 
@@ -207,40 +218,13 @@ async function remove() {
   if (!result) return;
   marks.value = new Set();
   go({ ...place.value, task: next && !result.deleted.includes(next) ? next : null }, { trail: false });
-  showToast(`Deleted ${plural(result.deleted.length, "task")}. Press u to undo.`);
+  const what = tasks.length === 1 && result.deleted.length === 1 ? lines[0] : plural(result.deleted.length, "task");
+  showDone(`Deleted: ${what}`, [result]);
 }
-
-/** Preview an undo or redo, then apply it to the previewed call, so that newer changes don't alter the result. */
-async function confirmUndo(selection, { title, confirm, none, text = [] }) {
-  const options = { whole: true, claims: true };
-  const preview = await attempt(() => call("POST", listPath("/undo"), { ...options, ...selection, preview: true }));
-  if (!preview) return;
-  if (!preview.undone.length) return showToast(none);
-  const send = () => call("POST", listPath("/undo"), { ...options, call: preview.calls[0] });
-  const result = await ask({ title, lines: preview.undone.map(safe), text, confirm, send });
-  if (result) showToast(`${confirm}: ${plural(result.undone.length, "change")}`);
-}
-
-const undoOwn = (verb, title, more) => () =>
-  confirmUndo({ mine: true, count: 1, ...more }, {
-    title,
-    confirm: verb,
-    none: `You have nothing to ${verb.toLowerCase()} here: the history shows what others changed.`,
-    text: ["Nothing else changes."],
-  });
-
-/** Undo a change from the history, made by any actor. */
-export const undoCall = ({ version, actor, at }) =>
-  confirmUndo({ call: version }, {
-    title: `Undo this change by ${safe(actor)}?`,
-    confirm: "Undo",
-    none: "This change has nothing to undo.",
-    text: [`${safe(actor)} made it at ${clock(at)}. Nothing else changes, and the history keeps both.`],
-  });
 
 const NAME_KEY = "punchlist.me";
 async function askForName() {
-  const stored = localStorage.getItem(NAME_KEY);
+  const stored = session.value.person || localStorage.getItem(NAME_KEY);
   if (stored) return stored;
   const values = await ask({
     title: "Who are you?",
@@ -256,16 +240,16 @@ const DAY_MS = 86_400_000;
 async function claim() {
   const owner = await askForName();
   const claimTask = (task) => call("POST", taskPath(task.id, "/claim"), { owner, keep: true, lease_ms: DAY_MS });
-  if (owner) await changeTasks("Claimed", getTargets(), claimTask);
+  if (owner) await changeEach("Claimed", getTargets(), claimTask);
 }
 async function release() {
-  await changeTasks("Released", getTargets(), (task) =>
+  await changeEach("Released", getTargets(), (task) =>
     call("POST", taskPath(task.id, "/release"), { owner: task.owner }));
 }
 
 const buildPriorityCommand = (step) => () => {
   lastChange = buildPriorityCommand(step);
-  return changeTasks("Priority", getTargets(), (task) => {
+  return changeEach("Priority", getTargets(), (task) => {
     const next = PRIORITIES[Math.min(3, Math.max(0, PRIORITIES.indexOf(task.priority) + step))];
     return next === task.priority ? Promise.resolve({}) : call("PATCH", taskPath(task.id), { priority: next });
   });
@@ -282,7 +266,8 @@ const buildMoveCommand = (step) => async () => {
   const sibling = siblings[siblings.indexOf(task) + step];
   lastChange = buildMoveCommand(step);
   const side = step < 0 ? "before" : "after";
-  if (sibling) await attempt(() => call("POST", taskPath(task.id, "/move"), { [side]: sibling.id }));
+  if (sibling)
+    await changeEach("Moved", [task], () => call("POST", taskPath(task.id, "/move"), { [side]: sibling.id }));
 };
 
 async function explain() {
@@ -437,8 +422,8 @@ export const COMMANDS = {
   mark_all: { run: toggleAllMarks, title: "Mark all visible tasks", list: true },
   copy: { run: copy, title: "Copy number and title", task: true },
   repeat: { run: () => lastChange?.(), task: true, change: true },
-  undo: { run: undoOwn("Undo", "Undo your last change?"), title: "Undo…", list: true, change: true },
-  redo: { run: undoOwn("Redo", "Redo what you undid?", { redo: true }), title: "Redo…", list: true, change: true },
+  undo: { run: () => undoOwn(), title: "Undo", change: true },
+  redo: { run: () => undoOwn(true), title: "Redo", change: true },
   older: { run: () => attempt(() => goToVersion(-1)), list: true },
   newer: { run: () => attempt(() => goToVersion(1)), list: true },
   back_to_now: { run: () => showVersion(null), title: "Back to now", list: true },
@@ -446,6 +431,12 @@ export const COMMANDS = {
     run: toggleNotifications,
     get title() {
       return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits";
+    },
+  },
+  sound: {
+    run: toggleSound,
+    get title() {
+      return isSounding() ? "Stop the sound" : "Play a sound when something fails or waits";
     },
   },
   share: { run: share, title: "Share a read-only link" },

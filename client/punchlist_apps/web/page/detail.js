@@ -155,7 +155,7 @@ const Comment = ({ note }) => html`<div class="note">
   <${Prose} of=${note.text} /></div>`;
 
 /** A task's link, shown as a link to a task of this list or to a web page, or else as text to copy. */
-function Link({ link: { kind, to } }) {
+export function Link({ link: { kind, to } }) {
   const other = ["discovered-from", "relates-to"].includes(kind) && visibleRows.value.tasks.get(to);
   const label = html`<${Text} of=${to} />`;
   return html`<div class="lead"><span class="hush">${safe(kind)}</span>

@@ -84,7 +84,9 @@ function Field({ field: { name, label, kind = "line", hint, required, options, h
               <input type="time" name=${name} aria-label="Time of day, optional"
                 defaultValue=${value.slice(11)} /></span>`
           : html`<input ...${common} type="text" required=${required} maxlength=${name === "title" ? 500 : 8192}
-              autocomplete="off" defaultValue=${value} />`}
+              autocomplete="off" defaultValue=${value} list=${options && `${id}-options`} />
+              ${options && html`<datalist id=${`${id}-options`}>
+                ${options.map((option) => html`<option key=${option} value=${option} />`)}</datalist>`}`}
   </div>`;
 }
 

@@ -3,7 +3,8 @@
 import { html } from "./vendor.js";
 import { canRun, run } from "./commands.js";
 import { session, state } from "./link.js";
-import { board, canChange, cards, followers, nameOf, needsCount, total } from "./model.js";
+import { board, canChange, cards, followers, nameOf, total } from "./model.js";
+import { needsCount } from "./needs.js";
 import { follow, hashOf, place } from "./place.js";
 import { Badge, Key, Text } from "./parts.js";
 import { safe } from "./text.js";

@@ -1,7 +1,7 @@
 // The dependency graph, from left to right: open work, the critical path, and what holds things up.
 
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor.js";
-import { addCommands, changeTasks, run } from "./commands.js";
+import { addCommands, changeEach, run } from "./commands.js";
 import { call } from "./link.js";
 import { findConnected, findLongest, findNear, findWay, layOut } from "./layout.js";
 import { canChange, cursor, go, place, showToast, taskPath, visibleRows, visibleTasks } from "./model.js";
@@ -63,7 +63,7 @@ function findCircle(from, to, edges) {
 function connect(from, to, isAdded) {
   const body = isAdded ? { add_blocked_by: [from] } : { remove_blocked_by: [from] };
   const verb = `#${to} ${isAdded ? "waits" : "no longer waits"} for #${from}`;
-  return changeTasks(verb, [visibleRows.value.tasks.get(to)], () => call("PATCH", taskPath(to), body));
+  return changeEach(verb, [visibleRows.value.tasks.get(to)], () => call("PATCH", taskPath(to), body));
 }
 
 const fitted = signal(0); // rises to fit the graph into its box

@@ -7,6 +7,14 @@ const loaders = [];
 const Unavailable = () => html`<div class="teach" role="alert"><h2>This part of the page could not be loaded</h2>
   <p>The server may have been updated. <button class="text" onClick=${() => location.reload()}>Reload</button></p></div>`;
 
+/** Load the styles of all later parts once. Without them, the parts are still usable. */
+const loadStyles = () => (styles ??= new Promise((done) => {
+  const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/late.css" });
+  link.onload = link.onerror = done;
+  document.head.append(link);
+}));
+let styles;
+
 /** Return a component for the default export of a module, where `load` is an `import()`. */
 export function lazy(load) {
   const loaded = signal(null);
@@ -15,7 +23,8 @@ export function lazy(load) {
     if (isRequested) return;
     isRequested = true;
     try {
-      loaded.value = (await load()).default;
+      const [part] = await Promise.all([load(), loadStyles()]);
+      loaded.value = part.default;
     } catch (error) {
       console.warn(error);
       isRequested = false;

@@ -59,18 +59,31 @@ export async function readProblem(response) {
   return new Problem(kind, detail, problem);
 }
 
-/** Make a call. Without a response, it is repeated with the same idempotency key, so a change is made only once. */
+/** The list that this tab changed last. */
+export const lastList = signal(null);
+const LIST_PATH = /^\/api\/v1\/conversations\/([^/?]+)\/./;
+
+/**
+ * Make a call. Without a response, it is repeated with the same idempotency key, so a change is made only once. The
+ * result of a change has this key as its `key`.
+ */
 export async function call(verb, path, body, { match, token = session.value?.token } = {}) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body) headers["Content-Type"] = "application/json";
   if (match !== undefined) headers["If-Match"] = `"${match}"`;
-  if (verb !== "GET" && token) headers["Idempotency-Key"] = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  const key = verb !== "GET" && token && (crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`);
+  if (key) headers["Idempotency-Key"] = key;
   for (let tries = 2; ; tries--) {
     try {
       const json = body && JSON.stringify(body);
       const response = await fetch(path, { method: verb, headers, body: json, cache: "no-store" });
-      if (response.ok) return await response.json();
+      if (response.ok) {
+        const result = await response.json();
+        const [, name] = (key && !body?.preview && LIST_PATH.exec(path)) || [];
+        if (name) lastList.value = decodeURIComponent(name);
+        return key ? { ...result, key } : result;
+      }
       const problem = await readProblem(response);
       if (response.status !== 503 || !tries) throw problem;
     } catch (error) {
@@ -124,11 +137,14 @@ async function withSlot(work) {
   return false;
 }
 
-/** The tab's stream of the board, a list's rows, or both. It resumes after a disconnect and pauses in a hidden tab. */
+const START = { epoch: null, board: "-", rows: "-", change: "-" };
+
+/** The tab's stream of the board, the events of all lists, and a list's rows. It resumes after a disconnect and pauses in a hidden tab. */
 export class Link {
-  #positions = { epoch: null, board: "-", rows: "-" };
+  #positions = START;
   #stop = new AbortController();
   #rows = null;
+  #happened = false;
 
   /**
    * @param {object} handlers
@@ -147,6 +163,14 @@ export class Link {
     if (name === this.#rows) return;
     this.#rows = name;
     this.#positions.rows = "-";
+    this.restart();
+  }
+
+  /** Also stream the events of all lists, from now on. */
+  followEvents(on) {
+    if (on === this.#happened) return;
+    this.#happened = on;
+    this.#positions = { ...this.#positions, change: "-" };
     this.restart();
   }
 
@@ -173,7 +197,7 @@ export class Link {
       } catch (error) {
         if (stop.aborted) continue;
         const isStalePosition = error instanceof Problem && ["gap", "wrong_epoch"].includes(error.kind);
-        if (isStalePosition) this.#positions = { epoch: null, board: "-", rows: "-" };
+        if (isStalePosition) this.#positions = START;
         else if (error instanceof Problem && error.kind === "not_found") {
           this.onNotFound(error, this.#rows);
           await sleep(3_600_000, stop);
@@ -190,17 +214,23 @@ export class Link {
 
   async #stream(board, once, stop) {
     const rows = this.#rows;
-    const views = { ...(board && { board: 1 }), ...(rows && { rows, presence: 1 }), ...(once && { once: 1 }) };
+    const happened = board && this.#happened;
+    const views = {
+      ...(board && { board: 1 }), ...(happened && { happened: 1 }), ...(rows && { rows, presence: 1 }),
+      ...(once && { once: 1 }),
+    };
     const query = new URLSearchParams(views);
     const headers = { Authorization: `Bearer ${session.value.token}` };
     const { epoch, ...positions } = this.#positions;
     if (epoch && (positions.board !== "-" || positions.rows !== "-"))
-      headers["Last-Event-ID"] = `${epoch}.${board ? positions.board : "-"}.${rows ? positions.rows : "-"}`;
+      headers["Last-Event-ID"] = [
+        epoch, board ? positions.board : "-", rows ? positions.rows : "-", ...(happened ? [positions.change] : []),
+      ].join(".");
     const response = await fetch(`/api/v1/feed?${query}`, { headers, signal: stop, cache: "no-store" });
     if (!response.ok) throw await readProblem(response);
     this.onConnect();
     for await (const event of readEvents(response)) {
-      if (stop.aborted || rows !== this.#rows) return;
+      if (stop.aborted || rows !== this.#rows || happened !== (board && this.#happened)) return;
       if (event.event === "end" && event.data.error?.kind === "unauthorized") signOut(ENDED);
       if (event.event === "end") throw new Problem("ended", "The stream ended.");
       if (event.event === "bye") break;
@@ -208,8 +238,8 @@ export class Link {
       this.#failures = 0;
       state.value = "live";
       if (!event.id || event.data.more) continue;
-      const [epoch, boardSeq, rowsSeq] = event.id.split(".");
-      const position = event.event === "rows" ? { rows: rowsSeq } : { board: boardSeq };
+      const [epoch, boardSeq, rowsSeq, change] = event.id.split(".");
+      const position = { rows: { rows: rowsSeq }, change: { change } }[event.event] ?? { board: boardSeq };
       this.#positions = { ...this.#positions, epoch, ...position };
     }
     if (!once && !stop.aborted) throw new Problem("away", "The stream ended.");

@@ -5,9 +5,10 @@ import { Link, Problem, call, session } from "./link.js";
 import { VIEWS, go, hashOf, place, setQuery } from "./place.js";
 import { compileFilter, splitWords } from "./filter.js";
 import { Rows, buildRows, isFinished } from "./rows.js";
+import { showToast } from "./toast.js";
 import { GLYPHS } from "./words.js";
 
-export { VIEWS, go, hashOf, place };
+export { VIEWS, go, hashOf, place, showToast };
 export const API = "/api/v1/conversations/";
 
 // All lists.
@@ -20,13 +21,6 @@ export const needsAttention = (card) => card.counts.failed > 0 || card.counts.pa
 export const total = (counts) => counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed;
 const isOpen = (card) => card.counts.pending + card.counts.in_progress + card.counts.paused > 0;
 const DAY_MS = 86_400_000;
-
-/** The number of tasks of all lists that wait for a yes or have failed. */
-export const needsCount = computed(() => {
-  let count = 0;
-  for (const { counts, waiting = 0 } of cards.value.values()) count += counts.failed + waiting;
-  return count;
-});
 
 const SECTIONS = [
   { key: "needs", title: "Needs you", has: needsAttention },
@@ -182,6 +176,7 @@ function publishSoon(kind) {
   });
 }
 
+export const eventWatchers = new Set(); // called with the new events of all lists
 export const watchers = new Set(); // called with (card, previous card) for each change to a list
 
 export const link = new Link({
@@ -210,6 +205,8 @@ export const link = new Link({
       for (const watch of watchers) watch(data.card, before);
       publishSoon("cards");
       if (absent.value && data.card.conversation === place.value.name && !data.gone) reopen();
+    } else if (event === "change") {
+      for (const watch of eventWatchers) watch(data.events);
     } else if (event === "presence") {
       if (data.conversation !== place.value.name) return;
       const withoutSelf = (client) =>
@@ -284,16 +281,6 @@ export async function showVersion(version) {
 let requestedVersion = 0;
 
 export const goToVersion = (step) => showVersion((past.value?.version ?? visibleRows.value.version) + step);
-
-// The toast: the last error or success, read out by screen readers.
-
-export const toast = signal(null);
-let toastTimer = 0;
-export function showToast(text, kind = "info") {
-  toast.value = { text, kind };
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => (toast.value = null), kind === "bad" ? 12_000 : 5000);
-}
 
 /** Run a change and return its result. If the server returns an error, show it and return null. */
 export async function attempt(work) {

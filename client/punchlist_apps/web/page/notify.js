@@ -1,34 +1,85 @@
-// Browser notifications about lists that need attention, if turned on.
+// Notifications and a sound about tasks that need you, if turned on, and the number on the icon of the page.
 
-import { go, nameOf, needsAttention, showToast, watchers } from "./model.js";
+import { effect } from "./vendor.js";
+import { go, nameOf, showToast, watchers } from "./model.js";
+import { isForOthers, needsCount, wordsOf } from "./needs.js";
 import { safe } from "./text.js";
 
-const ENABLED_KEY = "punchlist.notify";
+/** Return what a list needs since its previous card. */
+function findNew(card, before) {
+  const known = new Set((before?.needs ?? []).map(({ id, since }) => `${id} ${since}`));
+  return (card.needs ?? []).filter((need) =>
+    need.kind !== "check" && !known.has(`${need.id} ${need.since}`) && !isForOthers(need));
+}
 
 function notifyAbout(card, before) {
-  const hasRisen = (name) => card.counts[name] > (before?.counts[name] ?? 0);
-  if (!needsAttention(card) || (before && !hasRisen("failed") && !hasRisen("paused"))) return;
-  const isWaiting = (card.waiting ?? 0) > (before?.waiting ?? 0);
-  const body = `A task ${hasRisen("failed") ? "failed" : isWaiting ? "waits for a yes" : "was paused"}.`;
-  const notification = new Notification(safe(nameOf(card)), { body, icon: "/icon.svg", tag: card.conversation });
-  notification.onclick = () => (window.focus(), go({ name: card.conversation }));
-}
-
-export const isNotifying = () => watchers.has(notifyAbout);
-
-/** Turn notifications on or off. */
-export async function toggleNotifications() {
-  if (isNotifying()) {
-    watchers.delete(notifyAbout);
-    localStorage.removeItem(ENABLED_KEY);
-    return showToast("Notifications are off.");
+  for (const need of findNew(card, before)) {
+    const words = wordsOf(need);
+    const body = `${need.id} ${safe(need.title)} ${words[0].toLowerCase()}${words.slice(1)}`;
+    const tag = `${card.conversation} ${need.id}`;
+    const notification = new Notification(safe(nameOf(card)), { body, icon: "/icon.svg", tag });
+    notification.onclick = () => (window.focus(), go({ screen: "inbox", rest: [card.conversation, need.id] }));
   }
-  if (!("Notification" in window) || (await Notification.requestPermission()) !== "granted")
-    return showToast("The browser does not allow notifications from this page.", "bad");
-  watchers.add(notifyAbout);
-  localStorage.setItem(ENABLED_KEY, "1");
-  showToast("While this tab is open, you get a notification when a task fails, is paused or waits for a yes.");
 }
 
-const isGranted = "Notification" in window && Notification.permission === "granted";
-if (localStorage.getItem(ENABLED_KEY) && isGranted) watchers.add(notifyAbout);
+const TONES = [[880, 0], [1320, 0.16]]; // frequency, and start in seconds
+const TONE_S = 0.14;
+const VOLUME = 0.05;
+const REST_MS = 10_000;
+let audio = null;
+let soundedAt = -REST_MS;
+
+function sound() {
+  soundedAt = performance.now();
+  audio ??= new AudioContext();
+  const volume = new GainNode(audio, { gain: VOLUME });
+  volume.connect(audio.destination);
+  for (const [frequency, at] of TONES) {
+    const tone = new OscillatorNode(audio, { frequency });
+    tone.connect(volume);
+    tone.start(audio.currentTime + at);
+    tone.stop(audio.currentTime + at + TONE_S);
+  }
+}
+
+/** Sound once for all that comes within ten seconds. */
+function soundAbout(card, before) {
+  if (findNew(card, before).length && performance.now() - soundedAt >= REST_MS) sound();
+}
+
+/** Return whether a setting is on, and a function that turns it on or off. `watch` is called for each changed list. */
+function buildSwitch(key, watch, { on, off, allow }) {
+  const isOn = () => watchers.has(watch);
+  if (localStorage.getItem(key)) watchers.add(watch);
+  const toggle = async () => {
+    if (isOn()) {
+      watchers.delete(watch);
+      localStorage.removeItem(key);
+      return showToast(off);
+    }
+    if (!(await allow())) return showToast("The browser does not allow notifications from this page.", "bad");
+    watchers.add(watch);
+    localStorage.setItem(key, "1");
+    showToast(on);
+  };
+  return [isOn, toggle];
+}
+
+const isSupported = "Notification" in window;
+if (!isSupported || Notification.permission !== "granted") localStorage.removeItem("punchlist.notify");
+
+export const [isNotifying, toggleNotifications] = buildSwitch("punchlist.notify", notifyAbout, {
+  on: "While this tab is open, you get a notification when a task fails or waits for your yes.",
+  off: "Notifications are off.",
+  allow: async () => isSupported && (await Notification.requestPermission()) === "granted",
+});
+
+export const [isSounding, toggleSound] = buildSwitch("punchlist.sound", soundAbout, {
+  on: "While this tab is open, two soft tones say that a task fails or waits for your yes.",
+  off: "The sound is off.",
+  allow: () => (sound(), true),
+});
+
+effect(() => {
+  navigator.setAppBadge?.(needsCount.value).catch(() => {}); // Allowed only to an installed page.
+});

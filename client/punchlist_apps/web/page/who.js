@@ -1,46 +1,17 @@
 // The screen of agents and people, with the tasks they have claimed, in the wording of `punch who`.
 
-import { effect, html, signal } from "./vendor.js";
-import { Problem, call, session } from "./link.js";
-import { cards, list } from "./model.js";
-import { follow, hashOf, place } from "./place.js";
+import { html } from "./vendor.js";
+import { session } from "./link.js";
+import { follow, hashOf } from "./place.js";
 import { Mark, Text } from "./parts.js";
 import { Head } from "./frame.js";
+import { roster } from "./roster.js";
 import { freeAt } from "./rows.js";
 import { safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
-const SOON_MS = 500; // after a change to a list, since an agent may have made it
-const POLL_MS = 2000; // Agents without tasks come and go without changing a list.
 const EMPTY = "No agent or person has been here since the daemon started.";
 const EMPTY_LIST = "No agent or person works in this list.";
-const roster = signal(null);
-let timer = 0;
-let dueAt = Infinity;
-
-function scheduleRead(ms) {
-  if (Date.now() + ms >= dueAt) return;
-  clearTimeout(timer);
-  dueAt = Date.now() + ms;
-  timer = setTimeout(read, ms);
-}
-
-async function read() {
-  try {
-    if (session.value && !document.hidden) roster.value = await call("GET", "/api/v1/agents");
-  } catch (error) {
-    // While the server is unreachable, the last roster stays visible, as on the other screens.
-    if (!(error instanceof Problem)) throw error;
-  }
-  dueAt = Infinity;
-  if (place.value.screen === "who") scheduleRead(POLL_MS);
-}
-
-effect(() => {
-  cards.value;
-  list.value;
-  if (place.value.screen === "who") scheduleRead(roster.peek() ? SOON_MS : 0);
-});
 
 export default function Who() {
   const current = roster.value;
