@@ -1,5 +1,6 @@
 // The commands for keys, buttons and the palette, in one table.
 
+import { signal } from "./vendor.js";
 import { listVisibleCards, selectedCard } from "./board.js";
 import { call, session, signOut } from "./link.js";
 import {
@@ -7,8 +8,8 @@ import {
   go, goToVersion, isPast, listPath, marks, place, showToast, showVersion, taskPath, visibleIds, visibleRows,
   visibleTasks,
 } from "./model.js";
-import { CONVERTERS, TIMES, parseWhen, formatWhen } from "./members.js";
 import { findFormerNeighbor, groupByNext, listGroupMates, shownIds, sortByNext } from "./groups.js";
+import { loadLater } from "./lazy.js";
 import { belowFirst, gateOf } from "./rows.js";
 import { isNotifying, isSounding, toggleNotifications, toggleSound } from "./notify.js";
 import { plural, safe } from "./text.js";
@@ -25,8 +26,8 @@ function getTargets() {
   return currentTask.value ? [currentTask.value] : [];
 }
 
-const nameOf = (task) => `#${task.id} ${safe(task.title)}`;
-const nameOfAll = (tasks) => (tasks.length === 1 ? nameOf(tasks[0]) : plural(tasks.length, "task"));
+export const nameOfTask = (task) => `#${task.id} ${safe(task.title)}`;
+const nameOfAll = (tasks) => (tasks.length === 1 ? nameOfTask(tasks[0]) : plural(tasks.length, "task"));
 
 /** Change each task, children before their parents. Stop at the first error and show it. */
 export async function changeEach(verb, tasks, change) {
@@ -97,117 +98,24 @@ const buildApprovalCommand = (verb, accept) => async () => {
   await changeEach(verb, tasks, answer);
 };
 
-// Forms.
+// Forms, which are loaded when the first one is opened.
 
-const IDS = "numbers, such as 3 7";
-const parseIds = (text) => [...new Set((text ?? "").match(/\d+/g) ?? [])];
+const loadForms = () => import("./forms.js");
+loadLater(loadForms);
+const buildFormCommand = (name) => async () => (await loadForms())[name]();
 
-const TITLE = { name: "title", label: "Title", required: true };
-const DESCRIPTION = { name: "description", label: "Description", kind: "long" };
-const MEMBERS = [
-  { name: "labels", label: "Labels", hint: "separated by commas", half: true },
-  { name: "owner", label: "Owner", half: true },
-  { name: "priority", label: "Priority", kind: "choice", options: PRIORITIES, half: true },
-  { name: "estimate_ms", label: "Estimate", hint: "30m, 2h, 3d", half: true },
-  { name: "due", label: "Due", kind: "time", half: true },
-  { name: "not_before", label: "Not before", kind: "time", half: true },
-  { name: "blocked_by", label: "Waits for", hint: IDS, half: true },
-  { name: "parent", label: "Part of", hint: "a number", half: true },
-];
-const LINKS = {
-  name: "links", label: "Links", hint: "a URL, a path or KIND=TARGET on each line", kind: "long", rows: 2,
-};
-const DOING = { name: "active_form", label: "Shown while in progress", hint: "such as “Writing the parser”" };
-
-/** Return a task's members as the texts of form fields. */
-function formatForm(task) {
-  const texts = { title: task.title, priority: task.priority, blocked_by: (task.blocked_by ?? []).join(" ") };
-  for (const name of ["description", "active_form", "owner", "parent"]) texts[name] = task[name] ?? "";
-  for (const [name, [format]] of Object.entries(CONVERTERS)) texts[name] = format(task[name]);
-  for (const name of TIMES) texts[name] = formatWhen(task, name);
-  return texts;
-}
-
-/** Return the members whose text was changed, in the API's format. */
-function diffForm(before, after) {
-  const body = {};
-  for (const [name, value] of Object.entries(after)) {
-    if (value === before[name] || name === "blocked_by") continue;
-    if (name === "parent") body.parent = parseIds(value)[0] ?? null;
-    else if (TIMES.includes(name)) Object.assign(body, parseWhen(value, name));
-    else body[name] = CONVERTERS[name] ? CONVERTERS[name][1](value) : value || null;
-  }
-  return body;
-}
-
-async function add() {
-  const name = place.value.name;
-  if (!name) return addList();
-  const before = formatForm({ title: "", priority: "normal", parent: currentTask.value?.parent });
-  const added = await ask({
-    title: "Add a task",
-    fields: [TITLE, DESCRIPTION, ...MEMBERS],
-    values: before,
-    confirm: "Add",
-    send: (values) => {
-      const members = diffForm({ ...before, title: null, parent: "" }, values);
-      const body = { ...members, blocked_by: parseIds(values.blocked_by) };
-      return call("POST", listPath("/tasks"), body);
-    },
-  });
-  if (!added) return;
-  showDone(`Added #${added.task.id}`, [added]);
-  go({ ...place.value, task: added.task.id }, { trail: false });
-}
-
-async function addList() {
-  const opened = await ask({
-    title: "New list",
-    fields: [
-      { name: "conversation", label: "Name", required: true, hint: "letters, digits and . _ : -" },
-      { name: "title", label: "Title", hint: "optional" },
-    ],
-    confirm: "Create",
-    send: ({ conversation, title }) => call("PUT", API + encodeURIComponent(conversation), title ? { title } : {}),
-  });
-  if (opened) go({ name: opened.conversation.conversation });
-}
-
-async function edit() {
-  const task = currentTask.value;
-  if (!task) return;
-  const before = formatForm(task);
-  await ask({
-    title: `Edit #${task.id}`,
-    fields: [TITLE, DESCRIPTION, ...MEMBERS, LINKS, DOING],
-    values: before,
-    confirm: "Save",
-    send: (values) => {
-      const body = diffForm(before, values);
-      const [old, now] = [task.blocked_by ?? [], parseIds(values.blocked_by)];
-      const [added, removed] = [now.filter((id) => !old.includes(id)), old.filter((id) => !now.includes(id))];
-      if (added.length) body.add_blocked_by = added;
-      if (removed.length) body.remove_blocked_by = removed;
-      return Object.keys(body).length ? call("PATCH", taskPath(task.id), body) : {};
-    },
-  });
-}
-
-async function addNote() {
-  const task = currentTask.value;
-  if (!task) return;
-  await ask({
-    title: `Note on ${nameOf(task)}`,
-    fields: [{ name: "text", label: "Note", kind: "long", hint: "Ctrl Enter adds it", required: true }],
-    confirm: "Add",
-    send: ({ text }) => call("POST", taskPath(task.id, "/notes"), { text }),
-  });
+/** Whether the line that adds tasks is shown in a list. */
+export const isAdding = signal(false);
+function add() {
+  if (!place.value.name) return buildFormCommand("addList")();
+  isAdding.value = true;
+  document.querySelector(".inline-add input")?.focus();
 }
 
 async function remove() {
   const tasks = getTargets();
   if (!tasks.length) return;
-  const lines = tasks.slice(0, 8).map(nameOf);
+  const lines = tasks.slice(0, 8).map(nameOfTask);
   if (tasks.length > 8) lines.push(`and ${tasks.length - 8} more`);
   const title = tasks.length === 1 ? "Delete this task?" : `Delete ${tasks.length} tasks?`;
   if (!(await ask({ title, lines, text: ["You can undo this."], confirm: "Delete", danger: true }))) return;
@@ -410,9 +318,13 @@ export const COMMANDS = {
   claim: { run: claim, title: "Claim", task: true, change: true },
   release: { run: release, title: "Release the claim", task: true, change: true },
   add: { run: add, title: "Add", change: true },
-  note: { run: addNote, title: "Write a note", task: true, change: true },
-  edit: { run: edit, title: "Edit", task: true, change: true },
-  edit_all: { run: edit, task: true, change: true },
+  note: { run: buildFormCommand("addNote"), title: "Write a note", task: true, change: true },
+  edit: { run: buildFormCommand("edit"), title: "Edit", task: true, change: true },
+  edit_all: { run: buildFormCommand("edit"), title: "Edit all members", task: true, change: true },
+  blockers: {
+    run: () => (dialog.value = { kind: "picker", id: currentTask.value.id }), title: "What it waits for", task: true,
+    change: true,
+  },
   delete: { run: remove, title: "Delete", task: true, change: true },
   move_down: { run: buildMoveCommand(1), title: "Move down", task: true, change: true },
   move_up: { run: buildMoveCommand(-1), title: "Move up", task: true, change: true },

@@ -39,6 +39,9 @@ export function lazy(load) {
   };
 }
 
+/** Load a module when the browser is idle. */
+export const loadLater = (load) => loaders.push(load);
+
 /** Load the other parts of the page one after the other, so that they open without the server. */
 export function loadWhenIdle() {
   const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 1000));
