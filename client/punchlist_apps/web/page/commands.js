@@ -11,7 +11,9 @@ import { CONVERTERS, TIMES, parseWhen, formatWhen } from "./members.js";
 import { belowFirst, gateOf } from "./rows.js";
 import { isNotifying, toggleNotifications } from "./notify.js";
 import { clock, plural, safe } from "./text.js";
-import { PRIORITIES } from "./words.js";
+import { KEYS, PRIORITIES } from "./words.js";
+
+const KEY_BY_NAME = new Map(KEYS.flatMap(({ keys }) => keys).map(({ name, keys }) => [name, keys[0]]));
 
 let lastChange = null; // repeated by `.`
 
@@ -470,14 +472,7 @@ export function run(name, ...args) {
   else if (command?.change && !canChange.value) showToast("This link is read-only.", "bad");
 }
 
-/** Return the entries of the palette: commands that can be used now, and all lists. */
-export function listPaletteEntries() {
-  const entries = Object.entries(COMMANDS)
-    .filter(([name, { title }]) => title && canRun(name))
-    .map(([name, { title }]) => ({ key: name, text: title, kind: "command", run: () => run(name) }));
-  for (const { conversation: name, title } of cards.value.values()) {
-    const text = safe(title ? `${title} · ${name}` : name);
-    entries.push({ key: `list ${name}`, text, kind: "list", run: () => go({ name }) });
-  }
-  return entries;
-}
+/** Return the commands that the palette offers now, each with its `name`, `title` and first `key`, if any. */
+export const listCommands = () => Object.entries(COMMANDS)
+  .filter(([name, { title }]) => title && canRun(name))
+  .map(([name, { title }]) => ({ name, title, key: KEY_BY_NAME.get(name) }));
