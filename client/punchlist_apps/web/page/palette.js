@@ -163,7 +163,7 @@ export default function Palette() {
       placeholder="Search all lists" autocomplete="off" spellcheck="false" maxlength=${MAX_TYPED} value=${typed}
       onInput=${(event) => (setTyped(event.currentTarget.value), setCursor(0))} onKeyDown=${onKey} />
       ${place.value.name && !session.value.scope.list && html`<button aria-pressed=${isHere ? "true" : "false"}
-        title="Alt+/" onClick=${() => setHere(!isHere)}>This list</button>`}</div>
+        title="Alt+/" onClick=${() => (setHere(!isHere), box.current.focus())}>This list</button>`}</div>
     <div id="found" role="listbox" aria-label="Matches">
       ${lines.map((line, index) => html`
         ${line.title !== lines[index - 1]?.title && html`<h3 key=${line.title} role="presentation">${line.title}</h3>`}
