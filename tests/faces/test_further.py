@@ -18,23 +18,20 @@ SPY = """() => {
 
 
 def test_task_is_reachable_by_mouse(planned: Stage, open_page: Open) -> None:
-    page = open_page(planned)
+    page = open_page(planned, "#/lists")
     page.locator(".card", has_text="Inbox").click()
     expect(page.locator("h1")).to_have_text("Inbox")
     page.locator(".row", has_text="Answer the landlord").click()
     expect(page.locator(".detail h2")).to_have_text("Answer the landlord")
     page.get_by_role("button", name="Start").click()
     expect(page.locator(".row.r-in_progress .t")).to_have_text("Answer the landlord")
-    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("button", name="Add").click()
     page.get_by_label("Title").fill("Call the bank")
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".row")).to_have_count(3)
     page.get_by_role("link", name="history").click()
     expect(page.locator(".story li").first).to_contain_text("in progress")
-    page.get_by_role("button", name="running").click()
-    page.get_by_role("link", name="list", exact=True).click()
-    expect(page.locator(".row")).to_have_count(1)
-    page.locator(".brand").click()
+    page.get_by_role("link", name="Lists").click()
     expect(page.locator(".card").first).to_be_visible()
 
 
@@ -51,29 +48,10 @@ def test_dragged_task_moves_unless_rejected(planned: Stage, open_page: Open) -> 
     expect(page.locator(".column", has_text="Blocked").locator(".chip")).to_contain_text("Second")
 
 
-def test_palette_finds_lists_and_commands(planned: Stage, open_page: Open) -> None:
-    page = open_page(planned)
-    expect(page.locator(".card").first).to_be_visible()
-    page.keyboard.press("Control+k")
-    page.keyboard.type("release 1")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("Release 1.0")
-    expect(page.locator(".row").first).to_be_visible()
-    page.keyboard.press("Control+k")
-    page.keyboard.type("graph")
-    page.keyboard.press("Enter")
-    expect(page.locator(".node").first).to_be_visible()
-    page.keyboard.press("Control+k")
-    page.keyboard.type("no such thing")
-    expect(page.locator("dialog.palette")).to_contain_text("No matches.")
-    page.keyboard.press("Escape")
-    expect(page.locator("dialog")).to_have_count(0)
-
-
 def test_only_enabled_notifications_report_failures(planned: Stage, open_page: Open) -> None:
     tasks = planned.by("codex").conversation("watched")
     tasks.add_many(["one", "two"])
-    page = open_page(planned)
+    page = open_page(planned, "#/lists")
     page.context.grant_permissions(["notifications"], origin=planned.url)
     expect(page.locator(".card", has_text="watched")).to_be_visible()
     page.evaluate(SPY)
@@ -88,7 +66,7 @@ def test_only_enabled_notifications_report_failures(planned: Stage, open_page: O
     # Don't use wait_for_function: it polls with eval, which the page's policy forbids.
     assert eventually(lambda: bool(page.evaluate("window.notifications.length")))
     assert page.evaluate("window.notifications") == [["watched", "2 two failed"]]
-    expect(page).to_have_title("(3) punchlist")
+    expect(page).to_have_title("(3) Lists · punchlist")
 
 
 def test_selection_is_visible_in_forced_colors(planned: Stage, open_page: Open) -> None:
@@ -129,7 +107,7 @@ def test_page_answers_tasks_waiting_for_a_yes(planned: Stage, open_page: Open) -
     tasks.add("Deploy", gate=Gate(yes=True))
     tasks.add("Release", gate=Gate(by="nobody-here"))
     tasks.complete("1", "deployed")
-    page = open_page(planned)
+    page = open_page(planned, "#/lists")
     expect(page.locator(".card", has_text="gated")).to_contain_text("1 waits for a yes")
     page.locator(".card", has_text="gated").click()
     expect(page.locator(".row", has_text="Deploy")).to_contain_text("waits for your yes")
@@ -138,9 +116,9 @@ def test_page_answers_tasks_waiting_for_a_yes(planned: Stage, open_page: Open) -
     expect(page.get_by_role("button", name="Start")).to_have_count(0)
     for key in ("s", "r", "f"):
         page.keyboard.press(key)
-        expect(page.locator(".toast.bad")).to_contain_text("#1 waits for your yes: Y approves it")
+        expect(page.locator(".toast.bad")).to_contain_text("#1 waits for your yes: y approves it")
     assert tasks.get("1").waits_for == "yes"
-    page.keyboard.press("N")
+    page.keyboard.press("n")
     page.get_by_label("Why not?").fill("no tests")
     page.get_by_role("button", name="Reject").last.click()
     expect(page.locator(".detail")).to_contain_text("no tests")
@@ -151,7 +129,7 @@ def test_page_answers_tasks_waiting_for_a_yes(planned: Stage, open_page: Open) -
     tasks.complete("2")
     page.locator(".row", has_text="Release").click()
     expect(page.locator(".row", has_text="Release")).to_contain_text("waits for nobody-here's yes")
-    page.keyboard.press("Y")
+    page.keyboard.press("y")
     expect(page.locator(".toast.bad")).to_contain_text("Only nobody-here can approve")
 
 
@@ -162,7 +140,7 @@ def test_roster_follows_agents(empty: Stage, open_page: Open) -> None:
         parent = host.conversation(work, actor=agent).add("Backend")
         task = host.conversation(work, actor=agent).add(f"test {work}", parent=parent.id)
         host.conversation(work, actor=agent).take(agent, task.id, keep=True)
-    page = open_page(empty)
+    page = open_page(empty, "#/lists")
     expect(page.locator(".card")).to_have_count(2)
     page.keyboard.press("W")
     expect(page).to_have_url(f"{empty.url}/#/who")
@@ -177,8 +155,8 @@ def test_roster_follows_agents(empty: Stage, open_page: Open) -> None:
     host.call("agent.enter", {"agent": "bot/3"})
     host.call("agent.leave", {"agent": "bot/3"})
     expect(page.locator(".who")).to_contain_text("1 other left in the last hours", timeout=20_000)
-    page.keyboard.press("Escape")
-    lost = page.locator('.card[data-list="mine"] .owner')
+    page.keyboard.press("8")
+    lost = page.locator('.running[href^="#/list/mine"] .owner')
     expect(lost).to_contain_text("@bot/1, left at ")
     host.call("agent.enter", {"agent": "bot/1"})
     expect(lost).to_have_text("@bot/1")

@@ -11,7 +11,7 @@ from punchlist_testing.stage import Stage
 def drag(page: Page, start: str, end: str) -> None:
     """Draw an edge from the grip of one task to another task."""
     page.locator(start).hover()
-    box, goal = page.locator(f"{start} .grip").bounding_box(), page.locator(end).bounding_box()
+    box, goal = page.locator(f"{start} .edge-grip").bounding_box(), page.locator(end).bounding_box()
     assert box
     assert goal
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs/pictures"
 
 SCREENS: dict[str, tuple[str, str, str]] = {
-    "board": ("#/", "", ".card"),
+    "lists": ("#/lists", "", ".card"),
     "list": ("#/list/release-1.0/4", "", ".detail"),
     "flow": ("#/list/release-1.0/flow", "", ".chip"),
     "graph": ("#/list/release-1.0/graph", "", ".node"),
@@ -26,8 +26,8 @@ SCREENS: dict[str, tuple[str, str, str]] = {
 """Screens with pictures: address, key to press, and an element that shows that the screen is open."""
 
 FURTHER = {
-    "help": ("#/", "?", "dialog"),
-    "palette": ("#/", "Control+k", "dialog [role=option]"),
+    "help": ("#/lists", "?", "dialog"),
+    "palette": ("#/lists", "Control+k", "dialog [role=option]"),
     "add": ("#/list/release-1.0", "a", "dialog form"),
     "delete": ("#/list/release-1.0/4", "x", "dialog .danger"),
     "why": ("#/list/release-1.0/4", "w", ".reasons"),

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../client/punchlist_apps/web/page/", import.meta.url);
-const [{ Rows, buildTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { findLongest, findWay, layOut }, { readMarkdown }] = await Promise.all(["rows.js", "text.js", "layout.js", "markdown.js"].map((name) => import(new URL(name, PAGE))));
+const [{ Rows, buildTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { findLongest, findWay, layOut }, { readMarkdown }, { readShorthand }] = await Promise.all(["rows.js", "text.js", "layout.js", "markdown.js", "shorthand.js"].map((name) => import(new URL(name, PAGE))));
 
 let rows = new Rows();
 const FUNCTIONS = {
@@ -22,6 +22,8 @@ const FUNCTIONS = {
   shared: () => rows.shared,
   longest: ({ ids, edges, weights }) => findLongest(ids, edges, (id) => weights[id]),
   way: ({ start, goal, edges }) => findWay(start, goal, edges),
+  shorthand: ({ lines, now, tasks }) =>
+    lines.map((line) => readShorthand(line, { now: new Date(now), hasTask: (id) => tasks.includes(id) })),
   markdown: (texts) => texts.map(readMarkdown),
   time: (texts) => texts.map((text) => {
     const times = [1, 2, 3].map(() => {

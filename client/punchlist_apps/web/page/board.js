@@ -1,34 +1,113 @@
-// The screen of all lists, in sections by the attention they need.
+// The screen of all lists: a table in sections by the attention they need, or in one order.
 
 import { html, signal } from "./vendor.js";
-import { board, boardFilter, cards, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
+import { run } from "./commands.js";
 import { FilterField, Head } from "./frame.js";
-import { follow } from "./place.js";
-import { Bar, Key, Mark, Since, Text } from "./parts.js";
+import { board, boardFilter, canChange, cards, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
+import { follow, place, setQuery } from "./place.js";
+import { Badge, Bar, Key, Mark, Since, Text, Windowed } from "./parts.js";
 import { ownerOf } from "./rows.js";
 import { plural, sharedNote, since } from "./text.js";
 import { state } from "./link.js";
 
-const INITIAL_CARDS = { needs: 48, working: 48, waiting: 24, done: 12, quiet: 0 };
-const PAGE_SIZE = 96;
-const extraCards = signal({}); // by section key
+const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 56 : 42;
+const FOLDED_KEY = "punchlist.folded-lists";
+const MAX_RUNNING = 3;
 export const selectedCard = signal(null); // conversation of the card that the keys act on
+const folded = signal(new Set(JSON.parse(localStorage.getItem(FOLDED_KEY) ?? '["quiet"]')));
+/** The order of the lists while the pointer or the focus is in the table, so that no row moves under it. */
+const held = signal(null);
 
-/** Return the cards in screen order. */
-export const listVisibleCards = () => board.value.flatMap((section) => section.cards.slice(0, getLimit(section)));
-const getLimit = (section) =>
-  (boardFilter.value ? PAGE_SIZE : INITIAL_CARDS[section.key]) + (extraCards.value[section.key] ?? 0);
+const byName = (a, b) => nameOf(a).localeCompare(nameOf(b));
+const SORTS = { need: null, name: byName, date: (a, b) => b.updated_at - a.updated_at };
+
+/** Return the sections in the chosen order: those of the board, or one with all lists. */
+function listSections() {
+  const compare = SORTS[place.value.query.sort];
+  if (!compare) return board.value;
+  const all = board.value.flatMap((section) => section.cards).sort(compare);
+  return [{ key: "all", title: "All lists", cards: all }];
+}
+
+/** Return the sections with each list where it was when the pointer came in. New lists stand at the end. */
+function holdOrder(sections, order) {
+  const at = new Map(sections.flatMap(({ key, cards }) => cards.map((card) => [card.conversation, [key, card]])));
+  const kept = order.map(({ key, title, ids }) => {
+    const present = ids.filter((id) => at.has(id));
+    const cards = present.map((id) => at.get(id)[1]);
+    const moved = new Set(present.filter((id) => at.get(id)[0] !== key));
+    for (const id of present) at.delete(id);
+    return { key, title, cards, moved };
+  });
+  if (at.size) kept.push({ key: "new", title: "New", cards: [...at.values()].map(([, card]) => card) });
+  return kept.filter((section) => section.cards.length);
+}
+
+const listShownSections = () => (held.value ? holdOrder(listSections(), held.value) : listSections());
+const hold = () => (held.value ??= listSections().map(({ key, title, cards }) =>
+  ({ key, title, ids: cards.map((card) => card.conversation) })));
+const release = (event) => {
+  if (event.currentTarget.matches(":hover") || event.currentTarget.contains(event.relatedTarget)) return;
+  held.value = null;
+};
+
+/** Return the lists in screen order, without those of folded sections. */
+export const listVisibleCards = () =>
+  listShownSections().flatMap(({ key, cards }) => (isFolded(key) ? [] : cards));
+
+/** Return whether a section is folded. A filter shows all sections. */
+const isFolded = (key) => !boardFilter.value && folded.value.has(key);
+
+function toggleFold(key) {
+  const next = new Set(folded.value);
+  if (!next.delete(key)) next.add(key);
+  folded.value = next;
+  localStorage.setItem(FOLDED_KEY, JSON.stringify([...next]));
+}
+
+/** Return the rows of the table: heads of sections, lists, and the tasks in progress below each list. */
+function listRows() {
+  const rows = [];
+  for (const section of listShownSections()) {
+    rows.push({ section });
+    if (isFolded(section.key)) continue;
+    for (const card of section.cards) {
+      const running = (card.running ?? []).slice(0, MAX_RUNNING);
+      const more = card.counts.in_progress - running.length;
+      rows.push({ card, moved: section.moved?.has(card.conversation), more });
+      for (const task of running) rows.push({ card, task });
+    }
+  }
+  return rows;
+}
 
 export function Board() {
   if (!isBoardLoaded.value)
     return html`<${Head} title="Lists" /><main class="board">
       <p class="hush" role="status">${state.value === "away" ? "" : "Opening…"}</p></main>`;
-  return html`<${Head} title="Lists"><${FilterField} of=${boardFilter} label="Filter lists" /><//>
-    <main class="board" id="main">
-    ${board.value.map((section) => html`<${Section} key=${section.key} section=${section} />`)}
-    ${!board.value.length && (cards.value.size ? html`<${NoMatches} />` : html`<${NoLists} />`)}
-  </main>`;
+  const rows = listRows();
+  const open = [...cards.value.values()].reduce(
+    (sum, { counts }) => sum + counts.pending + counts.in_progress + counts.paused, 0);
+  const active = rows.findIndex(({ card, task }) => card && !task && card.conversation === selectedCard.value);
+  return html`<${Head} title="Lists">
+      <span class="facts">${cards.value.size.toLocaleString()}, with ${plural(open, "open task")}</span>
+      <${FilterField} of=${boardFilter} label="Filter lists" /><${Sorts} /><//>
+    <main class="lists" id="main">
+      ${rows.length > 0 && html`<${Windowed} items=${rows} size=${ROW_HEIGHT} active=${active} class="table" role="group"
+        aria-label="Lists" onPointerEnter=${hold} onPointerLeave=${() => (held.value = null)}
+        onFocusIn=${hold} onFocusOut=${release}>
+        ${(row) => html`<${Row} key=${keyOf(row)} ...${row} />`}<//>`}
+      ${!rows.length && (cards.value.size ? html`<${NoMatches} />` : html`<${NoLists} />`)}
+    </main>`;
 }
+
+const keyOf = ({ section, card, task }) =>
+  section ? `section ${section.key}` : `${card.conversation} ${task?.id ?? ""}`;
+
+const Sorts = () => html`<div class="segments" role="group" aria-label="Order of the lists">
+  ${Object.keys(SORTS).map((sort) => html`<button key=${sort} class="quiet"
+    aria-pressed=${(place.value.query.sort ?? "need") === sort ? "true" : "false"}
+    onClick=${() => setQuery({ sort: sort === "need" ? "" : sort })}>by ${sort}</button>`)}</div>`;
 
 const NoMatches = () => html`<div class="teach">
   <h2>No matching lists</h2>
@@ -42,58 +121,59 @@ export const NoLists = () => html`<div class="teach">
     <li>Connect your agent: <code>punch setup claude-code</code></li>
     <li>Or start a list yourself: <code>punch add "Write the parser"</code>, or press <${Key} of="a" />.</li>
   </ol>
+  ${canChange.value && html`<p><button class="primary" onClick=${() => run("add")}>Begin a list</button></p>`}
 </div>`;
 
-function Section({ section }) {
-  const shown = section.cards.slice(0, getLimit(section));
-  const left = section.cards.length - shown.length;
-  const showMore = () => {
-    const count = (extraCards.value[section.key] ?? 0) + PAGE_SIZE;
-    extraCards.value = { ...extraCards.value, [section.key]: count };
-  };
-  const next = shown.length ? plural(Math.min(left, PAGE_SIZE), "more list", "more lists") : plural(left, "quiet list");
-  return html`<section class=${`sec-${section.key}`} aria-labelledby=${`h-${section.key}`}>
-    <h2 id=${`h-${section.key}`}>${section.title}${" "}
-      <span class="count">${section.cards.length.toLocaleString()}</span></h2>
-    ${shown.length > 0 && html`<ul class="cards">
-      ${shown.map((card) => html`<${Card} key=${card.conversation} card=${card} />`)}</ul>`}
-    ${left > 0 && html`<button class="more" onClick=${showMore}>Show ${next}</button>`}
-  </section>`;
+function Row({ section, card, task, moved, more }) {
+  const style = { height: `${ROW_HEIGHT}px` };
+  if (section) {
+    const isShut = isFolded(section.key);
+    return html`<h2 class=${`group-head sec-${section.key}`} style=${style}>
+      <button class="text" aria-expanded=${isShut ? "false" : "true"} onClick=${() => toggleFold(section.key)}>
+        <span aria-hidden="true">${isShut ? "▸" : "▾"}</span> ${section.title}</button>${" "}
+      <span class="count">${section.cards.length.toLocaleString()}</span></h2>`;
+  }
+  return task
+    ? html`<${Running} card=${card} task=${task} style=${style} />`
+    : html`<${Card} card=${card} moved=${moved} more=${more} style=${style} />`;
 }
 
-const MAX_RUNNING = 3;
-
-function Card({ card }) {
-  const { counts, running = [] } = card;
-  const all = total(counts);
-  const left = counts.in_progress - Math.min(running.length, MAX_RUNNING);
-  const notes = [
-    card.damaged && ["bad", "damaged"],
-    card.shared && ["warn", sharedNote(card.shared)],
-    counts.failed && card.settings?.on_failure === "stop" && ["bad", "stopped"],
+/** Return what a list needs, as pairs of a kind and a text. */
+function listNotes({ counts, damaged, settings, shared, waiting = 0 }) {
+  return [
+    damaged && ["bad", "damaged"],
+    shared && ["warn", sharedNote(shared)],
+    waiting > 0 && ["asks", plural(waiting, "waits for a yes", "wait for a yes")],
+    counts.failed && settings?.on_failure === "stop" && ["bad", "stopped"],
     counts.failed && ["bad", `${counts.failed} failed`],
-    card.waiting && ["warn", plural(card.waiting, "waits for a yes", "wait for a yes")],
-    counts.paused > (card.waiting ?? 0) && ["warn", `${counts.paused - (card.waiting ?? 0)} paused`],
+    counts.paused > waiting && ["warn", `${counts.paused - waiting} paused`],
     counts.blocked && ["dim", `${counts.blocked} blocked`],
   ].filter(Boolean);
-  const isSelected = selectedCard.value === card.conversation;
-  return html`<li class=${`card${isSelected ? " picked" : ""}`} data-list=${card.conversation}>
-    <a href=${hashOf({ name: card.conversation })} onClick=${follow({ name: card.conversation })}>
-      <h3><${Text} of=${nameOf(card)} /></h3>
-      <p class="facts">
-        <span class="done">${all ? `${counts.completed} of ${all}` : "empty"}</span>
-        ${notes.map(([kind, text]) => html`<span key=${text} class=${kind}>${text}</span>`)}
-        <span class="when">${since(now.value - card.updated_at)} ago</span>
-      </p>
-      <${Bar} counts=${counts} />
-      ${running.length > 0 && html`<ul class="running">
-        ${running.slice(0, MAX_RUNNING).map((task) => html`<${Running} key=${task.id} task=${task} />`)}</ul>`}
-      ${left > 0 && html`<p class="rest">and ${left} more</p>`}
-    </a>
-  </li>`;
 }
 
-const Running = ({ task }) => html`<li>
-  <${Mark} state="in_progress" /><${Text} class="what" of=${task.active_form || task.title} />
-  ${task.owner && html`<${Text} class="owner" of=${ownerOf(task)} />`}<${Since} at=${task.since} />
-</li>`;
+function Card({ card, moved, more, style }) {
+  const { counts, conversation: name } = card;
+  const all = total(counts);
+  const owners = [...new Set((card.running ?? []).map((task) => task.owner).filter(Boolean))];
+  return html`<a class=${`card${selectedCard.value === name ? " picked" : ""}`} data-list=${name} style=${style}
+    href=${hashOf({ name })} onClick=${follow({ name })}>
+    <span class="moved" title=${moved ? "Sorts in when you leave the table" : undefined}>${moved ? "•" : ""}</span>
+    <b><${Text} class="cut" of=${nameOf(card)} /></b>
+    <${Bar} counts=${counts} />
+    <span class="done">${all ? `${counts.completed} of ${all}` : "empty"}</span>
+    <span class="notes">${listNotes(card).map(([kind, text]) =>
+      html`<span key=${text} class=${kind}>${text}</span>`)}</span>
+    <span class="agents">${owners.map((owner) => html`<${Badge} key=${owner} of=${owner} />`)}
+      ${more > 0 && html`<span class="hush">${more} more at work</span>`}</span>
+    <span class="when">${since(now.value - card.updated_at)}<span class="sr"> ago</span></span>
+  </a>`;
+}
+
+function Running({ card, task, style }) {
+  const target = { name: card.conversation, task: task.id };
+  return html`<a class="running" style=${style} href=${hashOf(target)} onClick=${follow(target)}>
+    <${Mark} state="in_progress" /><span class="what cut"><${Text} of=${task.title} />${" "}
+      <span class="id">#${task.id}</span></span>
+    <${Text} class="doing cut" of=${task.active_form} />
+    ${task.owner && html`<${Text} class="owner" of=${ownerOf(task)} />`}<${Since} at=${task.since} /></a>`;
+}

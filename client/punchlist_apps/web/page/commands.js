@@ -14,10 +14,11 @@ import { belowFirst, gateOf } from "./rows.js";
 import { isNotifying, isSounding, toggleNotifications, toggleSound } from "./notify.js";
 import { plural, safe } from "./text.js";
 import { showDone, undoOwn } from "./undo.js";
-import { PRIORITIES } from "./words.js";
+import { KEYS, PRIORITIES } from "./words.js";
 
 export { undoCall } from "./undo.js";
 
+const KEY_BY_NAME = new Map(KEYS.flatMap(({ keys }) => keys).map(({ name, keys }) => [name, keys[0]]));
 let lastChange = null; // repeated by `.`
 
 /** Return the marked tasks, or the task at the cursor. */
@@ -62,12 +63,18 @@ function isHeldForApproval(tasks) {
   return !!held;
 }
 
-/** Set the status of a task that was dragged to a column. */
+/** Set the status of a task that was dragged to a column. Ask for the result or the reason. */
 export async function setStatus(id, status) {
   const task = visibleRows.value?.tasks.get(id);
   if (!task || !canChange.value || task.status === status || isHeldForApproval([task])) return;
-  await changeEach(STATUS_VERBS[status], [task], () => postStatus(task, status));
+  const field = { completed: RESULT, failed: REASON }[status];
+  const values = field ? await ask({ title: `${STATUS_VERBS[status]}: ${nameOfTask(task)}`, fields: [field], confirm: STATUS_VERBS[status] }) : {};
+  if (!values) return;
+  await changeEach(STATUS_VERBS[status], [task], () => postStatus(task, status, dropEmpty(values)));
 }
+
+/** Return the values of a form that are not empty. */
+const dropEmpty = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value));
 
 const STATUS_VERBS = {
   in_progress: "Started", completed: "Done", failed: "Failed", paused: "Paused", pending: "Reopened",
@@ -78,7 +85,7 @@ const buildStatusCommand = (verb, status, field) => async () => {
   if (!tasks.length || isHeldForApproval(tasks)) return;
   const values = field ? await ask({ title: `${verb}: ${nameOfAll(tasks)}`, fields: [field], confirm: verb }) : {};
   if (!values) return;
-  const more = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
+  const more = dropEmpty(values);
   const change = (targets) => changeEach(STATUS_VERBS[status], targets, (task) => postStatus(task, status, more));
   lastChange = () => change(getTargets());
   await change(tasks);
@@ -103,6 +110,12 @@ const buildApprovalCommand = (verb, accept) => async () => {
 const loadForms = () => import("./forms.js");
 loadLater(loadForms);
 const buildFormCommand = (name) => async () => (await loadForms())[name]();
+
+/** Edit the title where the details show it; their module is loaded with them. */
+async function editTitle() {
+  const { editing } = await import("./inplace.js");
+  if (currentTask.value) editing.value = `${currentTask.value.id} title`;
+}
 
 /** Whether the line that adds tasks is shown in a list. */
 export const isAdding = signal(false);
@@ -319,7 +332,7 @@ export const COMMANDS = {
   release: { run: release, title: "Release the claim", task: true, change: true },
   add: { run: add, title: "Add", change: true },
   note: { run: buildFormCommand("addNote"), title: "Write a note", task: true, change: true },
-  edit: { run: buildFormCommand("edit"), title: "Edit", task: true, change: true },
+  edit: { run: editTitle, title: "Edit the title", task: true, change: true },
   edit_all: { run: buildFormCommand("edit"), title: "Edit all members", task: true, change: true },
   blockers: {
     run: () => (dialog.value = { kind: "picker", id: currentTask.value.id }), title: "What it waits for", task: true,
@@ -383,14 +396,7 @@ export function run(name, ...args) {
   else if (command?.change && !canChange.value) showToast("This link is read-only.", "bad");
 }
 
-/** Return the entries of the palette: commands that can be used now, and all lists. */
-export function listPaletteEntries() {
-  const entries = Object.entries(COMMANDS)
-    .filter(([name, { title }]) => title && canRun(name))
-    .map(([name, { title }]) => ({ key: name, text: title, kind: "command", run: () => run(name) }));
-  for (const { conversation: name, title } of cards.value.values()) {
-    const text = safe(title ? `${title} · ${name}` : name);
-    entries.push({ key: `list ${name}`, text, kind: "list", run: () => go({ name }) });
-  }
-  return entries;
-}
+/** Return the commands that the palette offers now, each with its `name`, `title` and first `key`, if any. */
+export const listCommands = () => Object.entries(COMMANDS)
+  .filter(([name, { title }]) => title && canRun(name))
+  .map(([name, { title }]) => ({ name, title, key: KEY_BY_NAME.get(name) }));

@@ -4,6 +4,7 @@ import { html, signal } from "./vendor.js";
 import { run } from "./commands.js";
 import { Story, findTaskEvents } from "./history.js";
 import { go, list, canChange, now, place, visibleRows, currentTask, explanation } from "./model.js";
+import { InPlace, editing } from "./inplace.js";
 import { formatDuration } from "./members.js";
 import { gateOf, isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Badge, Key, Label, Mark, Since, TaskLink, Text, Times, WORDS, wordsOf } from "./parts.js";
@@ -24,7 +25,7 @@ const ACTIONS = [
   ["pause", "Pause", "p", (task) => ["pending", "in_progress"].includes(task.status)],
   ["reopen", "Reopen", "r", (task) => isFinished(task)],
   ["note", "Note", "m", () => true],
-  ["edit", "Edit", "e", () => true],
+  ["edit_all", "Edit", "E", () => true],
   ["delete", "Delete", "x", () => true],
 ];
 const isActivityOpen = signal(false);
@@ -84,7 +85,7 @@ export default function Detail() {
       <span class="room"></span>
       <button class="close" aria-label="Close the details" onClick=${close}>×</button>
     </div>
-    <h2><${Text} of=${task.title} /></h2>
+    <${InPlace} task=${task} member="title" label="title"><h2><${Text} of=${task.title} /></h2><//>
     ${state === "in_progress" && html`<p class="doing">
       ${task.active_form && html`<${Text} of=${task.active_form} /> · `}
       ${"for "}<${Since} at=${task.status_changed_at} /></p>`}
@@ -93,10 +94,14 @@ export default function Detail() {
     ${explanation.value?.task === task.id && html`<${Explanation} of=${explanation.value} />`}
     ${task.fail_reason && html`<${Note} title="Reason" class="bad" text=${task.fail_reason} />`}
     ${task.result_summary && html`<${Note} title="Result" text=${task.result_summary} />`}
-    ${task.description && html`<h3>Description</h3><${Prose} of=${task.description} />`}
+    ${(task.description || editing.value === `${task.id} description`) && html`<h3>Description</h3>
+      <${InPlace} task=${task} member="description" label="description" kind="long">
+        <${Prose} of=${task.description ?? ""} /><//>`}
     ${task.parent && tasks.get(task.parent) && html`<${Links} title="Part of" tasks=${[tasks.get(task.parent)]} />`}
     ${children.length > 0 && html`<${Links} title="Parts" tasks=${children} />`}
     ${blockers.length > 0 && html`<${Links} title="Waits for" tasks=${blockers} />`}
+    ${canChange.value && !isFinished(task) && html`<button class="text" onClick=${() => run("blockers")}>
+      ${blockers.length ? "Change" : "Add"} what it waits for <${Key} of="b" /></button>`}
     ${blocked.length > 0 && html`<${Links} title="Frees" note=${freesNote} tasks=${blocked} />`}
     ${task.links?.length > 0 && html`<div class="links"><h3>Links</h3>
       ${task.links.map((link) => html`<${Link} key=${link.kind + link.to} link=${link} />`)}</div>`}

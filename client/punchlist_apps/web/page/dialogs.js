@@ -1,15 +1,15 @@
 // Questions, forms, help and the palette, as native dialogs, which keep the focus inside.
 
 import { html, useLayoutEffect, useRef, useState } from "./vendor.js";
-import { listPaletteEntries } from "./commands.js";
 import { Problem } from "./link.js";
 import { hasLettersOff, setLetters } from "./keys.js";
+import { lazy } from "./lazy.js";
 import { closeDialog, dialog } from "./model.js";
 import { Key } from "./parts.js";
 import { safe } from "./text.js";
 import { KEYS } from "./words.js";
 
-const KINDS = { form: Form, help: Help, palette: Palette };
+const KINDS = { form: Form, help: Help, palette: lazy(() => import("./palette.js")), picker: lazy(() => import("./picker.js")) };
 
 export function Dialogs() {
   const open = dialog.value;
@@ -58,8 +58,8 @@ function Form({ title, text = [], lines = [], code, fields = [], values = {}, co
     ${code && html`<p><code class="copy">${code}</code></p>`}
     <div class="fields">${fields.map((field, at) =>
       html`<${Field} key=${field.name} field=${field} value=${values[field.name] ?? ""} first=${at === 0} />`)}</div>
-    ${problem && html`<p class="bad" role="alert">${safe(problem)}</p>`}
     <div class="buttons">
+      ${problem && html`<p class="bad" role="alert" tabindex="-1" ref=${focusAlert}>${safe(problem)}</p>`}
       <span class="room"></span>
       ${!only && html`<button type="button" onClick=${() => closeDialog()}>Cancel</button>`}
       <button type="submit" class=${danger ? "danger" : "primary"} data-first=${fields.length ? undefined : true}>
@@ -68,7 +68,10 @@ function Form({ title, text = [], lines = [], code, fields = [], values = {}, co
   </form>`;
 }
 
-function Field({ field: { name, label, kind = "line", hint, required, options, half, rows = 4 }, value, first }) {
+const focusAlert = (element) => element?.focus({ preventScroll: true });
+
+function Field({ field, value, first }) {
+  const { name, label, kind = "line", hint, required, options, half, rows = 4, offer } = field;
   const id = `f-${name}`;
   const common = { id, name, "data-first": first || undefined, "aria-describedby": hint ? `${id}-hint` : undefined };
   return html`<div class=${`field${half ? " half" : ""}`}>
@@ -92,56 +95,24 @@ function Field({ field: { name, label, kind = "line", hint, required, options, h
 
 function Help() {
   const [isOff, setOff] = useState(hasLettersOff());
+  const [typed, setTyped] = useState("");
   const toggle = (event) => (setLetters(!event.currentTarget.checked), setOff(event.currentTarget.checked));
-  return html`<h2 id="dialog-title">Keys</h2>
-    <div class="groups">${KEYS.map(({ title, keys }) => html`<section key=${title}>
+  const word = typed.trim().toLowerCase();
+  const groups = KEYS.map(({ title, keys }) => ({
+    title,
+    keys: keys.filter((key) => `${key.does} ${key.keys.join(" ")}`.toLowerCase().includes(word)),
+  })).filter(({ keys }) => keys.length);
+  return html`<h2 id="dialog-title" tabindex="-1" data-first>Keys</h2>
+    <input type="search" aria-label="Search the keys" placeholder="Search the keys" value=${typed}
+      onInput=${(event) => setTyped(event.currentTarget.value)} />
+    <div class="groups">${groups.map(({ title, keys }) => html`<section key=${title}>
       <h3>${title}</h3><dl>${keys.map((key) => html`<${HelpLine} key=${key.name} ...${key} />`)}</dl></section>`)}</div>
+    ${!groups.length && html`<p role="status">No key does that.</p>`}
     <div class="buttons">
       <label class="check">
         <input type="checkbox" checked=${isOff} onChange=${toggle} /> Turn off single-letter keys</label>
-      <span class="room"></span><button class="primary" data-first onClick=${() => closeDialog()}>Close</button></div>`;
+      <span class="room"></span><button class="primary" onClick=${() => closeDialog()}>Close</button></div>`;
 }
 
 const HelpLine = ({ keys, does }) => html`<div>
   <dt>${keys.map((key) => html`<${Key} key=${key} of=${key} />`)}</dt><dd>${does}</dd></div>`;
-
-/** Return the distance of a text from the typed letters, in order: 0 for a prefix, null if a letter is missing. */
-function scoreMatch(text, typed) {
-  let end = 0, score = 0;
-  for (const letter of typed) {
-    const index = text.indexOf(letter, end);
-    if (index < 0) return null;
-    score += index === end ? 0 : /[\s·.-]/.test(text[index - 1] ?? " ") ? 1 : index - end + 2;
-    end = index + 1;
-  }
-  return score;
-}
-
-const MAX_MATCHES = 12;
-
-function Palette() {
-  const [typed, setTyped] = useState("");
-  const [cursor, setCursor] = useState(0);
-  const query = typed.trim().toLowerCase();
-  const matches = listPaletteEntries()
-    .map((entry) => ({ ...entry, score: scoreMatch(entry.text.toLowerCase(), query) }))
-    .filter((entry) => entry.score !== null);
-  if (query) matches.sort((a, b) => a.score - b.score);
-  const lines = matches.slice(0, MAX_MATCHES);
-  const choose = (entry) => entry && (closeDialog(), entry.run());
-  const onKey = (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) event.preventDefault(), setCursor(Math.min(lines.length - 1, Math.max(0, cursor + step)));
-    else if (event.key === "Enter") event.preventDefault(), choose(lines[cursor]);
-  };
-  return html`<h2 id="dialog-title" class="sr">Find a list or a command</h2>
-    <input data-first type="text" role="combobox" aria-expanded="true" aria-controls="found"
-      aria-label="Find a list or a command" aria-activedescendant=${lines.length ? `found-${cursor}` : undefined}
-      placeholder="A list or a command" autocomplete="off" value=${typed}
-      onInput=${(event) => (setTyped(event.currentTarget.value), setCursor(0))} onKeyDown=${onKey} />
-    <div id="found" role="listbox" aria-label="Matches">${lines.map((entry, index) => html`<div key=${entry.key}
-      id=${`found-${index}`} role="option" aria-selected=${index === cursor ? "true" : "false"}
-      onClick=${() => choose(entry)}>
-      <bdi>${entry.text}</bdi><span class="hush">${entry.kind}</span></div>`)}</div>
-    ${!lines.length && html`<p class="hush" role="status">No matches.</p>`}`;
-}

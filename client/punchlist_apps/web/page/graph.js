@@ -155,7 +155,7 @@ function zoomAt(box, factor, [left, top]) {
 /** Return handlers that pan the box by dragging its ground. Touch scrolls it anyway. */
 const panning = (box) => ({
   onPointerDown: (event) => {
-    if (event.pointerType === "touch" || event.button || event.target.closest(".node, .edge, .grip")) return;
+    if (event.pointerType === "touch" || event.button || event.target.closest(".node, .edge, .edge-grip")) return;
     box.current.setPointerCapture(event.pointerId);
   },
   onPointerMove: (event) => {
@@ -172,7 +172,7 @@ function drawingHandlers({ edges }) {
   };
   return {
     onPointerDown: (event) => {
-      const from = event.target.closest(".grip")?.dataset.task;
+      const from = event.target.closest(".edge-grip")?.dataset.task;
       if (!from) return;
       event.preventDefault();
       event.currentTarget.setPointerCapture(event.pointerId);
@@ -246,7 +246,7 @@ function Node({ id, scene: { tasks, edges, critical, x, y } }) {
       <${Mark} state=${state} /><span class="t"><span class="id">#${id}</span> <${Text} of=${task.title} /></span>
       <${Spoken} of=${task} waits /></button>
     ${freed > 0 && task.status !== "completed" && html`<span class="frees">frees ${freed}</span>`}
-    ${canChange.value && html`<span class="grip" data-task=${id} title="Drag to a task that should wait for this one"></span>`}
+    ${canChange.value && html`<span class="edge-grip" data-task=${id} title="Drag to a task that should wait for this one"></span>`}
   </div>`;
 }
 

@@ -17,7 +17,7 @@ export const setLetters = (on) =>
 
 function getKeyName(event) {
   const key = NAMES[event.key] ?? event.key;
-  if (event.altKey) return null;
+  if (event.altKey) return { up: "K", down: "J" }[key] ?? null;
   if ((event.ctrlKey || event.metaKey) && key.toLowerCase() === "z") return event.shiftKey ? "U" : "u";
   return event.ctrlKey || event.metaKey ? `ctrl+${key.toLowerCase()}` : key;
 }

@@ -2,12 +2,13 @@
 
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor.js";
 import { Tools } from "./chips.js";
+import { DropMark, rowDragging } from "./drag.js";
 import { labelWord } from "./filter.js";
 import { Head } from "./frame.js";
 import { foldGroup, grouping, groups, setFold, unfoldGroup } from "./groups.js";
 import { History, TimeBar } from "./history.js";
 import { lazy } from "./lazy.js";
-import { addCommands, run } from "./commands.js";
+import { addCommands, isAdding, run } from "./commands.js";
 import {
   VIEWS, absent, canChange, card, currentTask, cursor, filter, go, hashOf, isPast, list, marks, nameOf, place,
   priorityMark, toggleWord, total, visibleRows,
@@ -18,6 +19,7 @@ import { clock, plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 const Detail = lazy(() => import("./detail.js"));
+const Inline = lazy(() => import("./inline.js"));
 const VIEW_COMPONENTS = {
   list: Rows,
   flow: lazy(() => import("./flow.js")),
@@ -40,7 +42,8 @@ export default function List() {
           ? html`<${Absent} name=${name} />`
           : rows
             ? html`<${View} />`
-            : html`<p class="hush" role="status">Opening…</p>`}</div>
+            : html`<p class="hush" role="status">Opening…</p>`}
+        ${isAdding.value && canChange.value && rows && html`<${Inline} />`}</div>
       ${currentTask.value && html`<${Detail} />`}
     </main>
   </div>`;
@@ -192,9 +195,9 @@ function Rows() {
   const [from, to] = [top - EXTRA_ROWS * rowHeight, top + height + EXTRA_ROWS * rowHeight];
   const last = placed.at(-1);
   const count = last.index + last.shown.length;
-  return html`<div ref=${box} class=${`rows by-${grouping.value}`} role="listbox" aria-label="Tasks" tabindex="0"
+  return html`<${DropMark} /><div ref=${box} class=${`rows by-${grouping.value}`} role="listbox" aria-label="Tasks" tabindex="0"
     aria-multiselectable="true" aria-activedescendant=${topOf(cursor.value) === null ? undefined : `t-${cursor.value}`}
-    onScroll=${look}>
+    onScroll=${look} ...${rowDragging}>
     <div class="all" role="presentation" style=${{ height: `${last.bottom}px` }}>
       ${placed.filter((group) => group.bottom > from && group.top < to).map((group) =>
         html`<${Group} key=${group.key} group=${group} from=${from} to=${to} rowHeight=${rowHeight} count=${count} />`)}

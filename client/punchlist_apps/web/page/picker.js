@@ -68,7 +68,7 @@ export default function Picker({ id }) {
       aria-label=${`No longer wait for #${each}`} onClick=${() => setChosen(chosen.filter((other) => other !== each))}>
       #${each} <${Text} of=${tasks.get(each)?.title ?? ""} /> ×</button>`)}
       ${!chosen.length && html`<span class="hush">nothing yet</span>`}</p>
-    <input ref=${box} type="text" role="combobox" aria-expanded="true" aria-controls="candidates" aria-label="Find a task"
+    <input ref=${box} data-first type="text" role="combobox" aria-expanded="true" aria-controls="candidates" aria-label="Find a task"
       aria-activedescendant=${matches.length ? `candidate-${at}` : undefined} placeholder="Words or a number"
       autocomplete="off" value=${typed} onKeyDown=${onKey}
       onInput=${(event) => (setTyped(event.currentTarget.value), setCursor(0))} />

@@ -21,15 +21,15 @@ function readDay(word, now) {
 const PRIORITIES = { low: "low", normal: "normal", high: "high", urgent: "urgent", "!": "urgent" };
 const readIds = (text) => (/^#?\d{1,9}(,#?\d{1,9}){0,63}$/.test(text) ? text.replaceAll("#", "").split(",") : null);
 
-/** Signs at the beginning of a word: what the rest of the word becomes, or why it is wrong. */
+/** Signs at the beginning of a word: what the rest of the word must start with and becomes, or why it is wrong. */
 const SIGNS = {
   "!": { member: "priority", read: (rest) => PRIORITIES[rest.toLowerCase()], hint: "write !low, !high or !!" },
   "+": { member: "labels", isMany: true, read: (rest) => [rest] },
   "@": { member: "owner", read: (rest) => rest },
-  "←": { member: "blocked_by", isMany: true, read: readIds, hint: "write ←38 or ←38,40" },
-  "<": { member: "blocked_by", isMany: true, read: readIds, hint: "write <38 or <38,40" },
-  "^": { member: "parent", read: (rest) => readIds(rest)?.[0], hint: "write ^12" },
-  "~": { member: "estimate_ms", read: (rest) => (/^\d+(\.\d+)?[mhd]$/.test(rest) ? rest : null), hint: "write ~45m, ~2h or ~3d" },
+  "←": { member: "blocked_by", isMany: true, read: readIds, start: /^#?\d/, hint: "write ←38 or ←38,40" },
+  "<": { member: "blocked_by", isMany: true, read: readIds, start: /^#?\d/, hint: "write <38 or <38,40" },
+  "^": { member: "parent", read: (rest) => readIds(rest)?.[0], start: /^#?\d/, hint: "write ^12" },
+  "~": { member: "estimate_ms", read: (rest) => (/^\d+(\.\d+)?[mhd]$/.test(rest) ? rest : null), start: /^\d/, hint: "write ~45m, ~2h or ~3d" },
 };
 const TIMES = { due: "due", from: "not_before" };
 
@@ -37,7 +37,7 @@ const TIMES = { due: "due", from: "not_before" };
  * Return the members of a task from one line, as texts of a form, and its `tokens`.
  *
  * A token is `{ text, member, problem }`. `hasTask(id)` returns whether a task exists. `due` and `from` are read as such
- * only before a day, and a sign only before a letter or digit, so that ordinary words stay in the title. After a
+ * only before a day, and a sign only before what it can mean, so that ordinary words stay in the title. After a
  * backslash, a sign is text.
  */
 export function readShorthand(line, { now = new Date(), hasTask = () => true } = {}) {
@@ -63,7 +63,7 @@ export function readShorthand(line, { now = new Date(), hasTask = () => true } =
     }
     const sign = SIGNS[word[0]];
     const rest = word.slice(1);
-    if (!sign || !/^[#!]?[\p{L}\p{N}]|^!$/u.test(rest)) {
+    if (!sign || !(sign.start ?? /^[\p{L}\p{N}]|^!$/u).test(rest)) {
       title.push(/^\\[!+@←<^~?]/.test(word) ? word.slice(1) : word);
       continue;
     }
