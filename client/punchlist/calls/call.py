@@ -52,6 +52,13 @@ class Write(TypedDict, total=False):
     """Actor recorded with the change; by default, that of the conversation object or the connection."""
 
 
+class TaskWrite(Write, total=False):
+    """Parameters that every change to one task accepts."""
+
+    task_version: int
+    """Raise `VersionConflict` unless the task still has this `version`."""
+
+
 class Confirming(Write, total=False):
     """Additional parameters of changes that may need confirmation."""
 
@@ -65,6 +72,10 @@ class Confirming(Write, total=False):
 
     quote: str
     """The words with which the user agreed in advance. They are recorded in the event, and `ask` then has no effect."""
+
+
+class TaskConfirming(Confirming, TaskWrite, total=False):
+    """Additional parameters of changes to one task that may need confirmation."""
 
 
 def itself(result: R) -> R:

@@ -18,6 +18,7 @@ _SCHEMAS = "#/components/schemas/"
 _PARAMETERS = "#/components/parameters/"
 _PATH_NAMES = re.compile(r"\{(\w+)\}")
 
+_MATCH = 'A version in quotes: of the list ("12"), or of the task that changes ("t12")'
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _DEFAULT_RESPONSE = {"default": {"$ref": "#/components/responses/Problem"}}
@@ -143,7 +144,7 @@ def _build_operation(row: Route, schemas: dict[str, Any], needed: dict[str, list
     if method.kind == "write":
         operation["parameters"] += [
             _build_parameter("header", "Idempotency-Key", _TEXT),
-            _build_parameter("header", "If-Match", {"type": "string", "description": 'A version in quotes: "12"'}),
+            _build_parameter("header", "If-Match", {"type": "string", "description": _MATCH}),
             _build_parameter("header", "X-Punchlist-Actor", _TEXT),
         ]
     return operation
