@@ -669,12 +669,18 @@ class MessageList(Params, frozen=True, kw_only=True):
 
 
 class EventRead(Params, frozen=True, kw_only=True):
-    """Returns events after position `after`. With `epoch`, a position in another log is rejected."""
+    """Returns the events after position `after`, or the newest ones before position `before` (default: of all).
 
-    after: Position
+    Pass at most one of the two. With `about`, each event has the titles of its task and list. With `epoch`, a position
+    in another log is rejected.
+    """
+
+    after: Position | None = None
     conversation: ConversationId | None = None
     limit: Limit = 1_000
     epoch: ShortText | None = None
+    before: Position | None = None
+    about: bool = False
 
 
 class EventFind(Params, frozen=True, kw_only=True):
@@ -698,13 +704,15 @@ class EventSubscribe(Params, frozen=True, kw_only=True):
     """Pushes every event after `after` (default: from now), or the content of another `view` on each change.
 
     `list` pushes the whole list; `rows` the tasks of one conversation that have changed since `after` (default: all);
-    `board` a summary of each conversation; `presence` the subscribers of one conversation.
+    `board` a summary of each conversation; `presence` the subscribers of one conversation. With `about`, each event has
+    the titles of its task and list.
     """
 
     conversation: ConversationId | None = None
     after: Position | None = None
     view: Literal["events", "list", "rows", "board", "presence"] = "events"
     epoch: ShortText | None = None
+    about: bool = False
 
 
 class EventUnsubscribe(Params, frozen=True, kw_only=True):

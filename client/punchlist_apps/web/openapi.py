@@ -25,9 +25,9 @@ _DEFAULT_RESPONSE = {"default": {"$ref": "#/components/responses/Problem"}}
 
 _STREAMS = {
     f"{API}/feed": (
-        "The board, one list's rows and its followers, as they change. `id` is EPOCH.BOARD.ROWS; send it as "
-        "Last-Event-ID to resume.",
-        ("board", "rows", "presence", "once", "after"),
+        "The board, one list's rows and its followers, and what happened in all lists, as they change. `id` is "
+        "EPOCH.BOARD.ROWS or, with happened, EPOCH.BOARD.ROWS.EVENTS; send it as Last-Event-ID to resume.",
+        ("board", "rows", "presence", "happened", "once", "after"),
     ),
     f"{API}/events": ("Every event, of one list or of all.", ("conversation", "after")),
     f"{API}/conversations/{{conversation}}/events/stream": ("Every event of one list.", ("after",)),
