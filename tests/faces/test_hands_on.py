@@ -118,9 +118,11 @@ def test_blockers_are_picked_by_words(planned: Stage, open_page: Open) -> None:
     expect(page.locator(".row.here")).to_be_visible()
     page.keyboard.press("b")
     expect(page.get_by_label("Find a task")).to_be_focused()
-    expect(page.locator("dialog").get_by_role("option", name="Schema")).to_contain_text("would wait for itself: #3 → #1 → #3")
+    expect(page.locator("dialog").get_by_role("option", name="Schema")).to_contain_text(
+        "would wait for itself: #3 → #1 → #3"
+    )
     page.keyboard.type("serv")
-    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
     expect(page.locator(".picker .chosen .label")).to_contain_text("#2")
     page.keyboard.press("Enter")
     expect(page.locator("dialog")).to_have_count(0)
@@ -142,7 +144,7 @@ def test_text_is_edited_in_place_and_a_conflict_shows_both(planned: Stage, open_
     page.get_by_role("button", name="Edit the description").click()
     page.locator(".editor textarea").fill("mine")
     tasks.edit("1", description="theirs")
-    expect(page.locator(".detail")).to_contain_text("version 3")
+    expect(page.locator(".detail")).to_contain_text("version 4")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".editor .note")).to_contain_text("theirs")
     assert tasks.get("1").description == "theirs"

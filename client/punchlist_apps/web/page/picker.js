@@ -56,10 +56,14 @@ export default function Picker({ id }) {
     ArrowDown: () => setCursor(Math.min(matches.length - 1, at + 1)),
     ArrowUp: () => setCursor(Math.max(0, at - 1)),
     " ": () => (matches[at] ? toggle(matches[at]) : null),
-    Enter: save,
+    Enter: () => {
+      if (!typed.trim()) return save();
+      if (matches[at]) toggle(matches[at]);
+      setTyped("");
+    },
   };
   const onKey = (event) => {
-    if (!actions[event.key] || event.isComposing || (event.key === " " && typed && !typed.endsWith(" "))) return;
+    if (!actions[event.key] || event.isComposing || (event.key === " " && typed)) return;
     event.preventDefault();
     actions[event.key]();
   };
@@ -76,7 +80,7 @@ export default function Picker({ id }) {
       html`<${Candidate} key=${match.other.id} ...${match} index=${index} isHere=${index === at}
         isChosen=${chosen.includes(match.other.id)} onClick=${() => toggle(match)} />`)}</div>
     ${!matches.length && html`<p role="status">No task fits.</p>`}
-    <div class="buttons"><span class="hush">Space chooses, Enter saves</span><span class="room"></span>
+    <div class="buttons"><span class="hush">Enter chooses what you typed, and then saves</span><span class="room"></span>
       <button onClick=${() => closeDialog()}>Cancel</button><button class="primary" onClick=${save}>Save</button></div>`;
 }
 
