@@ -83,7 +83,9 @@ _ROWS = (
     Method(
         "task.list", "read", p.TaskList, r.TaskListResult, "Tasks of a list, filtered, in pages, now or at a version."
     ),
-    Method("task.search", "read", p.TaskSearch, r.TaskSearchResult, "Tasks with these words, in one list or in all."),
+    Method(
+        "task.search", "read", p.TaskSearch, r.TaskSearchResult, "Tasks by words or filters, in one list or in all."
+    ),
     Method("task.explain", "read", p.TaskExplain, r.TaskExplainResult, "Why a task can't start or be completed now."),
     Method("task.edit", "write", p.TaskEdit, r.TaskResult, "Sets members and edges of a task."),
     Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Changes a task's status."),

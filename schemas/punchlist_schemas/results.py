@@ -306,13 +306,14 @@ class Hit(Result, frozen=True, kw_only=True):
 
 
 class TaskSearchResult(Result, frozen=True, kw_only=True):
-    """Matches, best first. `total` also counts the matches beyond `limit`, up to 10,000.
+    """Matches, best first. `total` also counts the matches on other pages; words have up to 10,000 matches.
 
-    `damaged` names lists that were searched only up to their damage.
+    Pass `next_cursor` for the next page. `damaged` names lists that were searched only up to their damage.
     """
 
     hits: tuple[Hit, ...]
     total: int
+    next_cursor: str | None = None
     damaged: tuple[str, ...] = ()
 
 

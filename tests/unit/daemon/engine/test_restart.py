@@ -17,6 +17,7 @@ INDEXING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("conversation.list", {"query": "gone"}),
     ("conversation.list", {"active": True}),
     ("task.search", {"query": "errand"}),
+    ("task.search", {"status": "pending"}),
 )
 """Queries on the index, which they bring up to date."""
 

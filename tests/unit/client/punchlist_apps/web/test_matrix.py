@@ -42,7 +42,8 @@ GET    /api/v1/confirmations/{token}        200    200   404   403   403    200 
 GET    /api/v1/agents                       200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/agents of all lists          200    200   200   200   200    200   200      200       401      401
 GET    /api/v1/conversations                200    200   200   403   403    200   403      403       401      401
-GET    /api/v1/search                       200    200   200   403   403    200   403      403       401      401
+GET    /api/v1/search                       200    200   200   200   200    200   200      200       401      401
+GET    /api/v1/search of a list             200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/feed                         200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/feed?board=1                 200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/events                       200    200   200   403   403    200   403      403       401      401
@@ -189,6 +190,7 @@ REQUESTS: dict[str, Request] = {
     "GET /api/v1/confirmations/{token}": Request(prepare=ask_to_delete),
     "GET /api/v1/agents": Request("conversation={conversation}"),
     "GET /api/v1/search": Request("query=canary"),
+    "GET /api/v1/search of a list": Request("conversation={conversation}&status=pending&status=failed"),
     "GET /api/v1/feed": Request("rows={conversation}&once=1"),
     "GET /api/v1/feed?board=1": Request("once=1"),
     "GET /api/v1/events": Request("after=0"),
