@@ -437,7 +437,8 @@ class TaskSearch(Params, frozen=True, kw_only=True):
     conversation: ConversationId | None = None
     status: Status | tuple[Status, ...] | None = None
     owner: ShortText | Annotated[tuple[ShortText, ...], msgspec.Meta(max_length=1_000)] | None = None
-    label: Label | Labels | None = None
+    # Not `Label`: msgspec 0.22 crashes at the end of a program with two unions of an array and a text with a pattern.
+    label: ShortText | Annotated[tuple[ShortText, ...], msgspec.Meta(max_length=32)] | None = None
     ready: bool | None = None
     waits_for: Waits | None = None
     due_before: Time | None = None
@@ -680,6 +681,18 @@ class EventFind(Params, frozen=True, kw_only=True):
 
     conversation: ConversationId
     key: Key
+
+
+class EventHistogram(Params, frozen=True, kw_only=True):
+    """Counts a list's events by time and actor: in at most `buckets` equal parts of the time from first to last event.
+
+    `from_version` and `to_version` select the events from one version to another, both included.
+    """
+
+    conversation: ConversationId
+    buckets: Annotated[int, msgspec.Meta(ge=1, le=200)] = 100
+    from_version: Position | None = None
+    to_version: Position | None = None
 
 
 class EventWait(Params, frozen=True, kw_only=True):

@@ -464,6 +464,28 @@ class EventFindResult(Result, frozen=True, kw_only=True):
     epoch: str
 
 
+class Bucket(Result, frozen=True, kw_only=True):
+    """The events from time `at` to the next bucket: the list's version at their end, and their number by actor.
+
+    `by` has the eight actors with the most events, then "" with the number of all others.
+    """
+
+    at: int
+    to_version: int
+    by: tuple[tuple[str, int], ...]
+
+
+class HistogramResult(Result, frozen=True, kw_only=True):
+    """The buckets in order of time; none if the list has no events. `version` is that of the list.
+
+    With `damaged`, later events are missing.
+    """
+
+    buckets: tuple[Bucket, ...]
+    version: int
+    damaged: Damage | None = None
+
+
 class SubscribeResult(Result, frozen=True, kw_only=True):
     """A subscription and the position after which it starts; with view `list`, the list at that position.
 

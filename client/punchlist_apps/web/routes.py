@@ -67,6 +67,7 @@ ROUTES = (
     Route("POST", f"{_LIST}/messages", "message.append", 201),
     Route("POST", f"{_LIST}/messages/{{message}}/retract", "message.retract"),
     Route("GET", f"{_LIST}/events", "event.read"),
+    Route("GET", f"{_LIST}/histogram", "event.histogram"),
     Route("GET", f"{_LIST}/presence", "conversation.presence"),
     Route("GET", f"{_LIST}/keys/{{key}}", "event.find"),
 )

@@ -37,6 +37,8 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
             ("task.explain", {"task": "1"}),
             ("message.list", {}),
             ("event.find", {"key": "k"}),
+            ("event.histogram", {}),
+            ("event.histogram", {"from_version": 1}),
             ("event.read", {"after": 0}),
         )
     ),

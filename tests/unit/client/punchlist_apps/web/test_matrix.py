@@ -83,6 +83,7 @@ POST   LIST/messages                        201    201   404   201   403    403 
 POST   LIST/messages/{message}/retract      200    200   404   200   403    403   403      403       401      401
 GET    LIST/events                          200    200   404   200   403    200   200      403       401      401
 GET    LIST/events/stream                   200    200   404   200   403    200   200      403       401      401
+GET    LIST/histogram                       200    200   404   200   403    200   200      403       401      401
 GET    LIST/presence                        200    200   404   200   403    200   200      403       401      401
 GET    LIST/keys/{key}                      200    200   404   200   403    200   200      403       401      401
 GET    /api/agent/tasks                     200    200   200   200   403    200   200      403       401      401
