@@ -18,6 +18,7 @@ from punchlist_schemas.things import (
     Task,
     TaskName,
     Totals,
+    Undone,
 )
 
 
@@ -423,11 +424,12 @@ class UndoResult(Written, frozen=True, kw_only=True):
     """A readable line for each undone change, and the calls that the changes belong to, both newest first.
 
     A call is identified by the version of its first event, as in the member `call` of events. With `to_version`, no
-    calls are returned.
+    calls are returned. `changes` has the members of each line in `undone`, in the same order.
     """
 
     undone: tuple[str, ...]
     calls: tuple[int, ...] = ()
+    changes: tuple[Undone, ...] = ()
 
 
 class ConversationDeleteResult(Written, frozen=True, kw_only=True):

@@ -457,6 +457,27 @@ class Totals(Thing, frozen=True, kw_only=True):
     failed: int
 
 
+Skipped = Literal["", "changed", "deleted", "claimed"]
+"""Why an undo skipped a change: its task changed since, is gone, or was claimed since; "" if it was undone."""
+
+
+class Undone(Thing, frozen=True, kw_only=True):
+    """A change that an undo reversed or, with `skipped`, left as it is.
+
+    `task` and `title` are empty if it is about the whole list. `text` describes what the undo did, or why the change
+    was skipped. `by`, `at` and `version` are those of the reversed change. For a skipped one, they are those of the
+    newest later change of the task, which is in the way. They are left out if they are unknown.
+    """
+
+    task: str = ""
+    title: str = ""
+    text: str
+    skipped: Skipped = ""
+    by: str = ""
+    at: int = 0
+    version: int = 0
+
+
 TALK = frozenset({"user", "assistant"})
 """Roles of spoken messages, which can't be superseded."""
 
