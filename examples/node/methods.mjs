@@ -50,6 +50,8 @@ export const KINDS = {
   "message.list": "read",
   "event.read": "read",
   "event.find": "read",
+  "event.histogram": "read",
+  "event.spans": "read",
   "event.wait": "read",
   "event.subscribe": "session",
   "event.unsubscribe": "session",

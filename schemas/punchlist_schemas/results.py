@@ -5,7 +5,21 @@ from typing import Any, Literal
 import msgspec
 
 from punchlist_schemas.events import Recorded
-from punchlist_schemas.things import Agent, Conversation, Counts, Damage, Message, Reason, Row, Shared, Task, TaskName
+from punchlist_schemas.things import (
+    Agent,
+    Conversation,
+    Counts,
+    Damage,
+    Message,
+    Reason,
+    Row,
+    Shared,
+    Span,
+    Task,
+    TaskName,
+    Totals,
+    Undone,
+)
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -306,13 +320,14 @@ class Hit(Result, frozen=True, kw_only=True):
 
 
 class TaskSearchResult(Result, frozen=True, kw_only=True):
-    """Matches, best first. `total` also counts the matches beyond `limit`, up to 10,000.
+    """Matches, best first. `total` also counts the matches on other pages; words have up to 10,000 matches.
 
-    `damaged` names lists that were searched only up to their damage.
+    Pass `next_cursor` for the next page. `damaged` names lists that were searched only up to their damage.
     """
 
     hits: tuple[Hit, ...]
     total: int
+    next_cursor: str | None = None
     damaged: tuple[str, ...] = ()
 
 
@@ -409,11 +424,12 @@ class UndoResult(Written, frozen=True, kw_only=True):
     """A readable line for each undone change, and the calls that the changes belong to, both newest first.
 
     A call is identified by the version of its first event, as in the member `call` of events. With `to_version`, no
-    calls are returned.
+    calls are returned. `changes` has the members of each line in `undone`, in the same order.
     """
 
     undone: tuple[str, ...]
     calls: tuple[int, ...] = ()
+    changes: tuple[Undone, ...] = ()
 
 
 class ConversationDeleteResult(Written, frozen=True, kw_only=True):
@@ -465,6 +481,40 @@ class EventFindResult(Result, frozen=True, kw_only=True):
 
     events: tuple[Recorded, ...]
     epoch: str
+
+
+class Bucket(Result, frozen=True, kw_only=True):
+    """The events from time `at` to the next bucket: the list's version at their end, and their number by actor.
+
+    `by` has the eight actors with the most events, then "" with the number of all others.
+    """
+
+    at: int
+    to_version: int
+    by: tuple[tuple[str, int], ...]
+
+
+class HistogramResult(Result, frozen=True, kw_only=True):
+    """The buckets in order of time; none if the list has no events. `version` is that of the list.
+
+    With `damaged`, later events are missing.
+    """
+
+    buckets: tuple[Bucket, ...]
+    version: int
+    damaged: Damage | None = None
+
+
+class SpansResult(Result, frozen=True, kw_only=True):
+    """Spans in order of their begin, and the tasks at up to 240 times at equal distances.
+
+    With `cut`, older spans are missing. `damaged` names lists of which only the part before the damage was read.
+    """
+
+    spans: tuple[Span, ...]
+    totals: tuple[Totals, ...]
+    cut: bool = False
+    damaged: tuple[str, ...] = ()
 
 
 class SubscribeResult(Result, frozen=True, kw_only=True):

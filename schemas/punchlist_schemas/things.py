@@ -451,6 +451,61 @@ class Conversation(Thing, frozen=True, kw_only=True):
     needs: tuple[Need, ...] = ()
 
 
+SpanOutcome = Literal["completed", "failed", "waits", "released", "running"]
+"""How a time in progress ended.
+
+`waits`: for an approval or a check. `released`: without a result, or because the task was deleted or handed over.
+"""
+
+
+class Span(Thing, frozen=True, kw_only=True):
+    """A time in which a task was in progress: since `from_at`, until `to_at` if it has ended.
+
+    `title` and `estimate_ms` are those of its begin. `version` is the list's version at its end, or at its begin while
+    the task is in progress. If the clock was set back in between, the end equals the begin.
+    """
+
+    conversation: str
+    task: str
+    title: str
+    owner: str = ""
+    from_at: int
+    to_at: int | None = None
+    outcome: SpanOutcome
+    estimate_ms: int | None = None
+    version: int
+
+
+class Totals(Thing, frozen=True, kw_only=True):
+    """The number of tasks at a time: all of them, the completed and the failed ones."""
+
+    at: int
+    all: int
+    done: int
+    failed: int
+
+
+Skipped = Literal["", "changed", "deleted", "claimed"]
+"""Why an undo skipped a change: its task changed since, is gone, or was claimed since; "" if it was undone."""
+
+
+class Undone(Thing, frozen=True, kw_only=True):
+    """A change that an undo reversed or, with `skipped`, left as it is.
+
+    `task` and `title` are empty if it is about the whole list. `text` describes what the undo did, or why the change
+    was skipped. `by`, `at` and `version` are those of the reversed change. For a skipped one, they are those of the
+    newest later change of the task, which is in the way. They are left out if they are unknown.
+    """
+
+    task: str = ""
+    title: str = ""
+    text: str
+    skipped: Skipped = ""
+    by: str = ""
+    at: int = 0
+    version: int = 0
+
+
 TALK = frozenset({"user", "assistant"})
 """Roles of spoken messages, which can't be superseded."""
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -79,7 +80,7 @@ def build_endpoints(access: Access, keys: Keys, ending: anyio.Event, setup: Setu
     panel = Panel(access, ending, setup.model, setup.limits)
 
     async def session(request: Request) -> Response:
-        return await _redeem_ticket(request, keys)
+        return await _redeem_ticket(request, keys, access)
 
     endpoints: list[tuple[str, str, Any]] = [
         ("GET", "/", files.get_index),
@@ -121,7 +122,7 @@ def _dispatch_by_verb(verbs: dict[str, Any]) -> Any:
     return handle
 
 
-async def _redeem_ticket(request: Request, keys: Keys) -> Response:
+async def _redeem_ticket(request: Request, keys: Keys, access: Access) -> Response:
     body = await bodies.parse_body(request, _MAX_TICKET_BYTES)
     ticket = body.get("ticket")
     if set(body) != {"ticket"} or not isinstance(ticket, str):
@@ -129,7 +130,7 @@ async def _redeem_ticket(request: Request, keys: Keys) -> Response:
     session = keys.redeem(ticket)
     if session is None:
         raise Refused("unauthorized", "The ticket was already used or has expired; `punch web --link` makes a new one.")
-    return json_response(session)
+    return json_response({**msgspec.structs.asdict(session), "person": access.get_person(session.scope)})
 
 
 async def _get_openapi(_request: Request) -> Response:

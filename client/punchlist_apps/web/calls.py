@@ -18,6 +18,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 JSON = "application/json"
 
+_SELECTORS = frozenset({"of", "also", "call", "to_version"})
+"""Parameters of `list.undo` that select whose calls are undone, as `mine` does."""
+
 
 def build_handler(route: Route, access: Access) -> Handler:
     has_query = route.verb in ("GET", "DELETE")
@@ -37,6 +40,8 @@ def build_handler(route: Route, access: Access) -> Handler:
         method = route.many if route.many and "tasks" in params else route.method
         from_headers = bodies.parse_headers(request, method)
         if method == "list.undo" and params.pop("mine", False):
+            if others := sorted(params.keys() & _SELECTORS):
+                raise Refused("invalid_params", f"mine can't be combined with {others[0]}.", field=others[0])
             params |= await access.build_undo_params(scope, request.path_params["conversation"])
         if METHODS[method].kind == "write" and scope.name:
             # A link with a name acts only under that name.

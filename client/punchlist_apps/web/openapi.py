@@ -281,7 +281,7 @@ def _build_extras() -> dict[str, Any]:
                 "postSession",
                 "Exchanges a ticket, which works once, for a session token.",
                 "session",
-                _build_response("The session.", {"type": "object"}),
+                _build_response("The session, and the person whose token it is.", {"type": "object"}),
                 security=[],
                 requestBody=ticket,
             )

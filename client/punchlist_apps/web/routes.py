@@ -38,7 +38,8 @@ ROUTES = (
     Route("GET", f"{API}/resolve", "conversation.resolve"),
     Route("GET", f"{API}/confirmations/{{token}}", "confirmation.get"),
     Route("GET", f"{API}/conversations", "conversation.list"),
-    Route("GET", f"{API}/search", "task.search"),
+    Route("GET", f"{API}/search", "task.search", narrows=True),
+    Route("GET", f"{API}/spans", "event.spans", narrows=True),
     Route("GET", _LIST, "conversation.get"),
     Route("PUT", _LIST, "conversation.open"),
     Route("PATCH", _LIST, "conversation.configure"),
@@ -71,6 +72,7 @@ ROUTES = (
     Route("POST", f"{_LIST}/messages/{{message}}/retract", "message.retract"),
     Route("GET", f"{_LIST}/events", "event.read"),
     Route("GET", f"{API}/events/recent", "event.read", narrows=True, defaults={"about": True, "limit": 60}),
+    Route("GET", f"{_LIST}/histogram", "event.histogram"),
     Route("GET", f"{_LIST}/presence", "conversation.presence"),
     Route("GET", f"{_LIST}/keys/{{key}}", "event.find"),
 )

@@ -27,6 +27,8 @@ from punchlistd.engine.lists.history import History
 from punchlistd.engine.lists.titles import Titles
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
+from punchlistd.engine.reading.summaries import Summaries
+from punchlistd.engine.reading.timeline import Timeline
 from punchlistd.engine.timers.deferrals import Deferrals
 from punchlistd.engine.timers.idle import Idle
 from punchlistd.engine.watching.subscriptions import Subscriptions
@@ -105,14 +107,17 @@ class Engine:
             log, self.conversations, self.access, settings, spawn, Titles(self.conversations, self.history)
         )
         self.claims.leases.show = self.claims.reservations.show = self.subscriptions.show_tasks
+        # `maintenance` is created below, because it depends on the search.
+        summaries = Summaries(log, self.conversations, lambda: self.maintenance.refresh())  # noqa: PLW0108
         self.search = Search(
             sibling(settings.log_path, ".search"),
             settings.log_path,
             log,
             self.conversations,
             self.access,
-            refresh=lambda: self.maintenance.refresh(),  # noqa: PLW0108 - created below, because it depends on search
+            summaries,
         )
+        self.timeline = Timeline(self.conversations, self.access, self.history, summaries)
         self.maintenance = Maintenance(
             log,
             self.conversations,
@@ -179,7 +184,9 @@ class Engine:
             read_only: Whether all changes are rejected.
         """
         return Router(
-            build_table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, sharing),
+            build_table(
+                ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, self.timeline, sharing
+            ),
             self.connections,
             queries,
             inbox=self.inbox,

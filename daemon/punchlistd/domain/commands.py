@@ -8,6 +8,7 @@ import msgspec
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import AnyEvent, KnownEvent
 from punchlist_schemas.params import Mutation
+from punchlist_schemas.things import Undone
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
@@ -31,6 +32,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         undoes: The calls that an undo reverses completely, as negative numbers if they are undos themselves. Stored
             with the group.
         lines: Description of an undo's effects for the user, newest first. A preview has lines but no events.
+        changes: The members of each line.
         touches: All calls that an undo reverses at least in part. Published with the events.
         reverts_to: The version that the list returns to. Published with the events.
     """
@@ -38,6 +40,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     events: tuple[KnownEvent, ...] = ()
     undoes: tuple[int, ...] = ()
     lines: tuple[str, ...] = ()
+    changes: tuple[Undone, ...] = ()
     touches: tuple[int, ...] = ()
     reverts_to: int | None = None
 

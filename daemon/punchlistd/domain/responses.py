@@ -195,8 +195,14 @@ def _build_cleared(_params: p.ListClear | p.TurnEnd, outcome: _Outcome) -> Clear
 
 
 def _build_undone(_params: p.ListUndo, outcome: _Outcome) -> UndoResult:
-    lines, calls = outcome.decision.lines, outcome.decision.touches
-    return UndoResult(undone=lines, calls=calls, version=outcome.state.version, seq=outcome.seq)
+    decision = outcome.decision
+    return UndoResult(
+        undone=decision.lines,
+        calls=decision.touches,
+        changes=decision.changes,
+        version=outcome.state.version,
+        seq=outcome.seq,
+    )
 
 
 def _build_message(params: p.MessageAppend, outcome: _Outcome) -> MessageResult:

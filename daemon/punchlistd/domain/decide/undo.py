@@ -13,10 +13,10 @@ from punchlistd.domain.decide.claim import check_work
 from punchlistd.domain.decide.status import change_status
 from punchlistd.domain.rejections import conversation_not_found
 from punchlistd.domain.state import State
-from punchlistd.domain.undo.inverse import SKIPPED, UndoRun, is_undoable, name_of, undo_change
-from punchlistd.domain.undo.lookback import Lookback, Touch, build_aim
+from punchlistd.domain.undo.inverse import UndoRun, is_undoable, undo_change
+from punchlistd.domain.undo.lookback import Lookback, build_aim
 from punchlistd.domain.undo.revert import revert
-from punchlistd.domain.undo.trace import Change, task_id_of
+from punchlistd.domain.undo.trace import Change, Touch, task_id_of
 
 NO_CALL = (0,)
 """Recorded as the undone calls if an undo reversed no call completely. No event has version 0."""
@@ -51,7 +51,7 @@ def undo_calls(  # noqa: C901, PLR0911, PLR0912 - one loop over calls, with ever
     if rejection is not None:
         yield rejection
         return
-    run = UndoRun(past.state.copy(), at, past.last_touched, past.last_restored, past.last_claimed)
+    run = UndoRun(past.state.copy(), at, past.last_touched, past.last_restored, past.last_claimed, past.find_latest)
     if params.to_version is not None:
         if past.then is not None:
             yield from revert(run, past.then)
@@ -96,7 +96,8 @@ def undo_calls(  # noqa: C901, PLR0911, PLR0912 - one loop over calls, with ever
     yield from _enforce_rules(run, past.state)
     # The remaining calls cancel each other out, so report that there is nothing to undo.
     if len(undone) != count and _is_unchanged(past.state, run):
-        yield Decision(lines=tuple(line for line in run.lines if line.startswith(SKIPPED)))
+        kept = [(line, change) for line, change in zip(run.lines, run.changes, strict=True) if change.skipped]
+        yield Decision(lines=tuple(line for line, _ in kept), changes=tuple(change for _, change in kept))
         return
     is_redo = any(first in past.undos for first in undone)
     yield _build_decision(run, params, tuple(complete) or (() if is_redo else NO_CALL), tuple(undone), None)
@@ -109,7 +110,7 @@ def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
     or if another task of a serial list is in progress. A claimed task also becomes pending if its parent is paused or a
     new date defers it.
     """
-    state = run.state
+    state, run.change = run.state, None
     resumed = [(state.tasks[name], then) for name, then in run.resumed.items() if name in state.tasks]
     for task, then in resumed:
         if task.status == then.status == "completed" and task.gate not in (None, then.gate):
@@ -117,7 +118,7 @@ def _enforce_rules(run: UndoRun, before: State) -> Iterator[Decision]:
             event = change_status(reopened, "completed", None, None, run.at)
             assert event is not None, "its gate requires a check or an approval"
             run.apply(msgspec.structs.replace(event, from_="completed", result_summary=task.result_summary))
-            run.add_line(f"{name_of(task)}: paused, since its gate was set after it was completed")
+            run.report(task, "paused, since its gate was set after it was completed")
         yield run.take_part()
     skipped = {task for task, _, _ in run.skipped}
     running = [(task.id, then) for task, then in resumed if task.status == then.status == "in_progress"]
@@ -150,7 +151,7 @@ def _make_pending(run: UndoRun, task: Task, rejection: Rejection) -> None:
         run.apply(Released(task=task.id, owner=claim.owner, reason="released"))
     else:
         run.apply(StatusChanged(task.id, "in_progress", "pending"))
-    run.add_line(f"{name_of(task)}: pending, since {_describe_hindrance(rejection)}")
+    run.report(task, f"pending, since {_describe_hindrance(rejection)}")
 
 
 def _describe_hindrance(rejection: Rejection) -> str:
@@ -179,10 +180,10 @@ def _without_stamps(task: Task | None) -> Task | None:
 def _build_decision(
     run: UndoRun, params: p.ListUndo, undoes: tuple[int, ...], touches: tuple[int, ...], reverts_to: int | None
 ) -> Decision:
-    lines = tuple(run.lines)
+    decision = Decision(lines=tuple(run.lines), changes=tuple(run.changes), touches=touches)
     if params.preview or not run.events:
-        return Decision(lines=lines, touches=touches)
-    return Decision(tuple(run.events), undoes, lines, touches, reverts_to)
+        return decision
+    return msgspec.structs.replace(decision, events=tuple(run.events), undoes=undoes, reverts_to=reverts_to)
 
 
 def _check_undo(past: Lookback, params: p.ListUndo) -> Rejection | None:

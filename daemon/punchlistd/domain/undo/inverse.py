@@ -28,17 +28,20 @@ from punchlist_schemas.events import (
     TaskEdited,
     TaskMoved,
 )
-from punchlist_schemas.things import FINISHED, Metadata, Note, Task
+from punchlist_schemas.things import FINISHED, Metadata, Note, Skipped, Task, Undone
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import Claim, State
 from punchlistd.domain.state.dependencies import find_blocker_cycle, find_parent_cycle
 from punchlistd.domain.state.members import DAYS, EDITABLE, RESTORABLE, add_days, describe_members
 from punchlistd.domain.state.ordering import between, default_key
-from punchlistd.domain.undo.trace import Change, RemovedTask
+from punchlistd.domain.undo.trace import Change, RemovedTask, Touch
 
 SKIPPED = "skipped"
 """First word of a line that describes a change that was not undone."""
+
+_VERBS = frozenset({"removed", "restored"})
+"""Texts that precede the name of the task."""
 
 _MAX_QUOTE = 80
 """Maximum length of lost text quoted in a preview, in characters."""
@@ -56,6 +59,8 @@ class UndoRun:
             task was removed again after that, undoing an older change does not restore it.
         events: Events of the undo so far.
         lines: The description shown to the user: a line for each reversed or skipped change.
+        changes: The members of each line.
+        change: The change that is being undone; None if the undo applies the list's rules.
         skipped: Changes that can't be undone, each with its task id (or ""), version and reason.
         complete: Whether the current call has been undone completely. A call that is undone in part stays undoable.
         resumed: Tasks that are in progress or completed again, each as it was before the undone change. Later changes
@@ -69,6 +74,7 @@ class UndoRun:
         last_touched: Callable[[str], int],
         last_restored: Callable[[str, int], int],
         last_claimed: Callable[[str], int] = lambda _task: 0,
+        find_latest: Callable[[str], Touch | None] = lambda _task: None,
     ) -> None:
         self.state = state
         self.at = at
@@ -78,6 +84,9 @@ class UndoRun:
         self._claims_before = dict(state.claims)
         self.events: list[KnownEvent] = []
         self.lines: list[str] = []
+        self.changes: list[Undone] = []
+        self.change: Change | None = None
+        self._find_latest = find_latest
         self.skipped: list[tuple[str, int, str]] = []
         self.complete = True
         self.resumed: dict[str, Task] = {}
@@ -102,7 +111,7 @@ class UndoRun:
                     Released(task=name, owner=held.owner, reason="released", to="in_progress", attempts=attempts)
                 )
                 self.apply(TaskEdited(name, owner=held.owner))
-                self.add_line(f"{name_of(self.state.tasks[name])}: released by {held.owner}")
+                self.report(self.state.tasks[name], f"released by {held.owner}")
         events = self.events[self._begin :]
         edges = {(event.task, event.blocker) for event in events if isinstance(event, DependencyAdded)}
         opened = {event.task for event in events if isinstance(event, StatusChanged) and event.from_ == "completed"}
@@ -138,15 +147,37 @@ class UndoRun:
         first, self._part = self._part, len(self.events)
         return Decision(tuple(self.events[first:]))
 
-    def add_line(self, line: str) -> None:
-        self.lines.append(line)
+    def add_line(self, line: str, skipped: Skipped = "") -> None:
+        """Describe what was done to the list as a whole, or why that was skipped."""
+        self._describe(line, Undone(text=line, skipped=skipped))
 
-    def skip(self, change: Change, reason: str) -> None:
+    def report(self, task: Task, text: str, skipped: Skipped = "") -> None:
+        """Describe what was done to a task, or why that was skipped."""
+        line = f"{text} {name_of(task)}" if text in _VERBS else f"{name_of(task)}: {text}"
+        self._describe(line, Undone(task=task.id, title=task.title, text=text, skipped=skipped))
+
+    def _describe(self, line: str, undone: Undone) -> None:
+        self.lines.append(f"{SKIPPED} {line}" if undone.skipped else line)
+        change, latest = self.change, self._find_latest(undone.task)
+        if latest is not None and (change is None or (undone.skipped and latest.version > change.version)):
+            undone = replace(undone, by=latest.actor, at=latest.at, version=latest.version)
+        elif change is not None:
+            undone = replace(undone, by=change.actor, at=change.at, version=change.version)
+        self.changes.append(undone)
+
+    def skip(self, change: Change, reason: str, kind: Skipped = "changed") -> None:
         """Record that a change can't be undone."""
-        task = change.after or change.before
-        self.add_line(f"{SKIPPED} {name_of(task) if task is not None else 'the list'}: {reason}")
+        self.change, task = change, change.after or change.before
+        if task is None:
+            self.add_line(f"the list: {reason}", kind)
+        else:
+            self.report(task, reason, kind if self.find_task(change) is not None else "deleted")
         self.skipped.append((task.id if task is not None else "", change.version, reason))
         self.complete = False
+
+    def why_changed(self, task: Task) -> Skipped:
+        """Return why a change of a task that was started or handed over since is skipped."""
+        return "claimed" if task.id in self.state.claims else "changed"
 
     def mark_partial(self) -> None:
         """Record that a part of the call was not undone, without adding a line about it."""
@@ -200,6 +231,7 @@ def is_undoable(event: AnyEvent, *, claims: bool = False) -> bool:
 
 def undo_change(run: UndoRun, change: Change) -> Iterable[Decision]:
     """Undo one change as far as possible. A clear is undone in parts, which are made lazily."""
+    run.change = change
     return (_RULES[type(change.event)](run, change) or ()) if is_undoable(change.event, claims=True) else ()
 
 
@@ -214,10 +246,10 @@ def _undo_add(run: UndoRun, change: Change) -> None:
     if now is None:
         run.mark_partial()
     elif run.last_touched(now.id) > change.version:
-        run.skip(change, "it changed since")
+        run.skip(change, "it changed since", run.why_changed(now))
     else:
         run.apply(Deleted(now.id))
-        run.add_line(f"removed {name_of(now)}")
+        run.report(now, "removed")
 
 
 def _undo_edit(run: UndoRun, change: Change) -> None:
@@ -235,12 +267,13 @@ def _undo_edit(run: UndoRun, change: Change) -> None:
     if changes:
         _restore_members(run, now, changes, change.claim)
     if conflicts:
-        run.skip(change, f"{describe_members(conflicts)} changed since")
+        kind = run.why_changed(now) if conflicts == ["owner"] else "changed"
+        run.skip(change, f"{describe_members(conflicts)} changed since", kind)
 
 
 def _restore_members(run: UndoRun, now: Task, changes: dict[str, Any], claim: Claim | None) -> None:
     run.apply(TaskEdited(now.id, **changes))
-    run.add_line(f"{name_of(now)}: {describe_members(changes)} restored")
+    run.report(now, f"{describe_members(changes)} restored")
     # A revert changes the owner first, so undoing the revert restores the owner last, and the claim with it.
     if "owner" in changes:
         run.restore_claim(now.id, claim)
@@ -300,7 +333,7 @@ def _undo_move(run: UndoRun, change: Change) -> None:
     else:
         rank, before = find_place(run.state, now.id, change.rank)
         run.apply(TaskMoved(task=now.id, before=before, rank=rank))
-        run.add_line(f"{name_of(now)}: moved back")
+        run.report(now, "moved back")
 
 
 def find_place(state: State, task: str, rank: str) -> tuple[str, str | None]:
@@ -326,7 +359,7 @@ def _undo_note(run: UndoRun, change: Change) -> None:
         run.mark_partial()
     elif any(note.version == change.version for note in now.notes):
         run.apply(NoteRemoved(now.id, change.version))
-        run.add_line(f"{name_of(now)}: note removed")
+        run.report(now, "note removed")
     else:
         run.mark_partial()
 
@@ -340,7 +373,7 @@ def _undo_note_removal(run: UndoRun, change: Change) -> None:
     for note in change.before.notes:
         if note.version == event.note:
             run.apply(rebuild_note(now.id, note))
-            run.add_line(f"{name_of(now)}: note restored")
+            run.report(now, "note restored")
 
 
 def rebuild_note(task: str, note: Note) -> NoteAdded:
@@ -370,7 +403,7 @@ def _undo_claim(run: UndoRun, change: Change) -> None:
     run.apply(Released(task=now.id, owner=event.owner, reason="released", to=before.status, attempts=before.attempts))
     if before.owner:
         run.apply(TaskEdited(now.id, owner=before.owner))
-    run.add_line(f"{name_of(now)}: released by {event.owner}")
+    run.report(now, f"released by {event.owner}")
 
 
 def _undo_release(run: UndoRun, change: Change) -> None:
@@ -392,7 +425,7 @@ def _undo_release(run: UndoRun, change: Change) -> None:
                 run.apply(StatusChanged(now.id, now.status, before.status, attempts=before.attempts))
             run.apply(TaskEdited(now.id, owner=before.owner))
         run.resume(before, claim)
-        run.add_line(f"{name_of(now)}: claimed by {event.owner} again")
+        run.report(now, f"claimed by {event.owner} again")
 
 
 def _undo_status(run: UndoRun, change: Change) -> None:
@@ -404,9 +437,9 @@ def _undo_status(run: UndoRun, change: Change) -> None:
     elif _progress_of(now) == _progress_of(before):
         run.mark_partial()
     elif _progress_of(now) != _progress_of(after):
-        run.skip(change, "its status changed since")
+        run.skip(change, "its status changed since", run.why_changed(now))
     elif before.status in FINISHED and run.is_claimed_later(now.id):
-        run.skip(change, "it was started again since")
+        run.skip(change, "it was started again since", "claimed")
     else:
         run.apply(
             StatusChanged(
@@ -422,7 +455,7 @@ def _undo_status(run: UndoRun, change: Change) -> None:
         )
         run.resume(before, change.claim)
         message = f"{now.status} → {before.status}{_describe_loss(before, now)}"
-        run.add_line(f"{name_of(now)}: {'summary and reason restored' if now.status == before.status else message}")
+        run.report(now, "summary and reason restored" if now.status == before.status else message)
 
 
 def _describe_loss(before: Task, now: Task) -> str:
@@ -452,7 +485,7 @@ def _undo_edge(run: UndoRun, change: Change) -> None:
         return
     if now is not None and event.blocker in now.blocked_by:
         run.apply(DependencyRemoved(now.id, event.blocker))
-        run.add_line(f"{name_of(now)}: no longer waits for #{event.blocker}")
+        run.report(now, f"no longer waits for #{event.blocker}")
     else:
         run.mark_partial()
 
@@ -465,7 +498,7 @@ def _undo_edge_removal(run: UndoRun, change: Change) -> None:
     if now is not None and event.blocker in now.blocked_by:
         run.mark_partial()
     elif now is not None and _restore_edge(run, now.id, event.blocker):
-        run.add_line(f"{name_of(now)}: waits for #{event.blocker} again")
+        run.report(now, f"waits for #{event.blocker} again")
     else:
         run.skip(change, f"it can't wait for #{event.blocker} again")
 
@@ -491,7 +524,7 @@ def _undo_deletion(run: UndoRun, change: Change) -> None:
             _restore_edge(run, dependent, task.id)
         _restore_children(run, removed, task.parent)
         run.resume(task, removed.claim)
-        run.add_line(f"restored {name_of(task)}")
+        run.report(task, "restored")
 
 
 def _undo_clear(run: UndoRun, change: Change) -> Iterator[Decision]:
@@ -518,7 +551,7 @@ def _skip_task(run: UndoRun, removed: RemovedTask) -> None:
     run.mark_partial()
     present = run.state.tasks.get(removed.task.id)
     if present is not None and present.created_at != removed.task.created_at:
-        run.add_line(f"{SKIPPED} {name_of(removed.task)}: its id is in use again")
+        run.report(removed.task, "its id is in use again", "deleted")
 
 
 def _build_task_added(state: State, removed: RemovedTask, among: Container[str]) -> TaskAdded:
@@ -550,10 +583,10 @@ def _undo_settings(run: UndoRun, change: Change) -> None:
         run.apply(restored)
         run.add_line("the list: title or settings restored")
     if (event.title is not UNSET) != (restored.title is not UNSET):
-        run.add_line(f"{SKIPPED} the conversation's title: it changed since")
+        run.add_line("the conversation's title: it changed since", "changed")
         run.mark_partial()
     if (event.settings is not UNSET) != (restored.settings is not UNSET):
-        run.add_line(f"{SKIPPED} the conversation's settings: they changed since")
+        run.add_line("the conversation's settings: they changed since", "changed")
         run.mark_partial()
 
 

@@ -10,6 +10,7 @@ from punchlist_schemas import params as p
 from punchlist_schemas.events import (
     AnyEvent,
     Claimed,
+    ConversationConfigured,
     ConversationDeleted,
     DependencyAdded,
     ListCleared,
@@ -20,7 +21,7 @@ from punchlistd.domain.commands import Fact
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State, initial_state
 from punchlistd.domain.undo.inverse import is_undoable
-from punchlistd.domain.undo.trace import Change, task_id_of, trace
+from punchlistd.domain.undo.trace import Change, Touch, task_id_of, trace
 
 
 class Aim(msgspec.Struct, frozen=True):
@@ -54,17 +55,6 @@ def build_aim(params: p.ListUndo) -> Aim:
     of = params.actor if params.of is None else params.of
     actors = None if of is None else frozenset((of, *params.also))
     return Aim(actors, redo=params.redo, claims=params.claims)
-
-
-class Touch(msgspec.Struct, frozen=True, gc=False):
-    """An event that changed a task or added a reference to it from another task.
-
-    `first` is the version of the first event of its call.
-    """
-
-    version: int
-    first: int
-    actor: str
 
 
 class Lookback:
@@ -105,6 +95,7 @@ class Lookback:
         self.depth = depth
         self._clears: list[tuple[int, int]] = []  # the clear's version, and that of its call's first event
         self._touches: dict[str, list[Touch]] = {}
+        self._latest: dict[str, Touch] = {}
         self._claims: dict[str, int] = {}
         self._references: dict[str, list[Touch]] = {}
         self._restorations: dict[tuple[str, int], int] = {}
@@ -129,6 +120,11 @@ class Lookback:
             self.then = self.state.copy()
         self.seq = fact.seq
         event = fact.event
+        touch = Touch(fact.version, self._first, self._actor, fact.at)
+        if isinstance(event, ListCleared):
+            self._latest |= dict.fromkeys(self.state.tasks, touch)
+        elif (name := task_id_of(event)) or isinstance(event, ConversationConfigured):
+            self._latest[name] = touch
         if isinstance(event, TaskAdded) and event.task.created_at:
             self._restorations[event.task.id, event.task.created_at] = fact.version
         if self._is_selected() and is_undoable(event, claims=self._aim.claims):
@@ -138,7 +134,7 @@ class Lookback:
             self._clears.append((fact.version, self._first))
         elif isinstance(event, ConversationDeleted):
             self._forget_history(fact.version)
-        self._record_touch(fact.version, event)
+        self._record_touch(touch, event)
         evolve(self.state, event, fact.seq, fact.version, fact.at)
 
     def _begin(self, fact: Fact, undoes: tuple[int, ...]) -> None:
@@ -167,8 +163,8 @@ class Lookback:
     def _is_by_selected_actor(self) -> bool:
         return self._aim.of is None or self._actor in self._aim.of
 
-    def _record_touch(self, version: int, event: AnyEvent) -> None:
-        aim, touch = self._aim, Touch(version, self._first, self._actor)
+    def _record_touch(self, touch: Touch, event: AnyEvent) -> None:
+        aim = self._aim
         # An undo restores the claim of an earlier call, so that call is still the last one that claimed the task.
         if isinstance(event, Claimed) and not self._is_undo:
             self._claims[event.task] = self._first
@@ -203,6 +199,10 @@ class Lookback:
         """Return the version at which another actor's call, if still in force, last touched a task; 0 if none did."""
         touch = self._newest_touch(self._touches, task)
         return 0 if touch is None else touch.version
+
+    def find_latest(self, task: str) -> Touch | None:
+        """Return the newest event about a task or, for "", about the list's settings. A clear is about all tasks."""
+        return self._latest.get(task)
 
     def last_claimed(self, task: str) -> int:
         """Return the version of the first event of the call that last claimed a task; 0 if none did."""

@@ -20,7 +20,7 @@ from punchlist_schemas.things import Task
 from punchlistd.domain.commands import Decision
 from punchlistd.domain.state import Claim, State
 from punchlistd.domain.state.members import EDITABLE, RESTORABLE, add_days, describe_members
-from punchlistd.domain.undo.inverse import UndoRun, find_place, name_of, rebuild_note
+from punchlistd.domain.undo.inverse import UndoRun, find_place, rebuild_note
 
 
 def revert(run: UndoRun, then: State) -> Iterator[Decision]:
@@ -28,7 +28,7 @@ def revert(run: UndoRun, then: State) -> Iterator[Decision]:
     for task in list(run.state.ordered()):
         if not _is_same(then.tasks.get(task.id), task):
             run.apply(Deleted(task.id))
-            run.add_line(f"removed {name_of(task)}")
+            run.report(task, "removed")
         yield run.take_part()
     missing = [task for task in then.ordered() if task.id not in run.state.tasks]
     for task in missing:
@@ -36,7 +36,7 @@ def revert(run: UndoRun, then: State) -> Iterator[Decision]:
         members |= {"parent": None, "blocked_by": ()}
         rank, before = find_place(run.state, task.id, then.ranks.get(task.id, ""))
         run.apply(TaskAdded(AddedTask(**members), before, rank))
-        run.add_line(f"restored {name_of(task)}")
+        run.report(task, "restored")
         yield run.take_part()
     restored = {task.id for task in missing}
     for task in then.ordered():
@@ -46,7 +46,7 @@ def revert(run: UndoRun, then: State) -> Iterator[Decision]:
         changed += _restore_place(run, then, task)
         run.resume(task, then.claims.get(task.id))
         if changed and task.id not in restored:
-            run.add_line(f"{name_of(task)}: {describe_members(changed)} restored")
+            run.report(task, f"{describe_members(changed)} restored")
         yield run.take_part()
     _restore_settings(run, then)
 

@@ -11,6 +11,18 @@ from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import Claim, State
 
 
+class Touch(msgspec.Struct, frozen=True, gc=False):
+    """An event that changed a task or added a reference to it from another task.
+
+    `first` is the version of the first event of its call.
+    """
+
+    version: int
+    first: int
+    actor: str
+    at: int = 0
+
+
 class RemovedTask(msgspec.Struct, frozen=True):
     """A task that was removed from the list, with its rank, the ids of its children, and its claim."""
 
@@ -31,6 +43,8 @@ class Change(msgspec.Struct, frozen=True):
         title: The conversation's title before the event.
         settings: The conversation's settings before the event.
         claim: The task's claim before the event.
+        at: Time of the event, in milliseconds.
+        actor: Who made it.
     """
 
     event: AnyEvent
@@ -42,6 +56,8 @@ class Change(msgspec.Struct, frozen=True):
     title: str
     settings: Settings
     claim: Claim | None = None
+    at: int = 0
+    actor: str = ""
 
 
 def trace(state: State, fact: Fact) -> Change:
@@ -53,7 +69,8 @@ def trace(state: State, fact: Fact) -> Change:
     removed = tuple(_describe_removal(state, task) for task in _find_removed(state, event, before))
     title, settings, claim = state.title, state.settings, state.claims.get(name)
     evolve(state, event, fact.seq, fact.version, fact.at)
-    return Change(event, fact.version, before, state.tasks.get(name), rank, removed, title, settings, claim)
+    after = state.tasks.get(name)
+    return Change(event, fact.version, before, after, rank, removed, title, settings, claim, fact.at, fact.actor)
 
 
 def task_id_of(event: AnyEvent) -> str:

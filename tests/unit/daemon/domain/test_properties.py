@@ -224,6 +224,7 @@ def test_preview_matches_the_undo(seed: int) -> None:
     assert isinstance(preview, Decision)
     assert isinstance(decision, Decision)
     assert preview.lines == decision.lines
+    assert preview.changes == decision.changes and len(decision.changes) == len(decision.lines)
     assert preview.events == preview.undoes == ()
 
 

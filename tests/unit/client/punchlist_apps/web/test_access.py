@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from punchlist import connect_async
+from punchlist_apps.common.http.keys import EVERYTHING, Scope
 from punchlist_testing.web import Web, served
 
 
@@ -106,6 +107,7 @@ async def test_ticket_works_once(web: Web) -> None:
     assert (session.status, session.value["scope"]["mode"]) == (200, "rw")
     listed = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")
     assert listed.status == 200
+    assert session.value["person"] == ""
     for body in ({"ticket": ticket}, {"ticket": "x"}):
         assert (await web.ask("POST", "/api/session", body, Authorization=None)).status == 401
     for body in ({}, {"ticket": 1}, {"ticket": "x", "more": 1}):
@@ -148,6 +150,18 @@ async def test_only_the_servers_person_finishes_their_own_tasks(
         assert (await web.ask("POST", "/api/v1/conversations/plan/undo", {})).value["undone"] == ['removed #4 "x"']
 
 
+async def test_session_names_the_person_of_the_server(tmp_path: Path) -> None:
+    async with served(tmp_path, person="ann") as web:
+        for scope, person in (
+            (EVERYTHING, "ann"),
+            (Scope(list="plan"), ""),
+            (Scope(user="bob"), ""),
+            (Scope(name="x"), ""),
+        ):
+            ticket = {"ticket": web.keys.issue_ticket(scope)}
+            assert (await web.ask("POST", "/api/session", ticket, Authorization=None)).value["person"] == person
+
+
 async def test_named_link_undoes_only_its_changes(tmp_path: Path) -> None:
     tasks, undo = "/api/v1/conversations/plan/tasks", "/api/v1/conversations/plan/undo"
     mine: dict[str, Any] = {"mine": True, "count": 1}
@@ -177,6 +191,9 @@ async def test_undo_mine_includes_the_persons_chats(tmp_path: Path) -> None:
         assert (await web.ask("POST", undo, mine)).value["undone"] == []
         guest = f"Bearer {web.session(list='plan')}"
         assert (await web.ask("POST", undo, mine, Authorization=guest)).value["undone"] == []
+        for name, value in (("of", "codex"), ("also", ["codex"]), ("call", 1), ("to_version", 1)):
+            refused = await web.ask("POST", undo, {**mine, name: value})
+            assert (refused.status, refused.value["field"]) == (422, name)
         events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]
         assert events[-1]["actor"] == "ann"
         call = next(event["version"] for event in events if event["actor"] == "codex")

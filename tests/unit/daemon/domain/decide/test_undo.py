@@ -7,7 +7,7 @@ import pytest
 from punchlist_schemas import params as p
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.events import Claimed
-from punchlist_schemas.things import SettingsPatch
+from punchlist_schemas.things import SettingsPatch, Undone
 from punchlist_testing.domain import CONVERSATION, Recorder, check_invariants, strip_stamps
 from punchlistd.domain.commands import Decision
 
@@ -189,6 +189,47 @@ def test_partly_undone_call_can_be_undone_later(recorder: Recorder) -> None:
     assert first.undoes == (0,)
     recorder.do(undo(actor="bob"))
     assert recorder.do(undo(actor="ann")).lines == ('#1 "x": title restored',)
+
+
+def members(changes: tuple[Undone, ...]) -> list[tuple[str, ...]]:
+    return [(change.task, change.text, change.skipped, change.by) for change in changes]
+
+
+def test_members_of_a_change_name_whose_it_was(recorder: Recorder) -> None:
+    recorder.call(p.TaskEdit(**C, task="1", title="x", owner="ann"), "ann")
+    at, version = recorder.at, recorder.state.version
+    recorder.call(p.TaskEdit(**C, task="1", title="y"), "bob")
+    restored, skipped = recorder.do(undo(actor="ann")).changes
+    assert members((restored, skipped)) == [
+        ("1", "owner restored", "", "ann"),
+        ("1", "title changed since", "changed", "bob"),
+    ]
+    assert (restored.at, restored.version, skipped.at, skipped.version) == (at, version, at + 7, version + 1)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "text", "kind"),
+    [
+        (p.TaskEdit(**C, task="1", title="x"), p.TaskEdit(**C, task="1", title="y"), "title changed since", "changed"),
+        (p.TaskEdit(**C, task="1", title="x"), p.TaskDelete(**C, task="1"), "it is gone", "deleted"),
+        (p.TaskEdit(**C, task="1", title="x"), p.ListClear(**C), "the list was cleared since", "deleted"),
+        (p.TaskAdd(**C, title="new"), p.TaskClaim(**C, task="4", owner="bob"), "it changed since", "claimed"),
+        (
+            p.TaskSetStatus(**C, task="1", status="paused"),
+            p.TaskSetStatus(**C, task="1", status="failed"),
+            "its status changed since",
+            "changed",
+        ),
+    ],
+)
+def test_members_of_a_skipped_change_name_what_is_in_the_way(
+    recorder: Recorder, mine: p.Mutation, theirs: p.Mutation, text: str, kind: str
+) -> None:
+    recorder.call(mine, "ann")
+    recorder.call(theirs, "bob")
+    decision = recorder.do(undo(actor="ann", count=1))
+    assert (decision.events, [change[1:] for change in members(decision.changes)]) == ((), [(text, kind, "bob")])
+    assert decision.changes[0].version == recorder.state.version
 
 
 def test_reused_id_keeps_a_cleared_task_away(recorder: Recorder) -> None:
