@@ -14,7 +14,7 @@ const chipCounts = computedFromRows(
   (rows) => countChips(filter.value, rows), () => [Math.floor(now.value / MINUTE_MS)]);
 
 export function Tools({ children }) {
-  return html`<div class="tools">
+  return html`<div class="tools" role="region" aria-label="Filter, group and sort">
     <div class="chips" role="group" aria-label="Filters">
       ${visibleRows.value && CHIPS.map(([name, title]) => html`<${Chip} key=${name} name=${name} title=${title} />`)}
       <${Offers} />
