@@ -18,24 +18,22 @@ SPY = """() => {
 
 
 def test_task_is_reachable_by_mouse(planned: Stage, open_page: Open) -> None:
-    page = open_page(planned)
+    page = open_page(planned, "#/lists")
     page.locator(".card", has_text="Inbox").click()
     expect(page.locator("h1")).to_have_text("Inbox")
     page.locator(".row", has_text="Answer the landlord").click()
     expect(page.locator(".detail h2")).to_have_text("Answer the landlord")
     page.get_by_role("button", name="Start").click()
     expect(page.locator(".row.r-in_progress .t")).to_have_text("Answer the landlord")
-    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("button", name="Add a").click()
     page.get_by_label("Title").fill("Call the bank")
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".row")).to_have_count(3)
-    page.get_by_role("link", name="history").click()
+    page.get_by_role("link", name="History").click()
     expect(page.locator(".story li").first).to_contain_text("in progress")
-    page.get_by_role("button", name="running").click()
-    page.get_by_role("link", name="list", exact=True).click()
+    page.get_by_role("link", name="List", exact=True).click()
+    page.get_by_role("button", name="Running").click()
     expect(page.locator(".row")).to_have_count(1)
-    page.locator(".brand").click()
-    expect(page.locator(".card").first).to_be_visible()
 
 
 def test_dragged_task_moves_unless_rejected(planned: Stage, open_page: Open) -> None:
@@ -43,10 +41,10 @@ def test_dragged_task_moves_unless_rejected(planned: Stage, open_page: Open) -> 
     tasks.add("First")
     tasks.add("Second", blocked_by=["1"])
     page = open_page(planned, "#/list/dragged/flow")
-    page.locator(".chip", has_text="First").drag_to(page.locator(".column", has_text="In progress"))
-    expect(page.locator(".column", has_text="In progress").locator(".chip")).to_contain_text("First")
+    page.locator(".chip", has_text="First").drag_to(page.locator(".column", has_text="Running"))
+    expect(page.locator(".column", has_text="Running").locator(".chip")).to_contain_text("First")
     assert tasks.get("1").status == "in_progress"
-    page.locator(".chip", has_text="Second").drag_to(page.locator(".column", has_text="In progress"))
+    page.locator(".chip", has_text="Second").drag_to(page.locator(".column", has_text="Running"))
     expect(page.locator(".toast.bad")).to_contain_text("#1")
     expect(page.locator(".column", has_text="Blocked").locator(".chip")).to_contain_text("Second")
 
@@ -109,7 +107,7 @@ def test_page_survives_a_server_restart(planned: Stage, open_page: Open) -> None
     planned.stop()
     expect(page.locator(".away-banner")).to_contain_text("last known state")
     expect(page.locator(".row")).to_have_count(2)
-    page.locator(".row.here").click()
+    page.locator(".rows").focus()
     page.keyboard.press("s")
     expect(page.locator(".toast.bad")).to_contain_text("is not responding")
     tasks.add("another one")
@@ -129,7 +127,7 @@ def test_page_answers_tasks_waiting_for_a_yes(planned: Stage, open_page: Open) -
     tasks.add("Deploy", gate=Gate(yes=True))
     tasks.add("Release", gate=Gate(by="nobody-here"))
     tasks.complete("1", "deployed")
-    page = open_page(planned)
+    page = open_page(planned, "#/lists")
     expect(page.locator(".card", has_text="gated")).to_contain_text("1 waits for a yes")
     page.locator(".card", has_text="gated").click()
     expect(page.locator(".row", has_text="Deploy")).to_contain_text("waits for your yes")
@@ -138,9 +136,9 @@ def test_page_answers_tasks_waiting_for_a_yes(planned: Stage, open_page: Open) -
     expect(page.get_by_role("button", name="Start")).to_have_count(0)
     for key in ("s", "r", "f"):
         page.keyboard.press(key)
-        expect(page.locator(".toast.bad")).to_contain_text("#1 waits for your yes: Y approves it")
+        expect(page.locator(".toast.bad")).to_contain_text("#1 waits for your yes: y approves it")
     assert tasks.get("1").waits_for == "yes"
-    page.keyboard.press("N")
+    page.keyboard.press("n")
     page.get_by_label("Why not?").fill("no tests")
     page.get_by_role("button", name="Reject").last.click()
     expect(page.locator(".detail")).to_contain_text("no tests")
@@ -151,7 +149,7 @@ def test_page_answers_tasks_waiting_for_a_yes(planned: Stage, open_page: Open) -
     tasks.complete("2")
     page.locator(".row", has_text="Release").click()
     expect(page.locator(".row", has_text="Release")).to_contain_text("waits for nobody-here's yes")
-    page.keyboard.press("Y")
+    page.keyboard.press("y")
     expect(page.locator(".toast.bad")).to_contain_text("Only nobody-here can approve")
 
 

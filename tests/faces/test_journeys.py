@@ -34,10 +34,10 @@ def get_selected_text(page: Page) -> str:
 def test_keyboard_journey(  # noqa: PLR0915 - a journey has many steps
     planned: Stage, open_page: Open
 ) -> None:
-    page = open_page(planned)
+    page = open_page(planned, "#/lists")
     assert "ticket" not in page.url
     expect(page.locator(".card").first).to_be_visible()
-    page.keyboard.press("/")
+    page.keyboard.press("F")
     page.keyboard.type("inbox")
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
@@ -78,9 +78,9 @@ def test_keyboard_journey(  # noqa: PLR0915 - a journey has many steps
     expect(page.locator("dialog")).to_contain_text("Feed both cats")
     page.keyboard.press("Enter")
     expect(page.locator(".row")).to_have_count(3)
-    page.keyboard.press("b")
-    page.keyboard.press("b")
-    expect(page.locator("h1")).to_have_text("Board")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator("h1")).to_have_text("Now")
 
 
 def test_labels_times_links_and_notes(planned: Stage, open_page: Open) -> None:
@@ -237,7 +237,7 @@ def test_hostile_texts_are_harmless(empty: Stage, open_page: Open) -> None:
             tasks.fail(str(number), text)
         elif number % 3 == 1:
             tasks.complete(str(number), result=text)
-    for screen in ("#/", *(f"#/list/hostile{view}" for view in ("", "/graph", "/flow", "/history"))):
+    for screen in ("#/lists", *(f"#/list/hostile{view}" for view in ("", "/graph", "/flow", "/history"))):
         page = open_page(empty, screen)
         page.wait_for_selector(".card, .row, .chip, .story li, .teach")
         for number in range(1, len(TEXTS) + 1) if screen == "#/list/hostile" else ():
