@@ -200,7 +200,7 @@ def test_hostile_texts_are_harmless(empty: Stage, open_page: Open) -> None:
             tasks.fail(str(number), text)
         elif number % 3 == 1:
             tasks.complete(str(number), result=text)
-    for screen in ("#/", *(f"#/list/hostile{view}" for view in ("", "/graph", "/flow", "/history"))):
+    for screen in ("#/lists", *(f"#/list/hostile{view}" for view in ("", "/graph", "/flow", "/history"))):
         page = open_page(empty, screen)
         page.wait_for_selector(".card, .row, .chip, .story li, .teach")
         for number in range(1, len(TEXTS) + 1) if screen == "#/list/hostile" else ():

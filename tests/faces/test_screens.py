@@ -30,6 +30,9 @@ FURTHER = {
     "palette": ("#/lists", "Control+k", "dialog [role=option]"),
     "add": ("#/list/release-1.0", "a", "dialog form"),
     "delete": ("#/list/release-1.0/4", "x", "dialog .danger"),
+    "by_label": ("#/list/release-1.0?group=label&sort=frees", "", ".group-head"),
+    "tree": ("#/list/release-1.0?group=parent", "", ".row"),
+    "no_fit": ("#/list/release-1.0?q=nothing+like+it", "", ".teach"),
     "why": ("#/list/release-1.0/4", "w", ".reasons"),
     "past": ("#/list/release-1.0", "[", ".past-banner"),
     "marked": ("#/list/release-1.0", "*", ".marked-bar"),
@@ -74,11 +77,11 @@ def test_screen_reader_reads_each_task_in_one_sentence(planned: Stage, open_page
     page = open_page(planned)
     show(page, "list")
     snapshot = page.locator("main").aria_snapshot()
-    assert 'option "#4 Draw the board , blocked, labels page, needs a look due ' in snapshot
-    assert ' waits for #2 #3" [selected]' in snapshot
-    assert 'option "#2 Serve tasks over HTTP , in progress, high priority Serving tasks · ' in snapshot
+    assert 'group "Blocked, 8"' in snapshot
+    assert 'option "#4 Draw the board , blocked, labels page, needs a look frees 7 waits for #2 #3 due ' in snapshot
+    assert 'option "#2 Serve tasks over HTTP , in progress, high priority Serving tasks frees 8 codex ' in snapshot
     assert 'button "Edit e"' in page.locator("aside").aria_snapshot()
-    page.evaluate("location.hash = '#/'")
+    page.evaluate("location.hash = '#/lists'")
     board = page.locator("main")
     expect(board.locator("h2").first).to_be_visible()
     assert 'heading "Needs you 2" [level=2]' in board.aria_snapshot()

@@ -14,7 +14,7 @@ const chipCounts = computedFromRows(
   (rows) => countChips(filter.value, rows), () => [Math.floor(now.value / MINUTE_MS)]);
 
 export function Tools({ children }) {
-  return html`<div class="tools">
+  return html`<div class="tools" role="region" aria-label="Filter, group and sort">
     <div class="chips" role="group" aria-label="Filters">
       ${visibleRows.value && CHIPS.map(([name, title]) => html`<${Chip} key=${name} name=${name} title=${title} />`)}
       <${Offers} />
@@ -34,7 +34,7 @@ export function Tools({ children }) {
 function Chip({ name, title }) {
   const isOn = splitWords(filter.value.toLowerCase()).includes(`is:${name}`);
   return html`<button class=${`chip c-${name}`} aria-pressed=${isOn ? "true" : "false"}
-    onClick=${() => toggleWord(`is:${name}`)}>${title} <b>${chipCounts.value[name].toLocaleString()}</b></button>`;
+    onClick=${() => toggleWord(`is:${name}`)}>${title} <b class="n">${chipCounts.value[name].toLocaleString()}</b></button>`;
 }
 
 const Pick = ({ title, names, value, onPick }) => html`<select class="pick" aria-label=${title}

@@ -11,7 +11,7 @@ import { lazy } from "./lazy.js";
 import { addCommands, isAdding, run } from "./commands.js";
 import {
   VIEWS, absent, canChange, card, currentTask, cursor, filter, go, hashOf, isPast, list, marks, nameOf, place,
-  priorityMark, toggleWord, total, visibleRows,
+  priorityMark, shape, toggleWord, total, visibleRows,
 } from "./model.js";
 import { MAX_FREED, departureOf, gateOf, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Badge, Bar, Key, Mark, Since, Spoken, Text, Times } from "./parts.js";
@@ -59,7 +59,7 @@ function Header({ name }) {
   const { counts, damaged, shared } = visibleRows.value ?? {};
   const { settings } = card.value ?? {};
   const isStopped = counts?.failed > 0 && settings?.on_failure === "stop";
-  return html`<div class="head" role="region" aria-label="The list">
+  return html`<div class="head">
     <${Head} title=${card.value ? nameOf(card.value) : name}>
       ${counts && html`<span class="done">${counts.completed} of ${total(counts)}</span>`}
       ${damaged && html`<span class="pill bad" title=${safe(damaged.reason)}>incomplete: its log is damaged</span>`}
@@ -209,6 +209,7 @@ function Rows() {
 
 /** The head of a group and those of its rows that lie between two heights. */
 function Group({ group, from, to, rowHeight, count }) {
+  list.value; // rows change in place
   const rows = visibleRows.value;
   const first = Math.max(0, Math.floor((from - group.rowsTop) / rowHeight));
   const shown = group.shown.slice(first, Math.max(0, Math.ceil((to - group.rowsTop) / rowHeight)));
@@ -244,7 +245,7 @@ const REASONS = {
   failed: (task) => ["why", task.fail_reason],
   asks: (task) => ["asks", `waits for ${gateOf(task)}`],
   paused: (task) => task.waits_for && ["waits", `waits for ${gateOf(task)}`],
-  pending: (task) => visibleRows.value.hasOpenParts(task) && ["waits", "holds open tasks"],
+  pending: (task) => shape.value && visibleRows.value.hasOpenParts(task) && ["waits", "holds open tasks"],
 };
 
 /** What a task does, why it failed, or whom it waits for. */
@@ -262,11 +263,13 @@ export function formatBlockers(task) {
 
 /** The title of the task that a task is part of, as a prefix where the list isn't a tree. */
 function Parent({ of: task }) {
-  const parent = grouping.value !== "parent" && visibleRows.value.tasks.get(task.parent);
+  list.value; // its title may change
+  const parent = visibleRows.value.tasks.get(task.parent);
   return parent && html`<span class="parent"><${Text} of=${parent.title} /> › </span>`;
 }
 
 function Row({ task, depth, index, count, group }) {
+  shape.value; // for the number of tasks that it frees
   const state = stateOf(task);
   const sign = priorityMark(task);
   const blockers = formatBlockers(task);
@@ -284,7 +287,7 @@ function Row({ task, depth, index, count, group }) {
     <${Mark} state=${state} />
     <b aria-hidden="true" class=${`sign p-${task.priority}`}>${sign}</b>
     <span class="what" style=${depth ? { paddingLeft: `${Math.min(depth, 8) * 1.4}em` } : undefined}>
-      <${Parent} of=${task} /><${Text} class="t" of=${task.title} /><${Spoken} of=${task} /><${Reason} of=${task} />
+      ${task.parent && grouping.value !== "parent" && html`<${Parent} of=${task} />`}<${Text} class="t" of=${task.title} /><${Spoken} of=${task} /><${Reason} of=${task} />
       ${blockers && html`<span class="reason waits narrow" aria-hidden="true">waits for ${blockers}</span>`}</span>
     <span class="facts">
       ${!isFinished(task) && task.labels?.length > 0 && html`<${Labels} of=${task.labels} />`}

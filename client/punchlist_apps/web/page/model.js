@@ -74,6 +74,8 @@ export const past = signal(null); // { version, rows } while an old version is s
 export const isPast = computed(() => past.value !== null);
 export const canChange = computed(() => session.value?.scope.mode !== "ro" && !isPast.value);
 export const visibleRows = computed(() => past.value?.rows ?? list.value?.rows ?? null);
+/** Changes when a task may stand elsewhere, free another number of tasks, or hold others: rows change in place. */
+export const shape = computed(() => (list.value, visibleRows.value?.shape));
 export const followers = signal([]); // other clients that follow the open list
 export const filter = signal("");
 export const marks = signal(new Set());
@@ -244,9 +246,11 @@ effect(() => {
 // The filter is in the address. While it is typed, the address follows it after a pause.
 const TYPING_MS = 250;
 let typing = 0;
+let readQuery = ""; // list and filter of the address
 effect(() => {
-  const { q = "" } = place.value.query;
-  if (!typing || q !== filter.peek()) filter.value = q;
+  const { name, query: { q = "" } } = place.value;
+  const current = JSON.stringify([name, q]);
+  if (current !== readQuery) [readQuery, filter.value] = [current, q];
 });
 effect(() => {
   const q = filter.value;

@@ -3,7 +3,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
 import { session } from "./link.js";
 import { labelWord } from "./filter.js";
-import { marks, now, visibleRows, toggleWord } from "./model.js";
+import { marks, now, shape, toggleWord, visibleRows } from "./model.js";
 import { gateOf, isDeferred, isFinished, isLate, stateOf } from "./rows.js";
 import { dayText, safe, since, soonText } from "./text.js";
 
@@ -17,6 +17,7 @@ export function wordsOf(task) {
   if (task.waits_for) return safe(`waits for ${gateOf(task)}`);
   const state = stateOf(task);
   if (state !== "pending") return WORDS[state];
+  shape.value;
   return isDeferred(task) ? "put off" : visibleRows.value?.hasOpenParts(task) ? "holds tasks" : WORDS.pending;
 }
 
