@@ -53,8 +53,14 @@ def build_need(entry: NeedEntry, tasks: Mapping[str, Task], max_attempts: int) -
         max_attempts=max_attempts,
         frees=count_freed(task, tasks),
         text=" ".join(text.lstrip()[:MAX_TEXT].split()),
-        by=task.gate.by if kind == "yes" and task.gate is not None else "",
+        by=_find_answerer(task, kind),
     )
+
+
+def _find_answerer(task: Task, kind: NeedKind) -> str:
+    if kind == "failed" or task.gate is None:
+        return ""
+    return task.gate.by if kind == "yes" else task.gate.check
 
 
 def count_freed(task: Task, tasks: Mapping[str, Task]) -> int:
