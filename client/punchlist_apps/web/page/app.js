@@ -49,11 +49,11 @@ function skipToMain(event) {
 
 const SCREENS = {
   now: Now,
-  inbox: lazy(() => import("./inbox.js")),
+  inbox: lazy(() => import("./inbox.js"), "inbox"),
   lists: Board,
-  list: lazy(() => import("./list.js")),
+  list: lazy(() => import("./list.js"), "late"),
   timeline: lazy(() => import("./timeline.js")),
-  agent: lazy(() => import("./agent.js")),
+  agent: lazy(() => import("./agent.js"), "inbox"),
   who: lazy(() => import("./who.js")),
   chat: () => void location.assign("/chat"),
 };

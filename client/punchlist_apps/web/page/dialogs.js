@@ -9,7 +9,7 @@ import { Key } from "./parts.js";
 import { safe } from "./text.js";
 import { KEYS } from "./words.js";
 
-const KINDS = { form: Form, help: Help, palette: lazy(() => import("./palette.js")), picker: lazy(() => import("./picker.js")) };
+const KINDS = { form: Form, help: Help, palette: lazy(() => import("./palette.js"), "late"), picker: lazy(() => import("./picker.js")) };
 
 export function Dialogs() {
   const open = dialog.value;

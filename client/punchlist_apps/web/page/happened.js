@@ -31,7 +31,7 @@ eventWatchers.add((events) => add(events));
 
 let isFollowing = false;
 effect(() => {
-  const follows = false && SCREENS.includes(place.value.screen) && !!session.value && !session.value.scope.list;
+  const follows = SCREENS.includes(place.value.screen) && !!session.value && !session.value.scope.list;
   if (follows === isFollowing) return;
   isFollowing = follows;
   link.followEvents(follows);

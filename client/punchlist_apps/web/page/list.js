@@ -18,12 +18,12 @@ import { Badge, Bar, Key, Mark, Since, Spoken, Text, Times } from "./parts.js";
 import { clock, plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
-const Detail = lazy(() => import("./detail.js"));
-const Inline = lazy(() => import("./inline.js"));
+const Detail = lazy(() => import("./detail.js"), "late");
+const Inline = lazy(() => import("./inline.js"), "late");
 const VIEW_COMPONENTS = {
   list: Rows,
-  flow: lazy(() => import("./flow.js")),
-  graph: lazy(() => import("./graph.js")),
+  flow: lazy(() => import("./flow.js"), "late"),
+  graph: lazy(() => import("./graph.js"), "late"),
   timeline: lazy(() => import("./timeline.js")),
   history: History,
 };

@@ -200,7 +200,7 @@ export const buildCommands = (onOpen = open) => ({
 });
 addCommands("now", buildCommands());
 
-const Agents = lazy(() => import("./agents.js"));
+const Agents = lazy(() => import("./agents.js"), "inbox");
 
 export default function Now() {
   const isEmpty = isBoardLoaded.value && !cards.value.size;
