@@ -5,7 +5,6 @@ import { Board } from "./board.js";
 import { run } from "./commands.js";
 import { Dialogs } from "./dialogs.js";
 import { Rail, Tabs } from "./frame.js";
-import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
 import { lazy, loadWhenIdle } from "./lazy.js";
 import { awaySince, session, signedOut, signIn, state } from "./link.js";
@@ -65,7 +64,7 @@ const SCREENS = {
 function App() {
   if (!session.value) return html`<${SignIn} />`;
   return html`<a class="skip" href="#main" onClick=${skipToMain}>Skip to the screen</a>
-    <div class="frame"><${Rail} /><div class="page"><${Away} /><${PastBanner} />
+    <div class="frame"><${Rail} /><div class="page"><${Away} />
       <${SCREENS[place.value.screen]} />
       <${Marked} /></div><${Tabs} /></div>
     <${Toast} /><${Dialogs} />`;

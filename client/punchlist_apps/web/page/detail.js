@@ -2,7 +2,7 @@
 
 import { html, signal } from "./vendor.js";
 import { run } from "./commands.js";
-import { Story, findTaskEvents } from "./history.js";
+import { lazy } from "./lazy.js";
 import { go, list, canChange, place, visibleRows, currentTask, explanation } from "./model.js";
 import { formatDuration, isWebAddress } from "./members.js";
 import { gateOf, isDeferred, isFinished, ownerOf, stateOf } from "./rows.js";
@@ -26,6 +26,7 @@ const ACTIONS = [
   ["edit", "Edit", "e", () => true],
   ["delete", "Delete", "x", () => true],
 ];
+const Activity = lazy(() => import("./activity.js"));
 const isActivityOpen = signal(false);
 const openTask = (id) => go({ ...place.value, task: id }, { trail: false });
 
@@ -77,7 +78,7 @@ export function Detail() {
     <details class="activity" open=${isActivityOpen.value}
       onToggle=${(event) => (isActivityOpen.value = event.currentTarget.open)}>
       <summary>Activity</summary>
-      ${isActivityOpen.value && html`<${Story} entries=${findTaskEvents(task.id)} />`}
+      ${isActivityOpen.value && html`<${Activity} task=${task.id} />`}
     </details>
     ${task.estimate_ms > 0 && html`<p class="hush">estimated at ${formatDuration(task.estimate_ms)}</p>`}
     <p class="hush">added ${clock(task.created_at)} · changed ${clock(task.updated_at)} · version ${task.version}</p>

@@ -3,13 +3,13 @@
 import { html } from "./vendor.js";
 import { Detail } from "./detail.js";
 import { FilterField, Head } from "./frame.js";
-import { History, TimeBar } from "./history.js";
 import { lazy } from "./lazy.js";
 import { run } from "./commands.js";
 import {
   FILTERS, VIEWS, absent, canChange, card, currentTask, cursor, cursorIndex, filter, go, hashOf, isPast, labelWord,
-  list, marks, nameOf, place, priorityMark, toggleWord, total, visibleIds, visibleRows,
+  list, marks, nameOf, place, priorityMark, toggleWord, total, versions, visibleIds, visibleRows,
 } from "./model.js";
+import { isStripOpen } from "./past.js";
 import { gateOf, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Bar, Key, Mark, Since, Spoken, Text, Times, Windowed } from "./parts.js";
 import { plural, safe, sharedNote } from "./text.js";
@@ -21,19 +21,24 @@ const VIEW_COMPONENTS = {
   flow: lazy(() => import("./flow.js")),
   graph: lazy(() => import("./graph.js")),
   timeline: lazy(() => import("./timeline.js")),
-  history: History,
+  history: lazy(() => import("./history.js")),
 };
+const Strip = lazy(() => import("./strip.js"));
+const Compare = lazy(() => import("./compare.js"));
+const Ready = lazy(() => import("./ready.js"));
+const OWN_TOOLS = ["timeline", "history"]; // views with other tools than the filter
 
 export function List() {
   const { name, view } = place.value;
-  const View = VIEW_COMPONENTS[view];
+  const isComparing = versions.value.from !== null;
+  const View = isComparing ? Compare : VIEW_COMPONENTS[view];
   list.value; // rows change in place
   const rows = visibleRows.value;
   const isAbsent = absent.value || rows?.version === 0;
   return html`<div class=${`list-page v-${view}${isPast.value ? " past" : ""}${currentTask.value ? " has-task" : ""}`}>
     <${Header} name=${name} />
     <main id="main" class="panes">
-      <div class="face" role="region" aria-label=${VIEW_NAMES[view]}>
+      <div class="face" role="region" aria-label=${isComparing ? "Two versions" : VIEW_NAMES[view]}>
         ${isAbsent
           ? html`<${Absent} name=${name} />`
           : rows
@@ -53,6 +58,7 @@ function Header({ name }) {
   list.value;
   const { counts, damaged, shared } = visibleRows.value ?? {};
   const { settings } = card.value ?? {};
+  const isComparing = versions.value.from !== null;
   const isStopped = counts?.failed > 0 && settings?.on_failure === "stop";
   return html`<div class="head" role="region" aria-label="The list">
     <${Head} title=${card.value ? nameOf(card.value) : name}>
@@ -62,13 +68,15 @@ function Header({ name }) {
       ${isStopped && html`<span class="pill bad">stopped by a failure</span>`}
       ${settings?.execution === "serial" && html`<span class="pill">one at a time</span>`}
       ${counts && html`<${Bar} counts=${counts} />`}
+      ${counts?.in_progress > 0 && !isPast.value && html`<${Ready} name=${name} />`}
       <${Views} />
+      ${isPast.value && html`<span class="pill past-pill">
+        Read only: ${isComparing ? "two versions" : "as it was"}</span>`}
     <//>
-    <div class="tools">
+    ${isStripOpen.value && counts && html`<${Strip} key=${name} />`}
+    ${!isComparing && !OWN_TOOLS.includes(place.value.view) && html`<div class="tools">
       <${Filters} /><${FilterField} of=${filter} label="Filter tasks" />
-      <span class="room"></span>
-      <${TimeBar} />
-    </div>
+    </div>`}
   </div>`;
 }
 

@@ -3,7 +3,7 @@
 import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
 import { VIEWS, go, hashOf, place, setQuery } from "./place.js";
-import { Rows, isDeferred, isFinished, isLate, buildRows, stateOf } from "./rows.js";
+import { Rows, isDeferred, isFinished, isLate, stateOf } from "./rows.js";
 import { GLYPHS } from "./words.js";
 
 export { VIEWS, go, hashOf, place };
@@ -75,8 +75,10 @@ export const card = computed(() => cards.value.get(place.value.name) ?? null);
 let rows = new Rows();
 export const list = signal(null); // { name, rows }, a new object after each change
 export const absent = signal(null); // the problem if the open list doesn't exist
-export const past = signal(null); // { version, rows } while an old version is shown
-export const isPast = computed(() => past.value !== null);
+/** The version that is shown, null for the present, and an earlier one that it is compared with. past.js reads them. */
+export const versions = signal({ from: null, to: null });
+export const past = signal(null); // { version, rows } of `versions.to`, once it has been read
+export const isPast = computed(() => versions.value.from !== null || versions.value.to !== null);
 export const canChange = computed(() => session.value?.scope.mode !== "ro" && !isPast.value);
 export const visibleRows = computed(() => past.value?.rows ?? list.value?.rows ?? null);
 export const followers = signal([]); // other clients that follow the open list
@@ -241,6 +243,7 @@ effect(() => {
   rows = new Rows();
   batch(() => {
     for (const each of [list, past, absent]) each.value = null;
+    versions.value = { from: null, to: null };
     [marks.value, followers.value] = [new Set(), []];
   });
   link.follow(name);
@@ -272,20 +275,6 @@ effect(() => {
 
 export const listPath = (rest = "") => API + encodeURIComponent(place.value.name) + rest;
 export const taskPath = (id, rest = "") => listPath(`/tasks/${encodeURIComponent(id)}${rest}`);
-
-/** Show an old version; null or the newest version returns to the present. */
-export async function showVersion(version) {
-  const present = list.value?.rows.version;
-  if (version === null || version >= present) return void (past.value = null);
-  const target = Math.max(1, version);
-  requestedVersion = target;
-  const result = await call("GET", listPath(`/tasks?at_version=${target}`));
-  if (requestedVersion !== target || place.value.name !== openName) return;
-  past.value = { version: target, rows: buildRows({ ...result, version: target }) };
-}
-let requestedVersion = 0;
-
-export const goToVersion = (step) => showVersion((past.value?.version ?? visibleRows.value.version) + step);
 
 // The toast: the last error or success, read out by screen readers.
 
