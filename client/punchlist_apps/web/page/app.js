@@ -55,7 +55,7 @@ const SCREENS = {
   inbox: lazy(() => import("./inbox.js")),
   lists: Board,
   list: List,
-  timeline: lazy(() => import("./timeline.js")),
+  timeline: lazy(() => import("./timeline.js"), "timeline"),
   agent: lazy(() => import("./agent.js")),
   who: lazy(() => import("./who.js")),
   chat: () => void location.assign("/chat"),

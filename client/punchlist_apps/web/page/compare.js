@@ -1,8 +1,9 @@
 // Two versions of a list compared: what differs, in groups, as the time machine shows it.
 
 import { computed, html, signal, useLayoutEffect } from "./vendor.js";
+import { Member, Words } from "./changes.js";
 import { addCommands } from "./commands.js";
-import { GROUPS, Member, Words, compareRows, format, listDifferences } from "./differences.js";
+import { GROUPS, compareRows, format, listDifferences } from "./differences.js";
 import { cursor, go, isPast, list, past, place, versions } from "./model.js";
 import { base } from "./past.js";
 import { Badge, Mark, Text, WORDS, Windowed } from "./parts.js";

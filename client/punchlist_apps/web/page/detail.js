@@ -26,7 +26,7 @@ const ACTIONS = [
   ["edit", "Edit", "e", () => true],
   ["delete", "Delete", "x", () => true],
 ];
-const Activity = lazy(() => import("./activity.js"));
+const Activity = lazy(() => import("./activity.js"), "past");
 const isActivityOpen = signal(false);
 const openTask = (id) => go({ ...place.value, task: id }, { trail: false });
 

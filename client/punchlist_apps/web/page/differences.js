@@ -1,8 +1,6 @@
 // What differs between two texts, two values and two versions of a list.
 
-import { html } from "./vendor.js";
-import { CONVERTERS } from "./members.js";
-import { dayText, safe } from "./text.js";
+import { dayText, formatDuration } from "./text.js";
 
 const MAX_WORDS = 300; // of the part in which two texts differ; the table of their words grows with the square
 
@@ -52,15 +50,9 @@ function pushMiddle(a, b, push) {
   }
 }
 
-const TAGS = { "-": "del", "+": "ins", "=": "span" };
-
-/** Two texts as one, with what was removed and what was added. */
-export const Words = ({ before, after }) =>
-  html`<bdi>${diffWords(before, after).map(([sign, text], at) => html`<${TAGS[sign]} key=${at}>${safe(text)}<//>`)}</bdi>`;
-
 const FORMATS = {
-  estimate_ms: CONVERTERS.estimate_ms[0],
-  labels: CONVERTERS.labels[0],
+  estimate_ms: formatDuration,
+  labels: (labels) => (labels ?? []).join(", "),
   links: (links) => (links ?? []).map(({ kind, to }) => `${kind}=${to}`).join(" "),
   gate: (gate) => (gate?.check ? `check ${gate.check}` : gate ? "a yes" : ""),
   parent: (id) => (id ? `#${id}` : ""),
@@ -72,13 +64,6 @@ for (const name of ["due", "not_before"]) FORMATS[name] = (at, task) => (at ? da
 
 /** Return a member of a task as text. */
 export const format = (name, task) => (FORMATS[name] ?? ((value) => `${value ?? ""}`))(task[name], task);
-
-const NAMES = { active_form: "now", estimate_ms: "estimate", not_before: "not before", parent: "part of", blocked_by: "waits for" };
-
-/** A member before and after a change. Without `before`, which may not have been read, only the new value is shown. */
-export const Member = ({ name, before, after }) => html`<span class="member">
-  ${name !== "title" && html`<span class="hush">${NAMES[name] ?? name}</span> `}
-  ${before === undefined ? html`<ins>${safe(after || "none")}</ins>` : html`<${Words} before=${before} after=${after} />`}</span>`;
 
 /** Return the ids of `after` that have moved: all but the longest run of common ids that kept their order. */
 export function findMoved(before, after) {

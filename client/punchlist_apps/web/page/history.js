@@ -2,7 +2,7 @@
 
 import { computed, effect, html, signal, useLayoutEffect } from "./vendor.js";
 import { addCommands, undoCall } from "./commands.js";
-import { Member } from "./differences.js";
+import { Member } from "./changes.js";
 import { attempt, canChange, go, list, place, versions } from "./model.js";
 import { Badge, Key, Text, Windowed } from "./parts.js";
 import { KINDS } from "./sentences.js";
@@ -174,9 +174,9 @@ function Call({ call }) {
       ${undoes?.length > 0 && html`<span class="hush undoes">took back</span>`}
       ${tasks > 1 ? html`<${Several} lines=${lines} />` : html`<${Line} line=${lines.at(0)} />`}</button>
     <span class="acts">
-      ${isLong && html`<button class="small" aria-expanded=${opened.value.has(version) ? "true" : "false"}
+      ${isLong && html`<button aria-expanded=${opened.value.has(version) ? "true" : "false"}
         onClick=${() => toggleCall(version)} aria-label=${`The ${lines.length} events of version ${version}`}>
         ${lines.length} ${opened.value.has(version) ? "▾" : "▸"}</button>`}
-      ${canChange.value && html`<button class="small on-hover" aria-label=${`Take back version ${version}: ${safe(sayCall(call))}`}
+      ${canChange.value && html`<button class="on-hover" aria-label=${`Take back version ${version}: ${safe(sayCall(call))}`}
         onClick=${() => undoCall(call)}>Take this back… <${Key} of="u" /></button>`}</span></div>`;
 }

@@ -7,15 +7,28 @@ const loaders = [];
 const Unavailable = () => html`<div class="teach" role="alert"><h2>This part of the page could not be loaded</h2>
   <p>The server may have been updated. <button class="text" onClick=${() => location.reload()}>Reload</button></p></div>`;
 
-/** Return a component for the default export of a module, where `load` is an `import()`. */
-export function lazy(load) {
+const styles = new Map();
+
+/** Load a style sheet of the page. Without it, what it belongs to is shown without a style. */
+function loadStyle(name) {
+  if (!styles.has(name)) {
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: `/${name}.css` });
+    styles.set(name, new Promise((done) => (link.onload = link.onerror = done)));
+    document.head.append(link);
+  }
+  return styles.get(name);
+}
+
+/** Return a component for the default export of a module, where `load` is an `import()`, and `style` its style sheet. */
+export function lazy(load, style) {
   const loaded = signal(null);
   let isRequested = false;
   const request = async () => {
     if (isRequested) return;
     isRequested = true;
     try {
-      loaded.value = (await load()).default;
+      const [module] = await Promise.all([load(), style && loadStyle(style)]);
+      loaded.value = module.default;
     } catch (error) {
       console.warn(error);
       isRequested = false;

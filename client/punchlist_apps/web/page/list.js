@@ -20,11 +20,11 @@ const VIEW_COMPONENTS = {
   list: Rows,
   flow: lazy(() => import("./flow.js")),
   graph: lazy(() => import("./graph.js")),
-  timeline: lazy(() => import("./timeline.js")),
-  history: lazy(() => import("./history.js")),
+  timeline: lazy(() => import("./timeline.js"), "timeline"),
+  history: lazy(() => import("./history.js"), "past"),
 };
-const Strip = lazy(() => import("./strip.js"));
-const Compare = lazy(() => import("./compare.js"));
+const Strip = lazy(() => import("./strip.js"), "past");
+const Compare = lazy(() => import("./compare.js"), "past");
 const Ready = lazy(() => import("./ready.js"));
 const OWN_TOOLS = ["timeline", "history"]; // views with other tools than the filter
 
@@ -70,8 +70,6 @@ function Header({ name }) {
       ${counts && html`<${Bar} counts=${counts} />`}
       ${counts?.in_progress > 0 && !isPast.value && html`<${Ready} name=${name} />`}
       <${Views} />
-      ${isPast.value && html`<span class="pill past-pill">
-        Read only: ${isComparing ? "two versions" : "as it was"}</span>`}
     <//>
     ${isStripOpen.value && counts && html`<${Strip} key=${name} />`}
     ${!isComparing && !OWN_TOOLS.includes(place.value.view) && html`<div class="tools">

@@ -1,15 +1,10 @@
 // Converts members of a task between the API's format and form text: times, durations, labels, links.
 
 import { Problem } from "./link.js";
+import { UNITS, formatDuration } from "./text.js";
 
-const UNITS = [["d", 86_400_000], ["h", 3_600_000], ["m", 60_000], ["s", 1000], ["ms", 1]];
+export { formatDuration };
 
-/** Return a duration in the largest unit that divides it evenly. */
-export function formatDuration(ms) {
-  if (!ms) return "";
-  const [unit, size] = UNITS.find(([, size]) => ms % size === 0);
-  return `${ms / size}${unit}`;
-}
 
 /** Parse `90m`, `1.5h` or `3d` into milliseconds. A number without a unit is in seconds, as on the command line. */
 function parseDuration(text) {

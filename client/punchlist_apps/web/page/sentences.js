@@ -1,7 +1,6 @@
 // What an event says, in words for people: a verb, what it adds, and the state whose color it has.
 
-import { CONVERTERS } from "./members.js";
-import { dayText } from "./text.js";
+import { dayText, formatDuration } from "./text.js";
 
 const hash = (id) => `#${id}`;
 
@@ -17,7 +16,7 @@ const MEMBERS = {
   not_before: (at, event) => (at ? `put off until ${dayText(event, "not_before")}` : "no longer put off"),
   labels: (labels) => (labels.length ? `labels ${labels.join(", ")}` : "no labels"),
   links: () => "changed its links",
-  estimate_ms: (ms) => (ms ? `estimated at ${CONVERTERS.estimate_ms[0](ms)}` : "no estimate"),
+  estimate_ms: (ms) => (ms ? `estimated at ${formatDuration(ms)}` : "no estimate"),
   gate: (gate) => (gate ? "needs an answer when done" : "needs no answer when done"),
   metadata: () => "changed its metadata",
 };

@@ -36,7 +36,7 @@ async function readHistogram() {
 
 /** Return where a version stands in the strip, from 0 to 1. */
 function shareOf(version) {
-  const { ends } = histogram.value;
+  const ends = histogram.value?.ends ?? [];
   const at = ends.findIndex((end) => end >= version);
   if (at < 0) return 1;
   const before = ends[at - 1] ?? 0;
@@ -204,12 +204,14 @@ function copyAddress() {
 
 /** The bars as a path for each hue. */
 function drawBars({ by }) {
-  const highest = Math.max(1, ...by.map((actors) => actors.reduce((sum, [, count]) => sum + count, 0)));
+  const sums = by.map((actors) => actors.reduce((sum, [, count]) => sum + count, 0));
+  const highest = Math.sqrt(Math.max(1, ...sums));
   const paths = new Map();
   by.forEach((actors, at) => {
     let y = 100;
     for (const [actor, count] of actors) {
-      const high = Math.max(1.5, (count / highest) * 98);
+      // Heights grow with the square root, since an imported plan would flatten everything else.
+      const high = (98 * count) / (highest * Math.sqrt(sums[at]));
       const hue = actor ? `h${hueOf(actor)}` : "rest";
       y -= high;
       paths.set(hue, `${paths.get(hue) ?? ""}M${at + 0.08} ${y.toFixed(1)}h.84v${high.toFixed(1)}h-.84z`);
@@ -272,6 +274,8 @@ export default function Strip() {
       <ul class="who-is-who">${actors.value.slice(0, MAX_NAMES).map(([actor]) => html`<li key=${actor}>
         <i class=${`h${hueOf(actor)}`}></i><${Text} class="cut" of=${actor} /></li>`)}
         ${actors.value.length > MAX_NAMES && html`<li>and ${actors.value.length - MAX_NAMES} more</li>`}</ul>
+      ${isPast.value && html`<span class="pill past-pill" role="status">
+        Read only: ${from === null ? "as it was" : "two versions"}</span>`}
       <span class="room"></span>
       ${session.value.scope.mode !== "ro" && html`<button class="quiet" disabled=${target === null}
         onClick=${() => restore(target)}>Make the list what it was${target !== null && isKnown && ` at ${clock(timeOf(target))}`}…</button>`}

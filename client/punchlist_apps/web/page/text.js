@@ -48,6 +48,15 @@ export function since(ms) {
   return `${Math.floor(seconds / size)}${unit}`;
 }
 
+export const UNITS = [["d", 86_400_000], ["h", 3_600_000], ["m", 60_000], ["s", 1000], ["ms", 1]];
+
+/** Return a duration in the largest unit that divides it evenly. */
+export function formatDuration(ms) {
+  if (!ms) return "";
+  const [unit, size] = UNITS.find(([, size]) => ms % size === 0);
+  return `${ms / size}${unit}`;
+}
+
 const DAY = { month: "short", day: "numeric" };
 const TIME = { hour: "2-digit", minute: "2-digit" };
 
