@@ -50,6 +50,7 @@ export const KINDS = {
   "message.list": "read",
   "event.read": "read",
   "event.find": "read",
+  "event.histogram": "read",
   "event.wait": "read",
   "event.subscribe": "session",
   "event.unsubscribe": "session",

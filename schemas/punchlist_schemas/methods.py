@@ -83,7 +83,9 @@ _ROWS = (
     Method(
         "task.list", "read", p.TaskList, r.TaskListResult, "Tasks of a list, filtered, in pages, now or at a version."
     ),
-    Method("task.search", "read", p.TaskSearch, r.TaskSearchResult, "Tasks with these words, in one list or in all."),
+    Method(
+        "task.search", "read", p.TaskSearch, r.TaskSearchResult, "Tasks by words or filters, in one list or in all."
+    ),
     Method("task.explain", "read", p.TaskExplain, r.TaskExplainResult, "Why a task can't start or be completed now."),
     Method("task.edit", "write", p.TaskEdit, r.TaskResult, "Sets members and edges of a task."),
     Method("task.set_status", "write", p.TaskSetStatus, r.SetStatusResult, "Changes a task's status."),
@@ -105,6 +107,7 @@ _ROWS = (
     Method("message.list", "read", p.MessageList, r.MessageListResult, "Messages, in pages."),
     Method("event.read", "read", p.EventRead, r.EventsResult, "Events after a position."),
     Method("event.find", "read", p.EventFind, r.EventFindResult, "Events of the call with a key."),
+    Method("event.histogram", "read", p.EventHistogram, r.HistogramResult, "Number of events by time and actor."),
     Method("event.wait", "read", p.EventWait, r.EventsResult, "Waits for events after a position."),
     Method("event.subscribe", "session", p.EventSubscribe, r.SubscribeResult, "Pushes every change from a position."),
     Method("event.unsubscribe", "session", p.EventUnsubscribe, r.Acknowledged, "Ends a subscription."),

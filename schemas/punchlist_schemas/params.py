@@ -427,13 +427,24 @@ class TaskSearch(Params, frozen=True, kw_only=True):
     """Finds tasks with all these words in title, labels, description, notes or result, best match first.
 
     A word also matches longer words that begin with it, regardless of case and accents. `"two words"` match as a
-    phrase. Without `conversation`, all lists are searched.
+    phrase. A number, also with `#`, finds the tasks with this id first. Without `conversation`, all lists are searched.
+
+    The filters and `sort` are those of `task.list`. With a filter, `query` may be blank: lists then follow each other
+    by last change, newest first. Pass `next_cursor` as `cursor` for the next page; changes in between can shift it.
     """
 
-    query: Annotated[str, msgspec.Meta(min_length=1, max_length=500, pattern=r"\S")]
+    query: Annotated[str, msgspec.Meta(max_length=500)] = ""
     conversation: ConversationId | None = None
     status: Status | tuple[Status, ...] | None = None
+    owner: ShortText | Annotated[tuple[ShortText, ...], msgspec.Meta(max_length=1_000)] | None = None
+    # Not `Label`: msgspec 0.22 crashes at the end of a program with two unions of an array and a text with a pattern.
+    label: ShortText | Annotated[tuple[ShortText, ...], msgspec.Meta(max_length=32)] | None = None
+    ready: bool | None = None
+    waits_for: Waits | None = None
+    due_before: Time | None = None
+    sort: Sort | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 50
+    cursor: ShortText | None = None
 
 
 class TaskEdit(Confirmable, frozen=True, kw_only=True):
@@ -670,6 +681,18 @@ class EventFind(Params, frozen=True, kw_only=True):
 
     conversation: ConversationId
     key: Key
+
+
+class EventHistogram(Params, frozen=True, kw_only=True):
+    """Counts a list's events by time and actor: in at most `buckets` equal parts of the time from first to last event.
+
+    `from_version` and `to_version` select the events from one version to another, both included.
+    """
+
+    conversation: ConversationId
+    buckets: Annotated[int, msgspec.Meta(ge=1, le=200)] = 100
+    from_version: Position | None = None
+    to_version: Position | None = None
 
 
 class EventWait(Params, frozen=True, kw_only=True):

@@ -306,13 +306,14 @@ class Hit(Result, frozen=True, kw_only=True):
 
 
 class TaskSearchResult(Result, frozen=True, kw_only=True):
-    """Matches, best first. `total` also counts the matches beyond `limit`, up to 10,000.
+    """Matches, best first. `total` also counts the matches on other pages; words have up to 10,000 matches.
 
-    `damaged` names lists that were searched only up to their damage.
+    Pass `next_cursor` for the next page. `damaged` names lists that were searched only up to their damage.
     """
 
     hits: tuple[Hit, ...]
     total: int
+    next_cursor: str | None = None
     damaged: tuple[str, ...] = ()
 
 
@@ -461,6 +462,28 @@ class EventFindResult(Result, frozen=True, kw_only=True):
 
     events: tuple[Recorded, ...]
     epoch: str
+
+
+class Bucket(Result, frozen=True, kw_only=True):
+    """The events from time `at` to the next bucket: the list's version at their end, and their number by actor.
+
+    `by` has the eight actors with the most events, then "" with the number of all others.
+    """
+
+    at: int
+    to_version: int
+    by: tuple[tuple[str, int], ...]
+
+
+class HistogramResult(Result, frozen=True, kw_only=True):
+    """The buckets in order of time; none if the list has no events. `version` is that of the list.
+
+    With `damaged`, later events are missing.
+    """
+
+    buckets: tuple[Bucket, ...]
+    version: int
+    damaged: Damage | None = None
 
 
 class SubscribeResult(Result, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from punchlist_schemas import results as r
 from punchlist_schemas.changes import CALL_PARAMS, CHANGE_PARAMS, TaskChange
 from punchlist_schemas.methods import METHODS
 from punchlist_schemas.spaces import SpaceAdd, SpaceParams, SpaceResult, SpaceView
-from punchlist_schemas.things import Agent, Status
+from punchlist_schemas.things import Agent, Status, Waits
 
 R = TypeVar("R")
 
@@ -74,6 +74,11 @@ def itself(result: R) -> R:
 def ids_of(ids: Iterable[str]) -> tuple[str, ...]:
     """Return ids as a tuple. A string is a single id, not one id for each character."""
     return (ids,) if isinstance(ids, str) else tuple(ids)
+
+
+def one_or_many(values: str | Iterable[str] | None) -> Any:
+    """Return the values of a filter: one as it is, several as a tuple."""
+    return values if values is None or isinstance(values, str) else tuple(values)
 
 
 def new_tasks(tasks: Iterable[p.NewTask | str]) -> tuple[p.NewTask, ...]:
@@ -197,25 +202,51 @@ class ClientCalls:
         params = p.ConversationList(query=query, active=active, kind=kind, limit=limit, cursor=cursor)
         return Call("conversation.list", params, itself)
 
-    def search(
+    def search(  # noqa: PLR0913 - the filters of the wire
         self,
-        query: str,
+        query: str = "",
         *,
         conversation: str | None = None,
         status: Status | Iterable[Status] | None = None,
+        owner: str | Iterable[str] | None = None,
+        label: str | Iterable[str] | None = None,
+        ready: bool | None = None,
+        waits_for: Waits | None = None,
+        due_before: int | None = None,
+        sort: p.Sort | None = None,
         limit: int = 50,
+        cursor: str | None = None,
     ) -> Call[r.TaskSearchResult]:
         """Search tasks for words in title, labels, description, notes or result. Best matches come first.
 
         Args:
             query: Words that must all occur; each also matches longer words that begin with it. A phrase in double
-                quotes matches exactly. Case and accents are ignored.
+                quotes matches exactly. Case and accents are ignored. A number finds the tasks with this id first. With
+                one of the filters `status` to `due_before`, the query may be empty.
             conversation: Search only this list; by default, search all lists.
             status: Return only tasks with one of these statuses.
+            owner: Return only tasks of one of these owners.
+            label: Return only tasks that have all of these labels.
+            ready: Return only tasks that can be claimed now (True), or only those that can't (False).
+            waits_for: Return only tasks that wait for this: `check` or `yes`.
+            due_before: Return only tasks that are due before this time, in milliseconds.
+            sort: Order of the tasks, instead of best first.
             limit: Maximum number of tasks, 1 to 500.
+            cursor: `next_cursor` of the previous page.
         """
-        statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
-        params = p.TaskSearch(query=query, conversation=conversation, status=statuses, limit=limit)
+        params = p.TaskSearch(
+            query=query,
+            conversation=conversation,
+            status=one_or_many(status),
+            owner=one_or_many(owner),
+            label=one_or_many(label),
+            ready=ready,
+            waits_for=waits_for,
+            due_before=due_before,
+            sort=sort,
+            limit=limit,
+            cursor=cursor,
+        )
         return Call("task.search", params, itself)
 
     def confirmation(self, token: str) -> Call[r.ConfirmationResult]:

@@ -297,6 +297,21 @@ class ConversationCalls(TaskCalls):
         """Return the events of the change with this idempotency key; none if it changed nothing or was never made."""
         return Call("event.find", p.EventFind(conversation=self.id, key=key), attrgetter("events"))
 
+    def histogram(
+        self, *, buckets: int = 100, from_version: int | None = None, to_version: int | None = None
+    ) -> Call[r.HistogramResult]:
+        """Return the number of events by actor, in equal parts of the time from the first to the last event.
+
+        Args:
+            buckets: Maximum number of parts, 1 to 200.
+            from_version: Count only from this version on.
+            to_version: Count only up to this version.
+        """
+        params = p.EventHistogram(
+            conversation=self.id, buckets=buckets, from_version=from_version, to_version=to_version
+        )
+        return Call("event.histogram", params, itself)
+
     def messages(
         self,
         *,

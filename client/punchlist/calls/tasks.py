@@ -6,7 +6,7 @@ from typing import Any, TypeVar, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from punchlist.calls.call import Call, Confirming, Write, ids_of, itself, new_tasks
+from punchlist.calls.call import Call, Confirming, Write, ids_of, itself, new_tasks, one_or_many
 from punchlist.calls.cursor import TaskList
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
@@ -205,17 +205,16 @@ class TaskCalls:
         Raises:
             VersionConflict: The list did not reach `min_version` in time.
         """
-        statuses: Any = status if status is None or isinstance(status, str) else tuple(status)
         params = p.TaskList(
             conversation=self.id,
-            status=statuses,
+            status=one_or_many(status),
             owner=owner,
             ready=ready,
             limit=limit,
             offset=offset,
             at_version=at_version,
             min_version=min_version,
-            label=label if label is None or isinstance(label, str) else tuple(label),
+            label=one_or_many(label),
             parent=parent,
             due_before=due_before,
             due_by=due_by,

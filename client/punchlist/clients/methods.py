@@ -152,3 +152,4 @@ class ConversationMethods:
     message = CallMethod(ConversationCalls.message)
     presence = CallMethod(ConversationCalls.presence)
     find = CallMethod(ConversationCalls.find)
+    histogram = CallMethod(ConversationCalls.histogram)

@@ -15,13 +15,19 @@ _TASK = f"{_LIST}/tasks/{{task}}"
 
 
 class Route(NamedTuple):
-    """A row of the table. `many` is the method to call if the body has the member `tasks`."""
+    """A row of the table.
+
+    Attributes:
+        many: The method to call if the body has the member `tasks`.
+        narrows: Whether a request with a token for one list is about that list, although the path names none.
+    """
 
     verb: Verb
     path: str
     method: str
     status: int = 200
     many: str | None = None
+    narrows: bool = False
 
 
 ROUTES = (
@@ -29,7 +35,7 @@ ROUTES = (
     Route("GET", f"{API}/resolve", "conversation.resolve"),
     Route("GET", f"{API}/confirmations/{{token}}", "confirmation.get"),
     Route("GET", f"{API}/conversations", "conversation.list"),
-    Route("GET", f"{API}/search", "task.search"),
+    Route("GET", f"{API}/search", "task.search", narrows=True),
     Route("GET", _LIST, "conversation.get"),
     Route("PUT", _LIST, "conversation.open"),
     Route("PATCH", _LIST, "conversation.configure"),
@@ -61,6 +67,7 @@ ROUTES = (
     Route("POST", f"{_LIST}/messages", "message.append", 201),
     Route("POST", f"{_LIST}/messages/{{message}}/retract", "message.retract"),
     Route("GET", f"{_LIST}/events", "event.read"),
+    Route("GET", f"{_LIST}/histogram", "event.histogram"),
     Route("GET", f"{_LIST}/presence", "conversation.presence"),
     Route("GET", f"{_LIST}/keys/{{key}}", "event.find"),
 )

@@ -26,6 +26,7 @@ from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.history import History
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
+from punchlistd.engine.reading.timeline import Timeline
 from punchlistd.engine.timers.deferrals import Deferrals
 from punchlistd.engine.timers.idle import Idle
 from punchlistd.engine.watching.subscriptions import Subscriptions
@@ -110,6 +111,7 @@ class Engine:
             self.access,
             refresh=lambda: self.maintenance.refresh(),  # noqa: PLW0108 - created below, because it depends on search
         )
+        self.timeline = Timeline(self.access, self.history)
         self.maintenance = Maintenance(
             log,
             self.conversations,
@@ -176,7 +178,9 @@ class Engine:
             read_only: Whether all changes are rejected.
         """
         return Router(
-            build_table(ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, sharing),
+            build_table(
+                ConnectionMethods(queries, self.confirmer, stop, lock), queries, self.search, self.timeline, sharing
+            ),
             self.connections,
             queries,
             inbox=self.inbox,

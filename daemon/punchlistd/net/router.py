@@ -18,6 +18,7 @@ from punchlistd.engine.lists.access import check_trusted, foreign_owner
 from punchlistd.engine.reading import state_queries as q
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
+from punchlistd.engine.reading.timeline import Timeline
 from punchlistd.engine.replies import INTERNAL_ERROR, LONG_BYTES, SHUTTING_DOWN, Outcome, Pieces
 from punchlistd.engine.writing.inbox import Inbox
 from punchlistd.net import jsonrpc
@@ -68,7 +69,9 @@ class Row(NamedTuple):
     scope: Callable[[str | None, Mutation], Rejection | None] | None = None
 
 
-def build_table(own: ConnectionMethods, queries: Queries, search: Search, sharing: Sharing) -> dict[str, Row]:
+def build_table(
+    own: ConnectionMethods, queries: Queries, search: Search, timeline: Timeline, sharing: Sharing
+) -> dict[str, Row]:
     def row(name: str, **answers: Any) -> Row:
         return Row(METHODS[name], **answers)
 
@@ -113,6 +116,7 @@ def build_table(own: ConnectionMethods, queries: Queries, search: Search, sharin
         row("message.get", log=queries.get_message),
         row("message.list", log=queries.list_messages, long=True),
         row("event.find", log=queries.find_events),
+        row("event.histogram", log=timeline.count_events),
         row("event.read", log=queries.read_events, long=True),
         row("event.wait", log=queries.wait_events, waits=True),
         row("event.subscribe", log=own.subscribe),

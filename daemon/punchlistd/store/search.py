@@ -8,6 +8,7 @@ the index is merged and freed pages are zeroed.
 import contextlib
 import logging
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 
@@ -33,6 +34,7 @@ _TABLES = (
 _ADD = "INSERT INTO words(rowid, title, labels, description, notes, result) VALUES(?, ?, ?, ?, ?, ?)"
 _WEIGHTS = "8.0, 4.0, 1.0, 1.0, 1.0"
 _EXCERPT_WORDS = 12
+_NUMBER = re.compile(r"\s*#?([0-9]+)\s*")
 
 
 class Words(msgspec.Struct, frozen=True):
@@ -158,22 +160,28 @@ class SearchIndex:
         execute(f"DELETE FROM tasks WHERE {where}", values)
 
     def find(self, query: str, conversation: str | None) -> list[Match]:
-        """Return the tasks that match all words of a query, best first.
+        """Return the tasks whose id a query is, those of the latest changed list first, then those with all its words.
 
         A word matches as a prefix; words in double quotes match as a phrase.
         """
-        expression = match_expression(query)
+        expression, id = match_expression(query), find_id(query)
         if not expression:
             return []
-        where, values = "", (expression,)
-        if conversation is not None:
-            where, values = " AND lists.name = ?", (expression, conversation)
+        where, lists = ("", ()) if conversation is None else (" AND lists.name = ?", (conversation,))
         rows = self._connection.execute(
             f"""SELECT lists.name, tasks.task, words.rowid FROM words JOIN tasks ON tasks.id = words.rowid
             JOIN lists ON lists.id = tasks.list WHERE words MATCH ?{where}
             ORDER BY bm25(words, {_WEIGHTS}), words.rowid LIMIT {MAX_MATCHES}""",
-            values,
-        )
+            (expression, *lists),
+        ).fetchall()
+        if id:
+            # A cross join starts from the lists, because tasks have no index by id alone.
+            of_id = self._connection.execute(
+                f"""SELECT lists.name, tasks.task, tasks.id FROM lists CROSS JOIN tasks
+                ON tasks.list = lists.id AND tasks.task = ?{where} ORDER BY lists.seq DESC""",
+                (id, *lists),
+            ).fetchall()
+            rows = list(dict.fromkeys(of_id + rows))
         return [Match(*row) for row in rows]
 
     def excerpts(self, query: str, rows: Sequence[int]) -> dict[int, str]:
@@ -185,6 +193,12 @@ class SearchIndex:
             (match_expression(query), *rows),
         )
         return dict(excerpts.fetchall())
+
+
+def find_id(query: str) -> str:
+    """Return the task id that a query consists of, without `#`; "" for other queries."""
+    match = _NUMBER.fullmatch(query)
+    return match[1] if match else ""
 
 
 def match_expression(query: str) -> str:

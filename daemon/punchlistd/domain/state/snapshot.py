@@ -14,6 +14,7 @@ from msgspec.structs import asdict, replace
 from punchlist_schemas.things import ListKind, Metadata, Settings, Task
 from punchlistd.domain.state import Claim, State
 from punchlistd.domain.state.members import MEMBERS, STORED, rare_of
+from punchlistd.domain.state.tally import Tally
 
 _FIRST = STORED[: STORED.index("version") + 1]
 """Members in each row. Later members are in an array at the end of the row, which is None for most tasks."""
@@ -65,14 +66,15 @@ class _Image(msgspec.Struct, frozen=True, array_like=True):
     passing: list[str] | None = None
     hidden: dict[str, str] = {}
     agents: dict[str, Claim] | None = None
+    tally: Tally | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Image)
 
 
-def dump_state(state: State) -> bytes:
-    """Return the snapshot of a state. Equal states produce equal bytes."""
+def dump_state(state: State, tally: Tally | None = None) -> bytes:
+    """Return the snapshot of a state and the tally of its events. Equal states produce equal bytes."""
     ranks = state.ranks
     last = state.last_finished
     image = _Image(
@@ -98,6 +100,7 @@ def dump_state(state: State) -> bytes:
         passing=None if state.passing is None else list(state.passing),
         hidden=state.hidden,
         agents=state.agents,
+        tally=tally,
     )
     return _encoder.encode(image)
 
@@ -108,6 +111,11 @@ def load_state(conversation: str, data: bytes) -> State:
     Raises:
         msgspec.DecodeError: The bytes are not a snapshot in the current format. The state must be rebuilt from the log.
     """
+    return load_snapshot(conversation, data)[0]
+
+
+def load_snapshot(conversation: str, data: bytes) -> tuple[State, Tally | None]:
+    """Return the state in a snapshot, and the tally of its events if the snapshot has one; see `load_state`."""
     image = _decoder.decode(data)
     state = State(conversation)
     state.version = image.version
@@ -137,7 +145,7 @@ def load_state(conversation: str, data: bytes) -> State:
     else:
         state.agents = image.agents
     state.last_finished = None if image.last_finished is None else _build_task(image.last_finished)
-    return state
+    return state, image.tally
 
 
 _NO_METADATA: Metadata = {}

@@ -14,7 +14,8 @@ import msgspec
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.things import Damage
 from punchlistd.domain.state import State, initial_state
-from punchlistd.domain.state.snapshot import load_state
+from punchlistd.domain.state.snapshot import load_snapshot
+from punchlistd.domain.state.tally import Tally
 from punchlistd.engine.lists.history import History
 from punchlistd.engine.lists.loaded import (
     AddClaimDetails,
@@ -177,8 +178,9 @@ class Conversations:
             stored = await self._log.load(name)
         except Damaged as damaged:
             return await self._salvage(name, damaged)
-        state = load_state(name, stored.state) if stored.state is not None else initial_state(name)
+        state, tally = load_snapshot(name, stored.state) if stored.state is not None else (initial_state(name), Tally())
         loaded = LoadedConversation(state, stored.check, stored.seq, stored.version)
+        loaded.tally = tally
         await self._history.each(stored.newer, loaded.follow)
         if (lane := self.lanes.get(name)) is not None:
             loaded.lane = lane

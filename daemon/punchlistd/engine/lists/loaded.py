@@ -7,10 +7,12 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from punchlist_schemas.errors import Rejection
+from punchlist_schemas.events import AnyEvent, ConversationDeleted
 from punchlist_schemas.things import Conversation, Damage, Reason, Running, Shared, Task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State
 from punchlistd.domain.state.snapshot import dump_state
+from punchlistd.domain.state.tally import Tally
 from punchlistd.engine.lists.history import fact_of
 from punchlistd.engine.lists.short_names import ShortNames
 from punchlistd.engine.lists.trail import Trail
@@ -111,6 +113,7 @@ class LoadedConversation:
         replies: Fingerprints of recent keyed calls and the replies to them, by key.
         saved_version: Version of the stored snapshot.
         summarized_version: Version of the stored summary.
+        tally: Its numbers of events; None if its stored snapshot has none.
         trail: Its newest events, if agents have requested turns.
         counted: This conversation's part of the totals: its numbers of unfinished tasks and of tasks in progress.
         lane: Its write path, if it is shared.
@@ -138,6 +141,7 @@ class LoadedConversation:
         "present",
         "state",
         "summarized_version",
+        "tally",
         "trail",
         "is_unused_name",
         "in_use",
@@ -163,6 +167,7 @@ class LoadedConversation:
         self.summarized_version = saved_version
         self._listing = _NO_LISTING
         self.listings: Listings | None = None
+        self.tally = None if seq else Tally()
         self.trail: Trail | None = None
         self.short_names: ShortNames | None = None
         self.claim_details: AddClaimDetails | None = None
@@ -176,7 +181,15 @@ class LoadedConversation:
         evolve(self.state, fact.event, fact.seq, fact.version, fact.at)
         self.check = stored.check
         self.seq = fact.seq
+        self.count(fact.event, fact.at, fact.version, fact.seq, fact.actor)
         return True
+
+    def count(self, event: AnyEvent, at: int, version: int, seq: int, actor: str) -> None:
+        """Count the list's next event in its tally."""
+        if type(event) is ConversationDeleted:
+            self.tally = Tally()
+        elif self.tally is not None:
+            self.tally.add(at, version, seq, actor)
 
     def remember(self, key: str, call: str, reply: bytes) -> None:
         """Cache the reply to a keyed call, and drop the oldest reply if there are too many."""
@@ -284,7 +297,7 @@ class LoadedConversation:
             version=state.version,
             seq=self.seq,
             check=self.check,
-            state=dump_state(state) if full else None,
+            state=dump_state(state, self.tally) if full else None,
             summary=_encode(msgspec.structs.replace(state.conversation_view(), damaged=self.cut)),
             user=state.user,
             sessions=state.sessions,

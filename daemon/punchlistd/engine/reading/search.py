@@ -1,31 +1,34 @@
-"""Text search in one list, or in all lists that the caller may see.
+"""Search by words or filters in one list, or in all lists that the caller may see.
 
-The full-text index is updated only by searches: each search first indexes the lists that have changed. Matches are
+The full-text index is updated only by searches for words: each first indexes the lists that have changed. Matches are
 looked up in the lists themselves, so a stale index never returns deleted tasks or tasks of other users.
 """
 
 import logging
 import os
+import re
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
 from punchlist_schemas.errors import Rejection
 from punchlist_schemas.params import TaskSearch
 from punchlist_schemas.results import Hit, TaskSearchResult
-from punchlist_schemas.things import Task
+from punchlist_schemas.things import Counts, Task
 from punchlistd.engine.calls import Caller
 from punchlistd.engine.lists.access import Access
 from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.loaded import LoadedConversation
+from punchlistd.engine.reading.state_queries import SORTS, build_filter
 from punchlistd.engine.replies import Outcome
 from punchlistd.store.port import EventLog
-from punchlistd.store.search import Match, SearchIndex, Words, discard
+from punchlistd.store.search import Match, SearchIndex, Words, discard, find_id
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +40,16 @@ _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CAN
 """SQLite errors for a file that can't be written: no space or no permission."""
 
 
+_CURSOR = re.compile(r"[1-9][0-9]{0,8}")
+"""A cursor is the number of matches on earlier pages."""
+
+Found = tuple[Match, LoadedConversation, Task]
+
+
 class _Summary(msgspec.Struct):
     conversation: str
     version: int
+    counts: Counts = Counts()
 
 
 _encode = msgspec.json.Encoder().encode
@@ -82,7 +92,13 @@ class Search:
         self._path = ":memory:"
 
     async def answer(self, caller: Caller, params: TaskSearch) -> Outcome:
-        """Return the matches, best first. In a damaged list, only the part before the damage is searched."""
+        """Return a page of the matches. In a damaged list, only the part before the damage is searched."""
+        if not params.query.strip() and build_filter(params) is None:
+            text = "Pass words in query, or a filter: status, owner, label, ready, waits_for or due_before."
+            return Rejection("invalid_params", text, {"field": "query"})
+        if params.cursor is not None and not _CURSOR.fullmatch(params.cursor):
+            text = "Unknown cursor: pass next_cursor of the previous page, or leave it out."
+            return Rejection("invalid_params", text, {"field": "cursor"})
         async with self._turn:
             for _ in range(_TRIES):
                 with suppress(Again):
@@ -92,43 +108,56 @@ class Search:
     async def _answer(self, caller: Caller, params: TaskSearch) -> Outcome:
         name: str | None = None
         if params.conversation is None:
-            versions = await self._list_versions(caller.user)
+            summaries = await self._list_summaries(caller.user)
         else:
             loaded = await self._access.durable(caller.user, params.conversation)
             if isinstance(loaded, Rejection):
                 return loaded
             name = loaded.state.conversation
-            versions = {name: loaded.state.version}
-        index, indexed = await self._in_thread(lambda index: (index, index.indexed_versions()))
-        damaged = await self._update_index(index, indexed, versions, caller.user)
-        matches = await self._in_thread(lambda index: index.find(params.query, name), index)
-        visible, total = await self._select(caller, params, matches)
-        rows = [match.row for match, *_ in visible]
-        texts = await self._in_thread(lambda index: index.excerpts(params.query, rows), index)
+            summaries = [_Summary(name, loaded.state.version, loaded.state.counts())]
+        start = int(params.cursor or 0)
+        end = start + params.limit
+        texts: dict[int, str] = {}
+        if params.query.strip():
+            index, indexed = await self._in_thread(lambda index: (index, index.indexed_versions()))
+            damaged = await self._update_index(index, indexed, summaries, caller.user)
+            matches = await self._in_thread(lambda index: index.find(params.query, name), index)
+            found = _sort(await self._select(caller.user, params, matches), params)
+            if rows := [match.row for match, *_ in found[start:end]]:
+                texts = await self._in_thread(lambda index: index.excerpts(params.query, rows), index)
+        else:
+            damaged = list[str]()
+            found = _sort([item async for item in self._filter(caller.user, params, summaries, damaged)], params)
         hits = tuple(
-            Hit(conversation=match.conversation, title=loaded.state.title, task=task, excerpt=texts.get(match.row, ""))
-            for match, loaded, task in visible
+            Hit(
+                conversation=match.conversation,
+                title=loaded.state.title,
+                task=loaded.add_claim_details([task])[0],
+                excerpt=texts.get(match.row, ""),
+            )
+            for match, loaded, task in found[start:end]
         )
-        return _encode(TaskSearchResult(hits=hits, total=total, damaged=tuple(damaged)))
+        cursor = str(end) if end < len(found) else None
+        return _encode(TaskSearchResult(hits=hits, total=len(found), next_cursor=cursor, damaged=tuple(damaged)))
 
-    async def _list_versions(self, user: str | None) -> dict[str, int]:
+    async def _list_summaries(self, user: str | None) -> list[_Summary]:
         await self._conversations.use_index(self._refresh)
-        versions: dict[str, int] = {}
+        summaries: list[_Summary] = []
         cursor: str | None = None
         while True:
             rows, cursor = await self._conversations.use_index(
                 lambda at=cursor: self._log.list(user=user, limit=_PAGE, cursor=at)
             )
-            versions |= {summary.conversation: summary.version for summary in map(_decode_summary, rows)}
+            summaries += map(_decode_summary, rows)
             if cursor is None:
-                return versions
+                return summaries
 
     async def _update_index(
-        self, index: SearchIndex, indexed: dict[str, tuple[int, int]], versions: dict[str, int], user: str | None
+        self, index: SearchIndex, indexed: dict[str, tuple[int, int]], summaries: list[_Summary], user: str | None
     ) -> list[str]:
         """Index the changes to these lists, given their indexed versions and positions. Return the damaged lists."""
         damaged: list[str] = []
-        for name, version in versions.items():
+        for name, version in ((summary.conversation, summary.version) for summary in summaries):
             loaded = self._conversations.loaded.get(name)
             before = indexed.get(name)
             if before is not None and before[0] == version and (loaded is None or loaded.damage is None):
@@ -150,25 +179,44 @@ class Search:
                     await anyio.to_thread.run_sync(self._run, _build_update(loaded, since), index)
                     return
 
-    async def _select(
-        self, caller: Caller, params: TaskSearch, matches: Iterable[Match]
-    ) -> tuple[list[tuple[Match, LoadedConversation, Task]], int]:
-        """Return the first matches that exist, are visible and have the requested status, and their total number."""
-        statuses = (params.status,) if isinstance(params.status, str) else params.status
-        lists: dict[str, LoadedConversation | Rejection] = {}
-        selected: list[tuple[Match, LoadedConversation, Task]] = []
-        total = 0
+    async def _select(self, user: str | None, params: TaskSearch, matches: Iterable[Match]) -> list[Found]:
+        """Return the matches that exist, are visible and pass the filters."""
+        passes, lists = build_filter(params), dict[str, LoadedConversation | Rejection]()
+        found: list[Found] = []
         for match in matches:
             if match.conversation not in lists:
-                lists[match.conversation] = await self._access.durable(caller.user, match.conversation)
+                lists[match.conversation] = await self._access.durable(user, match.conversation)
             loaded = lists[match.conversation]
             task = None if isinstance(loaded, Rejection) else loaded.state.tasks.get(match.task)
-            if isinstance(loaded, Rejection) or task is None or (statuses is not None and task.status not in statuses):
+            if isinstance(loaded, Rejection) or task is None or not (passes is None or passes(task, loaded.state)):
                 continue
-            total += 1
-            if len(selected) < params.limit:
-                selected.append((match, loaded, loaded.add_claim_details([task])[0]))
-        return selected, total
+            found.append((match, loaded, task))
+        return found
+
+    async def _filter(
+        self, user: str | None, params: TaskSearch, summaries: list[_Summary], damaged: list[str]
+    ) -> AsyncGenerator[Found]:
+        """Yield all tasks that pass the filters, and add the damaged lists to `damaged`.
+
+        A list whose counts rule out a match isn't loaded.
+        """
+        passes = build_filter(params)
+        assert passes is not None, "a search without words has a filter"
+        for summary in summaries:
+            name = summary.conversation
+            loaded = self._conversations.loaded.get(name)
+            counts = summary.counts if loaded is None else loaded.state.counts()
+            if (loaded is None or loaded.damage is None) and not _may_match(counts, params):
+                continue
+            loaded = await self._access.durable(user, name)
+            if isinstance(loaded, Rejection):
+                continue
+            if loaded.damage is not None:
+                damaged.append(name)
+            for task in loaded.state.ordered():
+                if passes(task, loaded.state):
+                    yield Match(name, task.id, 0), loaded, task
+            await anyio.lowlevel.checkpoint()
 
     async def forget(self, name: str) -> None:
         """Remove an erased list's text from the file. The writer waits until this returns."""
@@ -221,6 +269,24 @@ class Search:
 
 class Again(Exception):
     """The index is being rebuilt, and the search has to start again."""
+
+
+def _sort(found: list[Found], params: TaskSearch) -> list[Found]:
+    """Sort the matches if the call names an order. Tasks found by their id stay first."""
+    if params.sort is not None:
+        order, id = SORTS[params.sort], find_id(params.query)
+        found.sort(key=lambda item: (item[2].id != id, order(item[2])))
+    return found
+
+
+def _may_match(counts: Counts, params: TaskSearch) -> bool:
+    """Return False if the counts of a list's tasks show that none of them passes the filters."""
+    statuses = (params.status,) if isinstance(params.status, str) else params.status
+    return (
+        (statuses is None or any(getattr(counts, status) for status in statuses))
+        and (params.ready is not True or counts.ready > 0)
+        and (params.waits_for is None or counts.paused > 0)
+    )
 
 
 def _build_update(loaded: LoadedConversation, since: int | None) -> Callable[[SearchIndex], None]:

@@ -74,14 +74,12 @@ def list_tasks(params: p.TaskList, loaded: LoadedConversation, head: int) -> Out
 
 def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConversation | None = None) -> Outcome:
     """Return the selected tasks of a state. `loaded` is set if the state is the current one."""
-    filters = [(matches, value) for name, matches in _FILTERS.items() if (value := getattr(params, name)) is not None]
-    if params.due_before is not None or params.due_by is not None:
-        filters.append((_is_due, (params.due_before, params.due_by)))
+    matches = build_filter(params)
     end = None if params.limit is None else params.offset + params.limit
-    if filters or params.sort is not None:
-        tasks = [task for task in state.ordered() if all(matches(task, value, state) for matches, value in filters)]
+    if matches is not None or params.sort is not None:
+        tasks = [task for task in state.ordered() if matches is None or matches(task, state)]
         if params.sort is not None:
-            tasks.sort(key=_SORTS[params.sort])
+            tasks.sort(key=SORTS[params.sort])
         total, page = len(tasks), tasks[params.offset : end]
     else:
         # Slice the ids first, so that the cost depends on the page, not on the length of the list.
@@ -103,6 +101,17 @@ def filter_tasks(params: p.TaskList, state: State, head: int, loaded: LoadedConv
     keep = {"id", *params.fields}
     partial = [{name: value for name, value in msgspec.to_builtins(task).items() if name in keep} for task in page]
     return _list_result(_encode(partial), state, head, total, more)
+
+
+def build_filter(params: p.TaskList | p.TaskSearch) -> Callable[[Task, State], bool] | None:
+    """Return whether a task matches all filters of a call, as a function; None if the call has no filter."""
+    due = getattr(params, "due_before", None), getattr(params, "due_by", None)
+    filters = [
+        (matches, value) for name, matches in _FILTERS.items() if (value := getattr(params, name, None)) is not None
+    ]
+    if due != (None, None):
+        filters.append((_is_due, due))
+    return (lambda task, state: all(matches(task, value, state) for matches, value in filters)) if filters else None
 
 
 _FILTERS: dict[str, Callable[[Task, Any, State], bool]] = {
@@ -128,7 +137,7 @@ def _is_due(task: Task, limits: tuple[int | None, str | None], _state: State) ->
     return task.due is not None and before is not None and task.due < before
 
 
-_SORTS: dict[p.Sort, Callable[[Task], Any]] = {
+SORTS: dict[p.Sort, Callable[[Task], Any]] = {
     "due": lambda task: task.due or MAX_INTEGER,
     "priority": lambda task: -PRIORITIES.index(task.priority),
     "created": lambda task: task.created_at,

@@ -179,6 +179,7 @@ class Transaction:
             elif (place := self.place) is not None:
                 event_side = msgspec.structs.replace(event_side or _NO_SIDE, position=place.position, chain=place.check)
             seq, version = self.head - remaining, state.version - remaining
+            loaded.count(event, at, version, seq, command.actor)
             undone = decision.touches, decision.reverts_to
             wire = _encode(_Wire(seq, name, version, at, command.actor, call, *undone, event))
             if loaded.trail is not None:

@@ -17,6 +17,7 @@ INDEXING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("conversation.list", {"query": "gone"}),
     ("conversation.list", {"active": True}),
     ("task.search", {"query": "errand"}),
+    ("task.search", {"status": "pending"}),
 )
 """Queries on the index, which they bring up to date."""
 
@@ -36,6 +37,8 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
             ("task.explain", {"task": "1"}),
             ("message.list", {}),
             ("event.find", {"key": "k"}),
+            ("event.histogram", {}),
+            ("event.histogram", {"from_version": 1}),
             ("event.read", {"after": 0}),
         )
     ),

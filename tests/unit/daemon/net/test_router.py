@@ -7,6 +7,7 @@ from punchlist_schemas.methods import METHODS
 from punchlist_testing.engine import Engine, Peer, TouchyLog, engine
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
+from punchlistd.engine.reading.timeline import Timeline
 from punchlistd.net.connection import Connection
 from punchlistd.net.methods import ConnectionMethods
 from punchlistd.net.router import build_table
@@ -75,6 +76,7 @@ def test_every_method_has_a_handler() -> None:
         cast(ConnectionMethods, Anything()),
         cast(Queries, Anything()),
         cast(Search, Anything()),
+        cast(Timeline, Anything()),
         cast(Sharing, Anything()),
     )
     assert rows.keys() == METHODS.keys()

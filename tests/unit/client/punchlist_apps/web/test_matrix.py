@@ -42,7 +42,8 @@ GET    /api/v1/confirmations/{token}        200    200   404   403   403    200 
 GET    /api/v1/agents                       200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/agents of all lists          200    200   200   200   200    200   200      200       401      401
 GET    /api/v1/conversations                200    200   200   403   403    200   403      403       401      401
-GET    /api/v1/search                       200    200   200   403   403    200   403      403       401      401
+GET    /api/v1/search                       200    200   200   200   200    200   200      200       401      401
+GET    /api/v1/search of a list             200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/feed                         200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/feed?board=1                 200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/events                       200    200   200   403   403    200   403      403       401      401
@@ -82,6 +83,7 @@ POST   LIST/messages                        201    201   404   201   403    403 
 POST   LIST/messages/{message}/retract      200    200   404   200   403    403   403      403       401      401
 GET    LIST/events                          200    200   404   200   403    200   200      403       401      401
 GET    LIST/events/stream                   200    200   404   200   403    200   200      403       401      401
+GET    LIST/histogram                       200    200   404   200   403    200   200      403       401      401
 GET    LIST/presence                        200    200   404   200   403    200   200      403       401      401
 GET    LIST/keys/{key}                      200    200   404   200   403    200   200      403       401      401
 GET    /api/agent/tasks                     200    200   200   200   403    200   200      403       401      401
@@ -189,6 +191,7 @@ REQUESTS: dict[str, Request] = {
     "GET /api/v1/confirmations/{token}": Request(prepare=ask_to_delete),
     "GET /api/v1/agents": Request("conversation={conversation}"),
     "GET /api/v1/search": Request("query=canary"),
+    "GET /api/v1/search of a list": Request("conversation={conversation}&status=pending&status=failed"),
     "GET /api/v1/feed": Request("rows={conversation}&once=1"),
     "GET /api/v1/feed?board=1": Request("once=1"),
     "GET /api/v1/events": Request("after=0"),

@@ -108,6 +108,7 @@ def least(method: Method) -> dict[str, Any]:
         "task.delete": {"task": "1"},
         "task.move": {"to_end": True},
         "message.append": {"message": "m2"},
+        "task.search": {"query": "secret"},
     }.get(method.name, {})
 
 

@@ -105,6 +105,79 @@ async def test_best_match_is_first_and_rest_counted(tmp_path: Path) -> None:
         assert "needle" in result["hits"][0]["excerpt"]
 
 
+async def test_number_finds_its_tasks_first(tmp_path: Path) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await plan(peer, "a", "Upgrade to 2", "Call the 2nd plumber")
+        await plan(peer, "b", "one", "two")
+        for query in ("2", " #2 "):
+            assert (await found(peer, query))[:2] == ["b#2", "a#2"], query
+            assert (await found(peer, query))[2:] == ["a#1"], query
+            assert await found(peer, query, conversation="b") == ["b#2"], query
+        assert await found(peer, "2", sort="title") == ["a#2", "b#2", "a#1"]
+        assert (await found(peer, "#3"), await found(peer, "#"), await found(peer, "# 2")) == ([], [], ["a#1", "a#2"])
+
+
+async def test_filters_find_tasks_without_words(tmp_path: Path) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await peer.result("task.add", conversation="a", title="late", due=2_000, labels=["ops", "now"], owner="ann")
+        await peer.result("task.add", conversation="a", title="blocked", blocked_by=["1"], labels=["ops"])
+        await peer.result("task.add", conversation="a", title="gated", gate={"yes": True}, status="in_progress")
+        await peer.result("task.set_status", conversation="a", task="3", status="completed")
+        await peer.result("task.add", conversation="b", title="broken", status="failed", owner="bob")
+        await peer.result("task.add", conversation="b", title="asap", due=1_000)
+        for filters, expected in (
+            ({"status": "failed"}, ["b#1"]),
+            ({"status": ["failed", "paused"]}, ["b#1", "a#3"]),
+            ({"owner": ["ann", "bob"]}, ["b#1", "a#1"]),
+            ({"owner": "ann", "ready": False}, []),
+            ({"label": ["ops", "now"]}, ["a#1"]),
+            ({"ready": True}, ["b#2", "a#1"]),
+            ({"waits_for": "yes"}, ["a#3"]),
+            ({"due_before": 1_500}, ["b#2"]),
+            ({"due_before": 3_000, "sort": "title"}, ["b#2", "a#1"]),
+            ({"status": "pending", "conversation": "a"}, ["a#1", "a#2"]),
+            ({"status": "in_progress"}, []),
+        ):
+            assert await found(peer, "", **filters) == expected, filters
+        assert await found(peer, "broken", owner="ann") == []
+        assert await found(peer, "broken", owner="bob") == ["b#1"]
+
+
+async def test_pages_contain_each_match_once(tmp_path: Path) -> None:
+    async with serving(tmp_path) as running:
+        peer = await running.connect()
+        await plan(peer, "c", *(f"needle {number}" for number in range(7)))
+        for query in ("needle", ""):
+            pages, seen, cursor = list[int](), list[str](), None
+            while cursor is not None or not pages:
+                result = await peer.result(
+                    "task.search", query=query, status="pending", sort="created", limit=3, cursor=cursor
+                )
+                assert result["total"] == 7
+                pages.append(len(result["hits"]))
+                seen += [hit["task"]["id"] for hit in result["hits"]]
+                cursor = result.get("next_cursor")
+            assert pages == [3, 3, 1], query
+            assert seen == [str(number) for number in range(1, 8)], query
+        for wrong in ("", "0", "-3", "3x", "9" * 30):
+            refused = await peer.refusal("task.search", query="needle", cursor=wrong)
+            assert (refused["kind"], refused["field"]) == ("invalid_params", "cursor"), wrong
+
+
+async def test_lists_without_a_match_are_not_loaded(tmp_path: Path) -> None:
+    log = TouchyLog()
+    async with engine(tmp_path, log) as running:
+        peer = await running.connect()
+        await plan(peer, "quiet", "open")
+        await peer.result("task.add", conversation="loud", title="broken", status="failed")
+        await peer.result("conversation.list")
+    async with engine(tmp_path, log) as running:
+        assert await found(await running.connect(), "", status="failed") == ["loud#1"]
+        assert [*running.conversations.loaded] == ["loud"]
+
+
 async def test_other_users_tasks_are_not_found(tmp_path: Path) -> None:
     async with serving(tmp_path) as running:
         alice = await running.connect(user="alice")
@@ -116,6 +189,9 @@ async def test_other_users_tasks_are_not_found(tmp_path: Path) -> None:
         assert await found(bob, "secret", conversation="my:todos") == []
         assert (await bob.refusal("task.search", query="secret", conversation="of:alice:todos"))["kind"] == "not_found"
         assert (await bob.result("task.search", query="secret"))["total"] == 0
+        assert await found(alice, "", status="pending") == ["of:alice:todos#1"]
+        assert await found(bob, "", status="pending") == []
+        assert await found(bob, "#1") == []
 
 
 async def test_erased_words_are_in_no_file(tmp_path: Path) -> None:

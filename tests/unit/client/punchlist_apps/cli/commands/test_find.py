@@ -24,6 +24,23 @@ def test_find_searches_one_list_or_all(punch: Any) -> None:
     assert punch("find", "--all", "-n", "1", "lexer").lines[-1] == "  1 more: --limit"
 
 
+def test_find_filters_and_sorts_without_words(punch: Any) -> None:
+    punch("add", "zebra", "--label", "ops", "--owner", "ann")
+    punch("add", "ant", "--label", "ops")
+    punch("add", "-c", "other", "lion", "--label", "ops", "--owner", "ann")
+
+    def titles(*options: str) -> list[str]:
+        return [hit["task"]["title"] for hit in punch("find", "--json", *options).json["hits"]]
+
+    assert titles("--label", "ops", "--sort", "title") == ["ant", "zebra"]
+    assert titles("--all", "--owner", "ann") == ["lion", "zebra"]
+    assert titles("--owner", "#1") == ["zebra"]
+    assert titles("--ready", "--sort", "title") == ["ant", "zebra"]
+    assert titles("#2") == ["ant"]
+    outcome = punch("find")
+    assert (outcome.code, "no word given" in outcome.err) == (2, True)
+
+
 def test_saved_filters_sort_and_filter(punch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     punch("add", "late", "--due", "2030-02-01", "--label", "ops")
     punch("add", "never", "--label", "ops")
