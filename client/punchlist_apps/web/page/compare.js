@@ -81,8 +81,8 @@ function Chips() {
 export default function Compare() {
   const active = items.value.findIndex((item) => item.key === chosen.value);
   useLayoutEffect(() => {
-    const held = document.activeElement;
-    if (active >= 0 && (held === document.body || held.closest(".rows"))) document.querySelector(".change.here")?.focus({ preventScroll: true });
+    if (active >= 0 && !document.activeElement.closest("dialog, input, .strip"))
+      document.querySelector(".change.here")?.focus({ preventScroll: true });
   }, [chosen.value, active]);
   if (!differences.value) return html`<p class="hush" role="status">Reading both versions…</p>`;
   return html`<${Chips} />

@@ -120,8 +120,7 @@ export default function History() {
   if (!current.value) return html`<p class="hush" role="status">Loading the history…</p>`;
   const active = items.value.findIndex((item) => item.key === cursor.value);
   useLayoutEffect(() => {
-    const held = document.activeElement;
-    if (active >= 0 && (held === document.body || held.closest(".calls")))
+    if (active >= 0 && !document.activeElement.closest("dialog, input, .strip"))
       document.querySelector(".call.here .main")?.focus({ preventScroll: true });
   }, [cursor.value, active]);
   return html`<${Chips} />

@@ -9,6 +9,7 @@ import { Text } from "./parts.js";
 import { plural } from "./text.js";
 
 const PAGE_SIZE = 1000;
+const VAGUE = ["title", "description", "links", "metadata", "gate"]; // members whose sentence leaves out the value
 const REST_MS = 200; // between two reads of new events
 const MAX_READ = 5000;
 
@@ -85,12 +86,13 @@ effect(() => {
 /** The read events of the open list; null before the first. */
 export const current = computed(() => (story.value?.name === place.value.name ? story.value.events : null));
 
-/** Return the members that an event sets, each with its text before and after. */
+/** Return the members that an edit sets, each with its text before and after, unless its sentence says it all. */
 function compareMembers(event, known) {
-  if (event.type === "TaskAdded") return [];
-  return membersOf(event).map((name) => ({
+  if (event.type !== "TaskEdited") return [];
+  const members = membersOf(event).map((name) => ({
     name, before: known && (known.isWhole || name in known) ? format(name, known) : undefined, after: format(name, event),
   }));
+  return members.filter(({ name, before }) => name !== "active_form" && (before || VAGUE.includes(name)));
 }
 
 /**

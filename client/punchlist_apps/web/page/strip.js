@@ -278,7 +278,7 @@ export default function Strip() {
         Read only: ${from === null ? "as it was" : "two versions"}</span>`}
       <span class="room"></span>
       ${session.value.scope.mode !== "ro" && html`<button class="quiet" disabled=${target === null}
-        onClick=${() => restore(target)}>Make the list what it was${target !== null && isKnown && ` at ${clock(timeOf(target))}`}…</button>`}
+        onClick=${() => restore(target)}>Make the list what it was${target !== null && isKnown && html`<span class="wide-only"> at ${clock(timeOf(target))}</span>`}…</button>`}
       <button class="quiet" onClick=${copyAddress}>Copy address</button>
       <button disabled=${!isPast.value} onClick=${backToNow}>Back to now <${Key} of="n" /></button>
     </div>
