@@ -51,6 +51,7 @@ export const KINDS = {
   "event.read": "read",
   "event.find": "read",
   "event.histogram": "read",
+  "event.spans": "read",
   "event.wait": "read",
   "event.subscribe": "session",
   "event.unsubscribe": "session",

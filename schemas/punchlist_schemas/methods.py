@@ -108,6 +108,7 @@ _ROWS = (
     Method("event.read", "read", p.EventRead, r.EventsResult, "Events after a position."),
     Method("event.find", "read", p.EventFind, r.EventFindResult, "Events of the call with a key."),
     Method("event.histogram", "read", p.EventHistogram, r.HistogramResult, "Number of events by time and actor."),
+    Method("event.spans", "read", p.EventSpans, r.SpansResult, "When tasks were in progress, in one list or in all."),
     Method("event.wait", "read", p.EventWait, r.EventsResult, "Waits for events after a position."),
     Method("event.subscribe", "session", p.EventSubscribe, r.SubscribeResult, "Pushes every change from a position."),
     Method("event.unsubscribe", "session", p.EventUnsubscribe, r.Acknowledged, "Ends a subscription."),

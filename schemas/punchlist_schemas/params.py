@@ -695,6 +695,18 @@ class EventHistogram(Params, frozen=True, kw_only=True):
     to_version: Position | None = None
 
 
+class EventSpans(Params, frozen=True, kw_only=True):
+    """Returns when tasks were in progress between two times, and how many tasks there were: in one list or in all.
+
+    If more than `limit` spans overlap that time, the latest ones are returned.
+    """
+
+    conversation: ConversationId | None = None
+    from_at: Time
+    to_at: Time
+    limit: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = 1_000
+
+
 class EventWait(Params, frozen=True, kw_only=True):
     """Like `event.read`, but waits up to `timeout_ms` milliseconds for the first event."""
 

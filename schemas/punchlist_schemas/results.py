@@ -5,7 +5,20 @@ from typing import Any, Literal
 import msgspec
 
 from punchlist_schemas.events import Recorded
-from punchlist_schemas.things import Agent, Conversation, Counts, Damage, Message, Reason, Row, Shared, Task, TaskName
+from punchlist_schemas.things import (
+    Agent,
+    Conversation,
+    Counts,
+    Damage,
+    Message,
+    Reason,
+    Row,
+    Shared,
+    Span,
+    Task,
+    TaskName,
+    Totals,
+)
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -484,6 +497,18 @@ class HistogramResult(Result, frozen=True, kw_only=True):
     buckets: tuple[Bucket, ...]
     version: int
     damaged: Damage | None = None
+
+
+class SpansResult(Result, frozen=True, kw_only=True):
+    """Spans in order of their begin, and the tasks at up to 240 times at equal distances.
+
+    With `cut`, older spans are missing. `damaged` names lists of which only the part before the damage was read.
+    """
+
+    spans: tuple[Span, ...]
+    totals: tuple[Totals, ...]
+    cut: bool = False
+    damaged: tuple[str, ...] = ()
 
 
 class SubscribeResult(Result, frozen=True, kw_only=True):

@@ -423,6 +423,40 @@ class Conversation(Thing, frozen=True, kw_only=True):
     waiting: int = 0
 
 
+SpanOutcome = Literal["completed", "failed", "waits", "released", "running"]
+"""How a time in progress ended.
+
+`waits`: for an approval or a check. `released`: without a result, or because the task was deleted or handed over.
+"""
+
+
+class Span(Thing, frozen=True, kw_only=True):
+    """A time in which a task was in progress: since `from_at`, until `to_at` if it has ended.
+
+    `title` and `estimate_ms` are those of its begin. `version` is the list's version at its end, or at its begin while
+    the task is in progress. If the clock was set back in between, the end equals the begin.
+    """
+
+    conversation: str
+    task: str
+    title: str
+    owner: str = ""
+    from_at: int
+    to_at: int | None = None
+    outcome: SpanOutcome
+    estimate_ms: int | None = None
+    version: int
+
+
+class Totals(Thing, frozen=True, kw_only=True):
+    """The number of tasks at a time: all of them, the completed and the failed ones."""
+
+    at: int
+    all: int
+    done: int
+    failed: int
+
+
 TALK = frozenset({"user", "assistant"})
 """Roles of spoken messages, which can't be superseded."""
 

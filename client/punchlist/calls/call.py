@@ -249,6 +249,20 @@ class ClientCalls:
         )
         return Call("task.search", params, itself)
 
+    def spans(
+        self, from_at: int, to_at: int, *, conversation: str | None = None, limit: int = 1_000
+    ) -> Call[r.SpansResult]:
+        """Return when tasks were in progress between two times, and the number of tasks in this time.
+
+        Args:
+            from_at: Begin, in milliseconds since 1970 UTC.
+            to_at: End, in the same unit.
+            conversation: Read only this list; by default, read all lists.
+            limit: Maximum number of spans, 1 to 2,000. The latest ones are returned.
+        """
+        params = p.EventSpans(conversation=conversation, from_at=from_at, to_at=to_at, limit=limit)
+        return Call("event.spans", params, itself)
+
     def confirmation(self, token: str) -> Call[r.ConfirmationResult]:
         """Return the call that a confirmation token stands for. Repeat that call with `confirm` to make it.
 

@@ -87,6 +87,7 @@ class ClientMethods:
     conversations = CallMethod(ClientCalls.conversations)
     resolve = CallMethod(ClientCalls.resolve)
     search = CallMethod(ClientCalls.search)
+    spans = CallMethod(ClientCalls.spans)
     read = CallMethod(ClientCalls.read)
     confirmation = CallMethod(ClientCalls.confirmation)
 

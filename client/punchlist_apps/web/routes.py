@@ -36,6 +36,7 @@ ROUTES = (
     Route("GET", f"{API}/confirmations/{{token}}", "confirmation.get"),
     Route("GET", f"{API}/conversations", "conversation.list"),
     Route("GET", f"{API}/search", "task.search", narrows=True),
+    Route("GET", f"{API}/spans", "event.spans", narrows=True),
     Route("GET", _LIST, "conversation.get"),
     Route("PUT", _LIST, "conversation.open"),
     Route("PATCH", _LIST, "conversation.configure"),

@@ -26,6 +26,7 @@ from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.history import History
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
+from punchlistd.engine.reading.summaries import Summaries
 from punchlistd.engine.reading.timeline import Timeline
 from punchlistd.engine.timers.deferrals import Deferrals
 from punchlistd.engine.timers.idle import Idle
@@ -103,15 +104,17 @@ class Engine:
         self.access = Access(log, self.conversations)
         self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
         self.claims.leases.show = self.claims.reservations.show = self.subscriptions.show_tasks
+        # `maintenance` is created below, because it depends on the search.
+        summaries = Summaries(log, self.conversations, lambda: self.maintenance.refresh())  # noqa: PLW0108
         self.search = Search(
             sibling(settings.log_path, ".search"),
             settings.log_path,
             log,
             self.conversations,
             self.access,
-            refresh=lambda: self.maintenance.refresh(),  # noqa: PLW0108 - created below, because it depends on search
+            summaries,
         )
-        self.timeline = Timeline(self.access, self.history)
+        self.timeline = Timeline(self.conversations, self.access, self.history, summaries)
         self.maintenance = Maintenance(
             log,
             self.conversations,

@@ -116,6 +116,7 @@ def build_table(
         row("message.get", log=queries.get_message),
         row("message.list", log=queries.list_messages, long=True),
         row("event.find", log=queries.find_events),
+        row("event.spans", log=timeline.find_spans, long=True),
         row("event.histogram", log=timeline.count_events),
         row("event.read", log=queries.read_events, long=True),
         row("event.wait", log=queries.wait_events, waits=True),

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from punchlistd.engine.lists.access import Access
 from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.loaded import LoadedConversation
 from punchlistd.engine.reading.state_queries import SORTS, build_filter
+from punchlistd.engine.reading.summaries import Summaries, Summary, summary_of
 from punchlistd.engine.replies import Outcome
 from punchlistd.store.port import EventLog
 from punchlistd.store.search import Match, SearchIndex, Words, discard, find_id
@@ -34,7 +35,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_PAGE = 1_000
 _TRIES = 3
 _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 """SQLite errors for a file that can't be written: no space or no permission."""
@@ -46,14 +46,7 @@ _CURSOR = re.compile(r"[1-9][0-9]{0,8}")
 Found = tuple[Match, LoadedConversation, Task]
 
 
-class _Summary(msgspec.Struct):
-    conversation: str
-    version: int
-    counts: Counts = Counts()
-
-
 _encode = msgspec.json.Encoder().encode
-_decode_summary = msgspec.json.Decoder(_Summary).decode
 
 
 class Search:
@@ -62,7 +55,7 @@ class Search:
     Args:
         path: The index's file.
         log_path: The log's file.
-        refresh: Updates the store's summaries of lists.
+        summaries: The summaries of all lists.
     """
 
     def __init__(
@@ -72,9 +65,9 @@ class Search:
         log: EventLog,
         conversations: Conversations,
         access: Access,
-        refresh: Callable[[], Awaitable[None]],
+        summaries: Summaries,
     ) -> None:
-        self._refresh = refresh
+        self._summaries = summaries
         self._path = path
         self._log_path = log_path
         self._log = log
@@ -108,13 +101,13 @@ class Search:
     async def _answer(self, caller: Caller, params: TaskSearch) -> Outcome:
         name: str | None = None
         if params.conversation is None:
-            summaries = await self._list_summaries(caller.user)
+            summaries = await self._summaries.list(caller.user)
         else:
             loaded = await self._access.durable(caller.user, params.conversation)
             if isinstance(loaded, Rejection):
                 return loaded
             name = loaded.state.conversation
-            summaries = [_Summary(name, loaded.state.version, loaded.state.counts())]
+            summaries = [summary_of(loaded)]
         start = int(params.cursor or 0)
         end = start + params.limit
         texts: dict[int, str] = {}
@@ -140,20 +133,8 @@ class Search:
         cursor = str(end) if end < len(found) else None
         return _encode(TaskSearchResult(hits=hits, total=len(found), next_cursor=cursor, damaged=tuple(damaged)))
 
-    async def _list_summaries(self, user: str | None) -> list[_Summary]:
-        await self._conversations.use_index(self._refresh)
-        summaries: list[_Summary] = []
-        cursor: str | None = None
-        while True:
-            rows, cursor = await self._conversations.use_index(
-                lambda at=cursor: self._log.list(user=user, limit=_PAGE, cursor=at)
-            )
-            summaries += map(_decode_summary, rows)
-            if cursor is None:
-                return summaries
-
     async def _update_index(
-        self, index: SearchIndex, indexed: dict[str, tuple[int, int]], summaries: list[_Summary], user: str | None
+        self, index: SearchIndex, indexed: dict[str, tuple[int, int]], summaries: list[Summary], user: str | None
     ) -> list[str]:
         """Index the changes to these lists, given their indexed versions and positions. Return the damaged lists."""
         damaged: list[str] = []
@@ -194,7 +175,7 @@ class Search:
         return found
 
     async def _filter(
-        self, user: str | None, params: TaskSearch, summaries: list[_Summary], damaged: list[str]
+        self, user: str | None, params: TaskSearch, summaries: list[Summary], damaged: list[str]
     ) -> AsyncGenerator[Found]:
         """Yield all tasks that pass the filters, and add the damaged lists to `damaged`.
 
@@ -205,8 +186,7 @@ class Search:
         for summary in summaries:
             name = summary.conversation
             loaded = self._conversations.loaded.get(name)
-            counts = summary.counts if loaded is None else loaded.state.counts()
-            if (loaded is None or loaded.damage is None) and not _may_match(counts, params):
+            if (loaded is None or loaded.damage is None) and not _may_match(summary.counts, params):
                 continue
             loaded = await self._access.durable(user, name)
             if isinstance(loaded, Rejection):

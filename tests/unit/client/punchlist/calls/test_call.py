@@ -45,7 +45,8 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "take": ("o",), "renew": ("1", "o"), "release": ("1", "o"), "append_message": ("user", "hi"), "read": (0,),
     "resolve": ("/tmp",), "confirmation": ("t",), "retract": ("m",),
     "backup": ("/b",), "message": ("m",), "find": ("k",), "note": ("1", "seen"),
-    "apply": ([{"method": "task.add", "title": "t"}],), "approve": ("1",), "search": ("x",), "reject": ("1", "no"),
+    "apply": ([{"method": "task.add", "title": "t"}],), "approve": ("1",), "search": ("x",), "spans": (1, 2),
+    "reject": ("1", "no"),
     "add_space": ("team", ["tls://a"]), "remove_space": ("team",), "share": ("team",), "join": ("team",),
     "repair_space": ("team",),
 }  # fmt: skip

@@ -44,6 +44,8 @@ GET    /api/v1/agents of all lists          200    200   200   200   200    200 
 GET    /api/v1/conversations                200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/search                       200    200   200   200   200    200   200      200       401      401
 GET    /api/v1/search of a list             200    200   404   200   403    200   200      403       401      401
+GET    /api/v1/spans                        200    200   200   200   200    200   200      200       401      401
+GET    /api/v1/spans of a list              200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/feed                         200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/feed?board=1                 200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/events                       200    200   200   403   403    200   403      403       401      401
@@ -191,6 +193,8 @@ REQUESTS: dict[str, Request] = {
     "GET /api/v1/confirmations/{token}": Request(prepare=ask_to_delete),
     "GET /api/v1/agents": Request("conversation={conversation}"),
     "GET /api/v1/search": Request("query=canary"),
+    "GET /api/v1/spans": Request("from_at=1&to_at=9007199254740992"),
+    "GET /api/v1/spans of a list": Request("conversation={conversation}&from_at=1&to_at=9007199254740992"),
     "GET /api/v1/search of a list": Request("conversation={conversation}&status=pending&status=failed"),
     "GET /api/v1/feed": Request("rows={conversation}&once=1"),
     "GET /api/v1/feed?board=1": Request("once=1"),

@@ -94,7 +94,7 @@ def named_methods() -> list[Method]:
 REQUIRED: dict[str, Any] = {
     **{"task": "1", "title": "t", "tasks": [{"title": "t"}], "status": "completed", "owner": "o", "session": "new"},
     **{"message": "m1", "key": "bobs-key"},
-    **{"role": "user", "content": 1, "after": 0, "timeout_ms": 0, "text": "n", "query": "t"},
+    **{"role": "user", "content": 1, "after": 0, "timeout_ms": 0, "text": "n", "query": "t", "from_at": 1, "to_at": 1},
     "changes": [{"method": "task.edit", "task": "1", "title": "t"}],
 }
 """A value for each required member."""

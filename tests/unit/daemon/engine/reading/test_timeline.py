@@ -105,3 +105,67 @@ async def test_other_users_histograms_are_not_found(running: Engine) -> None:
     await add(ann, "secret")
     assert (await bob.refusal("event.histogram", conversation=C))["kind"] == "not_found"
     assert msgspec.json.encode(await ann.result("event.histogram", conversation=C)).count(b'"ann"') == 1
+
+
+NOW = {"from_at": 1, "to_at": 1 << 50}
+
+
+def outcomes(result: Any) -> list[tuple[str, str, str, str]]:
+    return [(s["conversation"], s["task"], s.get("owner", ""), s["outcome"]) for s in result["spans"]]
+
+
+async def test_spans_of_all_lists_and_of_one(peer: Peer) -> None:
+    for name in ("a", "b"):
+        await add(peer, "t", name=name)
+        await peer.result("task.claim", conversation=name, owner=f"agent of {name}", keep=True)
+    await peer.result("task.set_status", conversation="a", task="1", status="failed")
+    await add(peer, "still open", name="quiet")
+    result = await peer.result("event.spans", **NOW)
+    assert outcomes(result) == [("a", "1", "agent of a", "failed"), ("b", "1", "agent of b", "running")]
+    assert len(result["totals"]) == 240 and "damaged" not in result
+    assert [result["totals"][-1][name] for name in ("all", "done", "failed")] == [3, 0, 1]
+    assert outcomes(await peer.result("event.spans", conversation="b", **NOW)) == outcomes(result)[1:]
+    assert await peer.result("event.spans", conversation="never", from_at=1, to_at=1) == {
+        "spans": [],
+        "totals": [{"at": 1, "all": 0, "done": 0, "failed": 0}],
+    }
+    one = await peer.result("event.spans", limit=1, **NOW)
+    assert (outcomes(one), one["cut"]) == (outcomes(result)[1:], True)
+    later = await peer.result("event.spans", from_at=(1 << 50) - 1, to_at=1 << 50)
+    assert (outcomes(later), later["totals"]) == (outcomes(result)[1:], [])
+    refused = await peer.refusal("event.spans", from_at=5, to_at=4)
+    assert (refused["kind"], refused["field"]) == ("invalid_params", "from_at")
+
+
+async def test_spans_of_a_late_window_agree_with_those_of_all_time(running: Engine, peer: Peer) -> None:
+    await peer.result("task.add_many", conversation=C, tasks=[{"title": str(number)} for number in range(300)])
+    for number in range(1, 300):
+        await peer.result("task.claim", conversation=C, owner="ann", task=str(number), keep=True)
+        if number % 3:
+            await peer.result("task.set_status", conversation=C, task=str(number), status="completed")
+    every = (await peer.result("event.spans", **NOW))["spans"]
+    running.conversations.drop(C)
+    begin = every[250]["from_at"]
+    late = await peer.result("event.spans", from_at=begin, to_at=1 << 50)
+    assert late["spans"] == [span for span in every if span.get("to_at", begin) >= begin]
+
+
+async def test_other_users_spans_are_not_found(running: Engine) -> None:
+    ann, bob = await running.connect(user="ann"), await running.connect(user="bob")
+    await ann.result("task.add", conversation="my:list", title="secret", status="in_progress")
+    assert (await bob.refusal("event.spans", conversation="of:ann:list", **NOW))["kind"] == "not_found"
+    result = await bob.result("event.spans", **NOW)
+    assert (result["spans"], result["totals"][-1]["all"]) == ([], 0)
+    assert outcomes(await ann.result("event.spans", **NOW)) == [("of:ann:list", "1", "", "running")]
+
+
+async def test_spans_of_a_damaged_list_end_before_the_damage(running: Engine, peer: Peer, log: TouchyLog) -> None:
+    await peer.result("task.add", conversation="fine", title="x", status="in_progress")
+    await peer.result("task.add", conversation=C, title="a", status="in_progress")
+    await peer.result("task.add", conversation=C, title="b", status="in_progress")
+    await peer.result("conversation.list")
+    running.conversations.drop(C)
+    log._lines[4] = log._lines[4].replace(b'"b"', b'"B"')  # pyright: ignore[reportPrivateUsage]
+    result = await peer.result("event.spans", **NOW)
+    assert sorted(outcomes(result)) == [(C, "1", "", "running"), ("fine", "1", "", "running")]
+    assert result["damaged"] == [C]
