@@ -19,7 +19,7 @@ SCREENS: dict[str, tuple[str, str, str]] = {
     "list": ("#/list/release-1.0/4", "", ".detail"),
     "flow": ("#/list/release-1.0/flow", "", ".chip"),
     "graph": ("#/list/release-1.0/graph", "", ".node"),
-    "history": ("#/list/release-1.0/history", "", ".story li"),
+    "history": ("#/list/release-1.0/history", "", ".call"),
     "now": ("#/", "", ".need"),
     "inbox": ("#/inbox", "", ".question h2"),
 }
@@ -34,7 +34,7 @@ FURTHER = {
     "tree": ("#/list/release-1.0?group=parent", "", ".row"),
     "no_fit": ("#/list/release-1.0?q=nothing+like+it", "", ".teach"),
     "why": ("#/list/release-1.0/4", "w", ".reasons"),
-    "past": ("#/list/release-1.0", "[", ".past-banner"),
+    "past": ("#/list/release-1.0", "[", ".past-pill"),
     "marked": ("#/list/release-1.0", "*", ".marked-bar"),
     "who": ("#/who", "", ".who li"),
     "nothing": ("#/list/nowhere", "", ".teach"),

@@ -5,7 +5,6 @@ import { Board } from "./board.js";
 import { run } from "./commands.js";
 import { Dialogs } from "./dialogs.js";
 import { Rail, Tabs } from "./frame.js";
-import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
 import { lazy, loadWhenIdle } from "./lazy.js";
 import { awaySince, session, signedOut, signIn, state } from "./link.js";
@@ -52,7 +51,7 @@ const SCREENS = {
   inbox: lazy(() => import("./inbox.js"), "inbox"),
   lists: Board,
   list: lazy(() => import("./list.js"), "late"),
-  timeline: lazy(() => import("./timeline.js")),
+  timeline: lazy(() => import("./timeline.js"), "timeline"),
   agent: lazy(() => import("./agent.js"), "inbox"),
   who: lazy(() => import("./who.js")),
   chat: () => void location.assign("/chat"),
@@ -61,7 +60,7 @@ const SCREENS = {
 function App() {
   if (!session.value) return html`<${SignIn} />`;
   return html`<a class="skip" href="#main" onClick=${skipToMain}>Skip to the screen</a>
-    <div class="frame"><${Rail} /><div class="page"><${Away} /><${PastBanner} />
+    <div class="frame"><${Rail} /><div class="page"><${Away} />
       <${SCREENS[place.value.screen]} />
       <${Marked} /></div><${Tabs} /></div>
     <${Toast} /><${Dialogs} />`;

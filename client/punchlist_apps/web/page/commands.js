@@ -4,12 +4,12 @@ import { signal } from "./vendor.js";
 import { listVisibleCards, selectedCard } from "./board.js";
 import { call, session, signOut } from "./link.js";
 import {
-  API, ask, attempt, boardFilter, canChange, cards, columns, copyText, currentTask, cursor, dialog, explanation, filter,
-  go, goToVersion, isPast, listPath, marks, place, showToast, showVersion, taskPath, visibleIds, visibleRows,
-  visibleTasks,
+  ask, attempt, boardFilter, canChange, cards, columns, copyText, currentTask, cursor, dialog, explanation, filter,
+  go, isPast, listPath, marks, place, showToast, taskPath, versions, visibleIds, visibleRows, visibleTasks,
 } from "./model.js";
 import { findFormerNeighbor, groupByNext, listGroupMates, shownIds, sortByNext } from "./groups.js";
 import { loadLater } from "./lazy.js";
+import { backToNow, goToVersion, isPlaying, toggleStrip } from "./past.js";
 import { belowFirst, gateOf } from "./rows.js";
 import { isNotifying, isSounding, toggleNotifications, toggleSound } from "./notify.js";
 import { plural, safe } from "./text.js";
@@ -95,7 +95,7 @@ const REJECTION = { name: "text", label: "Why not?", required: true, kind: "line
 
 /** Approve or reject the tasks that wait for approval, at the versions the user has seen. */
 const buildApprovalCommand = (verb, accept) => async () => {
-  if (isPast.value && !accept) return showVersion(null);
+  if (isPast.value && !accept) return backToNow();
   const tasks = getTargets().filter((task) => task.waits_for === "yes");
   if (!tasks.length) return getTargets().length && showToast("This task does not wait for approval.", "bad");
   const title = `Reject: ${nameOfAll(tasks)}`;
@@ -240,7 +240,7 @@ function back() {
   if (marks.value.size) marks.value = new Set();
   else if (current.task) go({ ...current, task: null }, { trail: false });
   else if (filter.value) filter.value = "";
-  else if (isPast.value) showVersion(null);
+  else if (isPast.value) backToNow();
   else if (current.view !== "list") go({ ...current, view: "list" });
   else goHome();
 }
@@ -261,9 +261,12 @@ function toggleMark(id = cursor.value) {
   marks.value = next;
 }
 
-async function copy() {
+function copy() {
   const text = getTargets().map(copyText).join("\n");
-  if (!text) return;
+  if (text) copyToClipboard(text);
+}
+
+export async function copyToClipboard(text) {
   try {
     await navigator.clipboard.writeText(text);
     showToast("Copied");
@@ -343,15 +346,16 @@ export const COMMANDS = {
   move_up: { run: buildMoveCommand(-1), title: "Move up", task: true, change: true },
   raise: { run: buildPriorityCommand(1), title: "More urgent", task: true, change: true },
   lower: { run: buildPriorityCommand(-1), title: "Less urgent", task: true, change: true },
-  mark: { run: toggleMark, task: true },
+  mark: { run: (id) => (isPast.value ? (isPlaying.value = !isPlaying.value) : toggleMark(id)), list: true },
   mark_all: { run: toggleAllMarks, title: "Mark all visible tasks", list: true },
   copy: { run: copy, title: "Copy number and title", task: true },
   repeat: { run: () => lastChange?.(), task: true, change: true },
   undo: { run: () => undoOwn(), title: "Undo", change: true },
   redo: { run: () => undoOwn(true), title: "Redo", change: true },
-  older: { run: () => attempt(() => goToVersion(-1)), list: true },
-  newer: { run: () => attempt(() => goToVersion(1)), list: true },
-  back_to_now: { run: () => showVersion(null), title: "Back to now", list: true },
+  older: { run: () => goToVersion(-1), list: true },
+  newer: { run: () => goToVersion(1), list: true },
+  time: { run: toggleStrip, title: "Time machine", list: true },
+  back_to_now: { run: backToNow, title: "Back to now", list: true },
   notify: {
     run: toggleNotifications,
     get title() {
@@ -368,14 +372,15 @@ export const COMMANDS = {
   sign_out: { run: () => signOut(), title: "Sign this browser out" },
 };
 
-const screenCommands = {}; // by screen, or for a list's view by "list/VIEW"
+const screenCommands = {}; // by screen, or for a list's view by "list/VIEW"; two versions are the view "compare"
 
 /** Add commands that work on a screen only, or replace others there. A lazily loaded screen adds its own. */
 export const addCommands = (screen, commands) => (screenCommands[screen] = { ...screenCommands[screen], ...commands });
 
 /** Return the command of a name on the current screen. */
 function findCommand(name) {
-  const { screen, view } = place.value;
+  const { screen } = place.value;
+  const view = versions.value.from === null ? place.value.view : "compare";
   return screenCommands[`${screen}/${view}`]?.[name] ?? screenCommands[screen]?.[name] ?? COMMANDS[name];
 }
 

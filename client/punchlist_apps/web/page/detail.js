@@ -2,7 +2,7 @@
 
 import { html, signal } from "./vendor.js";
 import { run } from "./commands.js";
-import { Story, findTaskEvents } from "./history.js";
+import { lazy } from "./lazy.js";
 import { go, list, canChange, now, place, visibleRows, currentTask, explanation } from "./model.js";
 import { InPlace, editing } from "./inplace.js";
 import { formatDuration } from "./members.js";
@@ -28,6 +28,7 @@ const ACTIONS = [
   ["edit_all", "Edit", "E", () => true],
   ["delete", "Delete", "x", () => true],
 ];
+const Activity = lazy(() => import("./activity.js"), "past");
 const isActivityOpen = signal(false);
 const openTask = (id) => go({ ...place.value, task: id }, { trail: false });
 
@@ -111,7 +112,7 @@ export default function Detail() {
     <details class="activity" open=${isActivityOpen.value}
       onToggle=${(event) => (isActivityOpen.value = event.currentTarget.open)}>
       <summary>Activity</summary>
-      ${isActivityOpen.value && html`<${Story} entries=${findTaskEvents(task.id)} />`}
+      ${isActivityOpen.value && html`<${Activity} task=${task.id} />`}
     </details>
     <p class="hush">added ${clock(task.created_at)} · changed ${clock(task.updated_at)} · version ${task.version}</p>
   </aside>`;

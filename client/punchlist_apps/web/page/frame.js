@@ -3,8 +3,9 @@
 import { html } from "./vendor.js";
 import { canRun, run } from "./commands.js";
 import { session, state } from "./link.js";
-import { board, canChange, cards, followers, nameOf, total } from "./model.js";
+import { board, cards, followers, isPast, nameOf, total } from "./model.js";
 import { needsCount } from "./needs.js";
+import { isStripOpen } from "./past.js";
 import { follow, hashOf, place } from "./place.js";
 import { Badge, Key, Text } from "./parts.js";
 import { safe } from "./text.js";
@@ -103,17 +104,23 @@ function Followers() {
   return names && html`<span class="present" title=${`Also at this list: ${names}`}>with <bdi>${names}</bdi></span>`;
 }
 
-/** The head of a screen: its title, its facts as children, and the buttons that every screen has. */
+/**
+ * The head of a screen: its title, its facts as children, and the buttons that every screen has.
+ *
+ * In the past the buttons for changes are hidden, but their room stays, so that no other button moves.
+ */
 export const Head = ({ title, children }) => html`<header class="top-bar">
   <h1><${Text} of=${title} /></h1>
   ${children}
   <span class="room"></span>
   <${Followers} />
-  ${canChange.value && html`
-    ${canRun("undo") && html`<button class="round" aria-label="Undo your last change" title="Undo (u)"
+  ${canRun("time") && html`<button class="round" aria-label="Time machine" aria-pressed=${isStripOpen.value ? "true" : "false"}
+    title="Earlier versions ([)" onClick=${() => run("time")}><${Icon} of="clock" /></button>`}
+  ${session.value.scope.mode !== "ro" && html`<span class=${`changes${isPast.value ? " held" : ""}`}>
+    ${(isPast.value || canRun("undo")) && html`<button class="round" aria-label="Undo your last change" title="Undo (u)"
       onClick=${() => run("undo")}><${Icon} of="undo" /></button>`}
-    ${canRun("add") && html`<button class="primary" onClick=${() => run("add")}><span aria-hidden="true">+</span>
-      Add <${Key} of="a" /></button>`}`}
+    ${(isPast.value || canRun("add")) && html`<button class="primary" onClick=${() => run("add")}>
+      <span aria-hidden="true">+</span> Add <${Key} of="a" /></button>`}</span>`}
 </header>`;
 
 /** The field of a filter, which is a signal. */

@@ -1,201 +1,181 @@
-// The history: a list's events, and the list at any of its versions.
+// The view of what happened: the calls of a list by day, newest first.
 
-import { effect, html, signal, untracked } from "./vendor.js";
-import { call } from "./link.js";
-import { API, attempt, isPast, list, showVersion, canChange, past, place } from "./model.js";
-import { undoCall } from "./commands.js";
-import { CONVERTERS, TIMES } from "./members.js";
-import { Text } from "./parts.js";
-import { clock, dayText, safe } from "./text.js";
-import { GLYPHS } from "./words.js";
+import { computed, effect, html, signal, useLayoutEffect } from "./vendor.js";
+import { addCommands, undoCall } from "./commands.js";
+import { Member } from "./changes.js";
+import { attempt, canChange, go, list, place, versions } from "./model.js";
+import { Badge, Key, Text, Windowed } from "./parts.js";
+import { KINDS } from "./sentences.js";
+import { Said, calls, current, readOlder, sayCall, story } from "./story.js";
+import { plural, safe } from "./text.js";
 
-const PAGE_SIZE = 1000;
+const ROW_HEIGHT = matchMedia("(max-width: 760px)").matches ? 58 : 34;
+const MAX_TASKS = 4; // named after a call that changed several
 
-/** The loaded events of the list `name`, in order, from position `from` up to `to`. */
-const story = signal(null);
-
-/** Read the list's events after one position and up to another. */
-async function readEvents(name, after, upto) {
-  const events = [];
-  for (;;) {
-    const page = await call("GET", `${API}${encodeURIComponent(name)}/events?after=${after}&limit=${PAGE_SIZE}`);
-    events.push(...page.events.filter((entry) => entry.seq <= upto));
-    if (page.events.length < PAGE_SIZE || page.events.at(-1).seq >= upto) return events;
-    after = page.events.at(-1).seq;
-  }
-}
-
-let reading = null;
-
-/** Load about `count` older events. The range grows with each step, because positions count the events of all lists. */
-async function readOlder(count = 200) {
-  const name = place.value.name;
-  let { from, events } = story.value;
-  let loaded = 0;
-  for (let step = 500; from > 0 && loaded < count; step *= 4) {
-    const after = Math.max(0, from - step);
-    const older = await readEvents(name, after, from);
-    if (story.value?.name !== name) return;
-    [from, events, loaded] = [after, [...older, ...events], loaded + older.length];
-    if (older[0]?.version === 1) from = 0;
-  }
-  story.value = { ...story.value, from, events };
-}
-
-/** Load the newest events of a list whose rows are at this position. */
-async function readNewer(name, seq) {
-  if (story.value?.name !== name) {
-    story.value = { name, from: seq, to: seq, events: [] };
-    return readOlder();
-  }
-  const newer = await readEvents(name, story.value.to, Infinity);
-  if (story.value?.name !== name || !newer.length) return;
-  story.value = { ...story.value, to: newer.at(-1).seq, events: [...story.value.events, ...newer] };
-}
-
-/** Bring the story up to date with the list, with one read at a time. */
-function refresh() {
-  if (reading || !list.value) return;
-  const { name, rows } = list.value;
-  const { version } = rows;
-  reading = attempt(() => readNewer(name, rows.seq)).finally(() => {
-    reading = null;
-    if (needsStory && list.value && list.value.rows.version !== version && isBehind()) refresh();
-  });
-}
-
-/** Return whether the story belongs to another list or lacks the newest events. */
-const isBehind = () => story.value?.name !== list.value.name || getNewestVersion() < list.value.rows.version;
-const getNewestVersion = () => story.value.events.at(-1)?.version ?? 0;
-
-let needsStory = false;
+const actor = signal(null); // filter: calls of this actor
+const kind = signal(null); // filter: calls with a change of this kind
+const opened = signal(new Set()); // versions of calls that show their events
+const folded = signal(new Set()); // days
+const cursor = signal(null); // version of the chosen call
 effect(() => {
-  needsStory = place.value.view === "history" || isPast.value;
-  if (list.value && needsStory) untracked(refresh);
+  place.value.name;
+  [actor.value, kind.value, cursor.value, opened.value, folded.value] = [null, null, null, new Set(), new Set()];
 });
 
-/** Return the loaded events of a task, newest first. Start loading if the story is behind. */
-export function findTaskEvents(id) {
-  const isStale = story.value?.name !== place.value.name || getNewestVersion() < (list.value?.rows.version ?? 0);
-  if (isStale) queueMicrotask(refresh);
-  const isAbout = ({ event: { task, blocker } }) => task === id || task?.id === id || blocker === id;
-  return (story.value?.events ?? []).filter(isAbout).toReversed();
+const hasActor = (call) => !actor.value || call.actor === actor.value;
+const hasKind = (call) => !kind.value || call.kinds.has(kind.value);
+const shown = computed(() => calls.value.filter((call) => hasActor(call) && hasKind(call)).toReversed());
+
+const TIME = { hour: "2-digit", minute: "2-digit" };
+const timeOf = (ms) => new Date(ms).toLocaleTimeString(undefined, TIME);
+const momentOf = (ms) => new Date(ms).toLocaleString(undefined, { dateStyle: "full", timeStyle: "medium" });
+
+/** Return the name of a day, such as "Today" or "Thursday 26 November". */
+function nameDay(ms) {
+  const day = new Date(ms);
+  const today = new Date();
+  if (day.toDateString() === today.toDateString()) return "Today";
+  const year = day.getFullYear() !== today.getFullYear() && { year: "numeric" };
+  return day.toLocaleDateString(undefined, { weekday: "long", day: "numeric", month: "long", ...year });
 }
 
-const shorten = (value) => {
-  const text = typeof value === "string" ? value : value === null ? "none" : JSON.stringify(value);
-  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+/** The lines of the view: days, calls, the events of opened calls, and a button for older ones. */
+const items = computed(() => {
+  const items = [];
+  let day = null;
+  for (const call of shown.value) {
+    const name = nameDay(call.at);
+    if (name !== day?.day) items.push((day = { day: name, count: 0, key: name }));
+    day.count++;
+    if (folded.value.has(name)) continue;
+    items.push({ call, key: call.version });
+    if (opened.value.has(call.version))
+      for (const line of call.lines) items.push({ line, key: `${call.version}.${line.entry.version}` });
+  }
+  if (story.value?.from > 0) items.push({ key: "older" });
+  return items;
+});
+
+/** Return a copy of a set with one member added or removed. */
+function toggle(set, member) {
+  const next = new Set(set);
+  if (!next.delete(member)) next.add(member);
+  return next;
+}
+
+/** Show the list as it was after a call. */
+function showCall({ version, lines }) {
+  const tasks = new Set(lines.map((line) => line.id));
+  const task = tasks.size === 1 ? lines[0].id : null;
+  const query = { ...place.value.query, at: version < list.value.rows.version ? `${version}` : "" };
+  go({ ...place.value, view: "list", task, query });
+}
+
+const chosen = () => shown.value.find((call) => call.version === cursor.value);
+const listed = () => items.value.filter((item) => item.call).map((item) => item.key);
+const moveTo = (version) => version !== undefined && (cursor.value = version);
+const step = (by) => () => {
+  const versions = listed();
+  const at = versions.indexOf(cursor.value);
+  moveTo(at < 0 ? versions[0] : versions[Math.min(versions.length - 1, Math.max(0, at + by))]);
 };
-/** Return whether to show a member. If both a day and its time are set, only one of them is shown. */
-const isShown = (event, key) => {
-  const at = key.replace(/_day$/, "");
-  return at === key ? !event[`${key}_day`] : event[key] || !(at in event);
-};
-const formatName = (key) => key.replace(/_ms$|_day$/, "").replace("_", " ");
-const formatMembers = (event, names) =>
-  Object.keys(event)
-    .filter((key) => names.includes(key) && isShown(event, key))
-    .map((key) => `${formatName(key)} ${shorten(FORMATS[key]?.(event[key]) ?? event[key])}`)
-    .join(", ");
-const MEMBERS = [
-  "title", "description", "priority", "active_form", "owner", "parent", "metadata", "due", "not_before", "due_day",
-  "not_before_day", "labels", "links", "estimate_ms",
-];
+const fold = (isOpen) => () => chosen() && opened.value.has(cursor.value) !== isOpen && toggleCall(cursor.value);
+const toggleCall = (version) => (opened.value = toggle(opened.value, version));
 
-/** Formatters of members that are not strings. */
-const FORMATS = {};
-for (const [key, [format]] of Object.entries(CONVERTERS)) FORMATS[key] = (value) => format(value) || "none";
-for (const key of TIMES) {
-  FORMATS[key] = (at) => (at ? dayText({ due: at }, "due") : "none");
-  FORMATS[`${key}_day`] = (day) => (day ? dayText({ due_day: day }, "due") : "none");
-}
+addCommands("list/history", {
+  down: { run: step(1), list: true },
+  up: { run: step(-1), list: true },
+  page_down: { run: step(12), list: true },
+  page_up: { run: step(-12), list: true },
+  first: { run: () => moveTo(listed()[0]), list: true },
+  last: { run: () => moveTo(listed().at(-1)), list: true },
+  left: { run: fold(false), list: true },
+  right: { run: fold(true), list: true },
+  open: { run: () => chosen() && showCall(chosen()), list: true },
+  undo: { run: () => (chosen() ? undoCall(chosen()) : undefined), list: true, change: true },
+});
 
-function formatConfigured(event) {
-  const settings = Object.entries(event.settings ?? {}).map(([key, value]) => `${key} ${value}`);
-  return [formatMembers(event, ["title", "attached", "detached"]), ...settings].filter(Boolean).join(", ");
-}
+const Chip = ({ of, value, count, children }) => html`<button class="chip-button"
+  aria-pressed=${of.value === value ? "true" : "false"} onClick=${() => (of.value = of.value === value ? null : value)}>
+  ${children} <b>${count.toLocaleString()}</b></button>`;
 
-function formatStatusChange({ from, to, waits_for: gate, fail_reason: reason, result_summary: result }) {
-  const waits = gate ? `, waits for a ${gate}` : "";
-  const because = reason || result ? ` (${shorten(reason || result)})` : "";
-  return `${from.replace("_", " ")} ${GLYPHS.to} ${to.replace("_", " ")}${waits}${because}`;
-}
-
-const SENTENCES = {
-  ConversationOpened: () => "created the list",
-  ConversationConfigured: (event) => `set ${formatConfigured(event)}`,
-  TaskAdded: (event) => `added “${event.task.title}”`,
-  TaskEdited: (event) => `edited ${formatMembers(event, MEMBERS)}`,
-  NoteAdded: (event) => `noted${event.author ? ` for ${event.author}` : ""}: ${shorten(event.text)}`,
-  NoteRemoved: () => "removed a note",
-  TaskWoken: () => "is no longer deferred",
-  TaskMoved: (event) => (event.before ? `moved before #${event.before}` : "moved to the end"),
-  StatusChanged: formatStatusChange,
-  Deleted: () => "deleted",
-  DependencyAdded: (event) => `waits for #${event.blocker}`,
-  DependencyRemoved: (event) => `no longer waits for #${event.blocker}`,
-  Claimed: (event) => `claimed by ${event.owner}`,
-  Released: (event) => `released by ${event.owner} (${event.reason})`,
-  ListCleared: () => "cleared the list",
-  MessageAppended: (event) => `wrote: ${shorten(event.content)}`,
-  EventLost: () => "lost to damage",
-};
-const formatEvent = ({ event }) =>
-  safe((SENTENCES[event.type] ?? (() => `${event.type} (unknown to this page)`))(event));
-const taskOf = ({ event }) => event.task?.id ?? event.task ?? null;
-
-/** Events as lines. A click shows the list at that version. */
-export const Story = ({ entries, limit = 400 }) => html`<ol class="story">
-  ${entries.slice(0, limit).map((entry) => html`<${Entry} key=${entry.seq} entry=${entry} />`)}</ol>`;
-
-const Entry = ({ entry }) => html`<li class=${past.value?.version === entry.version ? "here" : ""}>
-  <button title=${`Version ${entry.version}: show the list as it was`}
-    onClick=${() => attempt(() => showVersion(entry.version))}>
-    <span class="when">${clock(entry.at)}</span>
-    <span class="said">${taskOf(entry) && html`<span class="id">#${taskOf(entry)}</span> `}${formatEvent(entry)}</span>
-    <${Text} class="owner" of=${entry.actor} />
-  </button>
-  ${canChange.value && html`<button class="quiet" title=${`Undo this change by ${safe(entry.actor)}`}
-    aria-label=${`Undo version ${entry.version}`} onClick=${() => undoCall(entry)}>↶</button>`}</li>`;
-
-export function History() {
-  const current = story.value?.name === place.value.name ? story.value : null;
-  if (!current) return html`<p class="hush" role="status">Loading the history…</p>`;
-  return html`<div class="scroll" tabindex="0" aria-label="Newest first" role="group">
-    <${Story} entries=${current.events.toReversed()} limit=${600} />
-    ${current.from > 0 && html`<button class="more" onClick=${() => attempt(readOlder)}>Older</button>`}
+function Chips() {
+  const byActor = new Map();
+  for (const call of calls.value.filter(hasKind)) byActor.set(call.actor, (byActor.get(call.actor) ?? 0) + 1);
+  const total = [...byActor.values()].reduce((sum, count) => sum + count, 0);
+  const ofActor = calls.value.filter(hasActor);
+  const kinds = Object.keys(KINDS).map((name) => [name, ofActor.filter((call) => call.kinds.has(name)).length]);
+  return html`<div class="tools chips" role="group" aria-label="Filters">
+    <${Chip} of=${actor} value=${null} count=${total}>Everybody<//>
+    ${[...byActor].sort(([, a], [, b]) => b - a).map(([name, count]) => html`<${Chip} key=${name} of=${actor}
+      value=${name} count=${count}><${Badge} of=${name} size="small" /><${Text} class="cut" of=${name} /><//>`)}
+    <i class="rule"></i>
+    ${kinds.map(([name, count]) => count > 0 && html`<${Chip} key=${name} of=${kind} value=${name} count=${count}>${name}<//>`)}
+    <span class="room"></span>
+    <span class="hush">${plural(calls.value.length, "call")}, ${plural(current.value.length, "version")}</span>
   </div>`;
 }
 
-let frame = 0;
-/** Show a version at the next frame. Dragging the slider requests at most one version per frame. */
-function showVersionSoon(version) {
-  cancelAnimationFrame(frame);
-  frame = requestAnimationFrame(() => attempt(() => showVersion(version)));
+export default function History() {
+  if (!current.value) return html`<p class="hush" role="status">Loading the history…</p>`;
+  const active = items.value.findIndex((item) => item.key === cursor.value);
+  useLayoutEffect(() => {
+    if (active >= 0 && !document.activeElement.closest("dialog, input, .strip"))
+      document.querySelector(".call.here .main")?.focus({ preventScroll: true });
+  }, [cursor.value, active]);
+  return html`<${Chips} />
+    <${Windowed} items=${items.value} size=${ROW_HEIGHT} active=${active} class="rows calls" role="list"
+      aria-label="Newest first">
+      ${(item) => html`<${Item} key=${item.key} item=${item} />`}<//>
+    ${!shown.value.length && html`<p class="hush">No call fits these filters.</p>`}`;
 }
 
-/** The slider over all versions. It is also shown at the newest version, so that the layout doesn't jump. */
-export function TimeBar() {
-  const present = list.value?.rows.version;
-  if (!present) return null;
-  const at = past.value?.version ?? present;
-  return html`<label class="time"><span class="sr">Version of the list</span>
-    <input type="range" min="1" max=${present} value=${at}
-      aria-valuetext=${isPast.value ? `version ${at} of ${present}` : "now"}
-      onInput=${(event) => showVersionSoon(Number(event.currentTarget.value))} />
-    <output>${isPast.value ? `${at} of ${present}` : "now"}</output></label>`;
+const style = { height: `${ROW_HEIGHT}px` };
+
+function Item({ item: { day, count, call, line } }) {
+  if (call) return html`<${Call} call=${call} />`;
+  if (line) return html`<div role="listitem" class="call part" style=${style}><${Line} line=${line} /></div>`;
+  if (!day) return html`<div role="listitem" class="call" style=${style}>
+    <button class="text" onClick=${() => attempt(() => readOlder(1000))}>Older</button></div>`;
+  const isFolded = folded.value.has(day);
+  return html`<div role="listitem" class="day-head" style=${style}>
+    <button aria-expanded=${isFolded ? "false" : "true"} onClick=${() => (folded.value = toggle(folded.value, day))}>
+      <span aria-hidden="true">${isFolded ? "▸" : "▾"}</span><b>${day}</b>
+      <span class="count">${plural(count, "call")}</span></button></div>`;
 }
 
-/** A banner with the version shown and the event that created it. */
-export function PastBanner() {
-  if (!past.value || !place.value.name) return null;
-  const { version } = past.value;
-  const events = story.value?.name === place.value.name ? story.value.events : [];
-  const entry = events.find((event) => event.version === version);
-  const change = entry && `${clock(entry.at)}: ${taskOf(entry) ? `#${taskOf(entry)} ` : ""}${formatEvent(entry)}`;
-  return html`<div class="past-banner" role="status">
-    <span><b>As it was</b> at version ${version} of ${list.value?.rows.version}
-      ${entry && html`<span class="made"> · <${Text} of=${entry.actor} />, ${change}</span>`}</span>
-    <button onClick=${() => showVersion(null)}>Back to now</button>
-  </div>`;
+/** What an event did to which task, and the members that it changed, before and after. */
+const Line = ({ line: { entry, id, title, members } }) => html`<span class="id">${id && `#${id}`}</span>
+  <span class="told cut">${title && html`<${Text} class="hush" of=${title} /> `}<${Said} of=${entry.event} /></span>
+  <span class="cut">${members.map((member) => html`<${Member} key=${member.name} ...${member} /> `)}</span>`;
+
+/** A call that changed several tasks: how many, in what way, and the first of them. */
+function Several({ lines }) {
+  const ids = [...new Set(lines.map((line) => line.id).filter(Boolean))];
+  const verbs = [...new Set(lines.map((line) => line.entry.event.type))];
+  return html`<span class="id"></span><span class="told cut">
+    ${verbs.length === 1 ? html`<${Said} of=${{ ...lines[0].entry.event, text: "", fail_reason: "", result_summary: "" }} />` : "changed"}
+    ${" "}<b>${plural(ids.length, "task")}</b> <span class="hush">${ids.slice(0, MAX_TASKS).map((id, at) =>
+      html`${at > 0 && ", "}#${id}${at === 0 && html` <${Text} of=${lines.find((line) => line.id === id).title} />`}`)}
+      ${ids.length > MAX_TASKS && ", …"}</span></span><span></span>`;
+}
+
+function Call({ call }) {
+  const { version, at, actor, lines, undoes } = call;
+  const tasks = new Set(lines.map((line) => line.id)).size;
+  const isLong = lines.length > 1;
+  const here = cursor.value === version || versions.value.to === version;
+  return html`<div role="listitem" class=${`call${here ? " here" : ""}`} style=${style}>
+    <button class="main" onClick=${() => showCall(call)} onFocus=${() => (cursor.value = version)}
+      title=${`${momentOf(at)}: show the list as it was`}>
+      <time>${timeOf(at)}</time>
+      <span class="actor"><${Badge} of=${actor} size="small" /><${Text} class="cut" of=${actor} /></span>
+      ${undoes?.length > 0 && html`<span class="hush undoes">took back</span>`}
+      ${tasks > 1 ? html`<${Several} lines=${lines} />` : html`<${Line} line=${lines.at(0)} />`}</button>
+    <span class="acts">
+      ${isLong && html`<button aria-expanded=${opened.value.has(version) ? "true" : "false"}
+        onClick=${() => toggleCall(version)} aria-label=${`The ${lines.length} events of version ${version}`}>
+        ${lines.length} ${opened.value.has(version) ? "▾" : "▸"}</button>`}
+      ${canChange.value && html`<button class="on-hover" aria-label=${`Take back version ${version}: ${safe(sayCall(call))}`}
+        onClick=${() => undoCall(call)}>Take this back… <${Key} of="u" /></button>`}</span></div>`;
 }

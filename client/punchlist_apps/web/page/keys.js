@@ -23,7 +23,7 @@ function getKeyName(event) {
 }
 
 /** The names in keys.toml of the screens that have keys of their own; the others have those of the board. */
-const KEY_SCREENS = { now: "now", inbox: "now", list: "list" };
+const KEY_SCREENS = { now: "now", inbox: "now", list: "list", timeline: "list" };
 const PRESSABLE = "a[href], button, summary, select";
 
 function onKey(event) {

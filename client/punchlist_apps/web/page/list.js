@@ -6,13 +6,13 @@ import { DropMark, rowDragging } from "./drag.js";
 import { labelWord } from "./filter.js";
 import { Head } from "./frame.js";
 import { foldGroup, grouping, groups, setFold, unfoldGroup } from "./groups.js";
-import { History, TimeBar } from "./history.js";
 import { lazy } from "./lazy.js";
 import { addCommands, isAdding, run } from "./commands.js";
 import {
   VIEWS, absent, canChange, card, currentTask, cursor, filter, go, hashOf, isPast, list, marks, nameOf, place,
-  priorityMark, shape, toggleWord, total, visibleRows,
+  priorityMark, shape, toggleWord, total, versions, visibleRows,
 } from "./model.js";
+import { isStripOpen } from "./past.js";
 import { MAX_FREED, departureOf, gateOf, isFinished, ownerOf, stateOf } from "./rows.js";
 import { Badge, Bar, Key, Mark, Since, Spoken, Text, Times } from "./parts.js";
 import { clock, plural, safe, sharedNote } from "./text.js";
@@ -24,20 +24,25 @@ const VIEW_COMPONENTS = {
   list: Rows,
   flow: lazy(() => import("./flow.js"), "late"),
   graph: lazy(() => import("./graph.js"), "late"),
-  timeline: lazy(() => import("./timeline.js")),
-  history: History,
+  timeline: lazy(() => import("./timeline.js"), "timeline"),
+  history: lazy(() => import("./history.js"), "past"),
 };
+const Strip = lazy(() => import("./strip.js"), "past");
+const Compare = lazy(() => import("./compare.js"), "past");
+const Ready = lazy(() => import("./ready.js"));
+const OWN_TOOLS = ["timeline", "history"]; // views with other tools than the filter
 
 export default function List() {
   const { name, view } = place.value;
-  const View = VIEW_COMPONENTS[view];
+  const isComparing = versions.value.from !== null;
+  const View = isComparing ? Compare : VIEW_COMPONENTS[view];
   list.value; // rows change in place
   const rows = visibleRows.value;
   const isAbsent = absent.value || rows?.version === 0;
   return html`<div class=${`list-page v-${view}${isPast.value ? " past" : ""}${currentTask.value ? " has-task" : ""}`}>
     <${Header} name=${name} />
     <main id="main" class="panes">
-      <div class="face" role="region" aria-label=${VIEW_NAMES[view]}>
+      <div class="face" role="region" aria-label=${isComparing ? "Two versions" : VIEW_NAMES[view]}>
         ${isAbsent
           ? html`<${Absent} name=${name} />`
           : rows
@@ -58,6 +63,7 @@ function Header({ name }) {
   list.value;
   const { counts, damaged, shared } = visibleRows.value ?? {};
   const { settings } = card.value ?? {};
+  const isComparing = versions.value.from !== null;
   const isStopped = counts?.failed > 0 && settings?.on_failure === "stop";
   return html`<div class="head">
     <${Head} title=${card.value ? nameOf(card.value) : name}>
@@ -67,9 +73,11 @@ function Header({ name }) {
       ${isStopped && html`<span class="pill bad">stopped by a failure</span>`}
       ${settings?.execution === "serial" && html`<span class="pill">one at a time</span>`}
       ${counts && html`<${Bar} counts=${counts} />`}
+      ${counts?.in_progress > 0 && !isPast.value && html`<${Ready} name=${name} />`}
       <${Views} />
     <//>
-    <${Tools}><${TimeBar} /><//>
+    ${isStripOpen.value && counts && html`<${Strip} key=${name} />`}
+    ${!isComparing && !OWN_TOOLS.includes(place.value.view) && html`<${Tools} />`}
   </div>`;
 }
 

@@ -4,7 +4,7 @@ import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
 import { VIEWS, go, hashOf, place, setQuery } from "./place.js";
 import { compileFilter, splitWords } from "./filter.js";
-import { Rows, buildRows, isFinished } from "./rows.js";
+import { Rows, isFinished } from "./rows.js";
 import { showToast } from "./toast.js";
 import { GLYPHS } from "./words.js";
 
@@ -70,8 +70,10 @@ export const card = computed(() => cards.value.get(place.value.name) ?? null);
 let rows = new Rows();
 export const list = signal(null); // { name, rows }, a new object after each change
 export const absent = signal(null); // the problem if the open list doesn't exist
-export const past = signal(null); // { version, rows } while an old version is shown
-export const isPast = computed(() => past.value !== null);
+/** The version that is shown, null for the present, and an earlier one that it is compared with. past.js reads them. */
+export const versions = signal({ from: null, to: null });
+export const past = signal(null); // { version, rows } of `versions.to`, once it has been read
+export const isPast = computed(() => versions.value.from !== null || versions.value.to !== null);
 export const canChange = computed(() => session.value?.scope.mode !== "ro" && !isPast.value);
 export const visibleRows = computed(() => past.value?.rows ?? list.value?.rows ?? null);
 /** Changes when a task may stand elsewhere, free another number of tasks, or hold others: rows change in place. */
@@ -112,7 +114,6 @@ export const visibleIds = computedFromRows((rows) => {
   const matches = compileFilter(filter.value);
   return ids.filter((id) => matches(rows.tasks.get(id), rows));
 });
-export const cursorIndex = computed(() => visibleIds.value.indexOf(cursor.value));
 
 export const visibleTasks = computed(() => (list.value, visibleIds.value.map((id) => visibleRows.value.tasks.get(id))));
 
@@ -238,6 +239,7 @@ effect(() => {
   rows = new Rows();
   batch(() => {
     for (const each of [list, past, absent]) each.value = null;
+    versions.value = { from: null, to: null };
     [marks.value, followers.value] = [new Set(), []];
   });
   link.follow(name);
@@ -271,20 +273,6 @@ effect(() => {
 
 export const listPath = (rest = "") => API + encodeURIComponent(place.value.name) + rest;
 export const taskPath = (id, rest = "") => listPath(`/tasks/${encodeURIComponent(id)}${rest}`);
-
-/** Show an old version; null or the newest version returns to the present. */
-export async function showVersion(version) {
-  const present = list.value?.rows.version;
-  if (version === null || version >= present) return void (past.value = null);
-  const target = Math.max(1, version);
-  requestedVersion = target;
-  const result = await call("GET", listPath(`/tasks?at_version=${target}`));
-  if (requestedVersion !== target || place.value.name !== openName) return;
-  past.value = { version: target, rows: buildRows({ ...result, version: target }) };
-}
-let requestedVersion = 0;
-
-export const goToVersion = (step) => showVersion((past.value?.version ?? visibleRows.value.version) + step);
 
 /** Run a change and return its result. If the server returns an error, show it and return null. */
 export async function attempt(work) {

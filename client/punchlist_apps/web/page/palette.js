@@ -6,7 +6,7 @@ import { call, session, state } from "./link.js";
 import {
   attempt, canChange, cards, closeDialog, filter, listPath, nameOf, place, showToast, visibleRows,
 } from "./model.js";
-import { go, hashOf } from "./place.js";
+import { hashOf } from "./place.js";
 import { Badge, Key, Mark, Text } from "./parts.js";
 import { isFinished, stateOf } from "./rows.js";
 import { plural, safe } from "./text.js";

@@ -42,7 +42,7 @@ export function hueOf(name) {
 }
 
 /** Return two letters of a name: the initials of its first two words, or its first two letters. */
-export function lettersOf(name) {
+function lettersOf(name) {
   const [first = "", second] = name.split("/")[0].split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const letters = second ? [[...first][0], [...second][0]] : [...first].slice(0, 2);
   return safe(letters.join("")).toUpperCase();

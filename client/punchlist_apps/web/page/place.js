@@ -22,7 +22,7 @@ const decode = (text) => {
  * `screen` is one of SCREENS. `name`, `view` and `task` are set on the screen "list". `rest` is the further path of
  * another screen, such as `["codex/b210"]` of `#/agent/codex%2Fb210`. `query` has the texts of QUERY.
  */
-export function parsePlace(hash) {
+function parsePlace(hash) {
   const [path, search = ""] = hash.slice(1).split("?", 2);
   const [, kind, ...rest] = path.split("/").map(decode);
   const params = new URLSearchParams(search);
