@@ -4,7 +4,7 @@ import { computed, html, signal, useLayoutEffect } from "./vendor.js";
 import { Member, Words } from "./changes.js";
 import { addCommands } from "./commands.js";
 import { GROUPS, compareRows, format, listDifferences } from "./differences.js";
-import { cursor, go, isPast, list, past, place, versions } from "./model.js";
+import { cursor, go, list, past, place, versions } from "./model.js";
 import { base } from "./past.js";
 import { Badge, Mark, Text, WORDS, Windowed } from "./parts.js";
 import { stateOf } from "./rows.js";
