@@ -48,13 +48,16 @@ class Tally(msgspec.Struct, array_like=True):
             if cells and index - cells[0].index >= MAX_CELLS:
                 index = self._widen(at)
             if not cells or index > cells[-1].index:
-                cells.append(Cell(index))
+                cells.append(Cell(index, version, seq, {actor: 1}))
+                return
         cell = cells[-1]
         cell.version, cell.seq = version, seq
         counts = cell.counts
-        if actor not in counts and len(counts) >= MAX_ACTORS:
-            actor = ""
-        counts[actor] = counts.get(actor, 0) + 1
+        if actor in counts:
+            counts[actor] += 1
+        else:
+            actor = actor if len(counts) < MAX_ACTORS else ""
+            counts[actor] = counts.get(actor, 0) + 1
 
     def _widen(self, at: int) -> int:
         """Join cells until there is room for an event at this time, and return the index of its cell."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from punchlist_schemas.errors import Rejection
-from punchlist_schemas.events import AnyEvent, ConversationDeleted
+from punchlist_schemas.events import ConversationDeleted
 from punchlist_schemas.things import Conversation, Damage, Reason, Running, Shared, Task
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import State
@@ -181,15 +181,11 @@ class LoadedConversation:
         evolve(self.state, fact.event, fact.seq, fact.version, fact.at)
         self.check = stored.check
         self.seq = fact.seq
-        self.count(fact.event, fact.at, fact.version, fact.seq, fact.actor)
-        return True
-
-    def count(self, event: AnyEvent, at: int, version: int, seq: int, actor: str) -> None:
-        """Count the list's next event in its tally."""
-        if type(event) is ConversationDeleted:
+        if type(fact.event) is ConversationDeleted:
             self.tally = Tally()
         elif self.tally is not None:
-            self.tally.add(at, version, seq, actor)
+            self.tally.add(fact.at, fact.version, fact.seq, fact.actor)
+        return True
 
     def remember(self, key: str, call: str, reply: bytes) -> None:
         """Cache the reply to a keyed call, and drop the oldest reply if there are too many."""

@@ -38,6 +38,7 @@ from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import ambiguous_name, conversation_not_found
 from punchlistd.domain.responses import respond
 from punchlistd.domain.state import State
+from punchlistd.domain.state.tally import Tally
 from punchlistd.domain.undo.trace import task_id_of
 from punchlistd.engine.calls import ANONYMOUS, Arrival, Barrier, Holder, Item, Read, Stage, Write
 from punchlistd.engine.claims import CLAIMS, Claims
@@ -173,7 +174,7 @@ class Transaction:
             if is_deleted:
                 self.deleted.append(name)
                 loaded.forget_replies()
-                loaded.trail = None
+                loaded.trail, loaded.tally = None, Tally()
                 event_side = msgspec.structs.replace(side or _NO_SIDE, owner=owner) if owner else side
             elif type(event) is ConversationConfigured:
                 self.sessions.append((name, event))
@@ -182,7 +183,8 @@ class Transaction:
             elif (place := self.place) is not None:
                 event_side = msgspec.structs.replace(event_side or _NO_SIDE, position=place.position, chain=place.check)
             seq, version = self.head - remaining, state.version - remaining
-            loaded.count(event, at, version, seq, command.actor)
+            if loaded.tally is not None and not is_deleted:
+                loaded.tally.add(at, version, seq, command.actor)
             undone = decision.touches, decision.reverts_to
             wire = _encode(_Wire(seq, name, version, at, command.actor, call, *undone, event))
             if loaded.trail is not None:
