@@ -3,6 +3,18 @@
 import { html, signal } from "./vendor.js";
 
 const loaders = [];
+let style = null;
+
+/** Load the styles of these screens, once. */
+const loadStyle = () => (style ??= new Promise((resolve, reject) => {
+  const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/late.css", onload: resolve });
+  link.onerror = () => {
+    style = null;
+    link.remove();
+    reject(new Error("late.css could not be loaded"));
+  };
+  document.head.append(link);
+}));
 
 const Unavailable = () => html`<div class="teach" role="alert"><h2>This part of the page could not be loaded</h2>
   <p>The server may have been updated. <button class="text" onClick=${() => location.reload()}>Reload</button></p></div>`;
@@ -15,7 +27,8 @@ export function lazy(load) {
     if (isRequested) return;
     isRequested = true;
     try {
-      loaded.value = (await load()).default;
+      const [module] = await Promise.all([load(), loadStyle()]);
+      loaded.value = module.default;
     } catch (error) {
       console.warn(error);
       isRequested = false;

@@ -63,7 +63,7 @@ function Header({ name }) {
       ${shared && html`<span class="pill warn" role="status">${sharedNote(shared)}</span>`}
       ${isStopped && html`<span class="pill bad">stopped by a failure</span>`}
       ${settings?.execution === "serial" && html`<span class="pill">one at a time</span>`}
-      ${counts && html`<${Bar} counts=${counts} />`}
+      ${counts && html`<${Bar} counts=${counts} waiting=${card.value?.waiting} />`}
       <${Views} />
     <//>
     <${Tools}><${TimeBar} /><//>
