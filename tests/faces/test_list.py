@@ -95,6 +95,7 @@ def test_address_holds_filter_grouping_and_order(planned: Stage, open_page: Open
     expect(page.locator(HEADS)).to_have_count(3)
     titles = read_titles(page)
     assert titles.count("Draw the board") == 2, "a task with two labels stands in both groups"
+    assert page.locator("#t-4").count() == 1
     other = open_page(planned, page.evaluate("location.hash"))
     expect(other.locator(HEADS)).to_have_count(3)
     assert read_titles(other) == titles
@@ -157,6 +158,9 @@ def test_cursor_stays_at_its_height_and_goes_on(empty: Stage, open_page: Open) -
     page.keyboard.press("j")
     expect(row.locator(".t")).to_have_text("Task 41")
     row.click()
+    expect(page.locator(".detail")).to_have_count(0)
+    page.locator(".row").first.click()
+    page.get_by_role("button", name="Close").click()
     expect(page.locator(".detail")).to_have_count(0)
 
 
