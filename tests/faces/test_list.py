@@ -16,7 +16,7 @@ from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import Stage, midnight
 
 HEADS = ".group-head"
-SMALL_TARGETS = """() => [...document.querySelectorAll('main .row, .group-head, .head button, .head select, .head input')]
+SMALL_TARGETS = """() => [...document.querySelectorAll('.row, .group-head, .head :is(button, select, input, a)')]
   .map(element => [element.getBoundingClientRect(), element])
   .filter(([box]) => box.width && box.right > 0 && box.left < innerWidth && (box.width < 44 || box.height < 44))
   .map(([box, element]) => [element.outerHTML.slice(0, 80), box.width, box.height])"""
@@ -24,7 +24,9 @@ SMALL_TARGETS = """() => [...document.querySelectorAll('main .row, .group-head, 
 
 def read_groups(page: Page) -> dict[str, int]:
     """Return the numbers of tasks by the titles of the groups."""
-    heads = [(head.locator(".cut").inner_text(), head.locator(".count").inner_text()) for head in page.locator(HEADS).all()]
+    heads = [
+        (head.locator(".cut").inner_text(), head.locator(".count").inner_text()) for head in page.locator(HEADS).all()
+    ]
     return {title: int(count.split(",")[0]) for title, count in heads}
 
 
@@ -58,8 +60,9 @@ def test_list_opens_on_running_tasks(empty: Stage, open_page: Open) -> None:
 def test_chips_count_what_the_groups_hold(empty: Stage, open_page: Open) -> None:
     dice = random.Random(7)
     tasks = empty.by("codex").conversation("random")
-    tasks.add_many([NewTask(title=f"Task {number}", gate=Gate(yes=True) if number % 9 == 0 else None)
-                    for number in range(1, 41)])
+    tasks.add_many(
+        [NewTask(title=f"Task {number}", gate=Gate(yes=True) if number % 9 == 0 else None) for number in range(1, 41)]
+    )
     page = open_page(empty, "#/list/random")
     page.set_viewport_size({"width": 1280, "height": 2000})
     expect(page.locator(".row").first).to_be_visible()
@@ -92,6 +95,7 @@ def test_address_holds_filter_grouping_and_order(planned: Stage, open_page: Open
     expect(page.locator(HEADS)).to_have_count(3)
     titles = read_titles(page)
     assert titles.count("Draw the board") == 2, "a task with two labels stands in both groups"
+    assert page.locator("#t-4").count() == 1
     other = open_page(planned, page.evaluate("location.hash"))
     expect(other.locator(HEADS)).to_have_count(3)
     assert read_titles(other) == titles
@@ -105,10 +109,14 @@ def test_address_holds_filter_grouping_and_order(planned: Stage, open_page: Open
 
 def test_keys_group_sort_and_fold(empty: Stage, open_page: Open) -> None:
     tasks = empty.by("codex").conversation("keys")
-    tasks.add_many([
-        NewTask(title="One", ref="one"), NewTask(title="Two", priority="urgent", owner="bob"),
-        NewTask(title="Three", blocked_by=("one",)), NewTask(title="Part", parent="one"),
-    ])
+    tasks.add_many(
+        [
+            NewTask(title="One", ref="one"),
+            NewTask(title="Two", priority="urgent", owner="bob"),
+            NewTask(title="Three", blocked_by=("one",)),
+            NewTask(title="Part", parent="one"),
+        ]
+    )
     page = open_page(empty, "#/list/keys")
     expect(page.locator(HEADS)).to_have_count(2)
     assert read_groups(page) == {"Ready": 2, "Blocked": 2}
@@ -151,6 +159,9 @@ def test_cursor_stays_at_its_height_and_goes_on(empty: Stage, open_page: Open) -
     expect(row.locator(".t")).to_have_text("Task 41")
     row.click()
     expect(page.locator(".detail")).to_have_count(0)
+    page.locator(".row").first.click()
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator(".detail")).to_have_count(0)
 
 
 def test_frees_counts_open_dependents(empty: Stage, open_page: Open) -> None:
@@ -166,10 +177,14 @@ def test_frees_counts_open_dependents(empty: Stage, open_page: Open) -> None:
 
 def test_dates_are_relative(empty: Stage, open_page: Open) -> None:
     tasks = empty.by("codex").conversation("dates")
-    tasks.add_many([
-        NewTask(title="A", due=midnight(1)), NewTask(title="B", due=midnight(-3)), NewTask(title="C", due=midnight(90)),
-        NewTask(title="D", not_before=midnight(1)),
-    ])
+    tasks.add_many(
+        [
+            NewTask(title="A", due=midnight(1)),
+            NewTask(title="B", due=midnight(-3)),
+            NewTask(title="C", due=midnight(90)),
+            NewTask(title="D", not_before=midnight(1)),
+        ]
+    )
     page = open_page(empty, "#/list/dates?group=none")
     days = page.locator(".row .day")
     expect(days).to_have_text(["due tomorrow", "3 days late", re.compile(r"due \w+ \d+"), "from tomorrow"])
@@ -180,10 +195,14 @@ def test_dates_are_relative(empty: Stage, open_page: Open) -> None:
 
 def test_filters_of_one_kind_add_up(empty: Stage, open_page: Open) -> None:
     tasks = empty.by("codex").conversation("filters")
-    tasks.add_many([
-        NewTask(title="A", labels=("bug",)), NewTask(title="B", labels=("needs a look",)),
-        NewTask(title="C", labels=("bug",), owner="bob"), NewTask(title="D"),
-    ])
+    tasks.add_many(
+        [
+            NewTask(title="A", labels=("bug",)),
+            NewTask(title="B", labels=("needs a look",)),
+            NewTask(title="C", labels=("bug",), owner="bob"),
+            NewTask(title="D"),
+        ]
+    )
     tasks.start("3")
     page = open_page(empty, "#/list/filters")
     offers = page.get_by_label("Add a filter")
@@ -280,17 +299,25 @@ def test_rows_stop_growing_on_wide_screens(planned: Stage, open_page: Open) -> N
 
 def test_columns_show_reasons_and_newest_results(empty: Stage, open_page: Open) -> None:
     tasks = empty.by("codex").conversation("columns")
-    tasks.add_many([
-        "First", "Second", NewTask(title="Third", labels=("bug",), due=midnight(1)), "Fourth", "Fifth",
-        NewTask(title="Sixth", gate=Gate(yes=True)),
-    ])
+    tasks.add_many(
+        [
+            "First",
+            "Second",
+            NewTask(title="Third", labels=("bug",), due=midnight(1)),
+            "Fourth",
+            "Fifth",
+            NewTask(title="Sixth", gate=Gate(yes=True)),
+        ]
+    )
     for number in ("1", "2", "6"):
         tasks.complete(number)
     tasks.fail("4", "no luck")
     tasks.pause("5")
     page = open_page(empty, "#/list/columns/flow")
-    column = {name: page.locator(".column", has=page.get_by_role("heading", name=name)) for name in (
-        "Ready", "Blocked", "Running", "Waits for a yes", "Paused", "Done", "Failed")}
+    column = {
+        name: page.locator(".column", has=page.get_by_role("heading", name=name))
+        for name in ("Ready", "Blocked", "Running", "Waits for a yes", "Paused", "Done", "Failed")
+    }
     expect(column["Done"].locator(".t bdi")).to_have_text(["Second", "First"])
     expect(column["Ready"].locator(".chip")).to_contain_text("bug")
     expect(column["Ready"].locator(".chip")).to_contain_text("tomorrow")

@@ -107,7 +107,7 @@ COMPLETIONS = {
     "data/share/fish/vendor_completions.d/punch.fish",
     *(f"punchlist_apps/shipped/completions/{name}" for name in ("bash/punch", "zsh/_punch", "fish/punch.fish")),
 }
-BUILT = {f"punchlist_apps/web/page/built/{name}" for name in ("app.js", "chat.js", "page.css", "chat.css")}
+BUILT = {f"punchlist_apps/web/page/built/{name}" for name in ("app.js", "chat.js", "page.css", "late.css", "chat.css")}
 VSIX = "punchlist_apps/shipped/editors/vscode/punchlist.vsix"
 SERVED = """
 import asyncio

@@ -126,7 +126,8 @@ export const groups = computed(() => {
 /** The ids of the shown tasks, from top to bottom. A task in two groups has the place of the first. */
 export const shownIds = computed(() => [...new Set(groups.value.flatMap((group) => group.shown))]);
 
-const findGroup = (id) => groups.value.find((group) => group.shown.includes(id));
+/** Return the first group that shows a task. */
+export const findGroup = (id) => groups.value.find((group) => group.shown.includes(id));
 
 /** Fold the group at the cursor. */
 export function foldGroup() {

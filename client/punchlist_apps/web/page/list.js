@@ -5,7 +5,7 @@ import { Tools } from "./chips.js";
 import { DropMark, rowDragging } from "./drag.js";
 import { labelWord } from "./filter.js";
 import { Head } from "./frame.js";
-import { foldGroup, grouping, groups, setFold, unfoldGroup } from "./groups.js";
+import { findGroup, foldGroup, grouping, groups, setFold, unfoldGroup } from "./groups.js";
 import { lazy } from "./lazy.js";
 import { addCommands, isAdding, run } from "./commands.js";
 import {
@@ -72,7 +72,7 @@ function Header({ name }) {
       ${shared && html`<span class="pill warn" role="status">${sharedNote(shared)}</span>`}
       ${isStopped && html`<span class="pill bad">stopped by a failure</span>`}
       ${settings?.execution === "serial" && html`<span class="pill">one at a time</span>`}
-      ${counts && html`<${Bar} counts=${counts} />`}
+      ${counts && html`<${Bar} counts=${counts} waiting=${card.value?.waiting} />`}
       ${counts?.in_progress > 0 && !isPast.value && html`<${Ready} name=${name} />`}
       <${Views} />
     <//>
@@ -227,7 +227,8 @@ function Group({ group, from, to, rowHeight, count }) {
     ${group.title && !group.isLast && html`<${GroupHead} group=${group} />`}
     <div class="some" role="presentation" style=${{ top: `${group.rowsTop - group.top + first * rowHeight}px` }}>
       ${shown.map((id, at) => rows.tasks.has(id) && html`<${Row} key=${id} task=${rows.tasks.get(id)}
-        depth=${group.depth?.get(id) ?? 0} index=${group.index + first + at} count=${count} group=${group} />`)}</div>
+        depth=${group.depth?.get(id) ?? 0} index=${group.index + first + at} count=${count}
+        isCopy=${group.label !== undefined && findGroup(id).key !== group.key} />`)}</div>
   </div>`;
 }
 
@@ -276,7 +277,7 @@ function Parent({ of: task }) {
   return parent && html`<span class="parent"><${Text} of=${parent.title} /> › </span>`;
 }
 
-function Row({ task, depth, index, count, group }) {
+function Row({ task, depth, index, count, isCopy }) {
   shape.value; // for the number of tasks that it frees
   const state = stateOf(task);
   const sign = priorityMark(task);
@@ -284,7 +285,6 @@ function Row({ task, depth, index, count, group }) {
   const freed = task.status !== "completed" && visibleRows.value.freesOf(task.id);
   const gone = departureOf(task);
   const [here, marked] = [cursor.value === task.id, marks.value.has(task.id)];
-  const isCopy = grouping.value === "label" && task.labels?.[0] !== group.key && task.labels?.length > 1;
   const open = ({ ctrlKey, metaKey }) =>
     ctrlKey || metaKey ? run("mark", task.id) : go({ ...place.value, task: here ? null : task.id }, { trail: false });
   return html`<div id=${isCopy ? undefined : `t-${task.id}`} role="option" onClick=${open}

@@ -81,11 +81,12 @@ export const Spoken = ({ of: task, waits }) => {
   return html`<span class="sr">, ${safe(parts.join(", "))} </span>`;
 };
 
-/** The statuses of a list's tasks as one bar. */
-export function Bar({ counts }) {
-  const parts = ["completed", "failed", "in_progress", "paused", "pending"].filter((name) => counts[name]);
+/** The statuses of a list's tasks as one bar. `waiting` of the paused ones wait for a yes. */
+export function Bar({ counts, waiting = 0 }) {
+  const lengths = { ...counts, asks: waiting, paused: counts.paused - waiting };
+  const parts = ["completed", "failed", "in_progress", "asks", "paused", "pending"].filter((name) => lengths[name] > 0);
   return html`<div class="bar" aria-hidden="true">${parts.map((name) =>
-    html`<i key=${name} class=${`b-${name}`} style=${{ flexGrow: counts[name] }}></i>`)}</div>`;
+    html`<i key=${name} class=${`b-${name}`} style=${{ flexGrow: lengths[name] }}></i>`)}</div>`;
 }
 
 /** A virtual list of items of equal size. It renders only the visible ones. `active` is the index to keep in view. */

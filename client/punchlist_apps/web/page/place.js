@@ -40,7 +40,7 @@ function parsePlace(hash) {
 export function hashOf({ screen, name, view = "list", task = null, rest = [], query = {} }) {
   const on = screen ?? (name ? "list" : "now");
   const path = on === "list" ? ["list", name, view === "list" ? null : view, task] : on === "now" ? [] : [on, ...rest];
-  const search = new URLSearchParams(Object.entries(query).filter(([, text]) => text)).toString();
+  const search = new URLSearchParams(QUERY.filter((key) => query[key]).map((key) => [key, query[key]])).toString();
   const encoded = path.filter(Boolean).map(encodeURIComponent).join("/");
   return `#/${encoded}${search && `?${search}`}`;
 }
