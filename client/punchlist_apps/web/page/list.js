@@ -60,7 +60,7 @@ function Header({ name }) {
   const { settings } = card.value ?? {};
   const isComparing = versions.value.from !== null;
   const isStopped = counts?.failed > 0 && settings?.on_failure === "stop";
-  return html`<div class="head" role="region" aria-label="The list">
+  return html`<div class="head">
     <${Head} title=${card.value ? nameOf(card.value) : name}>
       ${counts && html`<span class="done">${counts.completed} of ${total(counts)}</span>`}
       ${damaged && html`<span class="pill bad" title=${safe(damaged.reason)}>incomplete: its log is damaged</span>`}
