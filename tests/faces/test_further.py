@@ -30,7 +30,7 @@ def test_task_is_reachable_by_mouse(planned: Stage, open_page: Open) -> None:
     page.get_by_role("button", name="Stop adding").click()
     expect(page.locator(".row")).to_have_count(3)
     page.get_by_role("link", name="History").click()
-    expect(page.locator(".story li").first).to_contain_text("in progress")
+    expect(page.locator(".call").first).to_contain_text("began")
     page.get_by_role("link", name="List", exact=True).click()
     page.get_by_role("button", name="Running").click()
     expect(page.locator(".row")).to_have_count(1)

@@ -1,5 +1,7 @@
 """What people do on the page, with the keyboard unless a test says otherwise."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -148,7 +150,7 @@ def test_history_undoes_another_actors_change(planned: Stage, open_page: Open) -
     page = open_page(planned, "#/list/theirs/1")
     expect(page.locator(".row.here")).to_be_visible()
     page.keyboard.press("4")
-    page.locator(".story li").first.get_by_role("button", name="Undo version 3").click()
+    page.get_by_role("button", name="Take back version 3").click()
     expect(page.locator("dialog h2")).to_contain_text("codex")
     expect(page.locator("dialog .lines")).to_contain_text("lost: its result 'hours of work'")
     page.keyboard.press("Enter")
@@ -165,16 +167,17 @@ def test_past_is_shown_and_read_only(planned: Stage, open_page: Open) -> None:
     expect(page.locator(".row.r-completed")).to_be_visible()
     page.keyboard.press("[")
     expect(page.locator(".row.r-in_progress")).to_be_visible()
-    expect(page.locator(".past-banner")).to_contain_text("version 3 of 4 · codex")
+    shown = page.get_by_role("slider", name="Version shown")
+    expect(shown).to_have_attribute("aria-valuetext", re.compile(r"version 3, codex began #1$"))
     page.keyboard.press("d")
     expect(page.locator(".toast.bad")).to_contain_text("The past")
     agent.add("two")
-    expect(page.locator(".past-banner")).to_contain_text("of 5")
+    expect(shown).to_have_attribute("aria-valuemax", "5")
     page.keyboard.press("n")
     expect(page.locator(".row")).to_have_count(2)
     page.keyboard.press("4")
-    expect(page.locator(".story li")).to_have_count(5)
-    expect(page.locator(".story li").first).to_contain_text("added “two”")
+    expect(page.locator(".call")).to_have_count(5)
+    expect(page.locator(".call").first).to_contain_text("two added")
 
 
 def test_read_only_link_changes_nothing(planned: Stage, open_page: Open) -> None:
@@ -200,9 +203,13 @@ def test_hostile_texts_are_harmless(empty: Stage, open_page: Open) -> None:
             tasks.fail(str(number), text)
         elif number % 3 == 1:
             tasks.complete(str(number), result=text)
-    for screen in ("#/lists", *(f"#/list/hostile{view}" for view in ("", "/graph", "/flow", "/history"))):
+    for screen in (
+        "#/",
+        "#/lists",
+        *(f"#/list/hostile{view}" for view in ("", "/graph", "/flow", "/history", "/timeline")),
+    ):
         page = open_page(empty, screen)
-        page.wait_for_selector(".card, .row, .chip, .story li, .teach")
+        page.wait_for_selector(".need, .card, .row, .chip, .call, .lane, .teach")
         for number in range(1, len(TEXTS) + 1) if screen == "#/list/hostile" else ():
             page.evaluate("hash => (location.hash = hash)", f"#/list/hostile/{number}")
             expect(page.locator("aside.detail .id").first).to_have_text(f"#{number}")

@@ -90,7 +90,7 @@ def test_busy_long_list_keeps_its_frame_rate(empty: Stage, open_page: Open) -> N
     assert page.evaluate("document.querySelectorAll('*').length") <= MAX_NODES
     for view in ("flow", "graph", "history"):
         page.evaluate("hash => (location.hash = hash)", f"#/list/long/{view}")
-        expect(page.locator(f".v-{view} :is(.teach, .chip, .story li)").first).to_be_visible()
+        expect(page.locator(f".v-{view} :is(.teach, .chip, .call)").first).to_be_visible()
 
 
 def change_tasks(stage: Stage, stop: Event, counted: list[int]) -> None:

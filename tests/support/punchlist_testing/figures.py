@@ -21,6 +21,7 @@ FIGURES = {
     "loaded_kb": Figure("files that a browser loads, uncompressed (compressed: a third)", "≤ 120 KB", "{:.0f} KB"),
     "nodes": Figure("nodes of the page at 10,000 tasks", "≤ 1,000", "{:.0f}"),
     "history_nodes": Figure("nodes of the history of 2,000 changes, with the time machine", "≤ 1,000", "{:.0f}"),
+    "timeline_nodes": Figure("nodes of the timeline of 5,000 spans of work", "≤ 1,200", "{:.0f}"),
     "frames_ratio": Figure("frames at 100 changes per second in a list of 10,000, relative to idle", "≥ 0.9"),
     "frames_idle": Figure("idle frames per second", "", "{:.0f}"),
     "changes_a_second": Figure("changes per second during this measurement", "", "{:.0f}"),

@@ -2,7 +2,16 @@
 import { createInterface } from "node:readline";
 
 const PAGE = new URL("../../../client/punchlist_apps/web/page/", import.meta.url);
-const [{ Rows, buildTree, isLate, ownerOf, stateOf }, { dayText, safe, safeBlock, sharedNote, since }, { findLongest, findWay, layOut }, { readMarkdown }, { readShorthand }] = await Promise.all(["rows.js", "text.js", "layout.js", "markdown.js", "shorthand.js"].map((name) => import(new URL(name, PAGE))));
+const load = (name) => import(new URL(name, PAGE));
+const { Rows, buildRows, buildTree, isLate, ownerOf, stateOf } = await load("rows.js");
+const { dayText, safe, safeBlock, sharedNote, since } = await load("text.js");
+const { findLongest, findWay, layOut } = await load("layout.js");
+const { readMarkdown } = await load("markdown.js");
+const { readShorthand } = await load("shorthand.js");
+const { GROUPS, compareRows, diffWords, findMoved } = await load("differences.js");
+const { forecast } = await load("forecast.js");
+const { groupByOwner, layOutLanes } = await load("lanes.js");
+const { say } = await load("sentences.js");
 
 let rows = new Rows();
 const FUNCTIONS = {
@@ -33,6 +42,15 @@ const FUNCTIONS = {
     });
     return Math.min(...times);
   }),
+  words: (pairs) => pairs.map(([before, after]) => diffWords(before, after)),
+  moved: ({ before, after }) => [...findMoved(before, after)],
+  compared: ([base, rows]) =>
+    compareRows(...[base, rows].map((tasks) => buildRows({ tasks, version: 1 }))).map(({ group, task }) => [GROUPS[group][0], task.id]),
+  forecast: ({ totals, now }) => forecast(totals, now),
+  lanes: ({ spans, now, wide }) =>
+    layOutLanes(groupByOwner(spans, now), (at) => (wide * at) / now, now, wide).map(({ owner, rows }) =>
+      [owner, rows.map((row) => row.map(({ x, wide, room, spans, outcome }) => [x, wide, room, spans.length, outcome]))]),
+  said: (events) => events.map(say),
   layered: ({ ids, edges }) => {
     const { place, routes } = layOut(ids, edges);
     return { place: [...place], routes: [...routes.values()] };

@@ -8,7 +8,7 @@ const TAGS = { "-": "del", "+": "ins", "=": "span" };
 
 /** Two texts as one, with what was removed and what was added. */
 export const Words = ({ before, after }) =>
-  html`<bdi>${diffWords(before, after).map(([sign, text], at) => html`<${TAGS[sign]} key=${at}>${safe(text)}<//>`)}</bdi>`;
+  html`<bdi>${diffWords(before, after).map(([sign, text], at) => html`<${TAGS[sign]} key=${at}>${safe(text.trim())}<//> `)}</bdi>`;
 
 const NAMES = { active_form: "now", estimate_ms: "estimate", not_before: "not before", parent: "part of", blocked_by: "waits for" };
 

@@ -9,7 +9,7 @@ export const endOf = (span, now) => Math.max(span.from_at, span.to_at ?? now);
 
 /** Return `{ owner, spans, busy }` for each owner: those at work first, then by name. `busy` is a share from 0 to 1. */
 export function groupByOwner(spans, now) {
-  const lanes = [...Map.groupBy(spans, (span) => span.owner)].map(([owner, spans]) => {
+  const lanes = [...Map.groupBy(spans, (span) => span.owner ?? "")].map(([owner, spans]) => {
     spans.sort((a, b) => a.from_at - b.from_at);
     return { owner, spans, isRunning: spans.some((span) => span.to_at === undefined), ...measure(spans, now) };
   });

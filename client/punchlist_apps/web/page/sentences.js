@@ -75,7 +75,7 @@ const SENTENCES = {
   Claimed: () => ["took it", "", "in_progress"],
   Released: ({ reason }) => [RELEASES[reason] ?? "gave it back"],
   ListCleared: () => ["removed all tasks", "", "failed"],
-  MessageAppended: ({ content }) => ["wrote", typeof content === "string" ? content : JSON.stringify(content)],
+  MessageAppended: ({ content }) => ["wrote", typeof content === "string" ? content : JSON.stringify(content ?? "")],
   MessageRetracted: () => ["withdrew a message"],
   EventLost: () => ["lost to damage", "", "failed"],
 };

@@ -167,7 +167,7 @@ function Lane({ lane, now }) {
   return html`<section class="lane" aria-label=${`${safe(owner) || "nobody"}, ${share}, ${plural(lane.spans.length, "task")}`}>
     <div class="lane-head">${owner && html`<${Badge} of=${owner} />`}
       <span class="cut"><b><${Text} of=${host || "nobody"} /></b>${rest.length > 0 && html`<${Text} class="hush" of=${rest.join("/")} />`}</span>
-      <span class="hush">${share}</span></div>
+      <span class="hush share">${share}</span></div>
     ${rows.map((blocks, at) => html`<div key=${at} class="lane-row">
       ${blocks.map((block) => html`<${Block} key=${`${block.spans[0].conversation} ${block.spans[0].version}`} block=${block} now=${now} />`)}</div>`)}
   </section>`;
@@ -185,7 +185,7 @@ function Figures({ lanes }) {
     ${ready && html`<${Figure} value=${`${Math.round(ready.perHour)} an hour`}>the last two hours<//>`}
     ${ready && isRunning && html`<${Figure} value=${formatAhead(ready.at)}>ready, at this speed (${formatRange(ready)})<//>`}
     ${!ready && lanes.length > 0 && last.done < last.all && html`<span>too few results for a forecast</span>`}
-    ${lost > 0 && html`<${Figure} value=${since(lost)}>lost to failures<//>`}
+    ${lost >= 60_000 && html`<${Figure} value=${since(lost)}>lost to failures<//>`}
     ${asks > 0 && html`<${Figure} value=${asks}>asked for a yes<//>`}
   </div>`;
 }

@@ -220,3 +220,124 @@ def test_critical_path_is_the_longest_chain() -> None:
     for graph, chain in zip(graphs, answers, strict=True):
         assert all([a, b] in graph["edges"] for a, b in pairwise(chain))
         assert sum(graph["weights"][id] for id in chain) == find_longest(**graph), graph
+
+
+def test_words_of_two_texts_rebuild_both() -> None:
+    random = Random(seed := int.from_bytes(os.urandom(4)))
+    print("seed", seed)
+    pairs = [["", ""], ["a " * 2_000, "b " * 2_000], ["Test the menu", "Test the mobile navigation"]]
+    pairs += [[" ".join(random.choices("abcde", k=random.randrange(12))) for _ in range(2)] for _ in range(60)]
+    for (before, after), parts in zip(pairs, run_in_node({"words": pairs})[0], strict=True):
+        old, new = (" ".join(text for sign, text in parts if sign in signs).split() for signs in ("-=", "+="))
+        assert (old, new) == (before.split(), after.split())
+    assert run_in_node({"words": pairs[2:3]})[0] == [[["=", "Test the "], ["-", "menu"], ["+", "mobile navigation"]]]
+
+
+def test_fewest_tasks_count_as_moved() -> None:
+    ids = [str(number) for number in range(9)]
+    assert run_in_node({"moved": {"before": ids, "after": ["8", *ids[:8]]}})[0] == ["8"]
+    assert run_in_node({"moved": {"before": ids, "after": [*ids[1:], "0", "new"]}})[0] == ["0"]
+    assert run_in_node({"moved": {"before": ids, "after": ids[3:]}})[0] == []
+
+
+def test_versions_differ_by_what_people_look_for() -> None:
+    def task(id: str, version: int, **members: Any) -> dict[str, Any]:
+        return {
+            "id": id,
+            "version": version,
+            "title": f"Task {id}",
+            "status": "pending",
+            "priority": "normal",
+            **members,
+        }
+
+    base = [task("1", 1), task("2", 1), task("3", 1), task("4", 1), task("5", 1, status="completed", waits_for="yes")]
+    rows = [
+        task("2", 9, status="failed"),
+        task("3", 9, status="completed", title="Task three"),
+        task("4", 9, blocked_by=["3"], status="in_progress"),
+        task("5", 9, status="completed"),
+        task("6", 9, status="completed", waits_for="yes"),
+        task("7", 9, parent="6"),
+    ]
+    assert run_in_node({"compared": [base, rows]})[0] == [
+        ["Failed", "2"],
+        ["Asks for a yes", "6"],
+        ["Added", "6"],
+        ["Added", "7"],
+        ["Deleted", "1"],
+        ["Reworded", "3"],
+        ["Waits changed", "4"],
+        ["Done", "3"],
+        ["Done", "5"],
+        ["Other states", "4"],
+    ]
+    assert run_in_node({"compared": [rows, rows]})[0] == []
+
+
+HOUR_MS = 3_600_000
+
+
+def test_forecast_of_a_constant_speed_is_exact() -> None:
+    now = 100 * HOUR_MS
+    totals = [{"at": now - 2 * HOUR_MS + at * 360_000, "all": 40, "done": at, "failed": 1} for at in range(21)]
+    ready = run_in_node({"forecast": {"totals": totals, "now": now}})[0]
+    left = 40 - 20 - 1
+    assert ready["at"] == now + left * 360_000
+    assert ready["perHour"] == 10
+    assert ready["early"] <= ready["at"] <= ready["late"] <= now + 2 * left * 360_000
+    growing = [{**each, "all": each["all"] + number // 2} for number, each in enumerate(totals)]
+    grown = run_in_node({"forecast": {"totals": growing, "now": now}})[0]
+    assert grown["at"] == now + (left + 10) * 2 * 360_000, "the tasks added at the same time are subtracted"
+
+
+def test_nothing_forecasts_nothing() -> None:
+    now = 100 * HOUR_MS
+
+    def predict(*points: tuple[int, int]) -> Any:
+        totals = [
+            {"at": now - (len(points) - number) * 600_000, "all": all, "done": done, "failed": 0}
+            for number, (all, done) in enumerate(points)
+        ]
+        return run_in_node({"forecast": {"totals": totals, "now": now}})[0]
+
+    assert predict() is None
+    assert predict((10, 0), (10, 4)) is None, "too few results"
+    assert predict((10, 0), (20, 9)) is None, "the list grows faster than it is done"
+    assert predict((10, 0), (10, 10)) is None, "nothing is left"
+    assert predict((0, 0), (30, 0), (30, 9)) is not None, "a plan that was imported is no growth"
+
+
+def test_lanes_have_a_bounded_number_of_blocks() -> None:
+    now = 10 * HOUR_MS
+    lengths = [-500 if at % 9 == 0 else 5_000 for at in range(5_000)]  # The clock was set back in some.
+    spans: list[dict[str, Any]] = [
+        {"owner": f"agent-{at % 20}", "from_at": at * 7_000, "to_at": at * 7_000 + length}
+        for at, length in enumerate(lengths)
+    ]
+    spans.append({"owner": "agent-3", "from_at": 9 * HOUR_MS})
+    lanes = run_in_node({"lanes": {"spans": spans, "now": now, "wide": 1_100}})[0]
+    assert lanes[0][0] == "agent-3", "those at work come first"
+    blocks = [block for _, rows in lanes for row in rows for block in row]
+    assert len(blocks) <= 240
+    assert sum(count for *_, count, _ in blocks) == len(spans)
+    for _, rows in lanes:
+        for row in rows:
+            assert all(x + room <= after[0] for (x, _, room, *_), after in zip(row, row[1:], strict=False))
+
+
+def test_every_event_is_told_in_words() -> None:
+    schema = json.loads((ROWS.parents[2] / "schemas/json/events.schema.json").read_text())
+    types = [each.get("properties", {}).get("type", {}).get("enum", []) for each in schema["$defs"].values()]
+    names = {name for each in types for name in each if name[0].isupper()} - {
+        "ConversationDeleted"
+    }  # It erases the events before it.
+    assert "StatusChanged" in names
+    events = [
+        {"type": name, "task": "1", "from": "pending", "to": "in_progress", "owner": "ann", "text": "x", "blocker": "2"}
+        for name in sorted(names)
+    ]
+    for event, said in zip(events, run_in_node({"said": events})[0], strict=True):
+        assert said["verb"], event
+        assert "new to this page" not in said["verb"], event
+        assert not re.search(r"_|undefined|null", f"{said['verb']} {said['more']}"), (event, said)
