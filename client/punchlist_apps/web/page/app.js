@@ -4,10 +4,11 @@ import { effect, html, render } from "./vendor.js";
 import { Board } from "./board.js";
 import { run } from "./commands.js";
 import { Dialogs } from "./dialogs.js";
+import { Door } from "./door.js";
 import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
 import { List } from "./list.js";
-import { awaySince, session, signedOut, signIn, state } from "./link.js";
+import { awaySince, session, signIn, signedOut, state } from "./link.js";
 import {
   boardFilter, canChange, card, cards, filter, followers, go, marks, nameOf, needsAttention, now, place, showToast,
   toast,
@@ -73,16 +74,6 @@ const Toast = () => html`<div class=${`toast ${toast.value?.kind ?? ""}`}
   <bdi>${safe(toast.value?.text)}</bdi>
 </div>`;
 
-const SignIn = () => html`<main class="door" id="main">
-  <img src="/icon.svg" alt="" width="56" height="56" />
-  <h1>punchlist</h1>
-  <p>This page shows your task lists to you alone. To sign this browser in, run</p>
-  <p><code class="copy">punch web --link</code></p>
-  <p>and open the link it prints. A link works once, within a minute; then this browser stays signed in.</p>
-  ${signedOut.value && html`<p class="bad" role="alert">${signedOut.value}</p>`}
-  ${toast.value && html`<p class="bad" role="alert">${safe(toast.value.text)}</p>`}
-</main>`;
-
 /** Focus the first control of the screen. */
 function skipToMain(event) {
   event.preventDefault();
@@ -90,7 +81,7 @@ function skipToMain(event) {
 }
 
 function App() {
-  if (!session.value) return html`<${SignIn} />`;
+  if (!session.value) return html`<${Door} />`;
   const { name, view } = place.value;
   return html`<a class="skip" href="#main" onClick=${skipToMain}>Skip to the lists</a>
     <${Top} /><${Away} /><${PastBanner} />
@@ -109,10 +100,15 @@ async function start() {
   try {
     await signIn();
   } catch (error) {
-    showToast(error.message, "bad");
+    if (session.value) showToast(error.message, "bad");
+    else signedOut.value = error.message;
   }
-  const only = session.value?.scope.list;
-  if (only && place.value.name !== only && place.value.view !== "who") go({ name: only });
+  // Another tab may sign this one in.
+  effect(() => {
+    const only = session.value?.scope.list;
+    const { name, view } = place.peek();
+    if (only && name !== only && view !== "who") go({ name: only });
+  });
   listen();
   render(html`<${App} />`, document.querySelector("#app"));
 }

@@ -1,7 +1,7 @@
 // The commands for keys, buttons and the palette, in one table.
 
 import { listVisibleCards, selectedCard } from "./board.js";
-import { call, session, signOut } from "./link.js";
+import { buildLinkCommand, call, session, signOut } from "./link.js";
 import {
   API, ask, attempt, boardFilter, canChange, cards, columns, copyText, currentTask, cursor, dialog, explanation, filter,
   go, goToVersion, isPast, listPath, marks, place, showToast, showVersion, taskPath, visibleIds, visibleRows,
@@ -364,7 +364,7 @@ function share() {
   ask({
     title: "Share a read-only link",
     text: ["A link signs in one browser on this machine, within a minute. In a terminal, run:"],
-    code: `punch web --link --read-only${only}`,
+    code: buildLinkCommand(` --read-only${only}`),
     confirm: "Close",
     only: true,
   });

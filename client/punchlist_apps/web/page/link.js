@@ -20,7 +20,7 @@ export const session = signal(loadSession());
 /** "opening", "live", "away" or "asleep" (in a hidden tab). */
 export const state = signal("opening");
 export const awaySince = signal(0);
-/** Why this browser was signed out; empty if it wasn't. */
+/** Why this browser was signed out or couldn't be signed in; empty if neither is the case. */
 export const signedOut = signal("");
 const ENDED = "This browser was signed out: its session expired, or its link was revoked.";
 
@@ -39,15 +39,35 @@ export function signOut(why = "") {
   session.value = null;
 }
 
+// Another tab of this origin has signed in or out.
+addEventListener("storage", ({ key }) => {
+  if (key === SESSION_KEY || key === null) session.value = loadSession();
+});
+
 /** Redeem the ticket in the address, if any, and remove it from the address. */
 export async function signIn() {
   const ticket = /^#ticket=([^&]+)$/.exec(location.hash)?.[1];
   if (!ticket) return;
   history.replaceState(null, "", location.pathname + "#/");
-  const redeemed = await call("POST", "/api/session", { ticket: decodeURIComponent(ticket) }, { token: null });
+  await redeem({ ticket: decodeURIComponent(ticket) });
+}
+
+/** Exchange the ticket of a link, or a code, for a session. */
+export async function redeem(proof) {
+  const redeemed = await call("POST", "/api/session", proof, { token: null });
   localStorage.setItem(SESSION_KEY, JSON.stringify(redeemed));
   session.value = redeemed;
   signedOut.value = "";
+}
+
+const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
+const DEFAULT_PORT = "8322";
+
+/** Return the command for a link to the address in this browser, which `ssh -L` may have forwarded. */
+export function buildLinkCommand(options = "") {
+  const { hostname, port } = location;
+  const host = LOOPBACK.includes(hostname) ? "" : ` --allow-host ${hostname}`;
+  return `punch web --link${options}${host}${port === DEFAULT_PORT ? "" : ` --port ${port || 80}`}`;
 }
 
 /** Return the Problem of an error response. Sign out if the session has ended. */

@@ -31,6 +31,23 @@ const KEY_NAMES = {
   end: "End", pageup: "PgUp", pagedown: "PgDn", "ctrl+k": "Ctrl K",
 };
 
+/** A command with a button that copies it, or selects it where the browser doesn't allow copying. */
+export function Command({ of }) {
+  const [done, setDone] = useState("");
+  const text = useRef(null);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(of);
+      setDone("Copied");
+    } catch {
+      getSelection().selectAllChildren(text.current);
+      setDone("Selected");
+    }
+  };
+  return html`<p class="command"><code class="copy" ref=${text}>${of}</code>
+    <button type="button" onClick=${copy} aria-live="polite">${done || "Copy"}</button></p>`;
+}
+
 /** A label. A click filters by it. */
 export const Label = ({ of }) => html`<button class="label" aria-label=${`Filter by label ${safe(of)}`}
   onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(of)))}><${Text} of=${of} /></button>`;
