@@ -268,8 +268,4 @@ class _Chat:
 
 def _format_receipts(answer: dict[str, Any]) -> list[str]:
     receipts: Iterable[dict[str, Any]] = answer.get("receipts", ())
-    lines: list[str] = []
-    for receipt in receipts:
-        task = f" #{receipt['task']} {safe(str(receipt.get('title', '')))}".rstrip() if receipt.get("task") else ""
-        lines.append(f"✓ {receipt['type']}{task} (seq {receipt['seq']})")
-    return lines
+    return [f"✓ {safe(str(receipt.get('text') or receipt['type']))} (seq {receipt['seq']})" for receipt in receipts]
