@@ -7,7 +7,6 @@ It finds out from the log, by the calls' keys, which calls were made.
 """
 
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -311,7 +310,8 @@ class Turn:
                 await self._make_all()
                 return await self._respond(**members)
         if elsewhere := await self._find_other_list(intent):
-            return await self._answer(self._build_redirection(elsewhere), "rules", elsewhere=elsewhere, refused=True)
+            text = f"This chat is about {self.thread.list}, not about {elsewhere}."
+            return await self._answer(text, "rules", elsewhere=elsewhere, refused=True)
         calls = self._build_calls(intent)
         if not calls:
             text = small_talk.reply(intent, self._text, self._items)
@@ -337,10 +337,6 @@ class Turn:
         info = await self.thread.tasks.info()
         own = {self.thread.list, stem_of(self.thread.list), info.title}
         return next((name for name in named if name.casefold() not in {one.casefold() for one in own if one}), "")
-
-    def _build_redirection(self, name: str) -> str:
-        command = shlex.join(["punch", "chat", "-c", name, self._text.strip()])
-        return f"This chat is about {self.thread.list}. Ask in a chat about {name}: {command}"
 
     async def _read_message(self) -> Reply:
         """Interpret the message with the rules, as a reply to the open question or as a request."""

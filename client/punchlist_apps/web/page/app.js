@@ -50,7 +50,7 @@ const SCREENS = {
   timeline: lazy(() => import("./timeline.js")),
   agent: lazy(() => import("./agent.js")),
   who: lazy(() => import("./who.js")),
-  chat: () => void location.assign("/chat"),
+  chat: lazy(() => import("./chat.js")),
 };
 
 function App() {

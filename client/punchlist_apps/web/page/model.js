@@ -233,11 +233,14 @@ effect(() => {
   if (only) call("GET", API + encodeURIComponent(only)).then(setCard, () => {});
 });
 
+export const lastList = signal(""); // the list that was open last
+
 let openName;
 effect(() => {
   const name = place.value.name;
   if (name === openName) return;
   openName = name;
+  if (name) lastList.value = name;
   rows = new Rows();
   batch(() => {
     for (const each of [list, past, absent]) each.value = null;

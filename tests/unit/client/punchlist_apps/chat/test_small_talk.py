@@ -1,7 +1,7 @@
 import pytest
 
-from punchlist_apps.chat.rules.references import Item
 from punchlist_apps.chat.rules.reading import Intent, interpret
+from punchlist_apps.chat.rules.references import Item
 from punchlist_apps.chat.small_talk import EXAMPLES, HELP, find_nearest, reply
 
 ITEMS = [Item("1", "Buy milk", "pending"), Item("2", "Buy bread", "pending")]

@@ -92,9 +92,8 @@ def test_question_about_another_list_names_the_command(punch: Any) -> None:
     punch("-c", "relaunch", "add", "secret")
     outcome = punch("chat", "what is left in relaunch?")
     assert outcome.code == 1
-    assert outcome.lines == [
-        "This chat is about default. Ask in a chat about relaunch: punch chat -c relaunch 'what is left in relaunch?'"
-    ]
+    assert outcome.out == "This chat is about default, not about relaunch.\n"
+    assert outcome.err == "ask there: punch chat -c relaunch 'what is left in relaunch?'\n"
     assert punch("chat", "-c", "relaunch", "what is left in relaunch?").lines[1] == "  ☐ #1 secret"
 
 
