@@ -9,18 +9,31 @@ import { Rail, Tabs } from "./frame.js";
 import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
 import { lazy, loadWhenIdle } from "./lazy.js";
-import { awaySince, session, signedOut, signIn, state } from "./link.js";
+import { awaySince, pending, session, signedOut, signIn, state } from "./link.js";
 import { List } from "./list.js";
 import { canChange, card, marks, nameOf, needsCount, now, showToast, toast } from "./model.js";
 import Now from "./now.js";
 import { place } from "./place.js";
 import { safe, since } from "./text.js";
 
-const Away = () => state.value === "away" && html`<div class="away-banner" role="alert">
-  <b>Away.</b> The server has not responded for
-  ${" "}<time>${since(Math.max(1000, now.value - awaySince.value))}</time>. This is the last known state;
-  it updates when the server is back.
-</div>`;
+const AWAY = {
+  away: ["Away.", "The server has not responded for"],
+  silent: ["Not answering.", "The server is there, but has not answered for"],
+};
+
+function Away() {
+  const words = AWAY[state.value];
+  return words && html`<div class="away-banner" role="alert"><b>${words[0]}</b> ${words[1]}
+    ${" "}<time>${since(Math.max(1000, now.value - awaySince.value))}</time>. This is the last known state;
+    it updates when the server is back.</div>`;
+}
+
+/** The changes without a response. */
+function Pending() {
+  const late = pending.value.some((change) => change.isLate);
+  const text = late ? "Still waiting for the server. The change is made once." : "Saving…";
+  return html`<div class="pending" role="status" hidden=${!pending.value.length}>${pending.value.length > 0 && text}</div>`;
+}
 
 const MARKED_ACTIONS = { start: "Start", done: "Done", pause: "Pause", reopen: "Reopen", delete: "Delete" };
 
@@ -59,7 +72,7 @@ function App() {
     <div class="frame"><${Rail} /><div class="page"><${Away} /><${PastBanner} />
       <${SCREENS[place.value.screen]} />
       <${Marked} /></div><${Tabs} /></div>
-    <${Toast} /><${Dialogs} />`;
+    <${Pending} /><${Toast} /><${Dialogs} />`;
 }
 
 const SCREEN_TITLES = {

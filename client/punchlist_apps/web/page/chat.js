@@ -2,7 +2,7 @@
 
 import { batch, effect, html, signal, useEffect, useLayoutEffect, useRef } from "./vendor.js";
 import { call, readEvents, readProblem, session, sleep } from "./link.js";
-import { cards, isBoardLoaded, lastList, nameOf, showToast } from "./model.js";
+import { cards, isBoardLoaded, lastList, nameOf, reportAbsent } from "./model.js";
 import { Text } from "./parts.js";
 import { follow, go, hashOf, place } from "./place.js";
 import { safe, safeBlock } from "./text.js";
@@ -200,7 +200,7 @@ async function openPlace(id, name) {
     if (id) return await showThread(id);
   } catch (error) {
     if (error.kind !== "not_found") return reportError(error);
-    showToast(`The address names a chat that is not there: ${safe(id)}`, "bad");
+    reportAbsent("chat", id);
   }
   await showNewestThread(name).catch(reportError);
 }

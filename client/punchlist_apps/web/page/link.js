@@ -6,7 +6,10 @@ const SESSION_KEY = "punchlist.session";
 // Maximum number of streams per browser, since browsers open at most six connections to an origin. Other tabs poll.
 const MAX_STREAMS = 4;
 const POLL_MS = 2000;
-const SILENCE_MS = 40_000; // The server sends a comment every 15 s.
+const SILENCE_MS = 20_000; // The server sends a comment every 15 s.
+const ANSWER_MS = 2000; // A server that takes longer for a call is reported as not answering.
+const PENDING_MS = 80; // A change that takes longer is marked as pending.
+const LATE_MS = 3000; // A change that takes longer is reported as still waiting.
 
 export class Problem extends Error {
   constructor(kind, detail, facts = {}) {
@@ -17,9 +20,11 @@ export class Problem extends Error {
 }
 
 export const session = signal(loadSession());
-/** "opening", "live", "away" or "asleep" (in a hidden tab). */
+/** "opening", "live", "silent" (connected, but not answering), "away" or "asleep" (in a hidden tab). */
 export const state = signal("opening");
 export const awaySince = signal(0);
+/** The changes that have no response yet: the ids of the tasks in their paths, and whether they take long. */
+export const pending = signal([]);
 /** Why this browser was signed out or couldn't be signed in; empty if neither is the case. */
 export const signedOut = signal("");
 const ENDED = "This browser was signed out: its session expired, or its link was revoked.";
@@ -79,17 +84,62 @@ export async function readProblem(response) {
   return new Problem(kind, detail, problem);
 }
 
+function markSilent(since) {
+  if (["opening", "live"].includes(state.value)) [state.value, awaySince.value] = ["silent", since];
+}
+
+function markAnswering() {
+  if (state.value === "silent") state.value = "live";
+}
+
+/** Send a request. Report a server that doesn't answer, and give the request up after SILENCE_MS. */
+async function request(path, { signal: stop, ...options }) {
+  const end = new AbortController();
+  const start = Date.now();
+  const timers = [setTimeout(markSilent, ANSWER_MS, start), setTimeout(() => end.abort(), SILENCE_MS)];
+  if (stop?.aborted) end.abort();
+  stop?.addEventListener("abort", () => end.abort(), { once: true });
+  try {
+    const response = await fetch(path, { ...options, signal: end.signal, cache: "no-store" });
+    markAnswering();
+    return response;
+  } finally {
+    timers.forEach(clearTimeout);
+  }
+}
+
+/** Mark the tasks of a change as pending until the returned function is called. */
+function trackChange(path) {
+  const tasks = [...path.matchAll(/tasks[/=]([^/?&]+)/g)].map(([, id]) => decodeURIComponent(id));
+  const change = { tasks, isLate: false };
+  const show = () => (pending.value = [...pending.value.filter((other) => other !== change), change]);
+  const timers = [setTimeout(show, PENDING_MS), setTimeout(() => ((change.isLate = true), show()), LATE_MS)];
+  return () => {
+    timers.forEach(clearTimeout);
+    pending.value = pending.value.filter((other) => other !== change);
+  };
+}
+
 /** Make a call. Without a response, it is repeated with the same idempotency key, so a change is made only once. */
 export async function call(verb, path, body, { match, token = session.value?.token } = {}) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body) headers["Content-Type"] = "application/json";
   if (match !== undefined) headers["If-Match"] = `"${match}"`;
-  if (verb !== "GET" && token) headers["Idempotency-Key"] = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  const isChange = verb !== "GET" && token;
+  if (isChange) headers["Idempotency-Key"] = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  const finish = isChange ? trackChange(path) : () => {};
+  try {
+    return await tryToCall(path, { method: verb, headers, body: body && JSON.stringify(body) });
+  } finally {
+    finish();
+  }
+}
+
+async function tryToCall(path, options) {
   for (let tries = 2; ; tries--) {
     try {
-      const json = body && JSON.stringify(body);
-      const response = await fetch(path, { method: verb, headers, body: json, cache: "no-store" });
+      const response = await request(path, options);
       if (response.ok) return await response.json();
       const problem = await readProblem(response);
       if (response.status !== 503 || !tries) throw problem;
@@ -115,9 +165,11 @@ export async function* readEvents(response) {
   let rest = "";
   try {
     for (;;) {
-      const timer = setTimeout(() => reader.cancel(), SILENCE_MS);
+      const start = Date.now();
+      const timer = setTimeout(() => (markSilent(start), reader.cancel()), SILENCE_MS);
       const { value, done } = await reader.read().finally(() => clearTimeout(timer));
       if (done) return;
+      markAnswering();
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
       for (const block of blocks) {
@@ -199,7 +251,10 @@ export class Link {
           await sleep(3_600_000, stop);
         } else if (error.kind === "ended") await sleep(POLL_MS, stop);
         else {
-          if (this.#failures && state.value !== "away") [state.value, awaySince.value] = ["away", Date.now()];
+          if (this.#failures && state.value !== "away") {
+            if (state.value !== "silent") awaySince.value = Date.now();
+            state.value = "away";
+          }
           await sleep(Math.min(200 * 2 ** this.#failures++, 4000) * (0.75 + Math.random() / 2), stop);
         }
       }
@@ -216,7 +271,7 @@ export class Link {
     const { epoch, ...positions } = this.#positions;
     if (epoch && (positions.board !== "-" || positions.rows !== "-"))
       headers["Last-Event-ID"] = `${epoch}.${board ? positions.board : "-"}.${rows ? positions.rows : "-"}`;
-    const response = await fetch(`/api/v1/feed?${query}`, { headers, signal: stop, cache: "no-store" });
+    const response = await request(`/api/v1/feed?${query}`, { headers, signal: stop });
     if (!response.ok) throw await readProblem(response);
     this.onConnect();
     for await (const event of readEvents(response)) {

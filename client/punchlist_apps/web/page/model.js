@@ -4,6 +4,7 @@ import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
 import { VIEWS, go, hashOf, place, setQuery } from "./place.js";
 import { Rows, isDeferred, isFinished, isLate, buildRows, stateOf } from "./rows.js";
+import { safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 export { VIEWS, go, hashOf, place };
@@ -299,6 +300,23 @@ export function showToast(text, kind = "info") {
   clearTimeout(toastTimer);
   toastTimer = setTimeout(() => (toast.value = null), kind === "bad" ? 12_000 : 5000);
 }
+
+/** Report that the address names a thing that was deleted or never existed. */
+export const reportAbsent = (what, id) =>
+  showToast(`The address names a ${what} that is not there: ${safe(id)}`, "bad");
+
+const ABSENT_MS = 1000; // A new task is in the response of its call before its row arrives.
+const loadedName = computed(() => list.value?.name);
+effect(() => {
+  const { name, task } = place.value;
+  if (!task || loadedName.value !== name) return;
+  const timer = setTimeout(() => {
+    if (past.value || list.value?.rows.tasks.has(task)) return;
+    reportAbsent("task", `#${task}`);
+    go({ ...place.value, task: null }, { trail: false });
+  }, ABSENT_MS);
+  return () => clearTimeout(timer);
+});
 
 /** Run a change and return its result. If the server returns an error, show it and return null. */
 export async function attempt(work) {

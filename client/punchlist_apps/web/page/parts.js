@@ -1,7 +1,7 @@
 // Components that several screens share.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
-import { session } from "./link.js";
+import { pending, session } from "./link.js";
 import { labelWord, marks, now, visibleRows, toggleWord } from "./model.js";
 import { gateOf, isDeferred, isFinished, isLate, stateOf } from "./rows.js";
 import { dayText, safe, since } from "./text.js";
@@ -90,7 +90,9 @@ export const Spoken = ({ of: task, waits }) => {
   if (task.waits_for) parts.push(`waits for ${gateOf(task)}`);
   if (task.labels?.length) parts.push(`labels ${task.labels.join(", ")}`);
   if (marks.value.has(task.id)) parts.push("marked");
-  return html`<span class="sr">, ${safe(parts.join(", "))} </span>`;
+  const isPending = pending.value.some(({ tasks }) => tasks.includes(task.id));
+  return html`<span class="sr">, ${safe(parts.join(", "))} </span>
+    ${isPending && html`<i class="saving" title="Saving…" aria-hidden="true"></i>`}`;
 };
 
 /** The statuses of a list's tasks as one bar. */
