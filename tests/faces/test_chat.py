@@ -13,13 +13,12 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from rich.console import Console
 from rich.text import Text
 
-from punchlist_testing.faces_page import MODES, Open
+from punchlist_testing.faces_page import MODES, Open, assert_accessible
 from punchlist_testing.scripted_model import Script, honest, serving
 from punchlist_testing.stage import Stage, stage
 from punchlist_testing.terminal import Terminal, command, environment
 
 ROOT = Path(__file__).parents[2]
-AXE = ROOT / "build/faces/node_modules/axe-core/axe.min.js"
 PICTURES = ROOT / "docs/pictures"
 HOSTILE = [
     "<img src=x onerror=\"document.title='pwned'\">",
@@ -287,13 +286,7 @@ def open_question(where: Stage, open_page: Open, mode: str) -> Page:
 @pytest.mark.parametrize("mode", MODES)
 def test_chat_is_accessible(staged: Stage, open_page: Open, mode: str) -> None:
     page = open_question(staged, open_page, mode)
-    page.evaluate(AXE.read_text())
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    results = page.evaluate("tags => axe.run({ runOnly: tags })", tags)
-    violations = [(rule["id"], [node["html"][:160] for node in rule["nodes"][:3]]) for rule in results["violations"]]
-    assert violations == []
-    assert len(results["passes"]) > 10
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "no horizontal overflow"
+    assert_accessible(page)
 
 
 def save_picture(data: bytes, name: str, colours: int) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from punchlist_testing.faces_page import Open
+from punchlist_testing.faces_page import MODES, Open, assert_accessible
 from punchlist_testing.stage import Stage
 
 MIN_TARGET_PX = 44
@@ -81,3 +81,15 @@ def test_read_only_link_shows_the_chat(empty: Stage, open_page: Open) -> None:
     page = open_page(empty, "#/chat?list=shown", scope={"mode": "ro"})
     expect(page.locator(".chat")).to_contain_text("This link is read-only")
     expect(page.locator("#text")).to_have_count(0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sentences_are_accessible(empty: Stage, open_page: Open, mode: str) -> None:
+    page = open_chat(empty, open_page, f"accessible-{mode}", mode)
+    expect(page.locator(".sentences button")).to_have_count(4)
+    assert_accessible(page)
+    for text in ("help", "what on earth failed here"):
+        send(page, text)
+        expect(get_answers(page).last).to_be_visible()
+    expect(page.locator("#said .sentences button")).to_have_count(3)
+    assert_accessible(page)

@@ -8,11 +8,10 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from punchlist_testing.faces_page import MODES, Open
+from punchlist_testing.faces_page import MODES, Open, assert_accessible
 from punchlist_testing.stage import Stage
 
 ROOT = Path(__file__).parents[2]
-AXE = ROOT / "build/faces/node_modules/axe-core/axe.min.js"
 PICTURES = ROOT / "docs/pictures"
 
 SCREENS: dict[str, tuple[str, str, str]] = {
@@ -68,16 +67,6 @@ def test_claimed_tasks_are_accessible(empty: Stage, open_page: Open, mode: str) 
     page = open_page(empty, "#/who", mode=mode)
     expect(page.locator(".who li a")).to_have_count(2 * (1 + [*MODES].index(mode)) * 2)
     assert_accessible(page)
-
-
-def assert_accessible(page: Page) -> None:
-    page.evaluate(AXE.read_text())
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    results = page.evaluate("tags => axe.run({ runOnly: tags })", tags)
-    violations = [(rule["id"], [node["html"][:160] for node in rule["nodes"][:3]]) for rule in results["violations"]]
-    assert violations == []
-    assert len(results["passes"]) > 10
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "no horizontal overflow"
 
 
 def test_screen_reader_reads_each_task_in_one_sentence(planned: Stage, open_page: Open) -> None:
