@@ -13,8 +13,7 @@ def draw(text: str) -> list[str]:
 
     code = segno.make_qr(text, error="l", boost_error=False)
     rows = [bytes(row) for row in code.matrix_iter(border=_BORDER)]
-    if len(rows) % 2:
-        rows.append(bytes(len(rows)))
+    rows.append(bytes(len(rows)))  # A code has an odd number of rows.
     return [
         _COLORS + "".join(" ▄▀█"[upper << 1 | lower] for upper, lower in zip(*pair, strict=True)) + "\x1b[0m"
         for pair in zip(rows[::2], rows[1::2], strict=True)
