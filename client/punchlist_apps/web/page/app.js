@@ -23,15 +23,15 @@ const AWAY = {
 
 function Away() {
   const words = AWAY[state.value];
-  return words && html`<div class="away-banner" role="alert"><b>${words[0]}</b> ${words[1]}
+  return words && html`<div class="away-banner" role="alert"><span><b>${words[0]}</b> ${words[1]}
     ${" "}<time>${since(Math.max(1000, now.value - awaySince.value))}</time>. This is the last known state;
-    it updates when the server is back.</div>`;
+    it updates when the server is back.</span></div>`;
 }
 
 /** The changes without a response. */
 function Pending() {
   const late = pending.value.some((change) => change.isLate);
-  const text = late ? "Still waiting for the server. The change is made once." : "Saving…";
+  const text = late ? "Still waiting for the server…" : "Saving…";
   return html`<div class="pending" role="status" hidden=${!pending.value.length}>${pending.value.length > 0 && text}</div>`;
 }
 
