@@ -202,7 +202,7 @@ $(ESBUILD): $(wildcard requirements/vendor/*) | $(NODE)
 
 # Only the built page is served. It is committed, since a checkout and pip's builds of it have no Node to make it.
 page: $(ESBUILD) ## Make what punch web serves, page/built, from the scripts and styles of its page (npm).
-	@rm -rf $(PAGE)/built; $(WITH_NODE); NODE_PATH=build/vendor/node_modules $(ESBUILD) $(addprefix $(PAGE)/,app.js chat.js page.css late.css chat.css inbox.css past.css timeline.css) \
+	@rm -rf $(PAGE)/built; $(WITH_NODE); NODE_PATH=build/vendor/node_modules $(ESBUILD) $(addprefix $(PAGE)/,app.js page.css late.css inbox.css past.css timeline.css) \
 		--bundle --splitting --format=esm --minify --legal-comments=none --target=es2022,chrome123,firefox120,safari17.5 \
 		--log-level=warning "--banner:js=$$(cat requirements/vendor/banner.txt)" --outdir=$(PAGE)/built
 	@$(page_hash) > $(PAGE)/built/page.hash

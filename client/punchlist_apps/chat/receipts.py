@@ -15,7 +15,8 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """One event produced by a call: its position in the log, the call's key, the task and the change.
 
     Attributes:
-        to: The new status or due date, or the name of the member that was edited.
+        to: The new status or due date, or the name of the member that was edited, with the new owner or priority.
+        text: The change in words, such as "added #2 milk"; empty in receipts of earlier versions.
     """
 
     seq: int
@@ -25,6 +26,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     task: str = ""
     title: str = ""
     to: str = ""
+    text: str = ""
 
 
 class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,11 +68,47 @@ def build_receipts(events: Iterable[Recorded], key: str, titles: Mapping[str, st
             changed = (name for name in ("title", "priority", "owner") if getattr(event, name) is not UNSET)
             to = next(changed, "")
             title = event.title if event.title is not UNSET else ""
-            to = f"owner {event.owner}" if to == "owner" and event.owner else to
+            value = getattr(event, to) if to in ("owner", "priority") else None
+            to = f"{to} {value}" if value else to
         title = title or titles.get(task, "")
         kind = type(event).__name__
-        receipts.append(Receipt(recorded.seq, recorded.version, key, kind, task, title, to))
+        text = _describe(kind, f"#{task} {one_line(title)}".rstrip(), to)
+        receipts.append(Receipt(recorded.seq, recorded.version, key, kind, task, title, to, text))
     return tuple(receipts)
+
+
+def _describe(kind: str, task: str, to: str) -> str:
+    """Return the words for an event: those of its change, if the kind has several, else those of its kind."""
+    change, _, value = to.partition(" ") if kind == "TaskEdited" else (to, "", "")
+    return _WORDS_OF_CHANGES.get((kind, change), _WORDS_OF_KINDS.get(kind, "changed {task}")).format(
+        task=task, value=value or "nobody"
+    )
+
+
+_WORDS_OF_KINDS = {
+    "ConversationOpened": "began the list",
+    "TaskAdded": "added {task}",
+    "TaskMoved": "moved {task}",
+    "TaskWoken": "no longer puts {task} off",
+    "NoteAdded": "wrote a note on {task}",
+    "NoteRemoved": "removed a note of {task}",
+    "Claimed": "claimed {task}",
+    "Released": "released {task}",
+    "DependencyAdded": "made {task} wait for another task",
+    "DependencyRemoved": "freed {task} of a task that it waited for",
+    "Deleted": "deleted {task}",
+    "ListCleared": "cleared the list",
+}
+_WORDS_OF_CHANGES = {
+    ("StatusChanged", "completed"): "completed {task}",
+    ("StatusChanged", "in_progress"): "started {task}",
+    ("StatusChanged", "pending"): "reopened {task}",
+    ("StatusChanged", "paused"): "paused {task}",
+    ("StatusChanged", "failed"): "gave up {task}",
+    ("TaskEdited", "title"): "renamed {task}",
+    ("TaskEdited", "owner"): "assigned {task} to {value}",
+    ("TaskEdited", "priority"): "made {task} {value}",
+}
 
 
 def _format_due(task: AddedTask) -> str:
@@ -160,7 +198,13 @@ _WAITING_PREFIX = "waits for "
 """Start of the status text of a task at its gate (`tools.phrases.waiting`)."""
 _SIGNS = {"completed": "✓", "in_progress": "●", "paused": "‖", "failed": "✗"}
 _TAILS = {"waiting": " waiting for your yes"}
-_WORDS = {"pending": "pending ", "completed": "completed ", "in_progress": "running "}
+_WORDS = {
+    "pending": "pending ",
+    "completed": "completed ",
+    "in_progress": "running ",
+    "failed": "failed ",
+    "blocked": "blocked ",
+}
 
 
 def _format_list(result: ToolResult, earlier: list[ToolResult]) -> str:
@@ -184,6 +228,7 @@ def _format_row(row: Mapping[str, Any]) -> str:
     status = str(row.get("status", ""))
     details = [status] if status.startswith(_WAITING_PREFIX) else []
     details += [f"@{row['owner']}"] if row.get("owner") else []
+    details += [str(row["because"])] if row.get("because") else []
     sign = "‖" if status.startswith(_WAITING_PREFIX) else _SIGNS.get(status, "☐")
     suffix = f" ({', '.join(details)})" if details else ""
     return f"  {sign} #{row['id']} {clip(one_line(str(row['title'])), 200)}{suffix}"
@@ -218,9 +263,5 @@ _READ_FORMATTERS: dict[str, Callable[[ToolResult, list[ToolResult]], str]] = {
 
 
 def format_chips(results: Iterable[ToolResult]) -> list[str]:
-    """Format each receipt as one line: tool, task and position in the log."""
-    return [
-        f"{result.tool} · {f'#{receipt.task} · ' if receipt.task else ''}seq {receipt.seq}"
-        for result in results
-        for receipt in result.changes
-    ]
+    """Return the changes of all results in words."""
+    return [receipt.text for result in results for receipt in result.changes]

@@ -1,18 +1,44 @@
 """Answers without tool calls: greetings, help, questions for missing details, and replies to unclear messages."""
 
 import re
+from difflib import SequenceMatcher
 
 from punchlist_apps.chat.rules import words
 from punchlist_apps.chat.rules.reading import MAX_CHARS, MAX_REQUESTS, Intent
 from punchlist_apps.chat.rules.references import Item
 
-HELP = """You can say, for example:
-  add buy milk              show my tasks            what is left?
-  done with 3               I bought milk            mark the report as done
-  rename 4 to Call Ann      make 4 urgent            reopen 5
-  delete 2                  delete completed tasks   undo that
-  add rent due friday       assign 2 to ann          who is working?
-  what is waiting for me?   approve 2"""
+EXAMPLES = (
+    ("add buy milk", "adds a task"),
+    ("add rent due friday", "adds a task with a due date"),
+    ("show my tasks", "lists all tasks"),
+    ("what is left?", "lists the open tasks"),
+    ("what failed?", "lists the failed tasks, with their reasons"),
+    ("what is blocked?", "lists the tasks that wait for others"),
+    ("what is waiting for me?", "lists the tasks that wait for your yes"),
+    ("who is working?", "lists the tasks in progress"),
+    ("details for 3", "shows a task"),
+    ("start 3", "starts a task"),
+    ("done with 3", "completes a task"),
+    ("I bought milk", "completes the task with these words"),
+    ("reopen 5", "makes a finished task open again"),
+    ("approve 2", "says yes to a task that waits for it"),
+    ("assign 2 to ann", "reserves a task for a person or an agent"),
+    ("make 4 urgent", "changes the priority of a task"),
+    ("rename 4 to Call Ann", "renames a task, after a question"),
+    ("delete 2", "deletes a task, after a question"),
+    ("delete completed tasks", "deletes several tasks, after a question"),
+    ("undo that", "undoes the last change of this chat"),
+    ("redo", "makes an undone change again"),
+)
+"""Sentences that the rules understand, and what each does."""
+
+_COLUMN = max(len(sentence) for sentence, _ in EXAMPLES)
+HELP = "\n".join(
+    ["You can say, for example:", *(f"  {sentence:<{_COLUMN}}  {meaning}" for sentence, meaning in EXAMPLES)]
+)
+_MAX_OFFERS = 3
+_MAX_COMPARED = 200
+"""Length of a message that is compared with the examples, in characters."""
 
 _TALK = (
     (
@@ -41,6 +67,7 @@ _NEED_TEXTS = {
     "Send it in parts, or put the tasks into a file and run: punch import FILE",
     "many": f"Nothing was changed: a message can contain at most {MAX_REQUESTS} requests. Send it in parts.",
 }
+_WORD = re.compile(r"\w+")
 _EMPTY = "Your list has no tasks."
 _KINDS = {"pending": "open", "completed": "completed", "in_progress": "running"}
 
@@ -58,6 +85,24 @@ def reply(intent: Intent, text: str, items: list[Item]) -> str:
         return _NEED_TEXTS[intent.need].format(length=len(text), maximum=MAX_CHARS)
     low = text.lower().replace("’", "'").strip()
     return next((answer for pattern, answer in _TALK if re.search(pattern, low)), NOT_UNDERSTOOD)
+
+
+def find_nearest(text: str) -> list[str]:
+    """Return the examples that are most similar to a message, the nearest first."""
+    text = text[:_MAX_COMPARED].casefold()
+    words_of_text = set(_WORD.findall(text))
+
+    def score(sentence: str) -> tuple[int, float]:
+        shared = words_of_text & set(_WORD.findall(sentence.casefold()))
+        return len(shared), SequenceMatcher(None, text, sentence.casefold(), autojunk=False).ratio()
+
+    return sorted((sentence for sentence, _ in EXAMPLES), key=score, reverse=True)[:_MAX_OFFERS]
+
+
+def build_offer(sentences: list[str]) -> str:
+    """Return the answer to a message that wasn't understood."""
+    first, *others = (f"“{sentence}”" for sentence in sentences)
+    return NOT_UNDERSTOOD.replace("Say", f"Nearest are {', '.join([first, *others[:-1]])} and {others[-1]}. Say")
 
 
 def _explain_missing_task(intent: Intent) -> str:

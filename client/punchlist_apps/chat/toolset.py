@@ -5,16 +5,16 @@ Calls are made with a key, which identifies their events in the log, even after 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta
 
+from punchlist.base.text import clip, one_line
 from punchlist.calls.call import Call
 from punchlist.calls.conversations import ConversationCalls
-from punchlist.calls.cursor import TaskList
 from punchlist.connection.core import Request
 from punchlist.tools.agent_memory import Memory
 from punchlist.tools.budget import BUDGET, fit, to_json
@@ -44,6 +44,7 @@ Also = tuple[Annotated[str, Meta(extra_json_schema={NUMBER: True})], ...]
 UserWords = Annotated[str, Hidden]
 _MAX_QUOTE = 500
 _MAX_DIGITS = 15
+_MAX_REASON = 120
 
 
 class CreateTodo(Arguments, frozen=True):
@@ -120,16 +121,28 @@ _STATUSES: dict[str, tuple[Status, ...]] = {
     "pending": ("pending", "in_progress", "paused", "failed"),
     "completed": ("completed",),
     "in_progress": ("in_progress",),
+    "failed": ("failed",),
+    "blocked": ("pending", "paused"),
 }
 """Filter → statuses of the tasks that it lists."""
 
 
+def _build_explained_row(context: ToolContext, task: Task) -> dict[str, Any]:
+    """Return a row with the reason why the task failed or is blocked."""
+    blockers = ", ".join(f"#{id}" for id in task.open_blockers)
+    because = f"waits for {blockers}" if blockers else clip(one_line(task.fail_reason or ""), _MAX_REASON)
+    return _row(context, task) | ({"because": because} if because else {})
+
+
 def _list(context: ToolContext, args: ListTodos) -> Steps:
     waits_for = "yes" if args.status == "waiting" else None
-    tasks: TaskList = yield context.calls.list(
+    tasks: Sequence[Task] = yield context.calls.list(
         status=_STATUSES.get(args.status), waits_for=waits_for, offset=args.offset
     )
-    shown, left_out = fit(tasks, partial(_row, context), BUDGET)
+    if args.status == "blocked":
+        tasks = [task for task in tasks if task.open_blockers]
+    build_row = _build_explained_row if args.status in ("failed", "blocked") else _row
+    shown, left_out = fit(tasks, partial(build_row, context), BUDGET)
     if left_out:
         shown.append({"id": 0, "title": f"… {left_out} more tasks omitted", "completed": False, "omitted": left_out})
     return Reply(text=to_json(shown), data=shown)

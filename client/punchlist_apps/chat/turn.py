@@ -36,6 +36,7 @@ from punchlist_apps.chat.thread import Exchange, Thread, text_of
 from punchlist_apps.chat.toolset import DIALECT, TOOLS_TO_CONFIRM, ToolCall, make_call, task_ids_of
 from punchlist_apps.chat.trace import log_call
 from punchlist_apps.chat.usage import Limits, day_of, read_usage
+from punchlist_schemas.repository import stem_of
 from punchlist_schemas.things import Task
 
 STALE_S = 120.0
@@ -308,15 +309,34 @@ class Turn:
                 await self._store_step(calls, "answer")
                 await self._make_all()
                 return await self._respond(**members)
+        if elsewhere := await self._find_other_list(intent):
+            text = f"This chat is about {self.thread.list}, not about {elsewhere}."
+            return await self._answer(text, "rules", elsewhere=elsewhere, refused=True)
         calls = self._build_calls(intent)
         if not calls:
             text = small_talk.reply(intent, self._text, self._items)
             members["refused"] = bool(intent.need) or text == small_talk.NOT_UNDERSTOOD
+            members["help"] = small_talk.EXAMPLES if intent.name == "help" else ()
+            if text == small_talk.NOT_UNDERSTOOD:
+                members["offers"] = small_talk.find_nearest(self._text)
+                text = small_talk.build_offer(members["offers"])
             members["asks"] = build_missing_question(intent, text, await self._find_named(intent.ids))
             return await self._answer(text, "rules", **members)
         await self._store_step(calls, "rules", intent=intent)
         await self._make_all()
         return await self._respond(**members)
+
+    async def _find_other_list(self, intent: Intent) -> str:
+        """Return the name of another list that the message asks about; empty if it asks about the thread's list.
+
+        A turn never reads another list, because the token that started it may be limited to this one.
+        """
+        named = [part.title for part in intent.parts or (intent,) if part.name == "list" and part.title]
+        if not named:
+            return ""
+        info = await self.thread.tasks.info()
+        own = {self.thread.list, stem_of(self.thread.list), info.title}
+        return next((name for name in named if name.casefold() not in {one.casefold() for one in own if one}), "")
 
     async def _read_message(self) -> Reply:
         """Interpret the message with the rules, as a reply to the open question or as a request."""

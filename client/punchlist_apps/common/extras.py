@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 MODULES = {
     "mcp": ("mcp", "mcp_types", "uvicorn"),
-    "web": ("starlette", "uvicorn"),
+    "web": ("segno", "starlette", "uvicorn"),
     "ui": ("textual",),
     "shared": ("nats", "nkeys"),
     "postgres": ("asyncpg",),

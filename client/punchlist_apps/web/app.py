@@ -15,6 +15,7 @@ from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
 from punchlist_apps.chat.models.port import Model
 from punchlist_apps.chat.usage import Limits
+from punchlist_apps.common.http.codes import Codes
 from punchlist_apps.common.http.guard import App, Guard
 from punchlist_apps.common.http.keys import Keys
 from punchlist_apps.common.http.problem import Problem, Refused, build_problem
@@ -32,6 +33,9 @@ from punchlist_apps.web.who import build_who_handler
 
 _MAX_TICKET_BYTES = 4 << 10
 """Maximum size of a sign-in request's body, in bytes. Sign-in doesn't need a token."""
+
+_WRONG_CODE_S = 0.25
+"""Time after which a wrong code is rejected, in seconds. It exceeds the time that any rejection takes."""
 
 _KINDS = {404: "no_such_path", 405: "verb"}
 
@@ -78,9 +82,10 @@ def build_endpoints(access: Access, keys: Keys, ending: anyio.Event, setup: Setu
     files = Files(setup.page)
     streams, seed = Streams(access, ending, keepalive_s=setup.keepalive_s), Seed(access, setup.conversation)
     panel = Panel(access, ending, setup.model, setup.limits)
+    codes = Codes(keys)
 
     async def session(request: Request) -> Response:
-        return await _redeem_ticket(request, keys, access)
+        return await _sign_in(request, keys, codes, access)
 
     endpoints: list[tuple[str, str, Any]] = [
         ("GET", "/", files.get_index),
@@ -122,14 +127,24 @@ def _dispatch_by_verb(verbs: dict[str, Any]) -> Any:
     return handle
 
 
-async def _redeem_ticket(request: Request, keys: Keys, access: Access) -> Response:
+async def _sign_in(request: Request, keys: Keys, codes: Codes, access: Access) -> Response:
+    """Exchange the ticket of a link, or a code, for a session."""
+    answer_at = anyio.current_time() + _WRONG_CODE_S
     body = await bodies.parse_body(request, _MAX_TICKET_BYTES)
-    ticket = body.get("ticket")
-    if set(body) != {"ticket"} or not isinstance(ticket, str):
-        raise Refused("invalid_params", "The body must have ticket, a string, and nothing else.", field="ticket")
-    session = keys.redeem(ticket)
-    if session is None:
-        raise Refused("unauthorized", "The ticket was already used or has expired; `punch web --link` makes a new one.")
+    if len(body) != 1 or not isinstance(body.get("ticket", body.get("code")), str):
+        raise Refused(
+            "invalid_params", "The body must have ticket or code, a string, and nothing else.", field="ticket"
+        )
+    if "ticket" in body:
+        session = keys.redeem(body["ticket"])
+        if session is None:
+            raise Refused(keys.explain_failure(body["ticket"]))
+    else:
+        session = codes.redeem(body["code"])
+        if session is None:
+            # The time must not reveal whether a code is wrong, was used or has expired.
+            await anyio.sleep_until(answer_at)
+            raise Refused("code_wrong")
     return json_response({**msgspec.structs.asdict(session), "person": access.get_person(session.scope)})
 
 

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,7 +37,9 @@ class Files:
         return self._serve(request, "index.html")
 
     async def get_chat(self, request: Request) -> Response:
-        return self._serve(request, "chat.html")
+        """Redirect the chat's earlier address to its screen, which has the thread and the list behind `#`."""
+        thread, name = (quote(request.query_params.get(key, ""), safe="") for key in ("thread", "list"))
+        return Response(status_code=307, headers={"location": f"/#/chat/{thread}?list={name}"})
 
     async def get_file(self, request: Request) -> Response:
         return self._serve(request, request.path_params["name"])

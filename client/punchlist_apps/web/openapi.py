@@ -236,7 +236,8 @@ def _build_extras() -> dict[str, Any]:
         "description": "What the task still waits for before it counts as completed.",
     }
     summary = _build_request_body({"type": "object", "properties": {"resultSummary": _TEXT_OR_NULL}})
-    ticket = _build_request_body({**_build_object({"ticket": _TEXT}), "additionalProperties": False}, required=True)
+    proofs = ({**_build_object({name: _TEXT}), "additionalProperties": False} for name in ("ticket", "code"))
+    proof = _build_request_body({"oneOf": list(proofs)}, required=True)
     return {
         "/api/agent/tasks": {
             "get": _build_extra(
@@ -279,11 +280,11 @@ def _build_extras() -> dict[str, Any]:
         "/api/session": {
             "post": _build_extra(
                 "postSession",
-                "Exchanges a ticket, which works once, for a session token.",
+                "Exchanges the ticket of a link or a code, which work once, for a session token.",
                 "session",
                 _build_response("The session, and the person whose token it is.", {"type": "object"}),
                 security=[],
-                requestBody=ticket,
+                requestBody=proof,
             )
         },
         f"{API}/openapi.json": {

@@ -5,7 +5,7 @@
 
 from typing import NamedTuple
 
-from punchlist_apps.chat.rules.words import DONE, LIST, OPEN, PLACE, PRIORITY, RUNNING, STATUS, UNDONE
+from punchlist_apps.chat.rules.words import BLOCKED, DONE, FAILED, LIST, OPEN, PLACE, PRIORITY, RUNNING, STATUS, UNDONE
 
 
 class Phrase(NamedTuple):
@@ -98,6 +98,8 @@ PHRASES: list[Phrase] = [
         status="pending",
     ),
     *_rows("list", r"what(?:'s| is) next", status="pending"),
+    *_rows("list", rf"what(?:'s| is| are| has| have)?(?: already| still)? {FAILED}{_NOW}", status="failed"),
+    *_rows("list", rf"what(?:'s| is| are)?(?: still)? {BLOCKED}{_NOW}", status="blocked"),
     *_rows(
         "list",
         rf"what (?:have|did) (?:i|we) (?:already )?(?:done|do|finish(?:ed)?|complete[d]?){_NOW}",

@@ -35,6 +35,7 @@ class Intent(msgspec.Struct, frozen=True):
         all: Whether the request is to delete the whole list.
         doubtful: Whether the words may mean something else, in which case the person must confirm the request.
         missing: For `clarify`, numbers that don't belong to a task.
+        title: The new title, the new owner, or the name of the list to show; empty for the list of the thread.
         status: The status of the tasks to list; for `clarify`, a status that no task has.
     """
 
@@ -164,6 +165,11 @@ def _read_request(text: str, items: list[Item], context: Context) -> Intent:
 def _match_phrases(text: str, items: list[Item], context: Context) -> Intent:
     """Return the intent of the first phrase that matches. A question doesn't change anything."""
     bare = text.rstrip(" ?!.,") or text
+    named = _pattern(rf"(?P<question>.+?){words.IN_LIST}").fullmatch(bare)
+    if named is not None:
+        question = _match_phrases(named["question"], items, context)
+        if question.name == "list":
+            return msgspec.structs.replace(question, title=named["place"])
     matches = ((phrase, _pattern(phrase.pattern).fullmatch(bare)) for phrase in PHRASES)
     read = (_read_phrase(phrase, match.groupdict(), items, context) for phrase, match in matches if match is not None)
     intent = next((intent for intent in read if intent is not None), None) or _read_past_tense(bare, items) or TALK
@@ -230,11 +236,13 @@ def _read_wish(slots: dict[str, str], items: list[Item], context: Context) -> In
     return TALK if _pattern(words.NOT_A_TASK).fullmatch(slots["title"]) else _read_create(slots, items, context)
 
 
+_LISTED = ("pending", "completed", "in_progress", "waiting", "failed", "blocked")
+"""Statuses that can be listed; `waiting` and `blocked` are states of tasks that aren't statuses."""
+
+
 def _read_list(slots: dict[str, str], _items: list[Item], _context: Context) -> Intent:
     status = slots.get("status") or slots.get("later") or ""
-    return Intent(
-        "list", status=status if status in ("pending", "completed", "in_progress", "waiting") else status_of(status)
-    )
+    return Intent("list", status=status if status in _LISTED else status_of(status))
 
 
 _READERS: dict[str, Callable[[dict[str, str], list[Item], Context], Intent]] = {

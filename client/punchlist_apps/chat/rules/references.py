@@ -9,7 +9,18 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from punchlist_apps.chat.rules.words import DONE, IRREGULAR, LIST, OPEN, ORDINALS, PRONOUNS, RUNNING, STOP_WORDS
+from punchlist_apps.chat.rules.words import (
+    BLOCKED,
+    DONE,
+    FAILED,
+    IRREGULAR,
+    LIST,
+    OPEN,
+    ORDINALS,
+    PRONOUNS,
+    RUNNING,
+    STOP_WORDS,
+)
 
 
 class Item(NamedTuple):
@@ -115,10 +126,13 @@ def _match_kind(ref: str, items: list[Item]) -> Match | None:
     return Match(ids, bool(ids), status="" if ids else target)
 
 
+_STATUS_WORDS = {"in_progress": RUNNING, "completed": DONE, "pending": OPEN, "failed": FAILED, "blocked": BLOCKED}
+
+
 def status_of(word: str) -> str:
     if not word:
         return "all"
-    for status, words in (("in_progress", RUNNING), ("completed", DONE), ("pending", OPEN)):
+    for status, words in _STATUS_WORDS.items():
         if re.fullmatch(words, word, re.I):
             return status
     return "all"

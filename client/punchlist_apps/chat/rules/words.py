@@ -6,7 +6,9 @@ PRIORITY = r"(?:urgent|high|top|normal|medium|low)"
 OPEN = r"(?:pending|open|unfinished|remaining|incomplete|outstanding|undone|uncompleted|active|left|still open|to do)"
 DONE = r"(?:completed?|done|finished|closed|checked off|ticked off)"
 RUNNING = r"(?:in progress|in_progress|started|running)"
-STATUS = rf"(?:{OPEN}|{DONE}|{RUNNING})"
+FAILED = r"(?:failed|failing|broken)"
+BLOCKED = r"(?:blocked|stuck|held up)"
+STATUS = rf"(?:{OPEN}|{DONE}|{RUNNING}|{FAILED}|{BLOCKED})"
 UNDONE = r"(?:not (?:yet )?(?:done|finished|completed?)|undone|incomplete|unfinished|open|pending)"
 
 PRIORITIES = {"top": "high", "medium": "normal"}
@@ -95,6 +97,9 @@ ANSWERING = (
 """A yes or no before a request. The group `ended` matches if punctuation follows the yes or no."""
 INSTEAD = r"[ ,]+(?:instead|rather)[.! ]*"
 """End of a correction."""
+
+IN_LIST = rf" in (?:the )?(?:list )?(?!progress\b|{PLACE})(?P<place>\S.*)"
+"""The name of a list at the end of a question, as in "what failed in shop"."""
 
 GREETING = r"(?:hi|hello|hey|good (?:morning|afternoon|evening|day|night)|bye|goodbye)(?: there)?[.! ]*"
 NAMING = r"(?:(?:call|name) (?:it|that|this)|(?:it|that|this)(?:'s| is| should be| shall be) (?:called|named)|to) "

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Iterable
@@ -237,6 +238,8 @@ class _Chat:
         if changes := self._answer.get("receipts"):
             stored.record_tasks(self._thread.list, [change["task"] for change in changes if change.get("task")])
         self._show(self._answer)
+        if elsewhere := self._answer.get("elsewhere"):
+            self._context.note(f"ask there: {shlex.join(['punch', 'chat', '-c', elsewhere, text])}")
         return REFUSED if any(self._answer.get(name) for name in ("asks", "needs", "refused")) else 0
 
     def _show(self, answer: dict[str, Any]) -> None:
@@ -268,8 +271,4 @@ class _Chat:
 
 def _format_receipts(answer: dict[str, Any]) -> list[str]:
     receipts: Iterable[dict[str, Any]] = answer.get("receipts", ())
-    lines: list[str] = []
-    for receipt in receipts:
-        task = f" #{receipt['task']} {safe(str(receipt.get('title', '')))}".rstrip() if receipt.get("task") else ""
-        lines.append(f"✓ {receipt['type']}{task} (seq {receipt['seq']})")
-    return lines
+    return [f"✓ {safe(str(receipt.get('text') or receipt['type']))} (seq {receipt['seq']})" for receipt in receipts]

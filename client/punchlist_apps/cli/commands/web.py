@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from punchlist.base.text import safe
 from punchlist_apps.cli.calling.context import Context
 from punchlist_apps.cli.parsing.arguments import Argument, Usage, flag, value
-from punchlist_apps.cli.printing import stored
-from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
+from punchlist_apps.cli.printing import qr_code, stored
+from punchlist_apps.cli.printing.exit_codes import CONFIGURATION, REFUSED
 from punchlist_apps.cli.printing.failure import UsageError, show_error
 from punchlist_apps.common import extras
 from punchlist_apps.common.terminal.argument_types import parse_duration, parse_port
@@ -36,7 +36,7 @@ COMMANDS = {
             Argument(("--unix",), "listen on this Unix socket instead of a port", {"metavar": "PATH"}, "file"),
             value(
                 "--allow-host",
-                text="also accept requests for this host name; repeatable",
+                text="also accept requests for this host name, or with --link name it in the link; repeatable",
                 metavar="NAME",
                 action="append",
             ),
@@ -48,17 +48,23 @@ COMMANDS = {
             ),
             flag("--open", text="open the page in a browser"),
             flag("--link", text="print a link that signs in one browser within a minute, and exit"),
-            flag("--read-only", text="with --link or --open: allow no changes by the browser"),
-            value("--only", text="with --link or --open: show the browser only this list", metavar="LIST"),
-            value("--user", text="with --link or --open: show the browser only this user's lists", metavar="NAME"),
+            flag("--code", text="print six digits that sign in one browser within a minute, and exit"),
+            flag("--qr", text="with --link: also draw the link as a QR code"),
+            flag("--read-only", text="with --link, --code or --open: allow no changes by the browser"),
+            value("--only", text="with --link, --code or --open: show the browser only this list", metavar="LIST"),
+            value(
+                "--user",
+                text="with --link, --code or --open: show the browser only this user's lists",
+                metavar="NAME",
+            ),
             value(
                 "--as",
-                text="with --link or --open: record changes under this name (with --only or --user: web/ID)",
+                text="with --link, --code or --open: record changes as NAME (with --only or --user: web/ID)",
                 metavar="NAME",
             ),
             value(
                 "--for",
-                text="with --link or --open: keep the browser signed in this long (default: 30d)",
+                text="with --link, --code or --open: keep the browser signed in this long (default: 30d)",
                 metavar="TIME",
                 type=parse_duration,
             ),
@@ -69,6 +75,8 @@ COMMANDS = {
             "punch web --open",
             "punch web --link --read-only --only website",
             "punch web --link --only website --as ann",
+            "punch web --link --qr",
+            "punch web --code",
             "punch web --unix ~/web.sock",
             "punch web --revoke",
         ),
@@ -84,9 +92,10 @@ _ID_BYTES = 3
 
 
 def run_web(context: Context) -> int:
-    """Serve until a signal arrives. With `--link` or `--revoke`, do only that and don't serve."""
+    """Serve until a signal arrives. With `--link`, `--code` or `--revoke`, do only that."""
     from msgspec import UNSET
 
+    from punchlist_apps.common.http.codes import Codes
     from punchlist_apps.common.http.keys import SESSION_S, Keys, Scope
     from punchlist_apps.common.http.secret_file import SecretFile
 
@@ -104,23 +113,18 @@ def run_web(context: Context) -> int:
         raise UsageError(
             "a link can't contain a Unix socket; leave out --unix, and give the port forwarded by ssh -L as --port"
         )
-    if args.link and secret.problem:
+    if (args.link or args.code) and secret.problem:
         show_error("configuration", secret.problem)
         return CONFIGURATION
     keys = Keys(secret, Path(context.target.data_dir, _USED))
     scope = Scope("ro" if args.read_only else "rw", args.only, args.user, name or UNSET)
     lasts_s = SESSION_S if vars(args)["for"] is None else max(1, vars(args)["for"] // 1000)
 
-    def build_link(port: int) -> str:
-        return f"http://127.0.0.1:{port}/#ticket={keys.issue_ticket(scope, lasts_s)}"
+    def build_link(port: int, host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{port}/#ticket={keys.issue_ticket(scope, lasts_s)}"
 
-    if args.link:
-        context.print_lines([build_link(args.port)])
-        if not _is_served(args.port):
-            context.note(
-                f"nothing listens on port {args.port} yet; start punch web within a minute, before the link expires"
-            )
-        return 0
+    if args.link or args.code:
+        return _print_access(context, build_link, lambda: Codes(keys).issue(scope, lasts_s))
     if not extras.is_installed("web"):
         show_error("configuration", extras.WEB_MISSING, extras.build_install_command("web"))
         return CONFIGURATION
@@ -133,14 +137,53 @@ def _resolve_actor(args: Namespace) -> str:
     """Return the actor of changes made through the link; empty for this user."""
     name = vars(args)["as"]
     is_limited = args.read_only or args.only or args.user or name is not None or vars(args)["for"]
-    if is_limited and not (args.link or args.open):
-        raise UsageError("--read-only, --only, --user, --as and --for need --link or --open; add one")
+    if is_limited and not (args.link or args.code or args.open):
+        raise UsageError("--read-only, --only, --user, --as and --for need --link, --code or --open; add one")
+    if args.qr and not args.link:
+        raise UsageError("--qr draws a link; add --link")
     if name is None:
         # Each link gets its own actor, so that undo doesn't reverse changes made through another link.
         return f"web/{secrets.token_hex(_ID_BYTES)}" if (args.only or args.user) and not args.read_only else ""
     if not 0 < len(name := name.strip()) <= _MAX_NAME or not name.isprintable():
         raise UsageError(f"invalid name for --as; use 1 to {_MAX_NAME} printable characters")
     return name
+
+
+def _print_access(context: Context, build_link: Callable[..., str], issue_code: Callable[[], str]) -> int:
+    """Print a link, a code, or both."""
+    from punchlist_apps.common.http.codes import TooManyTries
+
+    args = context.args
+    if args.link:
+        link = build_link(args.port, *(args.allow_host or ())[:1])
+        context.print_lines([link])
+        if args.qr and not _draw(context, link):
+            return CONFIGURATION
+    if args.code:
+        try:
+            context.print_lines([issue_code()])
+        except TooManyTries as error:
+            show_error("refused", str(error))
+            return REFUSED
+    if not (args.unix or _is_served(args.port)):
+        context.note(f"nothing listens on port {args.port} yet; start punch web within a minute, before this expires")
+    return 0
+
+
+def _draw(context: Context, link: str) -> bool:
+    """Draw a link in a terminal. Return whether the library for this is installed."""
+    if not extras.is_installed("web"):
+        show_error("configuration", extras.WEB_MISSING, extras.build_install_command("web"))
+        return False
+    style = context.style
+    if not style.moves:  # A pipe, or a terminal without colors.
+        return True
+    lines = qr_code.draw(link)
+    if (columns := qr_code.count_columns(lines)) <= style.width:
+        context.print_lines(lines)
+    else:
+        context.note(f"the QR code needs {columns} columns; this terminal has {style.width}")
+    return True
 
 
 def _serve(context: Context, keys: "Keys", build_link: Callable[[int], str]) -> None:

@@ -70,7 +70,7 @@ class _Claims(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_expired(self) -> bool:
-        return time.time() >= self.until or 0 < self.until_uptime_s <= _get_uptime_s()
+        return time.time() >= self.until or 0 < self.until_uptime_s <= get_uptime_s()
 
 
 class Keys:
@@ -83,7 +83,7 @@ class Keys:
 
     def __init__(self, secret: SecretFile, used: Path) -> None:
         self._secret = secret
-        self._used = used
+        self.used = used
 
     def issue_ticket(self, scope: Scope = EVERYTHING, session_s: int = SESSION_S) -> str:
         """Return a ticket for a session with this scope and lifetime."""
@@ -96,6 +96,14 @@ class Keys:
             return None
         session = _create_claims("session", claims.session_s, claims.scope)
         return Session(self._sign(session), claims.scope, session.until * 1000)
+
+    def explain_failure(self, ticket: str) -> Literal["ticket_unknown", "ticket_used", "ticket_late"]:
+        """Return the kind of error for a ticket that `redeem` has rejected."""
+        claims = self._decode(ticket.encode("utf-8", "replace"))
+        if claims is None or claims.kind != "ticket":
+            return "ticket_unknown"
+        is_late = claims.is_expired and not (self.used / _build_use_name(claims)).exists()
+        return "ticket_late" if is_late else "ticket_used"
 
     def read_scope(self, token: bytes) -> Scope | None:
         """Return the rights of a bearer token, or None if it is invalid."""
@@ -112,16 +120,20 @@ class Keys:
         return hmac.digest(self._secret.value, _PURPOSE + body, hashlib.sha256)
 
     def _verify(self, token: bytes, kind: str) -> _Claims | None:
+        claims = self._decode(token)
+        return claims if claims is not None and claims.kind == kind and not claims.is_expired else None
+
+    def _decode(self, token: bytes) -> _Claims | None:
+        """Return the content of a token, which may have expired; None if its signature is wrong."""
         body, dot, signature = token.partition(b".")
         if not dot or not self._secret.value:
             return None
         if not hmac.compare_digest(_encode_base64(self._compute_signature(body)).encode(), signature):
             return None
         try:
-            claims = msgspec.json.decode(base64.urlsafe_b64decode(body + b"=="), type=_Claims)
+            return msgspec.json.decode(base64.urlsafe_b64decode(body + b"=="), type=_Claims)
         except (msgspec.MsgspecError, binascii.Error):
             return None
-        return claims if claims.kind == kind and not claims.is_expired else None
 
     def _record_use(self, ticket: _Claims) -> bool:
         """Record that a ticket has been redeemed. Return False if it had been redeemed before.
@@ -129,24 +141,29 @@ class Keys:
         Only `MAX_REDEEMED` tickets are remembered, regardless of the clock. A ticket that expires earlier than all
         remembered ones may have been forgotten, so it is rejected.
         """
-        make_directories(str(self._used))
-        name = f"{ticket.until:012}-{ticket.nonce}"
+        make_directories(str(self.used))
+        name = _build_use_name(ticket)
         try:
-            os.close(os.open(self._used / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(self.used / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             return False
-        forgotten = sorted(os.listdir(self._used))[:-MAX_REDEEMED]
+        forgotten = sorted(os.listdir(self.used))[:-MAX_REDEEMED]
         for other in forgotten:
-            (self._used / other).unlink(missing_ok=True)
+            (self.used / other).unlink(missing_ok=True)
         return name not in forgotten
 
 
 def _create_claims(kind: Literal["ticket", "session"], lasts_s: int, scope: Scope, session_s: int = 0) -> _Claims:
-    until, until_uptime_s = int(time.time()) + lasts_s, int(_get_uptime_s()) + lasts_s
+    until, until_uptime_s = int(time.time()) + lasts_s, int(get_uptime_s()) + lasts_s
     return _Claims(kind, until, secrets.token_hex(12), scope, session_s, until_uptime_s)
 
 
-def _get_uptime_s() -> float:
+def _build_use_name(ticket: _Claims) -> str:
+    """Return the name of the file that records the ticket's use. Names sort by the time at which tickets expire."""
+    return f"{ticket.until:012}-{ticket.nonce}"
+
+
+def get_uptime_s() -> float:
     """Return the number of seconds since the machine started, including time asleep if the system counts that."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 

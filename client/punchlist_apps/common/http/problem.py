@@ -41,6 +41,10 @@ STATUS: dict[str, int] = {
 
 HTTP_ERRORS: dict[str, tuple[int, str]] = {
     "unauthorized": (401, "A bearer token is needed."),
+    "ticket_used": (401, "This link was already used: each link signs in one browser, once."),
+    "ticket_late": (401, "This link is older than a minute."),
+    "ticket_unknown": (401, "This server did not make this link, or all links were revoked."),
+    "code_wrong": (401, "This code is wrong, was already used, or is older than a minute."),
     "origin": (403, "Requests of other origins and sites are refused."),
     "read_only": (403, "This token may read and nothing else."),
     "out_of_scope": (403, "This token is for something else."),

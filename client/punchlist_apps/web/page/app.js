@@ -4,22 +4,36 @@ import { effect, html, render } from "./vendor.js";
 import { Board } from "./board.js";
 import { run } from "./commands.js";
 import { Dialogs } from "./dialogs.js";
+import { Door } from "./door.js";
 import { Rail, Tabs } from "./frame.js";
 import { listen } from "./keys.js";
 import { lazy, loadWhenIdle } from "./lazy.js";
-import { awaySince, session, signedOut, signIn, state } from "./link.js";
 import { canChange, card, marks, nameOf, now, showToast } from "./model.js";
 import { needsCount } from "./needs.js";
+import { awaySince, pending, session, signedOut, signIn, state } from "./link.js";
 import Now from "./now.js";
 import { place } from "./place.js";
 import { safe, since } from "./text.js";
 import { Toast, toast } from "./toast.js";
 
-const Away = () => state.value === "away" && html`<div class="away-banner" role="alert">
-  <b>Away.</b> The server has not responded for
-  ${" "}<time>${since(Math.max(1000, now.value - awaySince.value))}</time>. This is the last known state;
-  it updates when the server is back.
-</div>`;
+const AWAY = {
+  away: ["Away.", "The server has not responded for"],
+  silent: ["Not answering.", "The server is there, but has not answered for"],
+};
+
+function Away() {
+  const words = AWAY[state.value];
+  return words && html`<div class="away-banner" role="alert"><span><b>${words[0]}</b> ${words[1]}
+    ${" "}<time>${since(Math.max(1000, now.value - awaySince.value))}</time>. This is the last known state;
+    it updates when the server is back.</span></div>`;
+}
+
+/** The changes without a response. */
+function Pending() {
+  const late = pending.value.some((change) => change.isLate);
+  const text = late ? "Still waiting for the server…" : "Saving…";
+  return html`<div class="pending" role="status" hidden=${!pending.value.length}>${pending.value.length > 0 && text}</div>`;
+}
 
 const MARKED_ACTIONS = { start: "Start", done: "Done", pause: "Pause", reopen: "Reopen", delete: "Delete" };
 
@@ -29,16 +43,6 @@ const Marked = () => marks.value.size > 0 && html`<div class="marked-bar" role="
     html`<button key=${name} onClick=${() => run(name)}>${label}</button>`)}
   <button class="quiet" onClick=${() => (marks.value = new Set())}>Unmark</button>
 </div>`;
-
-const SignIn = () => html`<main class="door" id="main">
-  <img src="/icon.svg" alt="" width="56" height="56" />
-  <h1>punchlist</h1>
-  <p>This page shows your task lists to you alone. To sign this browser in, run</p>
-  <p><code class="copy">punch web --link</code></p>
-  <p>and open the link it prints. A link works once, within a minute; then this browser stays signed in.</p>
-  ${signedOut.value && html`<p class="bad" role="alert">${signedOut.value}</p>`}
-  ${toast.value && html`<p class="bad" role="alert">${safe(toast.value.text)}</p>`}
-</main>`;
 
 /** Focus the first control of the screen. */
 function skipToMain(event) {
@@ -54,16 +58,16 @@ const SCREENS = {
   timeline: lazy(() => import("./timeline.js"), "timeline"),
   agent: lazy(() => import("./agent.js"), "inbox"),
   who: lazy(() => import("./who.js")),
-  chat: () => void location.assign("/chat"),
+  chat: lazy(() => import("./chat.js"), "late"),
 };
 
 function App() {
-  if (!session.value) return html`<${SignIn} />`;
+  if (!session.value) return html`<${Door} />`;
   return html`<a class="skip" href="#main" onClick=${skipToMain}>Skip to the screen</a>
     <div class="frame"><${Rail} /><div class="page"><${Away} />
       <${SCREENS[place.value.screen]} />
       <${Marked} /></div><${Tabs} /></div>
-    <${Toast} /><${Dialogs} />`;
+    <${Pending} /><${Toast} /><${Dialogs} />`;
 }
 
 const SCREEN_TITLES = {
@@ -79,7 +83,8 @@ async function start() {
   try {
     await signIn();
   } catch (error) {
-    showToast(error.message, "bad");
+    if (session.value) showToast(error.message, "bad");
+    else signedOut.value = error.message;
   }
   listen();
   render(html`<${App} />`, document.querySelector("#app"));

@@ -2,7 +2,7 @@
 
 import { signal } from "./vendor.js";
 import { listVisibleCards, selectedCard } from "./board.js";
-import { call, session, signOut } from "./link.js";
+import { buildLinkCommand, call, session, signOut } from "./link.js";
 import {
   ask, attempt, boardFilter, canChange, cards, columns, copyText, currentTask, cursor, dialog, explanation, filter,
   go, isPast, listPath, marks, place, showToast, taskPath, versions, visibleIds, visibleRows, visibleTasks,
@@ -280,7 +280,7 @@ function share() {
   ask({
     title: "Share a read-only link",
     text: ["A link signs in one browser on this machine, within a minute. In a terminal, run:"],
-    code: `punch web --link --read-only${only}`,
+    code: buildLinkCommand(` --read-only${only}`),
     confirm: "Close",
     only: true,
   });

@@ -5,7 +5,7 @@ import { Problem } from "./link.js";
 import { hasLettersOff, setLetters } from "./keys.js";
 import { lazy } from "./lazy.js";
 import { closeDialog, dialog } from "./model.js";
-import { Key } from "./parts.js";
+import { Command, Key } from "./parts.js";
 import { safe } from "./text.js";
 import { KEYS } from "./words.js";
 
@@ -55,7 +55,7 @@ function Form({ title, text = [], lines = [], code, fields = [], values = {}, co
     ${lines.length > 0 && html`<ul class="lines">
       ${lines.map((line, at) => html`<li key=${at}><bdi>${line}</bdi></li>`)}</ul>`}
     ${text.map((line) => html`<p key=${line}>${line}</p>`)}
-    ${code && html`<p><code class="copy">${code}</code></p>`}
+    ${code && html`<${Command} of=${code} />`}
     <div class="fields">${fields.map((field, at) =>
       html`<${Field} key=${field.name} field=${field} value=${values[field.name] ?? ""} first=${at === 0} />`)}</div>
     <div class="buttons">

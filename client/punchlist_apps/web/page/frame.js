@@ -22,7 +22,7 @@ const SCREENS = [
   ["timeline", "Timeline", false],
   ["chat", "Chat", false],
 ];
-const STATE_WORDS = { opening: "opening", live: "live", away: "away", asleep: "paused" };
+const STATE_WORDS = { opening: "opening", live: "live", silent: "not answering", away: "away", asleep: "paused" };
 
 export const Icon = ({ of }) => html`<svg class="icon" aria-hidden="true"><use href=${`#i-${of}`} /></svg>`;
 

@@ -6,7 +6,10 @@ const SESSION_KEY = "punchlist.session";
 // Maximum number of streams per browser, since browsers open at most six connections to an origin. Other tabs poll.
 const MAX_STREAMS = 4;
 const POLL_MS = 2000;
-const SILENCE_MS = 40_000; // The server sends a comment every 15 s.
+const SILENCE_MS = 20_000; // The server sends a comment every 15 s.
+const ANSWER_MS = 2000; // A server that takes longer for a call is reported as not answering.
+const PENDING_MS = 80; // A change that takes longer is marked as pending.
+const LATE_MS = 3000; // A change that takes longer is reported as still waiting.
 
 export class Problem extends Error {
   constructor(kind, detail, facts = {}) {
@@ -17,10 +20,12 @@ export class Problem extends Error {
 }
 
 export const session = signal(loadSession());
-/** "opening", "live", "away" or "asleep" (in a hidden tab). */
+/** "opening", "live", "silent" (connected, but not answering), "away" or "asleep" (in a hidden tab). */
 export const state = signal("opening");
 export const awaySince = signal(0);
-/** Why this browser was signed out; empty if it wasn't. */
+/** The changes that have no response yet: the ids of the tasks in their paths, and whether they take long. */
+export const pending = signal([]);
+/** Why this browser was signed out or couldn't be signed in; empty if neither is the case. */
 export const signedOut = signal("");
 const ENDED = "This browser was signed out: its session expired, or its link was revoked.";
 
@@ -39,15 +44,35 @@ export function signOut(why = "") {
   session.value = null;
 }
 
+// Another tab of this origin has signed in or out.
+addEventListener("storage", ({ key }) => {
+  if (key === SESSION_KEY || key === null) session.value = loadSession();
+});
+
 /** Redeem the ticket in the address, if any, and remove it from the address. */
 export async function signIn() {
   const ticket = /^#ticket=([^&]+)$/.exec(location.hash)?.[1];
   if (!ticket) return;
   history.replaceState(null, "", location.pathname + "#/");
-  const redeemed = await call("POST", "/api/session", { ticket: decodeURIComponent(ticket) }, { token: null });
+  await redeem({ ticket: decodeURIComponent(ticket) });
+}
+
+/** Exchange the ticket of a link, or a code, for a session. */
+export async function redeem(proof) {
+  const redeemed = await call("POST", "/api/session", proof, { token: null });
   localStorage.setItem(SESSION_KEY, JSON.stringify(redeemed));
   session.value = redeemed;
   signedOut.value = "";
+}
+
+const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
+const DEFAULT_PORT = "8322";
+
+/** Return the command for a link to the address in this browser, which `ssh -L` may have forwarded. */
+export function buildLinkCommand(options = "") {
+  const { hostname, port } = location;
+  const host = LOOPBACK.includes(hostname) ? "" : ` --allow-host ${hostname}`;
+  return `punch web --link${options}${host}${port === DEFAULT_PORT ? "" : ` --port ${port || 80}`}`;
 }
 
 /** Return the Problem of an error response. Sign out if the session has ended. */
@@ -63,6 +88,42 @@ export async function readProblem(response) {
 export const lastList = signal(null);
 const LIST_PATH = /^\/api\/v1\/conversations\/([^/?]+)\/./;
 
+function markSilent(since) {
+  if (["opening", "live"].includes(state.value)) [state.value, awaySince.value] = ["silent", since];
+}
+
+function markAnswering() {
+  if (state.value === "silent") state.value = "live";
+}
+
+/** Send a request. Report a server that doesn't answer, and give the request up after SILENCE_MS. */
+async function request(path, { signal: stop, ...options }) {
+  const end = new AbortController();
+  const start = Date.now();
+  const timers = [setTimeout(markSilent, ANSWER_MS, start), setTimeout(() => end.abort(), SILENCE_MS)];
+  if (stop?.aborted) end.abort();
+  stop?.addEventListener("abort", () => end.abort(), { once: true });
+  try {
+    const response = await fetch(path, { ...options, signal: end.signal, cache: "no-store" });
+    markAnswering();
+    return response;
+  } finally {
+    timers.forEach(clearTimeout);
+  }
+}
+
+/** Mark the tasks of a change as pending until the returned function is called. */
+function trackChange(path) {
+  const tasks = [...path.matchAll(/tasks[/=]([^/?&]+)/g)].map(([, id]) => decodeURIComponent(id));
+  const change = { tasks, isLate: false };
+  const show = () => (pending.value = [...pending.value.filter((other) => other !== change), change]);
+  const timers = [setTimeout(show, PENDING_MS), setTimeout(() => ((change.isLate = true), show()), LATE_MS)];
+  return () => {
+    timers.forEach(clearTimeout);
+    pending.value = pending.value.filter((other) => other !== change);
+  };
+}
+
 /**
  * Make a call. Without a response, it is repeated with the same idempotency key, so a change is made only once. The
  * result of a change has this key as its `key`.
@@ -74,16 +135,22 @@ export async function call(verb, path, body, { match, token = session.value?.tok
   if (match !== undefined) headers["If-Match"] = `"${match}"`;
   const key = verb !== "GET" && token && (crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`);
   if (key) headers["Idempotency-Key"] = key;
+  const finish = key ? trackChange(path) : () => {};
+  try {
+    const result = await tryToCall(path, { method: verb, headers, body: body && JSON.stringify(body) });
+    const [, name] = (key && !body?.preview && LIST_PATH.exec(path)) || [];
+    if (name) lastList.value = decodeURIComponent(name);
+    return key ? { ...result, key } : result;
+  } finally {
+    finish();
+  }
+}
+
+async function tryToCall(path, options) {
   for (let tries = 2; ; tries--) {
     try {
-      const json = body && JSON.stringify(body);
-      const response = await fetch(path, { method: verb, headers, body: json, cache: "no-store" });
-      if (response.ok) {
-        const result = await response.json();
-        const [, name] = (key && !body?.preview && LIST_PATH.exec(path)) || [];
-        if (name) lastList.value = decodeURIComponent(name);
-        return key ? { ...result, key } : result;
-      }
+      const response = await request(path, options);
+      if (response.ok) return await response.json();
       const problem = await readProblem(response);
       if (response.status !== 503 || !tries) throw problem;
     } catch (error) {
@@ -108,9 +175,11 @@ export async function* readEvents(response) {
   let rest = "";
   try {
     for (;;) {
-      const timer = setTimeout(() => reader.cancel(), SILENCE_MS);
+      const start = Date.now();
+      const timer = setTimeout(() => (markSilent(start), reader.cancel()), SILENCE_MS);
       const { value, done } = await reader.read().finally(() => clearTimeout(timer));
       if (done) return;
+      markAnswering();
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
       for (const block of blocks) {
@@ -203,7 +272,10 @@ export class Link {
           await sleep(3_600_000, stop);
         } else if (error.kind === "ended") await sleep(POLL_MS, stop);
         else {
-          if (this.#failures && state.value !== "away") [state.value, awaySince.value] = ["away", Date.now()];
+          if (this.#failures && state.value !== "away") {
+            if (state.value !== "silent") awaySince.value = Date.now();
+            state.value = "away";
+          }
           await sleep(Math.min(200 * 2 ** this.#failures++, 4000) * (0.75 + Math.random() / 2), stop);
         }
       }
@@ -226,7 +298,7 @@ export class Link {
       headers["Last-Event-ID"] = [
         epoch, board ? positions.board : "-", rows ? positions.rows : "-", ...(happened ? [positions.change] : []),
       ].join(".");
-    const response = await fetch(`/api/v1/feed?${query}`, { headers, signal: stop, cache: "no-store" });
+    const response = await request(`/api/v1/feed?${query}`, { headers, signal: stop });
     if (!response.ok) throw await readProblem(response);
     this.onConnect();
     for await (const event of readEvents(response)) {

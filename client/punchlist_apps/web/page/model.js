@@ -6,6 +6,7 @@ import { VIEWS, go, hashOf, place, setQuery } from "./place.js";
 import { compileFilter, splitWords } from "./filter.js";
 import { Rows, isFinished } from "./rows.js";
 import { showToast } from "./toast.js";
+import { safe } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 export { VIEWS, go, hashOf, place, showToast };
@@ -231,11 +232,14 @@ effect(() => {
   if (only) call("GET", API + encodeURIComponent(only)).then(setCard, () => {});
 });
 
+export const lastList = signal(""); // the list that was open last
+
 let openName;
 effect(() => {
   const name = place.value.name;
   if (name === openName) return;
   openName = name;
+  if (name) lastList.value = name;
   rows = new Rows();
   batch(() => {
     for (const each of [list, past, absent]) each.value = null;
@@ -273,6 +277,23 @@ effect(() => {
 
 export const listPath = (rest = "") => API + encodeURIComponent(place.value.name) + rest;
 export const taskPath = (id, rest = "") => listPath(`/tasks/${encodeURIComponent(id)}${rest}`);
+
+/** Report that the address names a thing that was deleted or never existed. */
+export const reportAbsent = (what, id) =>
+  showToast(`The address names a ${what} that is not there: ${safe(id)}`, "bad");
+
+const ABSENT_MS = 1000; // A new task is in the response of its call before its row arrives.
+const loadedName = computed(() => list.value?.name);
+effect(() => {
+  const { name, task } = place.value;
+  if (!task || loadedName.value !== name) return;
+  const timer = setTimeout(() => {
+    if (isPast.value || list.value?.rows.tasks.has(task)) return;
+    reportAbsent("task", `#${task}`);
+    go({ ...place.value, task: null }, { trail: false });
+  }, ABSENT_MS);
+  return () => clearTimeout(timer);
+});
 
 /** Run a change and return its result. If the server returns an error, show it and return null. */
 export async function attempt(work) {

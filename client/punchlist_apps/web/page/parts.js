@@ -1,7 +1,7 @@
 // Components that several screens share.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
-import { session } from "./link.js";
+import { pending, session } from "./link.js";
 import { labelWord } from "./filter.js";
 import { marks, now, shape, toggleWord, visibleRows } from "./model.js";
 import { gateOf, isDeferred, isFinished, isLate, stateOf } from "./rows.js";
@@ -54,6 +54,23 @@ const KEY_NAMES = {
   end: "End", pageup: "PgUp", pagedown: "PgDn", "ctrl+k": "Ctrl K",
 };
 
+/** A command with a button that copies it, or selects it where the browser doesn't allow copying. */
+export function Command({ of }) {
+  const [done, setDone] = useState("");
+  const text = useRef(null);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(of);
+      setDone("Copied");
+    } catch {
+      getSelection().selectAllChildren(text.current);
+      setDone("Selected");
+    }
+  };
+  return html`<p class="command"><code class="copy" ref=${text}>${of}</code>
+    <button type="button" onClick=${copy} aria-live="polite">${done || "Copy"}</button></p>`;
+}
+
 /** A label. A click filters by it. */
 export const Label = ({ of }) => html`<button class="label" aria-label=${`Filter by label ${safe(of)}`}
   onClick=${(event) => (event.stopPropagation(), toggleWord(labelWord(of)))}><${Text} of=${of} /></button>`;
@@ -78,7 +95,9 @@ export const Spoken = ({ of: task, waits }) => {
   }
   if (task.labels?.length) parts.push(`labels ${task.labels.join(", ")}`);
   if (marks.value.has(task.id)) parts.push("marked");
-  return html`<span class="sr">, ${safe(parts.join(", "))} </span>`;
+  const isPending = pending.value.some(({ tasks }) => tasks.includes(task.id));
+  return html`<span class="sr">, ${safe(parts.join(", "))} </span>
+    ${isPending && html`<i class="saving" title="Saving…" aria-hidden="true"></i>`}`;
 };
 
 /** The statuses of a list's tasks as one bar. `waiting` of the paused ones wait for a yes. */

@@ -5,8 +5,11 @@ import { session } from "./link.js";
 
 export const VIEWS = ["list", "flow", "graph", "timeline", "history"];
 const SCREENS = ["now", "inbox", "lists", "timeline", "agent", "who", "chat", "list"];
-/** Members of the address's query: filter, grouping, order, one or two versions, lists and span of a timeline. */
-const QUERY = ["q", "group", "sort", "at", "lists", "span"];
+/**
+ * Members of the address's query: filter, grouping, order, one or two versions, lists and span of a timeline, and the
+ * list of a new chat.
+ */
+const QUERY = ["q", "group", "sort", "at", "lists", "span", "list"];
 
 const decode = (text) => {
   try {

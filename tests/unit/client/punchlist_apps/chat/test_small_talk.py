@@ -1,8 +1,8 @@
 import pytest
 
-from punchlist_apps.chat.rules.reading import Intent
+from punchlist_apps.chat.rules.reading import Intent, interpret
 from punchlist_apps.chat.rules.references import Item
-from punchlist_apps.chat.small_talk import HELP, reply
+from punchlist_apps.chat.small_talk import EXAMPLES, HELP, find_nearest, reply
 
 ITEMS = [Item("1", "Buy milk", "pending"), Item("2", "Buy bread", "pending")]
 
@@ -41,3 +41,14 @@ def test_clarifications_have_texts(intent: Intent, items: list[Item], said: str)
 )
 def test_talk_is_answered_and_changes_nothing(text: str, said: str) -> None:
     assert reply(Intent("talk"), text, ITEMS) == said
+
+
+@pytest.mark.parametrize("sentence", [sentence for sentence, _ in EXAMPLES])
+def test_examples_are_understood(sentence: str) -> None:
+    items = [Item(str(id), f"Task {id}", "completed" if id == 5 else "pending") for id in range(1, 6)]
+    assert interpret(sentence, [*items, Item("6", "Buy milk", "pending")]).name not in ("talk", "clarify")
+
+
+@pytest.mark.parametrize("text", ["", "x" * 100_000, "\ud800 what", "whats failing"])
+def test_three_sentences_are_nearest(text: str) -> None:
+    assert len(set(find_nearest(text))) == 3

@@ -1,9 +1,13 @@
 """Access of each kind of token, over real requests."""
 
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from punchlist import connect_async
+from punchlist_apps.common.http.codes import Codes
 from punchlist_apps.common.http.keys import EVERYTHING, Scope
 from punchlist_testing.web import Web, served
 
@@ -108,14 +112,30 @@ async def test_ticket_works_once(web: Web) -> None:
     listed = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")
     assert listed.status == 200
     assert session.value["person"] == ""
-    for body in ({"ticket": ticket}, {"ticket": "x"}):
-        assert (await web.ask("POST", "/api/session", body, Authorization=None)).status == 401
-    for body in ({}, {"ticket": 1}, {"ticket": "x", "more": 1}):
+    for body, kind in (({"ticket": ticket}, "ticket_used"), ({"ticket": "x"}, "ticket_unknown")):
+        refused = await web.ask("POST", "/api/session", body, Authorization=None)
+        assert (refused.status, refused.value["kind"]) == (401, kind)
+    for body in ({}, {"ticket": 1}, {"code": 123456}, {"ticket": "x", "more": 1}, {"ticket": "x", "code": "1"}):
         assert (await web.ask("POST", "/api/session", body, Authorization=None)).status == 422
     assert (await web.ask("GET", "/api/session", Authorization=None)).status == 405
     web.secret.rotate()
     late = await web.ask("GET", "/api/v1/conversations", Authorization=f"Bearer {session.value['token']}")
     assert late.status == 401
+
+
+async def test_code_signs_in_once_and_failures_look_alike(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = Codes(web.keys)
+    code = codes.issue(Scope("ro", "plan"))
+    session = await web.ask("POST", "/api/session", {"code": code}, Authorization=None)
+    assert (session.status, session.value["scope"]["list"]) == (200, "plan")
+    used = await web.ask("POST", "/api/session", {"code": code}, Authorization=None)
+    late_code, now = codes.issue(Scope()), time.time()
+    with monkeypatch.context() as patch:
+        patch.setattr("punchlist_apps.common.http.keys.time.time", lambda: now + 61)
+        late = await web.ask("POST", "/api/session", {"code": late_code}, Authorization=None)
+    wrong = await web.ask("POST", "/api/session", {"code": "none"}, Authorization=None)
+    assert used.status == 401 and used.value["kind"] == "code_wrong"
+    assert used.value == late.value == wrong.value
 
 
 async def test_other_host_names_must_be_allowed(tmp_path: Path) -> None:

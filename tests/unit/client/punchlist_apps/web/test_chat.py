@@ -1,6 +1,5 @@
 """Chat endpoints over HTTP: turns, resumed streams, stop, and access to threads."""
 
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -184,9 +183,6 @@ async def test_bad_chat_requests_are_rejected(web: Web) -> None:
     assert (await web.ask("POST", thread, {"text": "x" * 200_000})).status in (400, 413, 422)
 
 
-async def test_chat_page_and_its_files_are_served(web: Web) -> None:
-    page = await web.ask("GET", "/chat", Authorization=None)
-    assert page.status == 200 and b'src="/chat.js"' in page.body
-    assert "script-src 'self'" in page.headers["content-security-policy"]
-    for name in re.findall(rb'(?:href|src)="(/[a-z.]+)"', page.body):
-        assert (await web.ask("GET", name.decode(), Authorization=None)).status == 200
+async def test_earlier_address_leads_to_the_screen(web: Web) -> None:
+    moved = await web.ask("GET", "/chat?list=caf%C3%A9%0a&thread=chat-1/2", Authorization=None)
+    assert (moved.status, moved.headers["location"]) == (307, "/#/chat/chat-1%2F2?list=caf%C3%A9%0A")

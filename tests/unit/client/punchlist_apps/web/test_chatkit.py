@@ -128,7 +128,7 @@ async def test_text_and_tool_calls_are_streamed(tmp_path: Path) -> None:
             assert done["content"][0]["text"] == f"{written}\n\n(no task was read or changed)"
             events = await ask(web, "threads.add_user_message", thread_id=created, **build_input("add milk"))
             progress = [event["text"] for event in events if event["type"] == "progress_update"]
-            assert progress[0] == "create_todo_task" and "create_todo_task · #1 · seq " in progress[-1]
+            assert progress[0] == "create_todo_task" and progress[-1].endswith("added #1 milk")
             (done,) = list_answers(events)
             assert done["content"][0]["text"] == "Created task: milk"
             (thread,) = (await ask(web, "threads.list", limit=9))["data"]

@@ -32,7 +32,7 @@ MATRIX = """
                                             owner  ann   ann>  list  list>  ro    ro-list  ro-list>  expired  none
 GET    /                                    200    200   200   200   200    200   200      200       200      200
 GET    /agent-tasks                         200    200   200   200   200    200   200      200       200      200
-GET    /chat                                200    200   200   200   200    200   200      200       200      200
+GET    /chat                                307    307   307   307   307    307   307      307       307      307
 GET    /{name}                              200    200   200   200   200    200   200      200       200      200
 GET    /api/v1/openapi.json                 200    200   200   200   200    200   200      200       200      200
 POST   /api/session                         200    200   200   200   200    200   200      200       200      200

@@ -94,7 +94,7 @@ async def expire(web: Web, patch: pytest.MonkeyPatch) -> None:
 async def expire_under_a_clock_set_back(web: Web, patch: pytest.MonkeyPatch) -> None:
     now, up = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC)
     patch.setattr(module.time, "time", lambda: now - 1_000)
-    patch.setattr(module, "_get_uptime_s", lambda: up + 10 * 86_400)
+    patch.setattr(module, "get_uptime_s", lambda: up + 10 * 86_400)
 
 
 async def delete(web: Web, patch: pytest.MonkeyPatch) -> None:

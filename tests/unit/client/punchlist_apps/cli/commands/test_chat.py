@@ -71,9 +71,37 @@ def test_unknown_slash_command_lists_commands(punch: Any) -> None:
 def test_why_shows_changes_of_last_answer(punch: Any) -> None:
     outcome = punch("chat", stdin="add buy milk\n/why\nhello\n/why\n")
     opened, added = outcome.lines[1:3]
-    assert re.fullmatch(r"✓ ConversationOpened \(seq \d+\)", opened)
-    assert re.fullmatch(r"✓ TaskAdded #1 buy milk \(seq \d+\)", added)
+    assert re.fullmatch(r"✓ began the list \(seq \d+\)", opened)
+    assert re.fullmatch(r"✓ added #1 buy milk \(seq \d+\)", added)
     assert outcome.lines[-1] == "the last answer changed nothing"
+
+
+def test_failed_and_blocked_tasks_are_listed_with_reasons(punch: Any) -> None:
+    punch("add", "Paint")
+    punch("add", "Sand", "--blocked-by", "1")
+    punch("fail", "1", "--reason", "no brush")
+    assert punch("-c", "default", "chat", "what failed in default?").lines == [
+        "You have 1 failed task:",
+        "  ✗ #1 Paint (no brush)",
+    ]
+    assert punch("chat", "what is blocked?").lines == ["You have 1 blocked task:", "  ☐ #2 Sand (waits for #1)"]
+    assert punch("chat", "failed tasks").lines[0] == "You have 1 failed task:"
+
+
+def test_question_about_another_list_names_the_command(punch: Any) -> None:
+    punch("-c", "relaunch", "add", "secret")
+    outcome = punch("chat", "what is left in relaunch?")
+    assert outcome.code == 1
+    assert outcome.out == "This chat is about default, not about relaunch.\n"
+    assert outcome.err == "ask there: punch chat -c relaunch 'what is left in relaunch?'\n"
+    assert punch("chat", "-c", "relaunch", "what is left in relaunch?").lines[1] == "  ☐ #1 secret"
+
+
+def test_unclear_message_offers_the_nearest_sentences(punch: Any) -> None:
+    outcome = punch("chat", "--json", "what on earth failed here")
+    assert outcome.code == 1
+    assert outcome.json["offers"][0] == "what failed?" and len(outcome.json["offers"]) == 3
+    assert "Nearest are “what failed?”, “" in outcome.json["text"]
 
 
 def test_empty_thread_is_marked(punch: Any) -> None:

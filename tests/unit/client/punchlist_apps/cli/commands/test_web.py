@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import segno
 
+from punchlist_apps.cli.printing import qr_code
 from punchlist_apps.common import extras
+from punchlist_apps.common.http.codes import MAX_TRIES, Codes
 from punchlist_apps.common.http.keys import Keys, Scope
 from punchlist_apps.common.http.secret_file import SecretFile
 from punchlist_testing.terminal import spawned, terminal
@@ -45,6 +48,40 @@ def test_link_signs_in_one_browser_with_scope(run: Any, home: Path) -> None:
     assert keys.redeem(again) is None and keys.read_scope(session.token.encode()) is None
 
 
+def test_code_signs_in_with_scope_and_waits_after_wrong_ones(run: Any, home: Path) -> None:
+    codes = Codes(Keys(SecretFile(str(home / "data" / "web.token")), home / "data" / "web.used"))
+    outcome = run("web", "--code", "--only", "plan", "--as", "ann")
+    session = codes.redeem(outcome.out.strip())
+    assert session is not None and session.scope == Scope("rw", "plan", None, "ann")
+    code = run("web", "--code").out.strip()
+    for _ in range(MAX_TRIES):
+        assert codes.redeem("none") is None
+    outcome = run("web", "--code")
+    assert (outcome.code, outcome.out) == (1, "") and "3 wrong codes were entered" in outcome.err
+    assert codes.redeem(code) is None
+
+
+def test_link_names_the_allowed_host(run: Any) -> None:
+    outcome = run("web", "--link", "--allow-host", "box.local", "--port", "9000")
+    assert outcome.out.startswith("http://box.local:9000/#ticket=")
+
+
+def test_link_is_drawn_only_in_a_terminal(run: Any) -> None:
+    assert len(run("web", "--link", "--qr").lines) == 1
+    with terminal("web", "--link", "--qr", env={"TERM": "xterm-256color"}) as screen:
+        screen.wait_for("#ticket=")
+        screen.wait_for("\x1b[38;5;16;48;5;231m")
+
+
+def test_drawn_code_has_the_modules_of_the_link() -> None:
+    link = "http://127.0.0.1:8322/#ticket=abc"
+    lines = [line.removeprefix("\x1b[38;5;16;48;5;231m").removesuffix("\x1b[0m") for line in qr_code.draw(link)]
+    halves = [[" ▄▀█".index(sign) for sign in line] for line in lines]
+    drawn = [bytes(half >> shift & 1 for half in line) for line in halves for shift in (1, 0)]
+    expected = [bytes(row) for row in segno.make_qr(link, error="l", boost_error=False).matrix_iter(border=2)]
+    assert drawn[: len(expected)] == expected
+
+
 def test_link_to_unserved_port_is_noted(run: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as served:
         port = str(served.getsockname()[1])
@@ -63,6 +100,7 @@ def test_invalid_link_options_are_usage_errors(run: Any) -> None:
         ("--link", "--as", "a" * 129),
         ("--link", "--as", "a\nb"),
         ("--link", "--unix", "/tmp/s"),
+        ("--qr",),
     ):
         assert run("web", *words).code == 2
 

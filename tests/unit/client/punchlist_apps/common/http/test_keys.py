@@ -31,6 +31,7 @@ def test_ticket_is_redeemed_by_one_process(keys: Keys, secret: SecretFile, tmp_p
     assert keys.read_scope(session.token.encode()) == scope
     assert keys.redeem(ticket) is None
     assert other.redeem(ticket) is None
+    assert keys.explain_failure(ticket) == "ticket_used"
 
 
 def test_tickets_and_sessions_are_not_interchangeable(keys: Keys) -> None:
@@ -46,6 +47,8 @@ def test_tickets_and_sessions_expire(keys: Keys, monkeypatch: pytest.MonkeyPatch
     assert session is not None and abs(session.expires_at - (now + 100) * 1000) < 5_000
     monkeypatch.setattr(module.time, "time", lambda: now + module.TICKET_S + 1)
     assert keys.redeem(late) is None
+    assert keys.explain_failure(late) == "ticket_late"
+    assert keys.explain_failure(session.token) == "ticket_unknown"
     assert keys.read_scope(session.token.encode()) == EVERYTHING
     monkeypatch.setattr(module.time, "time", lambda: now + 3 * module.TICKET_S)
     assert keys.read_scope(session.token.encode()) is None
@@ -71,7 +74,7 @@ def test_clock_set_back_does_not_prolong_tokens(keys: Keys, monkeypatch: pytest.
     now, up = module.time.time(), module.time.clock_gettime(module.time.CLOCK_MONOTONIC)
     monkeypatch.setattr(module.time, "time", lambda: now - 86_400)
     assert keys.read_scope(session.token.encode()) == EVERYTHING
-    monkeypatch.setattr(module, "_get_uptime_s", lambda: up + 86_400)
+    monkeypatch.setattr(module, "get_uptime_s", lambda: up + 86_400)
     assert keys.read_scope(session.token.encode()) is None and keys.redeem(ticket) is None
 
 
