@@ -21,6 +21,7 @@ from punchlist_schemas.things import (
     Counts,
     ListKind,
     Metadata,
+    Need,
     Priority,
     Running,
     Settings,
@@ -29,6 +30,7 @@ from punchlist_schemas.things import (
     is_heading,
     machine_of,
 )
+from punchlistd.domain.state.needs import FIRST_FAILED, MAX_NEEDS_SHOWN, NeedEntry, build_need, find_need, sort_needs
 from punchlistd.domain.state.ordering import default_key
 
 HELD = frozenset({"paused", "failed"})
@@ -103,14 +105,15 @@ class State:
         "_blocked",
         "_failed_children",
         "_last_key",
+        "_needs",
         "_open_children",
         "_order",
         "_queues",
         "_ready",
         "_ready_reserved",
         "_ready_reserved_count",
+        "_shown_needs",
         "_totals",
-        "_waiting",
         "_wakes_at",
         "agents",
         "changes",
@@ -182,7 +185,8 @@ class State:
         self._last_key = ""
         self._totals = dict.fromkeys(STATUSES, 0)
         self._blocked = 0
-        self._waiting = 0
+        self._needs: list[NeedEntry] = []
+        self._shown_needs: dict[str, Need] = {}
         self._ready: set[str] = set()
         self._ready_reserved: dict[str, set[str]] = {}
         self.reserved: dict[str, dict[str, None]] = {}
@@ -348,7 +352,8 @@ class State:
             wakes_at=self.wakes_at,
             kind=self.kind,
             metadata=self.metadata,
-            waiting=self._waiting,
+            waiting=bisect_left(self._needs, FIRST_FAILED),
+            needs=self._first_needs(),
             running=tuple(
                 Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
                 for since, _, task in nsmallest(
@@ -399,7 +404,8 @@ class State:
             return
         if status == "in_progress":
             self.running[name] = None
-        self._waiting += task.waits_for == "yes"
+        if (need := find_need(task)) is not None:
+            insort(self._needs, need)
         if task.open_blockers and task.status not in FINISHED:
             self._blocked += 1
         if task.parent is not None:
@@ -427,11 +433,13 @@ class State:
         if old.status != task.status:
             self._totals[old.status] -= 1
             self._totals[task.status] += 1
+            if task.blocked_by and (old.status in FINISHED) != (task.status in FINISHED):
+                self._shown_needs.clear()
             if task.status == "in_progress":
                 self.running[name] = None
             elif old.status == "in_progress":
                 self._drop_running(name)
-        self._waiting += (task.waits_for == "yes") - (old.waits_for == "yes")
+        self._follow_need(task, old)
         if old.open_blockers or task.open_blockers:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
@@ -445,6 +453,8 @@ class State:
 
     def link(self, task: Task) -> None:
         """Replace a task with one that differs only in `blocks`."""
+        self._shown_needs.clear()
+        self._follow_need(task, self.tasks[task.id])
         self.tasks[task.id] = task
         self.changes.append((self.seq, task.id))
 
@@ -457,7 +467,7 @@ class State:
         self.ranks.pop(name, None)
         self._totals[task.status] -= 1
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
-        self._waiting -= task.waits_for == "yes"
+        self._drop_need(task)
         self._remove_ready(task)
         self._remove_reserved(task)
         if task.status == "in_progress":
@@ -491,7 +501,8 @@ class State:
             if task.status == "in_progress":
                 self.running[task.id] = None
             self._blocked += bool(task.open_blockers) and task.status not in FINISHED
-            self._waiting += task.waits_for == "yes"
+            if (need := find_need(task)) is not None:
+                self._needs.append(need)
             if task.parent is not None:
                 self.families.setdefault(task.parent, {})[task.id] = None
                 if (tally := self._counter_of(task)) is not None:
@@ -499,6 +510,7 @@ class State:
             if task.not_before is not None:
                 self._update_deferred(task)
             self._add_reserved(task)
+        self._needs.sort()
         # This needs a second loop, because a child may come before its parent.
         for task in self.tasks.values():
             self._update_ready(task)
@@ -515,6 +527,28 @@ class State:
             del self.deferred[task.id]
         else:
             self.deferred[task.id] = task.not_before
+
+    def _follow_need(self, task: Task, old: Task) -> None:
+        # Fast path: nearly all changes concern tasks that need nobody.
+        if not (task.waits_for or old.waits_for or task.status == "failed" or old.status == "failed"):
+            return
+        self._drop_need(old)
+        if (need := find_need(task)) is not None:
+            insort(self._needs, need)
+
+    def _drop_need(self, task: Task) -> None:
+        if (need := find_need(task)) is not None:
+            del self._needs[bisect_left(self._needs, need)]
+            self._shown_needs.pop(task.id, None)
+
+    def _first_needs(self) -> tuple[Need, ...]:
+        """Return the first needs. They are cached, because a card is built for every change."""
+        shown, most = self._shown_needs, self.settings.max_attempts
+        entries = self._needs[:MAX_NEEDS_SHOWN]
+        for entry in entries:
+            if (need := shown.get(entry[-1])) is None or need.max_attempts != most:
+                shown[entry[-1]] = build_need(entry, self.tasks, most)
+        return sort_needs(shown[entry[-1]] for entry in entries)
 
     def _drop_running(self, task: str) -> None:
         # Only a task in progress can have a claim.
