@@ -170,6 +170,20 @@ def test_gated_task_is_approved_and_rejected(nvim: Editor, plan: Any) -> None:
     nvim.until("vim.fn.getline(1) == '[x] #1 Deploy'")
 
 
+def test_now_leads_to_a_task_that_needs_a_person(nvim: Editor, plan: Any) -> None:
+    plan.add_many(["One", "Two", "Deploy"])
+    plan.edit("3", gate=Gate(yes=True))
+    plan.complete("3", "deployed")
+    nvim.lua("vim.ui.select = function(items, options, done) _G.items, _G.done = items, done end")
+    nvim.command("Punch now")
+    nvim.until("_G.items")
+    lines = nvim.lua("return vim.tbl_map(function(need) return need.line end, _G.items)")
+    line = f"{plan.id}  #3 Deploy  waits for your yes: deployed"
+    assert line in lines
+    nvim.lua("_G.done(_G.items[...])", lines.index(line) + 1)
+    nvim.until("vim.fn.getline('.') == '[?] #3 Deploy'")
+
+
 def test_presence_is_shown(nvim: Editor, daemon: Running, plan: Any) -> None:
     opened(nvim, plan, "One")
     assert nvim.lua("return require('punchlist').presence()") == ""

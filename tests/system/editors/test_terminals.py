@@ -53,7 +53,7 @@ def test_neovim_shows_agents_work_and_conflict_as_diff(daemon: Spawned, tmp_path
         try:
             screen.open(plan.id)
             screen.type("\r:set laststatus=2 statusline=%f\\ \\ %{v:lua.require'punchlist'.statusline()}\r")
-            screen.shows("[/] #2 Write the parser src/parser.py:12  !high  @claude-code/7f3c")
+            screen.shows("[/] #2 Write the parser src/parser.py:12   !high  @claude-code/7f3c")
             screen.shows("the server refuses the certificate")
             screen.shows("website 4/6")
             screen.type("oTry it on a phone\x1b0i[ ] \x1b")

@@ -145,6 +145,7 @@ function M:draw_all()
     local at = cursor.id and self.place[cursor.id]
     if at then pcall(vim.api.nvim_win_set_cursor, window, { at, cursor.column }) end
   end
+  if self.target then self:go_to(self.target) end
 end
 
 --- Draw the signs and the virtual text of lines from `first` to `last` (from 0, end-exclusive).
@@ -191,6 +192,13 @@ function M:mark_edited()
   if not edited or not vim.api.nvim_buf_is_loaded(self.buffer) then return end
   local last = vim.api.nvim_buf_line_count(self.buffer) - edited.tail + 1
   self:mark(edited.head, edited.tail <= 1 and -1 or last)
+end
+
+--- Put the cursor on a task, as soon as its line is drawn.
+function M:go_to(id)
+  local at, window = self.place[id], vim.fn.bufwinid(self.buffer)
+  self.target = not at and id or nil
+  if at and window ~= -1 then vim.api.nvim_win_set_cursor(window, { at, 0 }) end
 end
 
 --- Return notices about the whole list, as short phrases.
