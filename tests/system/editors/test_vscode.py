@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from punchlist import Client, connect
+from punchlist import Client, Gate, connect
 from punchlist_testing.daemon import Running, Spawned
 from punchlist_testing.optional import needs
 from punchlist_testing.vscode import Editor, Window, chromium, is_installed
@@ -77,7 +77,10 @@ def test_folder_list_opens_and_follows_an_agent(editor: Editor, plan: Any, tmp_p
     window.sees("#4 Task 4")
     assert window.rows()[:4] == ["#1 Task 1", "#4 Task 4", "#5 Task 5", "#2 Task 2"]
     window.page.get_by_text(f"{plan.id} 39/50").first.wait_for()
-    window.page.locator(".action-item .badge-content", has_text="39").wait_for()
+    plan.edit("50", gate=Gate(yes=True))
+    plan.complete("50")
+    window.page.locator(".action-item .badge-content", has_text="1").wait_for()
+    plan.approve("50")
     window.close()
 
 
@@ -161,7 +164,19 @@ def test_dragged_tasks_move_before_the_drop_target(window: Window, plan: Any) ->
     window.until("punchlist.list.parent('3') === '1' && punchlist.base.tree.getChildren('1')[0] === '3'")
 
 
-def test_deletion_and_undo_ask_with_a_preview(window: Window, plan: Any) -> None:
+def test_filter_shows_matches_and_their_parents(window: Window, plan: Any) -> None:
+    opened(window, plan, "One", "Two", "Three")
+    plan.add("Part", parent="2", labels=["web"])
+    window.until("punchlist.list.size === 4")
+    window.run("filter", "+web")
+    window.until("punchlist.base.tree.getChildren().join() === '2'")
+    plan.edit("3", labels=["web"])
+    window.until("punchlist.base.tree.getChildren().join() === '2,3'")
+    window.run("clearFilter")
+    window.until("punchlist.base.tree.getChildren().join() === '1,2,3'")
+
+
+def test_deletion_asks_and_undo_is_immediate(window: Window, plan: Any) -> None:
     opened(window, plan, "One", "Two", "Three")
     page = window.page
     window.begin("delete", "1", ["1", "2"])
@@ -172,14 +187,11 @@ def test_deletion_and_undo_ask_with_a_preview(window: Window, plan: Any) -> None
     dialog.get_by_role("button", name="Delete").click()
     window.shows(["pending #3 Three"])
     plan.add("Four")
-    window.begin("undo")
-    dialog.wait_for()
-    assert "One" in dialog.inner_text()
-    dialog.get_by_role("button", name="Undo", exact=True).click()
+    window.run("undo")
     window.shows(["pending #1 One", "pending #2 Two", "pending #3 Three", "pending #4 Four"])
-    window.begin("redo")
-    dialog.get_by_role("button", name="Redo", exact=True).click()
+    page.locator(".notification-list-item", has_text="Undone: ").get_by_role("button", name="Redo", exact=True).click()
     window.shows(["pending #3 Three", "pending #4 Four"])
+    window.js("await vscode.commands.executeCommand('notifications.clearAll')")
 
 
 def test_agents_claim_is_respected_and_its_box_reset(window: Window, plan: Any) -> None:
@@ -241,9 +253,9 @@ def test_details_and_history_follow_the_list(window: Window, plan: Any) -> None:
     opened(window, plan, "One")
     window.run("details", "1")
     page = "vscode.workspace.textDocuments.find((one) => one.uri.path.endsWith(given[0]))?.getText()"
-    window.until(f"{page}?.startsWith('#1 One')", "1.txt")
+    window.until(f"{page}?.startsWith('# #1 One')", "1.md")
     plan.edit("1", description="see src/a.py:2", priority="urgent")
-    window.until(f"{page}?.includes('urgent') && {page}.includes('see src/a.py:2')", "1.txt")
+    window.until(f"{page}?.includes('urgent') && {page}.includes('see src/a.py:2')", "1.md")
     window.run("history")
     window.until(f"{page}?.includes('agent  TaskEdited')", "history.txt")
     plan.start("1")
