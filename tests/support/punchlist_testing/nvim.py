@@ -86,7 +86,8 @@ class Editor(EditorProcess):
             function _G.displayed()
                 local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
                 for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })) do
-                    for _, chunk in ipairs(mark[4].virt_text or {}) do lines[mark[2] + 1] = lines[mark[2] + 1] .. chunk[1] end
+                    local at = mark[2] + 1
+                    for _, chunk in ipairs(mark[4].virt_text or {}) do lines[at] = lines[at] .. chunk[1] end
                 end
                 return lines
             end

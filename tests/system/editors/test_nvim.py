@@ -475,17 +475,37 @@ def test_edit_makes_only_its_own_events(nvim: Editor, plan: Any, keys: str, expe
     nvim.command("write")
     nvim.until(WROTE)
     events = [entry.event for entry in plan.client.read(before, plan.id)]
-    told = [
-        (type(e).__name__, getattr(e.task, "id", e.task), *([e.title or None] if type(e).__name__ == "TaskEdited" else []))
+    made = [
+        (
+            type(e).__name__,
+            getattr(e.task, "id", e.task),
+            *([e.title or None] if type(e).__name__ == "TaskEdited" else []),
+        )
         for e in events
     ]
-    assert told == expected, (events, nvim.said(), nvim.lines())
+    assert made == expected, (events, nvim.said(), nvim.lines())
 
 
 def test_no_title_changes_another_member(nvim: Editor, plan: Any) -> None:
     print("seed", seed := int(os.environ.get("SEED") or random.randrange(1 << 32)))
     chance = random.Random(seed)
-    pieces = ["!high", "!low", "!normal", "<- #1", "<- #1,#2", "@bob", "+ops", "#1", "[x]", "due fri", "^1", " ", "  ", "a", "漢"]
+    pieces = [
+        "!high",
+        "!low",
+        "!normal",
+        "<- #1",
+        "<- #1,#2",
+        "@bob",
+        "+ops",
+        "#1",
+        "[x]",
+        "due fri",
+        "^1",
+        " ",
+        "  ",
+        "a",
+        "漢",
+    ]
     opened(nvim, plan, "One", "Two")
     plan.add_many([{"title": "Deploy", "priority": "high", "blocked_by": ["2"], "labels": ["ops"], "owner": "ann"}])
     nvim.until(COUNT, 3)
@@ -521,7 +541,9 @@ def test_member_typed_into_a_title_names_its_key(nvim: Editor, plan: Any) -> Non
     opened(nvim, plan, "One", "Two")
     nvim.write(["[ ] #1 One  !high", "[ ] #2 Two <- #1"])
     nvim.shows(["[ ] #1 One  !high", "[ ] #2 Two <- #1"])
-    echoed(nvim, "!high is only text in the title of #1: \\+ sets it; <- #1 is only text in the title of #2: \\b sets it")
+    echoed(
+        nvim, "!high is only text in the title of #1: \\+ sets it; <- #1 is only text in the title of #2: \\b sets it"
+    )
     assert [(task.priority, task.blocked_by) for task in plan.list()] == [("normal", ())] * 2
 
 
@@ -544,7 +566,15 @@ def test_task_is_shown_in_full(nvim: Editor, plan: Any) -> None:
     nvim.keys("1GKK")
     nvim.until("vim.api.nvim_win_get_config(0).relative ~= ''")
     shown = "\n".join(nvim.lines())
-    for text in ("#1 One", "Why\n- **how**", "Result", "all of it", "Note by agent", "seen \\x1b[31m", "https://a.example"):
+    for text in (
+        "#1 One",
+        "Why\n- **how**",
+        "Result",
+        "all of it",
+        "Note by agent",
+        "seen \\x1b[31m",
+        "https://a.example",
+    ):
         assert text in shown, shown
 
 
