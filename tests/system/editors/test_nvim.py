@@ -446,7 +446,7 @@ EDITS: list[tuple[str, list[tuple[str, ...]]]] = [
     ("3GddGp", [("TaskMoved", "4")]),
     ("3GddggP", [("TaskMoved", "3")]),
     (":3m0<CR>", [("TaskMoved", "3")]),
-    ("3G>>", [("TaskEdited", "3", None)]),
+    ("3G>>", [("TaskEdited", "3", "")]),
     ("3Gyyp:s/#3 //<CR>", [("TaskAdded", "5")]),
     ("4Go[ ] New  !low", [("TaskAdded", "5")]),
     ("3GA now<Esc>u", []),
@@ -479,7 +479,7 @@ def test_edit_makes_only_its_own_events(nvim: Editor, plan: Any, keys: str, expe
         (
             type(e).__name__,
             getattr(e.task, "id", e.task),
-            *([e.title or None] if type(e).__name__ == "TaskEdited" else []),
+            *([e.title or ""] if type(e).__name__ == "TaskEdited" else []),
         )
         for e in events
     ]
