@@ -16,6 +16,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'format-spec)
 (require 'seq)
 (require 'subr-x)
 (require 'punchlist-model)
@@ -57,21 +58,52 @@ The length is limited, because matching a long word takes quadratic time.")
           ((string-empty-p by) "your yes")
           (t (concat (punchlist--safe by) "'s yes")))))
 
+(defun punchlist--look (row)
+  "Return the checkbox of ROW and its face.
+A pending task that can't start yet has another box than a ready one."
+  (cond ((equal (plist-get row :waits_for) "yes") '("?" warning))
+        ((and (equal (plist-get row :status) "pending") (or (plist-get row :open_blockers) (plist-get row :not_before)))
+         '("." punchlist-finished))
+        (t (or (cdr (assoc (plist-get row :status) punchlist--looks)) '("?" nil)))))
+
+(defun punchlist--format-date (at day)
+  "Return the time AT, in milliseconds, or DAY if it isn't nil, as a short text."
+  (let* ((date (or day (format-time-string "%F" (/ at 1000))))
+         (near (seq-find (lambda (one) (equal date (format-time-string "%F" (time-add nil (* 86400 (cdr one))))))
+                         '(("yesterday" . -1) ("today" . 0) ("tomorrow" . 1)))))
+    (concat (or (car near) date) (if day "" (format-time-string " %H:%M" (/ at 1000))))))
+
+(defun punchlist--format-members (row)
+  "Return the members of ROW that follow its title in its line."
+  (let ((priority (plist-get row :priority)) (owner (or (plist-get row :owner) "")) (status (plist-get row :status))
+        (blockers (plist-get row :open_blockers)) (due (plist-get row :due)) (due-day (plist-get row :due_day))
+        (start (plist-get row :not_before)))
+    (concat (and priority (not (equal priority "normal")) (concat "  !" priority))
+            (and blockers (concat "  <- #" (string-join blockers " #")))
+            (mapconcat (lambda (label) (concat "  +" (punchlist--safe label))) (plist-get row :labels) "")
+            (and (not (string-empty-p owner)) (concat "  @" (punchlist--safe owner)))
+            (and due (not (member status '("completed" "failed")))
+                 (format "  %sdue %s"
+                         (if (if due-day (string< due-day (format-time-string "%F")) (< (/ due 1000) (float-time))) "late: " "")
+                         (punchlist--format-date due due-day)))
+            (and start (concat "  put off until " (punchlist--format-date start (plist-get row :not_before_day))))
+            (and (plist-get row :waits_for) (concat "  waits for " (punchlist--describe-gate row))))))
+
+(defun punchlist--format-outcome (row)
+  "Return the first line of the reason of ROW if it failed, else of its result."
+  (let ((outcome (or (plist-get row (if (equal (plist-get row :status) "failed") :fail_reason :result_summary)) "")))
+    (if (string-blank-p outcome) ""
+      (concat "  " (punchlist--safe (truncate-string-to-width (car (split-string (string-trim outcome) "\n")) 120 nil nil "…"))))))
+
 (defun punchlist--format-line (row depth)
   "Return the line of ROW at DEPTH, with its newline."
   (cl-incf punchlist-rendered)
-  (pcase-let* ((`(,_ ,sign ,face) (assoc (plist-get row :status) punchlist--looks))
-               (priority (plist-get row :priority)) (owner (plist-get row :owner))
-               (blockers (plist-get row :open_blockers)) (reason (plist-get row :fail_reason))
+  (pcase-let* ((`(,sign ,face) (punchlist--look row))
                (text (concat (make-string (* 2 depth) ?\s)
-                             (format "[%s] #%s " (or sign "?") (plist-get row :id))
+                             (format "[%s] #%s " sign (plist-get row :id))
                              (punchlist--safe (plist-get row :title))
-                             (and priority (not (equal priority "normal")) (concat "  !" priority))
-                             (and owner (not (string-empty-p owner)) (concat "  @" (punchlist--safe owner)))
-                             (and blockers (concat "  <- #" (string-join blockers ",#")))
-                             (and (plist-get row :waits_for) (concat "  waits for " (punchlist--describe-gate row)))
-                             (and reason (not (string-empty-p reason))
-                                  (concat "  " (punchlist--safe (truncate-string-to-width reason 200)))))))
+                             (punchlist--format-members row)
+                             (punchlist--format-outcome row))))
     (concat (propertize text 'face face 'punchlist-id (plist-get row :id)) (propertize "\n" 'punchlist-id (plist-get row :id)))))
 
 (defun punchlist--insert (row depth)
@@ -208,12 +240,18 @@ Record the drawn ids in DRAWN, and leave lines beyond one slice to a timer."
   "Set the task at point to STATUS, with additional MEMBERS."
   (let* ((row (punchlist--row-at-point)) (is-ours (equal (plist-get row :owner) punchlist-owner)))
     (when (equal (plist-get row :waits_for) "yes")
-      (user-error "#%s waits for %s: Y approves it, N rejects it with a reason" (plist-get row :id) (punchlist--describe-gate row)))
+      (user-error "#%s waits for %s: y approves it, n rejects it with a reason" (plist-get row :id) (punchlist--describe-gate row)))
     (punchlist--change-task "task.set_status"
                    `(:status ,status ,@members
                              ,@(and is-ours (plist-get row :fence) (list :fence (plist-get row :fence)))))))
 
-(defun punchlist-start () "Start the task at point." (interactive) (punchlist--set-status "in_progress"))
+(defun punchlist-start ()
+  "Start the task at point; ask first if it is completed."
+  (interactive)
+  (let ((row (punchlist--row-at-point)))
+    (when (or (not (equal (plist-get row :status) "completed"))
+              (yes-or-no-p (format "#%s %s is done; start it again? " (plist-get row :id) (punchlist--safe (plist-get row :title)))))
+      (punchlist--set-status "in_progress"))))
 (defun punchlist-pause () "Pause the task at point." (interactive) (punchlist--set-status "paused"))
 (defun punchlist-reopen () "Make the task at point pending again." (interactive) (punchlist--set-status "pending"))
 (defun punchlist-done (result)
@@ -298,21 +336,32 @@ Call DONE with the result, or show the error."
                         (if err (message "punchlist: %s" (punchlist--safe (plist-get err :message)))
                           (funcall done result)))))
 
-(defun punchlist--format-kind (reason)
-  "Return the kind of REASON, and the owner if a task is reserved for one."
-  (let ((kind (plist-get reason :kind)))
-    (if (equal kind "reserved") (concat "reserved for " (punchlist--safe (plist-get reason :owner))) kind)))
+(defconst punchlist--reasons
+  '(("stopped" . "the list stops at failures, and %b has failed")
+    ("serial" . "the list runs one task at a time, and %b is in progress")
+    ("blocker" . "waits for %b (%s)") ("parent" . "its parent %b is %s") ("child" . "has the open task %b")
+    ("heading" . "is a heading: the tasks below it are the work") ("deferred" . "is put off")
+    ("reserved" . "is reserved for %o") ("check" . "is done and waits for its check") ("yes" . "is done and waits for a yes"))
+  "Kind of a reason, and its sentence; the sentence of other kinds is \"is %s\".")
+
+(defun punchlist--format-reason (reason)
+  "Return REASON, why a task can't start, as a sentence."
+  (format-spec (alist-get (plist-get reason :kind) punchlist--reasons "is %s" nil #'equal)
+               `((?b . ,(format "#%s %s" (plist-get reason :by) (punchlist--safe (plist-get reason :title))))
+                 (?o . ,(punchlist--safe (or (plist-get reason :owner) "")))
+                 (?s . ,(string-replace "_" " " (plist-get reason :status))))))
 
 (defun punchlist-why ()
-  "Show why the task at point can't start."
+  "Show why the task at point can't start, one reason a line."
   (interactive)
   (let ((id (plist-get (punchlist--row-at-point) :id)))
-    (punchlist--read-list "task.explain" (list :task id)
-                     (lambda (result)
-                       (let ((reasons (mapcar (lambda (reason) (format "%s: #%s %s" (punchlist--format-kind reason) (plist-get reason :by)
-                                                                       (punchlist--safe (plist-get reason :title))))
-                                              (plist-get result :reasons))))
-                         (message "punchlist: %s" (if reasons (string-join reasons "; ") (format "nothing blocks #%s" id))))))))
+    (punchlist--read-list
+     "task.explain" (list :task id)
+     (lambda (result)
+       (let ((reasons (mapcar (lambda (reason)
+                                (format "#%s %s" (or (plist-get reason :of) id) (punchlist--format-reason reason)))
+                              (plist-get result :reasons))))
+         (message "%s" (if reasons (string-join reasons "\n") (format "punchlist: nothing blocks #%s" id))))))))
 
 (defun punchlist--chat-actor (thread)
   "Return the actor of the chat with the id THREAD."
@@ -336,44 +385,58 @@ Call DONE with the result, or show the error."
                                  :also ,(vconcat (mapcar (lambda (chat) (punchlist--chat-actor (plist-get chat :conversation)))
                                                          chats)))))))))))
 
-(defun punchlist--confirm-undo (which question nothing)
-  "Ask QUESTION with a preview of undoing WHICH, then undo exactly that call.
-If the undo is rejected, ask again with the reason.  Show NOTHING if there
-is nothing to undo."
-  (let ((list punchlist--list) (options '(:whole t :claims t)))
+(defun punchlist--undo-call (which question nothing &optional opposite)
+  "Undo or redo the call selected by WHICH, and say what was undone.
+Ask QUESTION first, with a preview; without a question, ask only if the undo
+loses a result or a claim, and name the key OPPOSITE afterwards.  Show NOTHING
+if there is nothing to undo."
+  (let ((list punchlist--list) (options '(:whole t :claims t)) (is-redo (equal opposite "u")))
     (cl-labels
-        ((ask (call lines)
+        ((send (call lines)
+           (punchlist--change
+            list "list.undo" `(,@options :call ,call)
+            (lambda (result)
+              (message "%s: %s%s" (if is-redo "Redone" "Undone")
+                       (truncate-string-to-width (mapconcat #'punchlist--safe (plist-get result :undone) "; ") 300 nil nil "…")
+                       (if opposite (format " (%s: %s)" opposite (if is-redo "undo" "redo")) "")))
+            (lambda (err)
+              (let ((why (punchlist--safe (plist-get err :message))))
+                (if question (ask call (append lines (list why))) (message "punchlist: nothing was changed: %s" why))))))
+         (ask (call lines)
            (run-at-time 0 nil (lambda ()
                                 ;; Called from a timer, Emacs would ask in a menu, in which RET means yes.
                                 (when (let ((use-dialog-box nil))
                                         (yes-or-no-p (concat question "\n  " (string-join lines "\n  ") "\n")))
-                                  (punchlist--change
-                                   list "list.undo" `(,@options :call ,call) nil
-                                   (lambda (err)
-                                     (ask call (append lines (list (punchlist--safe (plist-get err :message))))))))))))
+                                  (send call lines))))))
       (punchlist--read-list
        "list.undo" `(,@options ,@which :preview t)
        (lambda (result)
-         (let ((lines (mapcar #'punchlist--safe (plist-get result :undone))))
-           (if lines (ask (car (plist-get result :calls)) lines) (message "punchlist: %s" nothing))))))))
+         (let* ((lines (mapcar #'punchlist--safe (plist-get result :undone))) (call (car (plist-get result :calls)))
+                (is-loss (seq-some (lambda (line) (string-match-p "; lost: \\|: released by " line)) lines)))
+           (when (and is-loss (not question))
+             (setq question (if is-redo "Redo your last undo?" "Undo your last change?")))
+           (cond ((not lines) (message "punchlist: %s" nothing))
+                 (question (ask call lines))
+                 (t (send call lines)))))))))
 
-(defun punchlist-undo (&optional version)
-  "Undo your last change, after a preview.
-With a numeric prefix argument, undo the change that made this VERSION."
+(defun punchlist-undo (&optional version by)
+  "Undo your last change.
+With a numeric prefix argument, undo the change that made this VERSION, after
+a preview; BY says in the question who made it and when."
   (interactive "P")
   (if version
       (let ((number (prefix-numeric-value version)))
-        (punchlist--confirm-undo (list :call number) (format "Undo the change that made version %d?" number)
+        (punchlist--undo-call (list :call number) (format "Undo the change that made version %d%s?" number (or by ""))
                               "this change has nothing to undo"))
-    (punchlist--find-own-changes (lambda (which)
-                       (punchlist--confirm-undo which "Undo your last change?"
-                                             "you have nothing to undo here; for others' changes press l")))))
+    (punchlist--find-own-changes
+     (lambda (which)
+       (punchlist--undo-call which nil "you have nothing to undo here; for others' changes press l" "U")))))
 
 (defun punchlist-redo ()
-  "Redo your last undo, after a preview."
+  "Redo your last undo."
   (interactive)
-  (punchlist--find-own-changes (lambda (which)
-                     (punchlist--confirm-undo `(,@which :redo t) "Redo your last undo?" "you have nothing to redo here"))))
+  (punchlist--find-own-changes
+   (lambda (which) (punchlist--undo-call `(,@which :redo t) nil "you have nothing to redo here" "u"))))
 
 (defun punchlist--visit (&rest places)
   "Go to the first of PLACES (PATH or PATH:LINE) that exists."
@@ -401,12 +464,21 @@ This is a link of kind path, or PATH:LINE in the title or description."
     (apply #'punchlist--visit (nreverse places))))
 
 (defconst punchlist--keys
-  '(("RET" . punchlist-visit) ("s" . punchlist-start) ("d" . punchlist-done) ("f" . punchlist-fail) ("p" . punchlist-pause)
-    ("r" . punchlist-reopen) ("Y" . punchlist-approve) ("N" . punchlist-reject) ("c" . punchlist-claim) ("R" . punchlist-release) ("a" . punchlist-add) ("e" . punchlist-edit)
+  '(("RET" . punchlist-details) ("v" . punchlist-visit) ("s" . punchlist-start) ("d" . punchlist-done) ("f" . punchlist-fail) ("p" . punchlist-pause)
+    ("r" . punchlist-reopen) ("y" . punchlist-approve) ("n" . punchlist-reject) ("c" . punchlist-claim)
+    ("R" . punchlist-release) ("a" . punchlist-add) ("e" . punchlist-edit)
     ("E" . punchlist-describe) ("m" . punchlist-note) ("b" . punchlist-blockers) ("x" . punchlist-delete)
     ("J" . punchlist-down) ("K" . punchlist-up) ("+" . punchlist-raise) ("-" . punchlist-lower) ("w" . punchlist-why)
-    ("u" . punchlist-undo) ("U" . punchlist-redo) ("l" . punchlist-log) ("o" . punchlist-open) ("?" . describe-mode))
+    ("u" . punchlist-undo) ("U" . punchlist-redo) ("l" . punchlist-log) ("o" . punchlist-open) ("?" . punchlist-help))
   "Keys in a list, which are the letters of `punch ui'.")
+
+(defun punchlist-help ()
+  "Show the keys of a list."
+  (interactive)
+  (with-help-window "*punchlist keys*"
+    (pcase-dolist (`(,key . ,command) punchlist--keys)
+      (princ (format "%-4s %s\n" key (car (split-string (documentation command) "\n")))))
+    (princ "\nAll keys of the buffer: C-h m\n")))
 
 (defvar punchlist-mode-map
   (let ((map (make-sparse-keymap)))
@@ -439,16 +511,20 @@ This is a link of kind path, or PATH:LINE in the title or description."
 (defun punchlist-open ()
   "Choose one of all lists, and show it."
   (interactive)
+  (punchlist--choose-list #'punchlist--show))
+
+(defun punchlist--choose-list (done)
+  "Let the user choose one of all lists, and call DONE with its name."
   (punchlist--when-connected
    (lambda ()
      (punchlist--request
       "conversation.list" '(:limit 1000)
       (lambda (err result)
         (if err (message "punchlist: %s" (plist-get err :message))
-          (run-at-time 0 nil #'punchlist--choose (plist-get result :conversations))))))))
+          (run-at-time 0 nil #'punchlist--choose (plist-get result :conversations) done)))))))
 
-(defun punchlist--choose (all)
-  "Choose one of the lists ALL, and show it."
+(defun punchlist--choose (all done)
+  "Choose one of the lists ALL, and call DONE with its name."
   (let* ((running (lambda (task) (format "#%s %s" (plist-get task :id) (or (plist-get task :owner) ""))))
          (names (mapcar (lambda (card) (cons (plist-get card :conversation)
                                              (concat "  " (mapconcat running (plist-get card :running) ", "))))
@@ -456,7 +532,7 @@ This is a link of kind path, or PATH:LINE in the title or description."
          (completion-extra-properties
           (list :annotation-function (lambda (name) (punchlist--safe (cdr (assoc name names))))))
          (name (completing-read "List: " (mapcar #'car names))))
-    (unless (string-empty-p name) (punchlist--show name))))
+    (unless (string-empty-p name) (funcall done name))))
 
 (defun punchlist--resolve-project (done)
   "Call DONE with the name and root of this directory's list, or with nil."
@@ -500,6 +576,7 @@ The default title is the region or the text of a TODO on the line."
 ;; If the files aren't compiled, compile the functions called for each row.  This halves the time to draw 1,000 rows.
 (unless (byte-code-function-p (symbol-function 'punchlist--draw))
   (mapc #'byte-compile '(punchlist--on-data punchlist--fold punchlist--precedes punchlist--build-tree punchlist--safe
+                         punchlist--look punchlist--format-members punchlist--format-outcome
                          punchlist--format-line punchlist--insert punchlist--draw punchlist--draw-slice)))
 
 (provide 'punchlist)

@@ -199,35 +199,50 @@ async function findOwnChanges(desk: Desk, list: TaskList): Promise<object> {
   return { of: ACTOR, count: 1, also: threads.map((thread: any) => chatActor(thread.conversation)) };
 }
 
-/** Ask with a preview, then undo exactly the call shown in the preview. */
-async function confirmUndo(desk: Desk, list: TaskList, which: object, question: string, verb: string): Promise<void> {
-  const options = { whole: true, claims: true };
-  const preview = await desk.connection.call("list.undo", { conversation: list.name, ...options, ...which, preview: true });
-  if (!preview.undone.length) return void vscode.window.showInformationMessage(`You have nothing to ${verb.toLowerCase()} here; for others' changes see the history.`);
-  const [call] = preview.calls;
-  for (let refusal = ""; await confirm(question, verb, [...preview.undone, refusal].join("\n").trim()); ) {
+const UNDO = { whole: true, claims: true };
+
+/** Return the lines of an undo's preview, and its call. */
+async function previewUndo(desk: Desk, list: TaskList, which: object): Promise<{ lines: string[]; call: number }> {
+  const { undone, calls } = await desk.connection.call("list.undo", { conversation: list.name, ...UNDO, ...which, preview: true });
+  return { lines: undone, call: calls?.[0] };
+}
+
+/** Ask with a preview, then undo exactly the call shown in the preview. Return the undone lines, or undefined after a no. */
+async function confirmUndo(desk: Desk, call: number, lines: string[], question: string, verb: string): Promise<string[] | undefined> {
+  for (let refusal = ""; await confirm(question, verb, [...lines, refusal].join("\n").trim()); ) {
     try {
-      return await change(desk, "list.undo", { ...options, call });
+      return (await change(desk, "list.undo", { ...UNDO, call }))?.undone;
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
       refusal = `\n${error.message}`;
     }
   }
+  return undefined;
 }
 
-/** Undo the user's own last change, or any actor's change by its version. */
-async function undo(desk: Desk, list: TaskList, version?: string): Promise<void> {
-  if (version !== undefined) return confirmUndo(desk, list, { call: Number(version) }, `Undo the change that made version ${version}?`, "Undo");
-  await confirmUndo(desk, list, await findOwnChanges(desk, list), "Undo your last change?", "Undo");
+/** Undo or redo the user's own last change, and offer the opposite. Ask first only if a result or a claim would be lost. */
+async function undoOwn(desk: Desk, list: TaskList, isRedo: boolean): Promise<void> {
+  const verb = isRedo ? "Redo" : "Undo";
+  const { lines, call } = await previewUndo(desk, list, { ...(await findOwnChanges(desk, list)), ...(isRedo ? { redo: true } : {}) });
+  if (!lines.length) return void vscode.window.showInformationMessage(`You have nothing to ${verb.toLowerCase()} here; for others' changes see the history.`);
+  const isLoss = lines.some((line) => /; lost: |: released by /.test(line));
+  const question = isRedo ? "Redo your last undo?" : "Undo your last change?";
+  const undone = isLoss ? await confirmUndo(desk, call, lines, question, verb) : (await change(desk, "list.undo", { ...UNDO, call }))?.undone;
+  if (!undone) return;
+  const opposite = isRedo ? "Undo" : "Redo";
+  // The message stays until it is closed, so don't wait for its button.
+  void vscode.window.showInformationMessage(escapeLinks(`${isRedo ? "Redone" : "Undone"}: ${undone.join("; ").slice(0, 300)}`), opposite).then((chosen) => {
+    if (chosen) void undoOwn(desk, list, !isRedo).catch(showError);
+  });
 }
 
-async function redo(desk: Desk, list: TaskList): Promise<void> {
-  await confirmUndo(desk, list, { ...(await findOwnChanges(desk, list)), redo: true }, "Redo your last undo?", "Redo");
-}
-
-async function undoVersion(desk: Desk, list: TaskList, argument?: string): Promise<void> {
+/** Undo any actor's change by its version, after a preview. `by` says in the question who made it and when. */
+async function undoVersion(desk: Desk, list: TaskList, argument?: string, by = ""): Promise<void> {
   const version = await ask(`Undo the change that made which version? (1 to ${list.version}; see the history)`, argument);
-  if (version !== undefined) await undo(desk, list, version);
+  if (version === undefined) return;
+  const { lines, call } = await previewUndo(desk, list, { call: Number(version) });
+  if (!lines.length) return void vscode.window.showInformationMessage("This change has nothing to undo.");
+  await confirmUndo(desk, call, lines, `Take back the change that made version ${version}${by}?`, "Take Back");
 }
 
 async function compare(_desk: Desk, list: TaskList, argument?: string): Promise<void> {
@@ -240,14 +255,14 @@ async function compare(_desk: Desk, list: TaskList, argument?: string): Promise<
 }
 
 /** Actions on the list. */
-export const LIST_ACTIONS: Record<string, (desk: Desk, list: TaskList, argument?: string) => Promise<unknown>> = {
+export const LIST_ACTIONS: Record<string, (desk: Desk, list: TaskList, argument?: string, more?: string) => Promise<unknown>> = {
   add: async (desk, _list, argument) => {
     const title = await ask("New task", argument);
     if (title) await change(desk, "task.add", { title });
   },
   addHere,
-  undo,
-  redo,
+  undo: (desk, list) => undoOwn(desk, list, false),
+  redo: (desk, list) => undoOwn(desk, list, true),
   undoVersion,
   history: async (_desk, list) => open(historyUri(list.name)),
   compare,
@@ -315,7 +330,7 @@ export function registerActions(desk: Desk): vscode.Disposable[] {
   return [
     ...Object.entries(TASK_ACTIONS).map(([name, run]) => register(name, onTasks(run))),
     ...Object.entries(ONE_TASK_ACTIONS).map(([name, run]) => register(name, onTask(run))),
-    ...Object.entries(LIST_ACTIONS).map(([name, run]) => register(name, async (argument: unknown) => run(desk, listOf(), asText(argument)))),
+    ...Object.entries(LIST_ACTIONS).map(([name, run]) => register(name, async (argument: unknown, more: unknown) => run(desk, listOf(), asText(argument), asText(more)))),
     register("delete", async (id: unknown, all: unknown) => remove(desk, await chooseTasks(desk, listOf(), id, all))),
     register("openList", async (name: unknown) => (typeof name === "string" ? desk.show(name) : pickList(desk))),
   ];

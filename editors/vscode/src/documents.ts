@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import type { TaskList } from "./model.ts";
-import { formatDetails, formatLabel, safe, stateOf } from "./text.ts";
+import { formatLabel, formatPage, safe, stateOf } from "./text.ts";
 import type { Connection } from "./transport.ts";
 import { CallError, type Row } from "./wire.ts";
 
@@ -13,7 +13,7 @@ const TRIES = 5;
 
 /** The description of a task as a file (`punchlist:/NAME/3.md`). */
 export const descriptionUri = (name: string, id: string): vscode.Uri => vscode.Uri.from({ scheme: EDITED, path: `/${name}/${id}.md` });
-export const detailsUri = (name: string, id: string): vscode.Uri => vscode.Uri.from({ scheme: READ, path: `/${name}/${id}.txt` });
+export const detailsUri = (name: string, id: string): vscode.Uri => vscode.Uri.from({ scheme: READ, path: `/${name}/${id}.md` });
 export const historyUri = (name: string): vscode.Uri => vscode.Uri.from({ scheme: READ, path: `/${name}/history.txt` });
 export const pastUri = (name: string, version: number): vscode.Uri => vscode.Uri.from({ scheme: READ, path: `/${name}/version-${version}.txt` });
 
@@ -160,15 +160,15 @@ export class Pages implements vscode.TextDocumentContentProvider {
     try {
       if (what === "history") return await this.#readHistory(name);
       const version = /^version-(\d+)$/.exec(what)?.[1];
-      return version ? await this.#readPast(name, Number(version)) : await this.#formatDetails(name, what);
+      return version ? await this.#readPast(name, Number(version)) : await this.#formatTask(name, what);
     } catch (error) {
       return `${(error as Error).message}\n`;
     }
   }
 
-  async #formatDetails(name: string, id: string): Promise<string> {
+  async #formatTask(name: string, id: string): Promise<string> {
     const row = this.#lists(name).get(id) ?? (await this.#connection.call("task.get", { conversation: name, task: id })).task;
-    return formatDetails(row);
+    return formatPage(row);
   }
 
   async #readPast(name: string, version: number): Promise<string> {

@@ -9,7 +9,7 @@ import { RowColors, registerMarks } from "./marks.ts";
 import { Board, Presence, TaskList, resolve } from "./model.ts";
 import { punch, registerMcpServer, startDaemon } from "./punch.ts";
 import { Notifier, StatusBar } from "./status.ts";
-import { formatPresent, safe } from "./text.ts";
+import { compileFilter, formatPresent, safe } from "./text.ts";
 import { Connection } from "./transport.ts";
 import { Tree } from "./tree.ts";
 
@@ -36,6 +36,7 @@ class Window implements Desk {
   #reason: Reason = "away";
   #file: string | null = null;
   #wasConnected = false;
+  #filter = "";
 
   constructor(context: vscode.ExtensionContext) {
     const { version } = context.extension.packageJSON as { version: string };
@@ -69,6 +70,7 @@ class Window implements Desk {
       ...this.#windowCommands(),
       { dispose: () => this.#close() },
     );
+    this.board.changed.listen(() => this.#showWaiting());
     this.board.follow();
     this.#refreshState();
   }
@@ -157,8 +159,7 @@ class Window implements Desk {
     const away = connected ? null : reason;
     this.#status.show(list, away);
     const others = formatPresent(this.presence?.others ?? []);
-    this.#view.description = list ? [list.name, others && `with ${others}`].filter(Boolean).join(" · ") : undefined;
-    this.#view.badge = list?.open ? { value: list.open, tooltip: `${list.open} open tasks` } : undefined;
+    this.#view.description = list ? [list.name, this.#filter, others && `with ${others}`].filter(Boolean).join(" · ") : undefined;
     const notices = [
       away !== null && list?.ready ? `Away, showing the last known list: ${away}.` : "",
       !list && this.#reason === "untrusted" ? `${safe(this.#file ?? "")} names a list that was not made for this project.` : "",
@@ -171,6 +172,23 @@ class Window implements Desk {
     void set("state", list?.ready ? "ready" : away !== null ? (punch() ? "away" : "missing") : list ? "ready" : this.#reason);
     if (this.#wasConnected !== connected) this.#colors.refresh();
     this.#wasConnected = connected;
+  }
+
+  /** Show in the badge how many tasks of all lists wait for a yes. */
+  #showWaiting(): void {
+    const value = this.board.cards().reduce((sum, card) => sum + (card.waiting ?? 0), 0);
+    if (value !== (this.#view.badge?.value ?? 0)) this.#view.badge = value ? { value, tooltip: `${value} waiting for a yes` } : undefined;
+  }
+
+  /** Ask for a filter, and show only the tasks that match it. */
+  async #askFilter(argument?: unknown): Promise<void> {
+    const prompt = "Show only the tasks that match all of these: is:open, is:blocked, is:asks, @owner, p:high, +label, words";
+    const text = typeof argument === "string" ? argument : await vscode.window.showInputBox({ prompt, value: this.#filter });
+    if (text === undefined) return;
+    this.#filter = text.trim();
+    this.tree.filter(this.#filter ? compileFilter(this.#filter) : null);
+    void set("isFiltered", this.#filter !== "");
+    this.#refreshState();
   }
 
   async #onTicked(event: vscode.TreeCheckboxChangeEvent<string>): Promise<void> {
@@ -192,6 +210,8 @@ class Window implements Desk {
       register("more", (node: string) => this.tree.showMore(node)),
       register("hideFinished", () => hide(true)),
       register("showFinished", () => hide(false)),
+      register("filter", (text: unknown) => this.#askFilter(text)),
+      register("clearFilter", () => this.#askFilter("")),
       register("reconnect", () => this.connection.retry()),
       register("projectList", () => {
         void this.#memory.update("list", undefined);

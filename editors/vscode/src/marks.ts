@@ -52,6 +52,27 @@ class PlaceLinks implements vscode.DocumentLinkProvider {
   }
 }
 
+/** Links on the versions in the current list's history, which take the change back after a question. */
+class HistoryLinks implements vscode.DocumentLinkProvider {
+  readonly #desk: Desk;
+
+  constructor(desk: Desk) {
+    this.#desk = desk;
+  }
+
+  provideDocumentLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
+    if (document.uri.path !== `/${this.#desk.list?.name}/history.txt`) return [];
+    return [...document.getText().matchAll(/^ *(\d+)  (.+?)  (.+?)  /gm)].map(({ index, 0: line, 1: version = "", 2: when, 3: actor }) => {
+      const from = index + line.indexOf(version);
+      const parameters = encodeURIComponent(JSON.stringify([version, `, by ${actor} at ${when}`]));
+      const range = new vscode.Range(document.positionAt(from), document.positionAt(from + version.length));
+      const link = new vscode.DocumentLink(range, vscode.Uri.parse(`command:punchlist.undoVersion?${parameters}`));
+      link.tooltip = "Take back this change…";
+      return link;
+    });
+  }
+}
+
 /** The code action "Add to LIST" on a TODO comment. */
 class Todos implements vscode.CodeActionProvider {
   readonly #desk: Desk;
@@ -73,6 +94,7 @@ export function registerMarks(desk: Desk, colors: RowColors): vscode.Disposable[
   return [
     vscode.window.registerFileDecorationProvider(colors),
     vscode.languages.registerDocumentLinkProvider([{ scheme: "punchlist" }, { scheme: "punchlist-read" }], new PlaceLinks(desk)),
+    vscode.languages.registerDocumentLinkProvider({ scheme: "punchlist-read", pattern: "**/history.txt" }, new HistoryLinks(desk)),
     vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Todos(desk), { providedCodeActionKinds: [vscode.CodeActionKind.QuickFix] }),
   ];
 }

@@ -2,7 +2,7 @@
 
 import { departureOf, gateOf, ownerOf } from "../../../client/punchlist_apps/web/page/rows.js";
 import { safe, safeBlock } from "../../../client/punchlist_apps/web/page/text.js";
-import { type Card, type Present, type Row, type Status, openCount, wholeCount } from "./wire.ts";
+import { type Card, type Note, type Present, type Row, type Status, openCount, wholeCount } from "./wire.ts";
 
 export { gateOf, safe };
 
@@ -39,10 +39,28 @@ export function formatDescription(row: Row): string {
   return words.join("  ");
 }
 
+/** Return a test for a filter such as `is:blocked @ann p:high +web words`, all of whose words must match. */
+export function compileFilter(filter: string): (row: Row) => boolean {
+  const tests = filter.toLowerCase().split(/\s+/).filter(Boolean).map((word): ((row: Row) => boolean) => {
+    const [, sign = "", rest = ""] = /^(is:|p:|[@+#](?=.))?(.*)$/.exec(word) ?? [];
+    const states: Record<string, (row: Row) => boolean> = {
+      open: (row) => !isFinished(row), ready: (row) => stateOf(row) === "pending", running: (row) => row.status === "in_progress",
+      done: (row) => row.status === "completed", asks: (row) => row.waits_for === "yes",
+    };
+    if (sign === "is:") return states[rest] ?? ((row) => stateOf(row) === rest);
+    if (sign === "p:") return (row) => (row.priority ?? "normal").startsWith(rest);
+    if (sign === "@") return (row) => (row.owner ?? "").toLowerCase().startsWith(rest);
+    if (sign === "+") return (row) => (row.labels ?? []).some((label) => label.toLowerCase().replaceAll(/\s/g, ".").startsWith(rest));
+    if (sign === "#") return (row) => row.id === rest;
+    return (row) => [row.title, row.description, ...(row.labels ?? [])].join(" ").toLowerCase().includes(word);
+  });
+  return (row) => tests.every((test) => test(row));
+}
+
 const at = (ms: number): string => new Date(ms).toLocaleString();
 
-/** Return a task in full, as plain text with several lines. */
-export function formatDetails(row: Row): string {
+/** Return the members of a task that are set, with their names. */
+function listMembers(row: Row): [name: string, value: string][] {
   const ids = (list: string[]): string => list.map((id) => `#${id}`).join(", ");
   const lines: [name: string, value: string | undefined][] = [
     ["status", stateOf(row).replace("_", " ")],
@@ -60,10 +78,24 @@ export function formatDetails(row: Row): string {
     ["added", at(row.created_at)],
     ["changed", at(row.updated_at)],
   ];
-  const notes = (row.notes ?? []).map((note) => `${at(note.at)} ${safe(note.actor)}${note.imported_by ? ` (imported by ${safe(note.imported_by)})` : ""}: ${safeBlock(note.text)}`);
-  const shown = lines.filter(([, value]) => value).map(([name, value]) => `${name.padEnd(12)}${value}`);
+  return lines.flatMap(([name, value]) => (value ? [[name, value]] : []));
+}
+
+const authorOf = (note: Note): string => safe(note.actor) + (note.imported_by ? ` (imported by ${safe(note.imported_by)})` : "");
+
+/** Return a task in full, as plain text with several lines. */
+export function formatDetails(row: Row): string {
+  const notes = (row.notes ?? []).map((note) => `${at(note.at)} ${authorOf(note)}: ${safeBlock(note.text)}`);
+  const shown = listMembers(row).map(([name, value]) => `${name.padEnd(12)}${value}`);
   const blocks = [formatLabel(row), shown.join("\n"), safeBlock(row.description ?? ""), notes.join("\n")];
   return blocks.filter(Boolean).join("\n\n") + "\n";
+}
+
+/** Return a task in full, as a Markdown document. */
+export function formatPage(row: Row): string {
+  const members = listMembers(row).map(([name, value]) => `- ${name}: ${value}`).join("\n");
+  const notes = (row.notes ?? []).map((note) => `## Note by ${authorOf(note)}, ${at(note.at)}\n\n${safeBlock(note.text)}`);
+  return [`# ${formatLabel(row)}`, members, safeBlock(row.description ?? ""), ...notes].filter(Boolean).join("\n\n") + "\n";
 }
 
 /** Return "2 of 5 open  #3 @ann". */

@@ -33,6 +33,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
   #items = new Map<string, Drawn>();
   #limits = new Map<string, number>();
   #hidesFinished = false;
+  #filter: ((row: Row) => boolean) | null = null;
 
   constructor(owner: string, onDrop: (ids: string[], target: string | undefined) => void) {
     this.#owner = owner;
@@ -56,6 +57,12 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
     this.#changed.fire(undefined);
   }
 
+  /** Show only tasks that match, and those above them; null shows all. */
+  filter(matches: ((row: Row) => boolean) | null): void {
+    this.#filter = matches;
+    this.#changed.fire(undefined);
+  }
+
   /** Redraw after a push. */
   update(change: Change): void {
     const list = this.list;
@@ -66,7 +73,7 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
       const row = list.get(id);
       if (!row) this.#items.delete(id);
       else if (before) ids.add(id);
-      whole ||= this.#hidesFinished && (!row || !before || isFinished(row) !== isFinished(before));
+      whole ||= (this.#hidesFinished || this.#filter !== null) && (!row || !before || this.#fits(row) !== this.#fits(before));
     }
     for (const parent of change.groups) {
       if (!parent) continue;
@@ -133,7 +140,11 @@ export class Tree implements vscode.TreeDataProvider<string>, vscode.TreeDragAnd
 
   #group(id?: string): Row[] {
     const rows = this.list?.children(id) ?? [];
-    return this.#hidesFinished ? rows.filter((row) => !isFinished(row) || this.#group(row.id).length > 0) : rows;
+    return this.#hidesFinished || this.#filter ? rows.filter((row) => this.#fits(row) || this.#group(row.id).length > 0) : rows;
+  }
+
+  #fits(row: Row): boolean {
+    return !(this.#hidesFinished && isFinished(row)) && (this.#filter?.(row) ?? true);
   }
 
   #drawMore(node: string): vscode.TreeItem {

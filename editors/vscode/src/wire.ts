@@ -78,6 +78,8 @@ export interface Card {
   version: number;
   updated_at: number;
   counts: Counts;
+  /** Number of tasks that wait for a person's yes. */
+  waiting?: number;
   running?: { id: string; title: string; owner?: string; machine?: string }[];
 }
 

@@ -6,7 +6,7 @@ import * as os from "node:os";
 import * as path from "node:path";
 import { test } from "node:test";
 import { findPlaces, findTodo, formatPlace, placesOf } from "../src/places.ts";
-import { escapeIcons, escapeLinks, formatDescription, formatDetails, formatLabel, formatPresent, formatSummary, iconOf } from "../src/text.ts";
+import { compileFilter, escapeIcons, escapeLinks, formatDescription, formatDetails, formatLabel, formatPage, formatPresent, formatSummary, iconOf } from "../src/text.ts";
 import type { Row, Status } from "../src/wire.ts";
 
 const row = (members: Partial<Row>): Row => ({ id: "3", title: "Write", status: "pending", rank: "a", version: 1, created_at: 0, updated_at: 0, ...members });
@@ -28,6 +28,23 @@ test("task at its gate shows what it waits for", () => {
   assert.equal(formatDescription(row({ status: "paused", waits_for: "yes", gate: { yes: true } })), "waits for your yes");
   assert.equal(formatDescription(row({ status: "paused", waits_for: "yes", gate: { by: "ann\x1b" } })), "waits for ann\\x1b's yes");
   assert.match(formatDetails(row({ status: "paused", waits_for: "check", gate: { check: "tests" } })), /done, and +waits for the check tests/);
+});
+
+test("filter words must all match", () => {
+  const rows = [
+    row({ id: "1", title: "Pay Refund", owner: "codex/b2", priority: "high", labels: ["api v2"] }),
+    row({ id: "2", status: "completed", description: "the refund" }),
+    row({ id: "3", open_blockers: ["1"] }),
+    row({ id: "4", status: "paused", waits_for: "yes" }),
+  ];
+  const fits = (filter: string): string => rows.filter(compileFilter(filter)).map(({ id }) => id).join("");
+  const found = ["", "refund", "refund is:open", "@CODEX", "p:high", "+api.v2", "#3", "is:blocked", "is:asks", "is:nothing", "+", "@", "(["].map(fits);
+  assert.deepEqual(found, ["1234", "12", "1", "1", "1", "1", "3", "3", "4", "", "", "", ""]);
+});
+
+test("task in full is Markdown without control characters", () => {
+  const page = formatPage(row({ title: "a\x1b", description: "- **b**", result_summary: "c", notes: [{ at: 0, actor: "ann", text: "d\x1b" }] }));
+  assert.match(page, /^# #3 a\\x1b\n\n- status: pending\n(- .*\n)*\n- \*\*b\*\*\n\n## Note by ann, .*\n\nd\\x1b\n$/);
 });
 
 test("owners, machines and presence are formatted", () => {

@@ -79,6 +79,24 @@ class Editor(EditorProcess):
         condition = "vim.deep_equal(vim.api.nvim_buf_get_lines(0, 0, -1, false), given[1]) and not vim.bo.modified"
         self.until(condition, lines)
 
+    def displays(self, lines: list[str]) -> None:
+        """Wait until the buffer's lines, each followed by its virtual text, are these."""
+        self.lua("""
+            local space = vim.api.nvim_create_namespace("punchlist")
+            function _G.displayed()
+                local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
+                for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })) do
+                    local at = mark[2] + 1
+                    for _, chunk in ipairs(mark[4].virt_text or {}) do lines[at] = lines[at] .. chunk[1] end
+                end
+                return lines
+            end
+        """)
+        try:
+            self.until("vim.deep_equal(_G.displayed(), given[1])", lines)
+        except AssertionError as error:
+            raise AssertionError(f"displays {self.lua('return _G.displayed()')}, not {lines}") from error
+
     def send(self, method: str, *arguments: Any) -> None:
         """Call an API function without waiting; `receive` returns its result."""
         self.write_bytes(msgspec.msgpack.encode([0, 0, method, list(arguments)]))

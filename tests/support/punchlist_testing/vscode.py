@@ -34,8 +34,8 @@ TASKS = "[id='workbench.view.extension.punchlist'] .pane:first-of-type .monaco-l
 _TREE = """() => {
     const lines = [];
     const walk = (id, depth) => {
-        for (const one of punchlist.base.tree.getChildren(id)) {
-            const item = punchlist.base.tree.getTreeItem(one);
+        for (const one of punchlist.tree.getChildren(id)) {
+            const item = punchlist.tree.getTreeItem(one);
             lines.push(`${'  '.repeat(depth)}${(item.contextValue ?? '').split(' ')[1] ?? ''} ${item.label}`);
             if (!one.startsWith('more:')) walk(one, depth + 1);
         }

@@ -102,6 +102,7 @@ def test_hostile_titles_are_escaped(emacs: Editor, plan: Any) -> None:
 def test_keys_work_as_in_punch_ui(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One", "Two", "Three")
     assert emacs.eval('(symbol-name (key-binding (kbd "s")))') == "punchlist-start"
+    assert emacs.eval('(symbol-name (key-binding (kbd "RET")))') == "punchlist-details"
     emacs.at("1", "punchlist-start")
     emacs.shows(["[/] #1 One", "[ ] #2 Two", "[ ] #3 Three"])
     emacs.at("1", "call-interactively #'punchlist-fail", "no paper")
@@ -111,19 +112,19 @@ def test_keys_work_as_in_punch_ui(emacs: Editor, plan: Any) -> None:
     emacs.at("2", "call-interactively #'punchlist-edit", "Deux")
     emacs.at("3", "call-interactively #'punchlist-blockers", "#1 #2")
     emacs.at("3", "punchlist-raise")
-    emacs.shows(["[ ] #1 One", "[x] #2 Deux", "[ ] #3 Three  !high  <- #1"])
+    emacs.shows(["[ ] #1 One", "[x] #2 Deux", "[.] #3 Three  !high  <- #1"])
     emacs.at("3", "punchlist-up")
-    emacs.shows(["[ ] #1 One", "[ ] #3 Three  !high  <- #1", "[x] #2 Deux"])
+    emacs.shows(["[ ] #1 One", "[.] #3 Three  !high  <- #1", "[x] #2 Deux"])
     emacs.at("1", "call-interactively #'punchlist-add", "New")
     emacs.at("1", "call-interactively #'punchlist-note", "seen")
     emacs.at("2", "punchlist-delete", True)
-    emacs.shows(["[ ] #1 One", "[ ] #4 New", "[ ] #3 Three  !high  <- #1"])
+    emacs.shows(["[ ] #1 One", "[ ] #4 New", "[.] #3 Three  !high  <- #1"])
     emacs.at("4", "punchlist-claim")
     emacs.until('(equal (plist-get (gethash "4" (punchlist--list-rows punchlist--list)) :owner) punchlist-owner)')
     emacs.at("4", "punchlist-release")
-    emacs.shows(["[ ] #1 One", "[ ] #4 New", "[ ] #3 Three  !high  <- #1"])
+    emacs.shows(["[ ] #1 One", "[ ] #4 New", "[.] #3 Three  !high  <- #1"])
     emacs.at("3", "punchlist-why")
-    emacs.until('(member "punchlist: blocker: #1 One" said)')
+    emacs.until('(member "#3 waits for #1 One (pending)" said)')
     assert [note.text for note in plan.get("1").notes] == ["seen"]
 
 
@@ -131,16 +132,16 @@ def test_gated_task_is_rejected_and_approved(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "Deploy")
     plan.edit("1", gate=Gate(yes=True))
     plan.complete("1", "deployed")
-    emacs.shows(["[=] #1 Deploy  waits for your yes"])
+    emacs.shows(["[?] #1 Deploy  waits for your yes  deployed"])
     emacs.at("1", "condition-case problem (punchlist-start) (user-error (push (cadr problem) said))")
-    assert "1 waits for your yes: Y approves it" in emacs.eval("(car said)")
+    assert "1 waits for your yes: y approves it" in emacs.eval("(car said)")
     emacs.at("1", "call-interactively #'punchlist-reject", "no tests")
-    emacs.shows(["[ ] #1 Deploy  no tests"])
+    emacs.shows(["[ ] #1 Deploy"])
     plan.complete("1", "deployed again")
-    emacs.shows(["[=] #1 Deploy  waits for your yes"])
-    assert emacs.eval('(symbol-name (key-binding (kbd "Y")))') == "punchlist-approve"
+    emacs.shows(["[?] #1 Deploy  waits for your yes  deployed again"])
+    assert emacs.eval('(symbol-name (key-binding (kbd "y")))') == "punchlist-approve"
     emacs.at("1", "punchlist-approve")
-    emacs.shows(["[x] #1 Deploy"])
+    emacs.shows(["[x] #1 Deploy  deployed again"])
 
 
 def test_undo_and_redo_affect_own_changes(emacs: Editor, plan: Any) -> None:
@@ -148,20 +149,23 @@ def test_undo_and_redo_affect_own_changes(emacs: Editor, plan: Any) -> None:
     plan.edit("1", title="Uno", actor="ann")
     plan.add("Two")
     emacs.shows(["[ ] #1 Uno", "[ ] #2 Two"])
-    emacs.at("1", "punchlist-undo", True)
+    emacs.at("1", "punchlist-undo")
     emacs.shows(["[ ] #1 One", "[ ] #2 Two"])
-    assert "Undo your last change?" in emacs.eval("(car asked)")
-    emacs.at("1", "punchlist-redo", True)
+    emacs.until('(seq-some (lambda (one) (string-match-p "^Undone: .*(U: redo)$" one)) said)')
+    emacs.at("1", "punchlist-redo")
     emacs.shows(["[ ] #1 Uno", "[ ] #2 Two"])
+    assert emacs.eval("asked") is None
     emacs.eval("(punchlist-log)")
     emacs.until('(string-prefix-p "*punchlist log" (buffer-name))')
-    assert [line.split()[3:5] for line in emacs.lines()] == [
-        ["ann", "TaskEdited"],
-        ["ann", "TaskEdited"],
-        ["agent", "TaskAdded"],
-        ["ann", "TaskEdited"],
-        ["agent", "TaskAdded"],
-        ["agent", "ConversationOpened"],
+    day, *lines = emacs.lines()
+    assert re.fullmatch(r"\w+ \d\d \w+ \d{4}", day)
+    assert [re.sub(r"^ *\d+  [\d:]{8}  (\S+) +", r"\1: ", line) for line in lines] == [
+        "ann: #1 edited: title Uno",
+        "ann: #1 edited: title One",
+        "agent: #2 added: Two",
+        "ann: #1 edited: title Uno",
+        "agent: #1 added: One",
+        "agent: began the list",
     ]
 
 
@@ -172,22 +176,57 @@ def test_log_undoes_another_actors_change(emacs: Editor, plan: Any) -> None:
     emacs.until('(seq-some (lambda (one) (string-search "you have nothing to undo here" one)) said)')
     emacs.eval("(punchlist-log)")
     emacs.until('(string-prefix-p "*punchlist log" (buffer-name))')
-    emacs.eval('(progn (goto-char (point-min)) (push "yes" answers) (punchlist-undo-logged) nil)')
-    emacs.until('(seq-some (lambda (one) (string-search "its result" one)) asked)')
+    assert "#1 done: hours of work" in emacs.lines()[1]
+    emacs.eval('(progn (goto-char (point-min)) (forward-line) (push "yes" answers) (punchlist-undo-logged) nil)')
+    emacs.until('(seq-some (lambda (one) (string-match-p ", by agent on .*\\n.*its result" one)) asked)')
     emacs.eval(f'(progn (punchlist--show "{plan.id}") nil)')
     emacs.shows(["[ ] #1 One"])
 
 
-def test_rejected_undo_asks_again_with_the_reason(emacs: Editor, plan: Any) -> None:
+def test_log_outside_a_list_asks_for_one(emacs: Editor, plan: Any) -> None:
+    plan.add("One")
+    emacs.eval("(progn (fset 'completing-read (lambda (&rest _) (car given))) nil)")
+    emacs.eval("(progn (fset 'completing-read `(lambda (&rest _) ,(car given))) (punchlist-log) nil)", plan.id)
+    emacs.until("(equal (buffer-name) (car given))", f"*punchlist log: {plan.id}*")
+
+
+def test_undo_that_loses_a_result_asks(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One")
+    plan.complete("1", "hours of work", actor="ann")
+    emacs.shows(["[x] #1 One  hours of work"])
+    emacs.at("1", "punchlist-undo", False)
+    emacs.until('(seq-some (lambda (one) (string-search "its result" one)) asked)')
+    assert plan.get("1").status == "completed"
+    emacs.at("1", "punchlist-start", False)
+    assert plan.get("1").status == "completed"
+
+
+def test_rejected_undo_names_the_reason(emacs: Editor, plan: Any) -> None:
     opened(emacs, plan, "One")
     plan.add("Two", actor="ann")
-    emacs.shows(["[ ] #1 One", "[ ] #2 Two"])
-    emacs.at("1", "punchlist-undo")
-    emacs.until('(seq-some (lambda (one) (string-search "removed #2" one)) asked)')
     plan.start("2")
-    emacs.eval('(progn (push "yes" answers) (punchlist-undo) nil)')
-    emacs.until('(seq-some (lambda (one) (string-search "agent depends on it" one)) (append asked said))')
+    emacs.shows(["[ ] #1 One", "[/] #2 Two"])
+    emacs.at("1", "punchlist-undo")
+    emacs.until('(seq-some (lambda (one) (string-search "agent depends on it" one)) said)')
     assert plan.get("2").status == "in_progress"
+
+
+def test_lines_show_members_of_tasks(emacs: Editor, plan: Any) -> None:
+    plan.add("One", labels=["ops"], owner="ann", due=1577923200000, due_day="2020-01-02", description="Why\n**how**")
+    plan.note("1", "seen \x1b")
+    show(emacs, plan.id)
+    emacs.shows(["[ ] #1 One  +ops  @ann  late: due 2020-01-02"])
+    emacs.at("1", "punchlist-details")
+    shown = "\n".join(emacs.lines())
+    for text in ("# #1 One", "Why\n**how**", "## Note by agent", "seen \\x1b"):
+        assert text in shown
+
+
+def test_help_shows_own_keys_first(emacs: Editor, plan: Any) -> None:
+    opened(emacs, plan, "One")
+    emacs.eval("(progn (punchlist-help) nil)")
+    keys = emacs.eval('(with-current-buffer "*punchlist keys*" (buffer-string))')
+    assert keys.startswith("RET  Show the task at point in full")
 
 
 def test_description_never_overwrites_anothers_change(emacs: Editor, plan: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from punchlist import Client, connect
+from punchlist import Client, Gate, connect
 from punchlist_testing.daemon import Running, Spawned
 from punchlist_testing.optional import needs
 from punchlist_testing.vscode import Editor, Window, chromium, is_installed
@@ -77,7 +77,10 @@ def test_folder_list_opens_and_follows_an_agent(editor: Editor, plan: Any, tmp_p
     window.sees("#4 Task 4")
     assert window.rows()[:4] == ["#1 Task 1", "#4 Task 4", "#5 Task 5", "#2 Task 2"]
     window.page.get_by_text(f"{plan.id} 39/50").first.wait_for()
-    window.page.locator(".action-item .badge-content", has_text="39").wait_for()
+    plan.edit("50", gate=Gate(yes=True))
+    plan.complete("50")
+    window.page.locator(".action-item .badge-content", has_text="1").wait_for()
+    plan.approve("50")
     window.close()
 
 
@@ -86,14 +89,14 @@ def test_push_draws_only_changed_rows(window: Window, plan: Any) -> None:
     window.open(plan.id)
     window.until("punchlist.list.size === 1000")
     window.sees("#3 Task 2")
-    window.until("punchlist.base.tree.getChildren().length === 1000")
-    drawn = window.js("return punchlist.base.tree.drawn")
+    window.until("punchlist.tree.getChildren().length === 1000")
+    drawn = window.js("return punchlist.tree.drawn")
     plan.start("2")
     window.page.locator(".codicon-play-circle").first.wait_for()
     plan.add("One more", parent="3")
     window.sees("#1001 One more")
     # The two new rows, and the row that has become a parent.
-    assert window.js("return punchlist.base.tree.drawn") - drawn == 3
+    assert window.js("return punchlist.tree.drawn") - drawn == 3
 
 
 HOSTILE = [
@@ -136,18 +139,18 @@ def test_boxes_and_commands_change_the_list(window: Window, plan: Any) -> None:
     window.run("addPart", "1", "Part")
     window.run("moveUp", "4")
     window.run("raise", "4")
-    window.run("claim", "1")
+    window.run("claim", "4")
     window.run("note", "1", "begun")
-    window.shows(["in_progress #1 One", "  pending #5 Part", "failed #2 Two", "pending #4 Four", "in_progress #3 Drei"])
+    window.shows(["pending #1 One", "  pending #5 Part", "failed #2 Two", "in_progress #4 Four", "in_progress #3 Drei"])
     window.sees("no paper")
     assert (plan.get("2").fail_reason, plan.get("4").priority) == ("no paper", "high")
-    assert plan.get("1").owner.startswith("vscode/")
+    assert plan.get("4").owner.startswith("vscode/")
     window.run("done", "1", ["1", "5", "4"])
     window.shows(
         ["completed #1 One", "  completed #5 Part", "failed #2 Two", "completed #4 Four", "in_progress #3 Drei"]
     )
     window.run("hideFinished")
-    window.until("punchlist.base.tree.getChildren().length === 1")
+    window.until("punchlist.tree.getChildren().length === 1")
     assert window.tree() == ["in_progress #3 Drei"]
     window.run("showFinished")
 
@@ -158,10 +161,22 @@ def test_dragged_tasks_move_before_the_drop_target(window: Window, plan: Any) ->
     window.shows(["pending #1 One", "pending #4 Four", "pending #2 Two", "pending #3 Three"])
     plan.add("Part", parent="1")
     window.drag("#3 Three", onto="#5 Part")
-    window.until("punchlist.list.parent('3') === '1' && punchlist.base.tree.getChildren('1')[0] === '3'")
+    window.until("punchlist.list.parent('3') === '1' && punchlist.tree.getChildren('1')[0] === '3'")
 
 
-def test_deletion_and_undo_ask_with_a_preview(window: Window, plan: Any) -> None:
+def test_filter_shows_matches_and_their_parents(window: Window, plan: Any) -> None:
+    opened(window, plan, "One", "Two", "Three")
+    plan.add("Part", parent="2", labels=["web"])
+    window.until("punchlist.list.size === 4")
+    window.run("filter", "+web")
+    window.until("punchlist.tree.getChildren().join() === '2'")
+    plan.edit("3", labels=["web"])
+    window.until("punchlist.tree.getChildren().join() === '2,3'")
+    window.run("clearFilter")
+    window.until("punchlist.tree.getChildren().join() === '1,2,3'")
+
+
+def test_deletion_asks_and_undo_is_immediate(window: Window, plan: Any) -> None:
     opened(window, plan, "One", "Two", "Three")
     page = window.page
     window.begin("delete", "1", ["1", "2"])
@@ -172,14 +187,11 @@ def test_deletion_and_undo_ask_with_a_preview(window: Window, plan: Any) -> None
     dialog.get_by_role("button", name="Delete").click()
     window.shows(["pending #3 Three"])
     plan.add("Four")
-    window.begin("undo")
-    dialog.wait_for()
-    assert "One" in dialog.inner_text()
-    dialog.get_by_role("button", name="Undo", exact=True).click()
+    window.run("undo")
     window.shows(["pending #1 One", "pending #2 Two", "pending #3 Three", "pending #4 Four"])
-    window.begin("redo")
-    dialog.get_by_role("button", name="Redo", exact=True).click()
+    page.locator(".notification-list-item", has_text="Undone: ").get_by_role("button", name="Redo", exact=True).click()
     window.shows(["pending #3 Three", "pending #4 Four"])
+    window.js("await vscode.commands.executeCommand('notifications.clearAll')")
 
 
 def test_agents_claim_is_respected_and_its_box_reset(window: Window, plan: Any) -> None:
@@ -240,14 +252,26 @@ def test_description_never_overwrites_anothers_change(window: Window, plan: Any)
 def test_details_and_history_follow_the_list(window: Window, plan: Any) -> None:
     opened(window, plan, "One")
     window.run("details", "1")
-    page = "vscode.workspace.textDocuments.find((one) => one.uri.path.endsWith(given[0]))?.getText()"
-    window.until(f"{page}?.startsWith('#1 One')", "1.txt")
+    shown = "vscode.workspace.textDocuments.filter((one) => one.uri.scheme === 'punchlist-read')"
+    page = f"{shown}.find((one) => one.uri.path.endsWith(given[0]))?.getText()"
+    window.until(f"{page}?.startsWith('# #1 One')", "1.md")
     plan.edit("1", description="see src/a.py:2", priority="urgent")
-    window.until(f"{page}?.includes('urgent') && {page}.includes('see src/a.py:2')", "1.txt")
+    window.until(f"{page}?.includes('urgent') && {page}.includes('see src/a.py:2')", "1.md")
     window.run("history")
     window.until(f"{page}?.includes('agent  TaskEdited')", "history.txt")
     plan.start("1")
     window.until(f"{page}?.includes('StatusChanged')", "history.txt")
+    links = window.js(
+        f"const uri = {shown}.find((one) => one.uri.path.endsWith('history.txt')).uri;"
+        "const links = await vscode.commands.executeCommand('vscode.executeLinkProvider', uri);"
+        "return links.map((link) => link.target.toString(true))"
+    )
+    assert any(link.startswith('command:punchlist.undoVersion?["4",", by agent at ') for link in links), links
+    window.begin("undoVersion", "4", ", by agent")
+    dialog = window.page.locator(".monaco-dialog-box")
+    dialog.get_by_text("Take back the change that made version 4, by agent?").wait_for()
+    dialog.get_by_role("button", name="Take Back", exact=True).click()
+    window.until("punchlist.list.get('1').status === 'pending'")
     window.run("compare", "2")
     window.until(f"{page}?.startsWith('#1 One  (pending)')", "version-2.txt")
     window.js("await vscode.commands.executeCommand('workbench.action.closeAllEditors')")
@@ -297,7 +321,7 @@ def test_ten_thousand_tasks_are_shown_in_pages(window: Window, plan: Any) -> Non
         plan.add_many([{"title": f"Task {start + number}"} for number in range(1000)])
     window.open(plan.id)
     window.sees("#1 Task 0")
-    assert window.js("return punchlist.base.tree.getChildren().length") == 1001
+    assert window.js("return punchlist.tree.getChildren().length") == 1001
     assert window.tree()[-1] == " 9,000 more…"
     window.run("more", "more:")
     assert window.tree()[-1] == " 8,000 more…"

@@ -128,41 +128,54 @@ local function find_own_changes(model, done)
   end)
 end
 
---- Ask with a preview, then undo exactly the call shown in the preview.
-local function confirm_undo(model, which, question, nothing)
+--- Undo or redo the call that `which` selects. Ask first, with a preview, if there is a `question`, or if the undo loses
+--- work or a claim. Without a question, name the key of the `opposite` action afterwards.
+local function undo_call(model, which, question, nothing, opposite)
   local options = { conversation = model.name, whole = true, claims = true }
-  local function confirm(call, lines, refusal)
-    local preview = refusal and vim.list_extend(vim.list_extend({}, lines), { text.safe(refusal) }) or lines
-    vim.ui.select({ "Yes", "Cancel" }, { prompt = question .. "\n  " .. table.concat(preview, "\n  ") .. "\n" }, function(answer)
-      if answer ~= "Yes" then return end
-      transport.change("list.undo", vim.tbl_extend("error", options, { call = call }), function(err, result)
-        if err then return confirm(call, lines, err.message or err.kind) end
-        model:record_own_change(result)
-      end)
+  local function send(call, lines)
+    transport.change("list.undo", vim.tbl_extend("error", options, { call = call }), function(err, result)
+      if err and not question then return notify("nothing was changed: " .. (err.message or err.kind), vim.log.levels.WARN) end
+      if err then return M.ask_to_undo(question, vim.list_extend(lines, { err.message or err.kind }), function() send(call, lines) end) end
+      model:record_own_change(result)
+      local done = (opposite == "undo" and "Redone: " or "Undone: ") .. table.concat(result.undone, "; ")
+      local key = opposite and (" (%s: %s)"):format((vim.g.maplocalleader or "\\") .. M.actions[opposite][1], opposite) or ""
+      vim.api.nvim_echo({ { text.safe(vim.fn.strcharpart(done, 0, 300)) .. key } }, true, {})
     end)
   end
   transport.request("list.undo", vim.tbl_extend("error", options, which, { preview = true }), function(err, preview)
     if err then return notify_error(err) end
-    if #preview.undone == 0 then return notify(nothing) end
-    confirm(preview.calls[1], vim.tbl_map(text.safe, preview.undone))
+    local lines = preview.undone
+    if #lines == 0 then return notify(nothing) end
+    local call = preview.calls[1]
+    local is_loss = table.concat(lines, "\n"):find("; lost: ") or table.concat(lines, "\n"):find(": released by ")
+    if is_loss and not question then question = opposite == "undo" and "Redo your last undo?" or "Undo your last change?" end
+    if not question then return send(call, lines) end
+    M.ask_to_undo(question, lines, function() send(call, lines) end)
+  end)
+end
+
+function M.ask_to_undo(question, lines, done)
+  local preview = table.concat(vim.tbl_map(text.safe, lines), "\n  ")
+  vim.ui.select({ "Yes", "Cancel" }, { prompt = question .. "\n  " .. preview .. "\n" }, function(answer)
+    if answer == "Yes" then done() end
   end)
 end
 
 --- Undo the user's own last change, or any actor's change by its version.
-local function undo(model, _, argument)
+local function undo(model, _, argument, place)
   if argument and argument ~= "" then
     if not argument:find("^%d+$") then return notify("a version is a number; see :Punch log", vim.log.levels.ERROR) end
-    local question = ("Undo the change that made version %s?"):format(argument)
-    return confirm_undo(model, { call = tonumber(argument) }, question, "this change has nothing to undo")
+    local question = ("Undo the change that made version %s%s?"):format(argument, place and place.by or "")
+    return undo_call(model, { call = tonumber(argument) }, question, "this change has nothing to undo")
   end
   find_own_changes(model, function(which)
-    confirm_undo(model, which, "Undo your last change?", "you have nothing to undo here; for others' changes see :Punch log")
+    undo_call(model, which, nil, "you have nothing to undo here; for others' changes see :Punch log", "redo")
   end)
 end
 
 local function redo(model)
   find_own_changes(model, function(which)
-    confirm_undo(model, vim.tbl_extend("error", which, { redo = true }), "Redo your last undo?", "you have nothing to redo here")
+    undo_call(model, vim.tbl_extend("error", which, { redo = true }), nil, "you have nothing to redo here", "undo")
   end)
 end
 
@@ -225,26 +238,74 @@ local function at(model, _, argument)
   end)
 end
 
+local REASONS = {
+  stopped = "the list stops at failures, and {by} has failed",
+  serial = "the list runs one task at a time, and {by} is in progress",
+  blocker = "waits for {by} ({status})",
+  parent = "its parent {by} is {status}",
+  child = "has the open task {by}",
+  heading = "is a heading: the tasks below it are the work",
+  deferred = "is put off",
+  reserved = "is reserved for {owner}",
+  check = "is done and waits for its check",
+  yes = "is done and waits for a yes",
+}
+
+--- Show why a task can't start, one reason a line, in a window below.
 local function why(model, row)
   transport.request("task.explain", { conversation = model.name, task = row.id }, function(err, result)
     if err then return notify_error(err) end
     local lines = vim.tbl_map(function(reason)
-      local kind = reason.kind == "reserved" and "reserved for " .. reason.owner or reason.kind
-      return ("%s: #%s %s"):format(kind, reason.by, reason.title)
+      local task = { by = ("#%s %s"):format(reason.by, reason.title), owner = reason.owner or "", status = reason.status:gsub("_", " ") }
+      local sentence = (REASONS[reason.kind] or "is {status}"):gsub("{(%l+)}", task)
+      return ("%s#%s %s"):format(("  "):rep((reason.depth or 0) + 1), reason.of or row.id, text.safe(sentence))
     end, result.reasons or {})
-    notify(#lines == 0 and ("nothing blocks #%s"):format(row.id) or table.concat(vim.tbl_map(text.safe, lines), "; "))
+    if #lines == 0 then return notify(("nothing blocks #%s"):format(row.id)) end
+    table.insert(lines, 1, ("#%s %s"):format(row.id, text.safe(row.title)))
+    vim.cmd(("botright %dnew"):format(math.min(#lines, 12)))
+    vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
+    local options = vim.bo
+    options.buftype, options.bufhidden, options.swapfile, options.modeline, options.modifiable = "nofile", "wipe", false, false, false
+    vim.keymap.set("n", "q", "<Cmd>close<CR>", { buffer = 0, desc = "punchlist: close" })
   end)
+end
+
+--- Show a task in full, as Markdown in a floating window.
+local function show(_, row)
+  local lines = { ("# #%s %s"):format(row.id, text.safe(row.title)), "" }
+  local function add(heading, body)
+    if (body or "") == "" then return end
+    if heading then vim.list_extend(lines, { "## " .. heading, "" }) end
+    for line in (body .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = text.safe(line) end
+    lines[#lines + 1] = ""
+  end
+  add(nil, vim.trim(text.join(text.members(row))))
+  if row.waits_for then add(nil, "Waits for " .. text.describe_gate(row) .. ".") end
+  add(nil, row.description)
+  add("Result", row.result_summary)
+  add("Reason", row.fail_reason)
+  for _, note in ipairs(row.notes or {}) do
+    add(("Note by %s, %s"):format(text.safe(note.actor), os.date("%Y-%m-%d %H:%M", math.floor(note.at / 1000))), note.text)
+  end
+  add("Links", table.concat(vim.tbl_map(function(link) return ("- %s: %s"):format(link.kind, link.to) end, row.links or {}), "\n"))
+  vim.lsp.util.open_floating_preview(lines, "markdown", { border = "rounded", max_width = 90, focus_id = "punchlist" })
 end
 
 --- Name → key after <LocalLeader>, description, whether it needs a task, and a function of (model, row, argument, place).
 M.actions = {
-  start = { "s", "start", true, set_status("in_progress") },
+  start = { "s", "start", true, function(model, row)
+    local start = set_status("in_progress")
+    if row.status ~= "completed" then return start(model, row) end
+    vim.ui.select({ "Start", "Cancel" }, { prompt = ("Start #%s %s again? It is done."):format(row.id, text.safe(row.title)) }, function(answer)
+      if answer == "Start" then start(model, row) end
+    end)
+  end },
   done = { "d", "done, with a result", true, set_status("completed", "result_summary") },
   fail = { "f", "failed, with a reason", true, set_status("failed", "fail_reason", "Why did it fail? ") },
   pause = { "p", "pause", true, set_status("paused") },
   reopen = { "r", "reopen", true, set_status("pending") },
-  approve = { "Y", "approve", true, answer(true) },
-  reject = { "N", "reject, with a reason", true, answer(false) },
+  approve = { "y", "approve", true, answer(true) },
+  reject = { "n", "reject, with a reason", true, answer(false) },
   claim = { "c", "claim", true, function(model, row)
     change(model, "task.claim", { task = row.id, owner = owner(), lease_ms = CLAIM_MS, keep = true }, function(result)
       if not result.task then notify(("#%s can't be claimed now; :Punch why %s"):format(row.id, row.id)) end
@@ -270,8 +331,9 @@ M.actions = {
   raise = { "+", "more urgent", true, reprioritize(1) },
   lower = { "-", "less urgent", true, reprioritize(-1) },
   why = { "w", "why it can't start", true, why },
+  show = { [2] = "show it in full", [3] = true, [4] = show }, -- its key is K
   undo = { "u", "undo your last change, or that of a version", false, undo },
-  redo = { "U", "redo, after a preview", false, redo },
+  redo = { "U", "redo your last undo", false, redo },
   log = { "l", "history", false, function(model) open_page(model, "log") end },
   at = { "@", "the list at a version", false, at },
   quickfix = { "q", "unfinished tasks as a quickfix list", false, quickfix },
@@ -296,7 +358,7 @@ end
 function M.map(buffer)
   for name, action in pairs(M.actions) do
     local run = function() M.run(name) end
-    vim.keymap.set("n", "<LocalLeader>" .. action[1], run, { buffer = buffer, desc = "punchlist: " .. action[2] })
+    vim.keymap.set("n", action[1] and "<LocalLeader>" .. action[1] or "K", run, { buffer = buffer, desc = "punchlist: " .. action[2] })
   end
   vim.keymap.set("n", "gf", function() M.run("go") end, { buffer = buffer, desc = "punchlist: go to the file" })
 end

@@ -84,6 +84,32 @@ function M.pick()
   end)
 end
 
+local NEED_OF = { yes = "waits for %s", check = "waits for a check", failed = "failed" }
+
+--- Let the user choose one of the tasks of all lists that need a person, and open its list there.
+function M.now()
+  local text = require("punchlist.text")
+  when_connected(function()
+    require("punchlist.transport").request("conversation.list", { limit = 1000 }, function(err, result)
+      if err then return notify(err.message, vim.log.levels.ERROR) end
+      local needs = {}
+      for _, list in ipairs(result.conversations) do
+        for _, need in ipairs(list.needs or {}) do
+          local kind = NEED_OF[need.kind]:format((need.by or "") == "" and "your yes" or need.by .. "'s yes")
+          local words = ("%s  #%s %s  %s%s"):format(list.conversation, need.id, need.title, kind, (need.text or "") ~= "" and ": " .. need.text or "")
+          needs[#needs + 1] = { list = list.conversation, id = need.id, line = text.safe(words) }
+        end
+      end
+      if #needs == 0 then return notify("nothing needs you") end
+      vim.ui.select(needs, { prompt = "Needs you", format_item = function(need) return need.line end }, function(need)
+        if not need then return end
+        M.open(need.list)
+        require("punchlist.view").of(0):go_to(need.id)
+      end)
+    end)
+  end)
+end
+
 --- Call `done` with the name and the root of the list that the current file's directory maps to, or with nil.
 local function resolve_project(done)
   local here = vim.bo.buftype == "" and vim.fn.expand("%:p:h") or ""
@@ -142,6 +168,7 @@ function M.command(options)
   local words = options.fargs
   local name = words[1]
   if not name then return M.project() end
+  if name == "now" then return M.now() end
   if name == "open" then return words[2] and M.open(words[2]) or M.pick() end
   local actions = require("punchlist.actions")
   if not actions.actions[name] then return notify(("unknown command :Punch %s; see :help punchlist"):format(name), vim.log.levels.ERROR) end
@@ -158,7 +185,7 @@ function M.complete(lead, line)
   local names = vim.tbl_keys(require("punchlist.actions").actions)
   local second = line:match("^%S+%s+(%S+)%s")
   if not second then
-    names[#names + 1] = "open"
+    vim.list_extend(names, { "now", "open" })
   elseif second == "open" then
     names = vim.tbl_keys(require("punchlist.model").all())
   else

@@ -4,7 +4,9 @@ local transport = require("punchlist.transport")
 
 local M = {}
 local MAX_TITLE = 500 -- characters, the daemon's limit
-local EDITED = { "title", "status", "priority" }
+local WORD_OF = { pending = "reopened", in_progress = "started", paused = "paused", completed = "done", failed = "failed" }
+local WORDS = { "added", "reworded", "reopened", "started", "paused", "done", "failed", "moved", "deleted" }
+local EDITED = { "title", "status" }
 
 --- Return the set of indexes of a longest increasing subsequence of numbers.
 local function longest_increasing(sequence)
@@ -23,6 +25,11 @@ local function longest_increasing(sequence)
     at = back[at]
   end
   return kept
+end
+
+--- Return the keys of an action, as typed.
+local function key(action)
+  return (vim.g.maplocalleader or "\\") .. require("punchlist.actions").actions[action][1]
 end
 
 local function reject(line, why)
@@ -58,28 +65,14 @@ local function has_escape(title)
   return title:find("\\x%x%x") or title:find("\\u%x%x%x%x") or title:find("\\U%x%x%x%x%x%x%x%x")
 end
 
-local function subtract(list, other)
-  return vim.tbl_filter(function(item) return not vim.tbl_contains(other, item) end, list)
-end
-
---- Reject a line whose end has become part of its title. Otherwise its priority, owner or blockers would be lost.
-local function reject_stray_end(view, item)
-  local was = item.id and text.parse_line(view.text[item.id])
-  local stray, is_own = text.find_stray_end(item.task, was)
-  if not stray then return true end
-  local old_line = item.id and ("; the line was \"%s\""):format(vim.trim(view.text[item.id])) or ""
-  local advice = is_own and "put the whole title before it, followed by two spaces"
-    or "to keep it in the title, end the line with two spaces and !normal"
-  return reject(item.at, ("\"%s\" would be a part of the title \"%s\"%s; %s")
-    :format(stray, item.task.title, old_line, advice))
-end
-
 --- Return the edited members of an existing task's line, or nil and an error.
 local function find_edits(view, item, force)
   local drawn, now = view.drawn[item.id], view.model.by_id[item.id]
   local was, mine = text.parse_line(view.text[item.id]), item.task
-  if mine.owner ~= was.owner then
-    return reject(item.at, "change the owner of a task by claiming or releasing it, not in its line")
+  if mine.status ~= was.status and (mine.status == "asks" or was.status == "asks") then
+    local why = was.status == "asks" and "#%s waits for a yes: %s approves it, %s rejects it"
+      or "#%s does not wait for a yes, which only [?] stands for"
+    return reject(item.at, why:format(item.id, key("approve"), key("reject")))
   end
   local theirs = now and text.parse_line(text.format_line(now, 0))
   local edits = {}
@@ -96,12 +89,6 @@ local function find_edits(view, item, force)
   if edits.title and text.safe(drawn.title) ~= drawn.title and has_escape(edits.title) then
     return reject(item.at, "the title has characters shown as escapes: enter a new one without them")
   end
-  local blockers = now and now.blocked_by or {}
-  local more = subtract(subtract(mine.blocked_by, was.blocked_by), blockers)
-  local less = subtract(was.blocked_by, subtract(was.blocked_by, blockers))
-  less = subtract(less, mine.blocked_by)
-  if #more > 0 then edits.more = more end
-  if #less > 0 then edits.less = less end
   return edits
 end
 
@@ -161,17 +148,40 @@ local function sort_statuses(view, statuses)
   return sorted
 end
 
---- Plan a save. Return the `changes` for `list.apply`, the line `at` of each change, and the ids of the `deleted` tasks.
---- Parents and blockers are removed first and added last, so that no intermediate step forms a cycle. Deletions come
---- before status changes, because open children prevent the completion of a parent.
+--- Reject a new line in the place of a deleted task that would lose members: the line has lost its number.
+local function reject_lost_number(view, items, seen)
+  local following, before = {}, ""
+  for _, item in ipairs(view.tree) do
+    following[before] = item.id
+    before = item.id
+  end
+  before = ""
+  for _, item in ipairs(items) do
+    local id = item.id or following[before]
+    local row = not item.id and id and not seen[id] and view.model.by_id[id]
+    local members = row and vim.trim(text.join(text.members(row))) or ""
+    if members ~= "" then
+      return reject(item.at, ("the line has no number, and #%s would lose %s: put #%s before the title (:w! deletes the task)")
+        :format(id, members, id))
+    end
+    before = id or before
+  end
+  return true
+end
+
+--- Plan a save. Return the `changes` for `list.apply`, the line `at` of each change, the ids of the `deleted` tasks, and
+--- for the message after the save, the number of changes by word (`counts`) and `hints`.
+--- Parents are removed first and added last, so that no intermediate step forms a cycle. Deletions come before status
+--- changes, because open children prevent the completion of a parent.
 --- @return table|nil, string|nil
 function M.plan(view, lines, force)
   local items, why, seen = parse_lines(view, lines)
   if not items then return nil, why end
-  local plan = { changes = {}, at = {}, deleted = {} }
-  local function change(at, method, params)
+  local plan = { changes = {}, at = {}, deleted = {}, counts = {}, hints = {} }
+  local function change(at, method, params, word)
     params.method = method
     plan.changes[#plan.changes + 1], plan.at[#plan.at + 1] = params, at
+    if word then plan.counts[word] = (plan.counts[word] or 0) + 1 end
     return params
   end
   local parents, statuses, ties, count = {}, {}, {}, 0
@@ -182,13 +192,15 @@ function M.plan(view, lines, force)
     if is_new_title and vim.fn.strchars(item.task.title) > MAX_TITLE then
       return reject(item.at, ("the title has more than %d characters"):format(MAX_TITLE))
     end
-    if not item.is_same then
-      local is_whole
-      is_whole, why = reject_stray_end(view, item)
-      if not is_whole then return nil, why end
-    end
     if not item.id then
-      if item.task.owner ~= "" then return reject(item.at, "a new task can't have an owner: save it, then claim it") end
+      local task = item.task
+      local stray = text.find_stray_end(task)
+      if stray then
+        return reject(item.at, ("\"%s\" would be a part of the title \"%s\"; to keep it there, end the line with two spaces and !normal")
+          :format(stray, task.title))
+      end
+      if task.status == "asks" then return reject(item.at, "a new task can't wait for a yes: use [ ]") end
+      if task.owner ~= "" then return reject(item.at, "a new task can't have an owner: save it, then claim it") end
       count = count + 1
       item.ref = "new-" .. count
     else
@@ -197,19 +209,20 @@ function M.plan(view, lines, force)
         edits, why = find_edits(view, item, force)
         if not edits then return nil, why end
       end
+      local words, action = text.find_member(edits.title or "")
+      if words and words ~= text.find_member(was.title) then
+        plan.hints[#plan.hints + 1] = ("%s is only text in the title of #%s: %s sets it"):format(words, item.id, key(action))
+      end
       local parent = item.above and (item.above.id or item.above.ref) or ""
       local is_adopted = parent ~= parents[item.id]
       local leaves = is_adopted and parents[item.id] ~= ""
-      if edits.title or edits.priority or edits.less or leaves then
-        change(item.at, "task.edit", {
-          task = item.id, title = edits.title, priority = edits.priority, remove_blocked_by = edits.less,
-          parent = leaves and vim.NIL or nil,
-        })
+      if edits.title or leaves then
+        change(item.at, "task.edit", { task = item.id, title = edits.title, parent = leaves and vim.NIL or nil },
+          edits.title and "reworded")
       end
-      if edits.more or (is_adopted and parent ~= "") then
-        local joins = is_adopted and parent ~= "" and parent or nil
-        ties[#ties + 1] = { item.at, { task = item.id, add_blocked_by = edits.more, parent = joins } }
-      end
+      item.is_adopted = is_adopted
+      if is_adopted then plan.counts.moved = (plan.counts.moved or 0) + 1 end
+      if is_adopted and parent ~= "" then ties[#ties + 1] = { item.at, { task = item.id, parent = parent } } end
       if edits.status then statuses[item.id] = { item.at, edits.status } end
     end
   end
@@ -221,7 +234,7 @@ function M.plan(view, lines, force)
         ref = item.ref, title = task.title, status = task.status, priority = task.priority,
         parent = item.above and (item.above.id or item.above.ref) or nil,
         blocked_by = #task.blocked_by > 0 and task.blocked_by or nil,
-      })
+      }, "added")
     end
   end
   for _, item in ipairs(view.tree) do
@@ -234,12 +247,19 @@ function M.plan(view, lines, force)
       plan.deleted[#plan.deleted + 1] = id
     end
   end
-  if #plan.deleted > 0 then change(1, "task.delete", { tasks = plan.deleted }) end
+  if #plan.deleted > 0 then
+    local is_numbered = force
+    if not force then is_numbered, why = reject_lost_number(view, items, seen) end
+    if not is_numbered then return nil, why end
+    change(1, "task.delete", { tasks = plan.deleted })
+    plan.counts.deleted = #plan.deleted
+  end
   for _, id in ipairs(sort_statuses(view, statuses)) do
     local now = view.model.by_id[id]
     local fence = now.fence and now.owner == require("punchlist").config.owner and now.fence or nil
-    for _, status in ipairs(status_steps(now.status, statuses[id][2])) do
-      change(statuses[id][1], "task.set_status", { task = id, status = status, fence = fence })
+    local steps = status_steps(now.status, statuses[id][2])
+    for at, status in ipairs(steps) do
+      change(statuses[id][1], "task.set_status", { task = id, status = status, fence = fence }, at == #steps and WORD_OF[status])
     end
   end
   for _, tie in ipairs(ties) do change(tie[1], "task.edit", tie[2]) end
@@ -251,14 +271,25 @@ function M.plan(view, lines, force)
       added.after, added.before = place.after, place.before
     else
       place.task = move.item.id or move.item.ref
-      change(move.item.at, "task.move", place)
+      change(move.item.at, "task.move", place, move.item.id and not move.item.is_adopted and "moved")
     end
   end
   return plan
 end
 
+-- As an error, Neovim would show a message from `BufWriteCmd` with the name of the autocommand.
 local function notify(message, level)
-  vim.notify("punchlist: " .. message, level or vim.log.levels.ERROR)
+  vim.notify("punchlist: " .. message, level or vim.log.levels.WARN)
+end
+
+--- Say what was saved, as `:w` does for a file.
+local function report(plan)
+  local words = {}
+  for _, word in ipairs(WORDS) do
+    if plan.counts[word] then words[#words + 1] = ("%d %s"):format(plan.counts[word], word) end
+  end
+  local said = ("saved: %s (%s: undo)"):format(table.concat(words, ", "), key("undo"))
+  vim.api.nvim_echo({ { text.safe(table.concat({ said, unpack(plan.hints) }, "; ")) } }, true, {})
 end
 
 --- Format the daemon's error for a save, with the line number of the rejected change.
@@ -280,6 +311,7 @@ local function send(view, plan)
     if not err then
       saving.version = result.version
       view.model:record_own_change(result)
+      report(plan)
       if view.model.version >= result.version then view:finish_save() end
       return
     end

@@ -5,11 +5,21 @@ local M = {}
 
 --- Status → its checkbox, as in the Markdown files that punch writes.
 M.BOX_OF = { pending = " ", in_progress = "/", paused = "=", completed = "x", failed = "✗" }
+M.BLOCKED, M.ASKS = ".", "?"
 -- Alternatives that people type. A save replaces them with the checkboxes above.
-local STATUS_OF = { ["~"] = "in_progress", ["-"] = "paused", [">"] = "paused", ["!"] = "failed", ["✘"] = "failed", X = "completed" }
+local STATUS_OF = {
+  ["~"] = "in_progress", ["-"] = "paused", [">"] = "paused", ["!"] = "failed", ["✘"] = "failed", X = "completed",
+  [M.BLOCKED] = "pending", [M.ASKS] = "asks",
+}
 for status, box in pairs(M.BOX_OF) do STATUS_OF[box] = status end
 M.PRIORITIES = { "low", "normal", "high", "urgent" }
+local MAX_NOTE = 120 -- characters of a result or a reason
+local NEAR = { [-1] = "yesterday", [0] = "today", [1] = "tomorrow" }
 local IS_PRIORITY = { low = true, normal = true, high = true, urgent = true }
+
+local function is_set(value)
+  return value ~= nil and value ~= vim.NIL
+end
 
 local function is_within(code, ranges)
   for _, range in ipairs(ranges) do
@@ -84,12 +94,12 @@ function M.owner(owner)
   return (M.safe(owner):gsub(" ", "\\x20"))
 end
 
-local function format_end(priority, owner, blocked_by)
-  local words = {}
-  if priority ~= "normal" then words[1] = "!" .. priority end
-  if owner ~= "" then words[#words + 1] = "@" .. M.owner(owner) end
-  if #blocked_by > 0 then words[#words + 1] = "<- #" .. table.concat(blocked_by, ",#") end
-  return table.concat(words, " ")
+--- Return the checkbox of a task. A pending task that can't start yet has another one than a ready task.
+function M.box(task)
+  if task.waits_for == "yes" then return M.ASKS end
+  local is_blocked = #(task.open_blockers or {}) > 0 or is_set(task.not_before)
+  if task.status == "pending" and is_blocked then return M.BLOCKED end
+  return M.BOX_OF[task.status] or M.ASKS
 end
 
 --- Parse the priority, owner and blockers at the end of a line. Return nil for any other text.
@@ -113,48 +123,84 @@ local function parse_end(text)
   return parsed
 end
 
---- Split a line into its title and its parsed end.
+local function cut(words)
+  local line = M.safe(words:match("^%s*([^\n]*)"))
+  return vim.fn.strchars(line) > MAX_NOTE and vim.fn.strcharpart(line, 0, MAX_NOTE - 1) .. "…" or line
+end
+
+local function format_date(at, day)
+  local when = math.floor(at / 1000)
+  local date = day or os.date("%Y-%m-%d", when)
+  for offset, name in pairs(NEAR) do
+    if date == os.date("%Y-%m-%d", os.time() + offset * 86400) then date = name end
+  end
+  return day and date or date .. os.date(" %H:%M", when)
+end
+
+--- Return the members that a line doesn't contain, as chunks of virtual text.
+function M.members(row)
+  local chunks = {}
+  local function add(words, highlight) chunks[#chunks + 1] = { "  " .. words, highlight } end
+  if row.priority and row.priority ~= "normal" then add("!" .. row.priority, "punchlistPriority") end
+  if #(row.open_blockers or {}) > 0 then add("<- #" .. table.concat(row.open_blockers, " #"), "punchlistBlockers") end
+  for _, label in ipairs(row.labels or {}) do add("+" .. M.safe(label), "punchlistLabel") end
+  if (row.owner or "") ~= "" then add("@" .. M.safe(row.owner), "punchlistOwner") end
+  local is_finished = row.status == "completed" or row.status == "failed"
+  if is_set(row.due) and not is_finished then
+    local day = is_set(row.due_day) and row.due_day or nil
+    local is_late = day and day < os.date("%Y-%m-%d") or not day and row.due / 1000 < os.time()
+    add((is_late and "late: due " or "due ") .. format_date(row.due, day), is_late and "WarningMsg" or "Comment")
+  end
+  if is_set(row.not_before) then
+    add("put off until " .. format_date(row.not_before, is_set(row.not_before_day) and row.not_before_day or nil), "Comment")
+  end
+  return chunks
+end
+
+--- Return the state of a task as chunks of virtual text: its claim, and what it waits for or came to.
+function M.state(row)
+  local chunks = {}
+  local function add(words) chunks[#chunks + 1] = { "  " .. words, "Comment" } end
+  if row.fence then
+    local till = row.lease_expires_at and os.date(" until %H:%M", math.floor(row.lease_expires_at / 1000)) or ""
+    local where = (row.machine or "") ~= "" and " on " .. M.safe(row.machine) or ""
+    local left = row.left_at or row.silent_at
+    add((left and "left at " .. os.date("%H:%M", math.floor(left / 1000)) or "claimed") .. where .. till)
+  end
+  if row.waits_for then add("waits for " .. M.describe_gate(row)) end
+  local outcome = row.status == "failed" and row.fail_reason or row.result_summary
+  if (outcome or "") ~= "" then add(cut(outcome)) end
+  return chunks
+end
+
+function M.join(chunks)
+  return table.concat(vim.tbl_map(function(chunk) return chunk[1] end, chunks))
+end
+
+--- Split a new line into its title and its parsed end.
 local function split_title(text)
   local title, ending = text:match("^(.*)  (%S.-)%s*$")
   local parsed = ending and parse_end(ending)
   if parsed and title:find("%S") then return title, parsed end
-  return text, { priority = "normal", owner = "", blocked_by = {} }, true
+  return text, { priority = "normal", owner = "", blocked_by = {} }
 end
 
---- Format a task as a line. "!normal" is added after a title whose last words would otherwise be parsed as members.
+--- Format a task as a line: its checkbox, number and title. Its other members are shown as virtual text.
 function M.format_line(task, depth)
-  local title = M.safe(task.title)
-  local ending = format_end(task.priority or "normal", task.owner or "", task.blocked_by or {})
-  local _, _, is_whole = split_title(title)
-  if ending == "" and not is_whole then ending = "!normal" end
-  return ("%s[%s] #%s %s%s"):format(("  "):rep(depth), M.BOX_OF[task.status] or "?", task.id, title, ending ~= "" and "  " .. ending or "")
+  return ("%s[%s] #%s %s"):format(("  "):rep(depth), M.box(task), task.id, M.safe(task.title))
 end
 
-local function has_word(title, word)
-  return (" " .. title .. " "):find(" " .. word .. " ", 1, true) ~= nil
+--- Find a part of a new task's title that looks like the end of a line but can't be parsed.
+function M.find_stray_end(task)
+  return not task.is_closed and (task.title:match("  ([!@]%S.*)$") or task.title:match("  (<%-.*)$")) or nil
 end
 
---- Return the member that has moved from the end of the line into the title, or nil.
-local function find_taken_member(task, was)
-  local lost = {
-    was.priority ~= task.priority and "!" .. was.priority,
-    was.owner ~= task.owner and "@" .. was.owner,
-    #was.blocked_by > #task.blocked_by and "<-",
-    #was.blocked_by > #task.blocked_by and "#" .. table.concat(was.blocked_by, ",#"),
-  }
-  for at = 1, 4 do
-    if lost[at] and has_word(task.title, lost[at]) and not has_word(was.title, lost[at]) then return lost[at] end
-  end
-end
-
---- Find a part of a title that looks like the end of a line and wasn't in the previous title (`was`, nil for a new task).
---- @return string|nil, boolean the part, and whether it is a member of the same task
-function M.find_stray_end(task, was)
-  local stray = task.title:match("  ([!@]%S.*)$") or task.title:match("  (<%-.*)$")
-  local own = was and find_taken_member(task, was)
-  if own then return stray or own, true end
-  local is_new = stray and not task.is_closed and not (was and was.title:find(stray, 1, true))
-  return is_new and stray or nil, false
+--- Find a priority or blockers at the end of a known task's title, where they are only text.
+--- @return string|nil, string|nil the words, and the action that would change the member
+function M.find_member(title)
+  local priority, blockers = title:match("%s!(%a+)$"), title:match("%s(<%-[#%d,%s]+)$")
+  if IS_PRIORITY[priority] then return "!" .. priority, "raise" end
+  if blockers then return blockers, "block" end
 end
 
 --- Return the id in a task's line, or nil.
@@ -162,7 +208,8 @@ function M.parse_id(line)
   return line:match("^ *%[[^%]]*%] #(%d+) ")
 end
 
---- Parse a line into a task with `depth`, `status`, `id` (nil for a new task), `title` and the members at the end.
+--- Parse a line into a task with `depth`, `status`, `id` (nil for a new task) and `title`. A new task also has the
+--- members at the end of its line; in the line of a known task, everything after the number is its title.
 --- @return table|nil, string|nil the task, or nil and the error
 function M.parse_line(line)
   if not M.is_utf8(line) then return nil, "the line is not UTF-8" end
@@ -170,7 +217,8 @@ function M.parse_line(line)
   if not box then return nil, "expected [ ] Title, with [/] [=] [x] or [✗] for another status" end
   if not STATUS_OF[box] then return nil, ("[%s] is not a status: use [ ] [/] [=] [x] [✗]"):format(M.safe(box)) end
   local id, own = rest:match("^#(%d+) (.*)$")
-  local title, parsed = split_title(own or rest)
+  local title, parsed = own, {}
+  if not id then title, parsed = split_title(rest) end
   title = title:match("^(.*%S)")
   if not title then return nil, "the title is missing" end
   if M.safe(title) ~= title then return nil, "the title has control characters" end

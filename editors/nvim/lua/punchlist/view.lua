@@ -7,6 +7,7 @@ M.__index = M
 local views = {} -- by buffer
 local signs = vim.api.nvim_create_namespace("punchlist")
 local banners = vim.api.nvim_create_namespace("punchlist_banner")
+local SIGN_OF = { failed = { "!", "ErrorMsg" }, in_progress = { "●", "Todo" }, asks = { "?", "WarningMsg" } }
 local DEFAULT_UNDO = -123456 -- undolevels: use the global value
 
 --- Return the view of a buffer (0: the current one), or nil.
@@ -34,6 +35,7 @@ function M.open(buffer, model)
     require("punchlist.actions").map(buffer)
   end
   view.saving = nil
+  view:attach()
   view:reset()
   view:draw({}, true)
   return view
@@ -55,8 +57,10 @@ function M:update(ids, moved)
     end
     return self:draw_banner()
   end
-  moved, self.is_stale = moved or self.is_stale, nil
-  self:draw(ids, moved)
+  local was_stale = self.is_stale
+  self.is_stale = nil
+  self:draw(ids, moved or was_stale)
+  if was_stale then self:mark(0, -1) end
 end
 
 --- Finish a save once the model has its version.
@@ -67,9 +71,7 @@ function M:finish_save()
   self.lines = vim.api.nvim_buf_get_lines(self.buffer, 0, -1, false)
   self.waiting = 0
   self:draw({}, true)
-  -- Edits may have moved the marks.
-  vim.api.nvim_buf_clear_namespace(self.buffer, signs, 0, -1)
-  for at = 1, #self.tree do self:mark(at) end
+  self:mark(0, -1) -- Others may have changed members of tasks while the lines stayed the same.
 end
 
 --- Return the id of the task in a line, counted from 1, or nil.
@@ -91,27 +93,24 @@ function M:write(first, last, lines)
   local options = vim.bo[self.buffer]
   local modifiable = options.modifiable
   options.modifiable, options.undolevels = true, -1
-  vim.api.nvim_buf_clear_namespace(self.buffer, signs, first, last) -- Otherwise the signs would move to the next line.
   vim.api.nvim_buf_set_lines(self.buffer, first, last, false, lines)
   options.undolevels, options.modified, options.modifiable = DEFAULT_UNDO, false, modifiable
   self.redrawn = self.redrawn + #lines
+  self:mark_edited()
 end
 
 function M:draw(ids, moved)
   local model = self.model
   if model.ready then
     self.depth_of = self.depth_of or {}
-    if moved or self.blank then
-      self:draw_all()
-    else
-      for id in pairs(ids) do
-        local at = self.place[id]
-        if at and model.by_id[id] then
-          local before = self.lines[at]
-          self.lines[at] = self:format_line(id, self.tree[at].depth)
-          if before ~= self.lines[at] then self:write(at - 1, at, { self.lines[at] }) end
-          self:mark(at)
-        end
+    local was_blank = self.blank
+    if moved or was_blank then self:draw_all() end
+    for id in pairs(was_blank and {} or ids) do
+      local at = self.place[id]
+      if at and model.by_id[id] then
+        local before = self.lines[at]
+        self.lines[at] = self:format_line(id, self.tree[at].depth)
+        if before ~= self.lines[at] then self:write(at - 1, at, { self.lines[at] }) else self:mark(at - 1, at) end
       end
     end
   end
@@ -142,34 +141,64 @@ function M:draw_all()
     self:write(first, #old - rest, vim.list_slice(new, first + 1, #new - rest))
   end
   self.blank, self.lines = #new == 0, new
-  for at = first + 1, #new - rest do self:mark(at) end
   for window, cursor in pairs(cursors) do
     local at = cursor.id and self.place[cursor.id]
     if at then pcall(vim.api.nvim_win_set_cursor, window, { at, cursor.column }) end
   end
+  if self.target then self:go_to(self.target) end
 end
 
---- Draw the sign of a line, and the task's claim, reason and gate as virtual text.
-function M:mark(at)
-  vim.api.nvim_buf_clear_namespace(self.buffer, signs, at - 1, at)
-  local row = self.model.by_id[self.tree[at].id]
-  local notes = {}
-  if row.fence then
-    local till = row.lease_expires_at and os.date(" until %H:%M", math.floor(row.lease_expires_at / 1000)) or ""
-    local where = (row.machine or "") ~= "" and " on " .. text.safe(row.machine) or ""
-    local left = row.left_at or row.silent_at
-    local gone = left and "left at " .. os.date("%H:%M", math.floor(left / 1000)) or "claimed"
-    notes[1] = gone .. where .. till
+--- Draw the signs and the virtual text of lines from `first` to `last` (from 0, end-exclusive).
+function M:mark(first, last)
+  vim.api.nvim_buf_clear_namespace(self.buffer, signs, first, last)
+  for offset, line in ipairs(vim.api.nvim_buf_get_lines(self.buffer, first, last, false)) do
+    local row = self.model.by_id[text.parse_id(line) or ""]
+    if row then M.mark_line(self.buffer, first + offset - 1, row) end
   end
-  if row.status == "failed" and (row.fail_reason or "") ~= "" then notes[#notes + 1] = text.safe(row.fail_reason):sub(1, 120) end
-  if row.waits_for then notes[#notes + 1] = "waits for " .. text.describe_gate(row) end
-  local sign = row.status == "failed" and { "!", "ErrorMsg" } or row.status == "in_progress" and { "●", "Todo" }
-  if not sign and #notes == 0 then return end
-  vim.api.nvim_buf_set_extmark(self.buffer, signs, at - 1, 0, {
-    sign_text = sign and sign[1] or nil,
-    sign_hl_group = sign and sign[2] or nil,
-    virt_text = #notes > 0 and { { "  " .. table.concat(notes, "; "), "Comment" } } or nil,
+end
+
+--- Draw the sign of a task's line (from 0), and its members and state as virtual text.
+function M.mark_line(buffer, at, row)
+  local sign = SIGN_OF[row.waits_for == "yes" and "asks" or row.status] or {}
+  local chunks = vim.list_extend(text.members(row), text.state(row))
+  if not sign[1] and #chunks == 0 then return end
+  vim.api.nvim_buf_set_extmark(buffer, signs, at, 0, {
+    sign_text = sign[1], sign_hl_group = sign[2], virt_text = #chunks > 0 and chunks or nil,
   })
+end
+
+--- Keep the marks with their lines: after an edit, mark the edited lines again. Neovim would leave the mark of a deleted
+--- line on the next one.
+function M:attach()
+  if self.is_attached then return end
+  self.is_attached = vim.api.nvim_buf_attach(self.buffer, false, {
+    on_lines = function(_, buffer, _, first, _, last)
+      local is_scheduled = self.edited ~= nil
+      local edited = self.edited or { head = first, tail = math.huge }
+      edited.head = math.min(edited.head, first)
+      edited.tail = math.min(edited.tail, vim.api.nvim_buf_line_count(buffer) - last)
+      self.edited = edited
+      -- Neovim moves the marks of an undone edit only after this callback.
+      if not is_scheduled then vim.schedule(function() self:mark_edited() end) end
+    end,
+    on_detach = function() self.is_attached = false end,
+  })
+end
+
+--- Mark the lines edited since the last call, and the next one, to which the marks of deleted lines have moved.
+function M:mark_edited()
+  local edited = self.edited
+  self.edited = nil
+  if not edited or not vim.api.nvim_buf_is_loaded(self.buffer) then return end
+  local last = vim.api.nvim_buf_line_count(self.buffer) - edited.tail + 1
+  self:mark(edited.head, edited.tail <= 1 and -1 or last)
+end
+
+--- Put the cursor on a task, as soon as its line is drawn.
+function M:go_to(id)
+  local at, window = self.place[id], vim.fn.bufwinid(self.buffer)
+  self.target = not at and id or nil
+  if at and window ~= -1 then vim.api.nvim_win_set_cursor(window, { at, 0 }) end
 end
 
 --- Return notices about the whole list, as short phrases.

@@ -32,9 +32,9 @@ OBSERVE = """([rows, text]) => {
 """Sets `window.seen` to the time when the text appears on the screen."""
 
 DRAWING = """
-    punchlist.base.tree.show(punchlist.list);
+    punchlist.tree.show(punchlist.list);
     const before = process.cpuUsage();
-    for (const id of punchlist.base.tree.getChildren()) punchlist.base.tree.getTreeItem(id);
+    for (const id of punchlist.tree.getChildren()) punchlist.tree.getTreeItem(id);
     const { user, system } = process.cpuUsage(before);
     return user + system;"""
 
@@ -46,11 +46,11 @@ def measure_opening(window: Window, name: str) -> tuple[float, float, float]:
     began, drawn, longest = window.js(
         """
         const delay = process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 });
-        const before = punchlist.base.tree.drawn;
+        const before = punchlist.tree.drawn;
         delay.enable();
         const began = Date.now();
         void vscode.commands.executeCommand('punchlist.openList', given[0]);
-        while (punchlist.base.tree.drawn < before + given[1]) await new Promise((done) => setImmediate(done));
+        while (punchlist.tree.drawn < before + given[1]) await new Promise((done) => setImmediate(done));
         const drawn = Date.now();
         await new Promise((done) => setTimeout(done, 500));
         delay.disable();
@@ -88,11 +88,11 @@ def measure_in_vs_code() -> list[Row]:
             openings.append(measure_opening(window, plan.id))
         drawing = window.js(DRAWING) / 1000
         plan = client.conversation("opened-4")
-        before = window.js("return punchlist.base.tree.drawn")
+        before = window.js("return punchlist.tree.drawn")
         for round in range(ROUNDS):
             times.append(measure_latency(window, plan, round))
             window.page.wait_for_timeout(250)  # VS Code debounces changes by 200 ms
-        pushed = (window.js("return punchlist.base.tree.drawn") - before) / ROUNDS
+        pushed = (window.js("return punchlist.tree.drawn") - before) / ROUNDS
     drawn, painted, blocked = (statistics.median(column) for column in zip(*openings, strict=True))
     busy = "longest time that the extension host was busy, including VS Code's own work"
     seen = "from the response to an agent's change to the screen, median"
