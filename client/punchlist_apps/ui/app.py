@@ -14,7 +14,9 @@ from punchlist_apps.ui.board import Board
 from punchlist_apps.ui.keymap import load_keymap
 from punchlist_apps.ui.line_screen import LineScreen
 from punchlist_apps.ui.list_screen import ListScreen
+from punchlist_apps.ui.memory import Memory
 from punchlist_apps.ui.palette import Palette
+from punchlist_apps.ui.parts import add_signs
 from punchlist_apps.ui.program import Program, Setup
 from punchlist_apps.ui.who import Who
 from punchlist_schemas.results import BoardPush
@@ -59,6 +61,8 @@ class PunchApp(Program):
         super().__init__()
         self.setup = setup
         self.keys = load_keymap(setup.keys)
+        self.memory = Memory(setup.memory)
+        self.glyphs = add_signs(setup.glyphs)
         self.cards = {}
         self.client = AsyncClient(**{"timeout_s": _TIMEOUT_S, **setup.options})
         self.board = Board(self.cards)
@@ -70,6 +74,7 @@ class PunchApp(Program):
         self.register_theme(_THEME)
         self.theme = _THEME.name
         self.push_screen(self.board)
+        self.run_worker(self.follow(self._board_cursor, self._take_push), group="board")
         self.run_worker(self._load_lists(), exclusive=True, group="lists")
         if self.setup.conversation is not None:
             self.open_list(self.setup.conversation)
@@ -84,9 +89,6 @@ class PunchApp(Program):
 
     def open_who(self) -> None:
         self.push_screen(Who(self.client))
-
-    async def follow_board(self) -> None:
-        await self.follow(self._board_cursor, self._take_push)
 
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
         watch = self.client.follow(cursor)

@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-from textual.worker import Worker
-
 from punchlist.base.text import safe
 from punchlist.errors import PunchlistError
 from punchlist_apps.ui.dialogs import Prompt
@@ -33,7 +31,6 @@ class Board(LineScreen):
         super().__init__()
         self.cards = cards
         self._changed: set[str] = set()
-        self._follow_worker: Worker[None] | None = None
         self._needs_rearrange = True
 
     def draw(self, item: Item, width: int) -> list[Part]:
@@ -86,13 +83,6 @@ class Board(LineScreen):
         else:
             self.lines.refresh_keys(changed)
             self.draw_frame()
-
-    def on_screen_resume(self) -> None:
-        self._follow_worker = self.run_worker(self.program.follow_board, group="board", exclusive=True)
-
-    def on_screen_suspend(self) -> None:
-        if self._follow_worker is not None:
-            self._follow_worker.cancel()
 
     def do_open(self) -> None:
         if self.lines.key:

@@ -22,6 +22,8 @@ from punchlist_apps.ui.program import Program
 
 MIN_REDRAW_S = 0.1
 """Minimum interval between redraws, in seconds."""
+_MINUTE_S = 60
+"""Interval in which ages and dates are drawn again, in seconds."""
 _NAMED_KEYS = "up down left right home end pageup pagedown enter escape space tab backspace delete".split()
 
 
@@ -49,6 +51,7 @@ class LineScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="bar")
+        yield Static(id="head")
         with Horizontal(id="body"):
             yield self.lines
             yield from self.compose_side()
@@ -62,6 +65,7 @@ class LineScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.lines.focus()
+        self.set_interval(_MINUTE_S, self.lines.refresh, name="minute")
         self.rearrange()
 
     # implemented by each screen
@@ -77,6 +81,10 @@ class LineScreen(Screen[None]):
 
     def has_spinner(self, key: str) -> bool:
         raise NotImplementedError
+
+    def draw_head(self) -> list[Part]:
+        """Render the line above the lines; empty for none."""
+        return []
 
     def draw_running(self) -> list[list[Part]]:
         """Render the tasks in progress that aren't among the visible lines."""
@@ -106,7 +114,7 @@ class LineScreen(Screen[None]):
             self.draw_changes()
 
     def draw_context(self, width: int) -> DrawContext:
-        return DrawContext(self.program.setup.glyphs, int(time.time() * 1000), int(time.monotonic() / FRAME_S), width)
+        return DrawContext(self.program.glyphs, int(time.time() * 1000), int(time.monotonic() / FRAME_S), width)
 
     def rearrange(self) -> None:
         items = self.build_items()
@@ -123,6 +131,8 @@ class LineScreen(Screen[None]):
         bar = fit_parts([("", " "), *self.draw_bar()], max(width - width_of([live]) - 1, 10))
         space = max(width - width_of([*bar, live]), 1)
         self._update("#bar", [[*bar, ("", " " * space), live]])
+        head = self.draw_head()
+        self._update("#head", [head] if head else [])
         running = self.draw_running()
         self._update("#running", [fit_parts(parts, width) for parts in running])
         if self._hints_width != width:

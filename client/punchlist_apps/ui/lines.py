@@ -11,11 +11,11 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from punchlist_apps.ui.parts import Item, Part, width_of
+from punchlist_apps.ui.parts import Item, Part, fit_parts, width_of
 
 STYLE_NAMES = (
     "title dim completed in_progress blocked pending paused failed urgent high normal low"
-    " note owner label marked cursor heading"
+    " note owner label marked cursor heading asks"
 )
 
 Draw = Callable[[Item, int], list[Part]]
@@ -134,12 +134,11 @@ class Lines(ScrollView, can_focus=True):
         if position >= len(self.items):
             return Strip.blank(width, background)
         item = self.items[position]
-        parts = self._draw(item, width) if item.key else [("heading", f" {item.text}")]
+        parts = [(item.style, f" {item.text}")] if item.text else self._draw(item, width)
         if position == self.cursor and item.key:
             background += self.line_style("cursor")
+        parts = fit_parts(parts, width)
         used = width_of(parts)
         segments = [Segment(words, background + self.line_style(name)) for name, words in parts if words]
         # Pass the known width, because textual would otherwise measure each word again.
-        if used <= width:
-            return Strip([*segments, Segment(" " * (width - used), background)], width)
-        return Strip(segments, used).adjust_cell_length(width)
+        return Strip([*segments, Segment(" " * (width - used), background)], width)

@@ -111,13 +111,13 @@ class ListScreen(ListView):
             self.run_calls(self._change(action, tasks, text))
 
     def do_mark(self) -> None:
-        if self.lines.key:
-            self.marked ^= {self.lines.key}
+        if task := self.selected:
+            self.marked ^= {task.id}
             self.lines.move_cursor(1)
 
     def do_mark_all(self) -> None:
         """Mark all tasks shown, or unmark them if all are marked."""
-        shown = set(self.lines.index)
+        shown = {task.id for item in self.lines.items if (task := self.task_of(item.key))}
         self.marked = set() if shown <= self.marked else self.marked | shown
         self.lines.refresh()
         self.draw_frame()
@@ -252,8 +252,17 @@ class ListScreen(ListView):
     def _move(self, step: int) -> None:
         if not (task := self.selected):
             return
-        shown = self.lines.index
-        siblings = [other.id for other in self.rows.order if other.parent == task.parent and other.id in shown]
+        if self.program.memory.arrangement.sort != "order":
+            self.report(f"Tasks can be moved in list order: {self.program.keys.hint('sort')} sorts.")
+            return
+        groups = self.groups
+        siblings = [
+            other.id
+            for other in self.rows.order
+            if other.parent == task.parent
+            and other.id in self.lines.index
+            and groups.get(other.id) == groups.get(task.id)
+        ]
         index = siblings.index(task.id) + step
         if 0 <= index < len(siblings):
             place: dict[str, Any] = {"after" if step > 0 else "before": siblings[index]}

@@ -1,6 +1,7 @@
 """Shows the tasks of one list, live or at a version, with selection and marks."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -10,17 +11,17 @@ from punchlist.base.tree import find_open_parents
 from punchlist.calls.cursor import Cursor, FoldView
 from punchlist.calls.rows import Rows
 from punchlist.clients.aio import AsyncConversation
+from punchlist_apps.ui.columns import Fits, draw_head, draw_task, fit_columns, measure
 from punchlist_apps.ui.detail import draw_detail
 from punchlist_apps.ui.dialogs import render_parts
 from punchlist_apps.ui.filters import STATES, build_task_test
+from punchlist_apps.ui.groups import GROUPINGS, SORTS, arrange, task_of_key
 from punchlist_apps.ui.line_screen import LineScreen
 from punchlist_apps.ui.parts import (
     Item,
     Part,
-    build_tree,
     draw_counts,
     draw_progress,
-    draw_task,
     fit_parts,
     format_sharing,
     sanitize,
@@ -34,6 +35,10 @@ WIDE = 110
 MAX_NAMED = 3
 """Maximum number of off-screen tasks in progress shown below the list, and maximum number of tasks and errors named in
 a message."""
+
+
+def _find_next(values: Sequence[str], value: str) -> str:
+    return values[(values.index(value) + 1) % len(values)]
 
 
 class ListView(LineScreen):
@@ -50,6 +55,13 @@ class ListView(LineScreen):
         self._test = build_task_test("")
         self._is_loaded = False
         self._running_ids = set[str]()
+        self._asking_ids = set[str]()
+        self._open_parents = frozenset[str | None]()
+        self._places: dict[str, object] = {}
+        self.groups: dict[str, str] = {}
+        """The group's key for each line's key."""
+        self._needed: dict[str, int] = {}
+        self._fits: tuple[int, Fits] = (0, {})
         self._detail: list[Part] = []
         self._id_width = 1
 
@@ -71,21 +83,16 @@ class ListView(LineScreen):
     def draw_changes(self) -> None:
         rows = self.rows
         changed = rows.take_changes()
-        if changed is None:
-            self._running_ids = {task.id for task in rows.order if task.status == "in_progress"}
-        else:
-            self._running_ids -= changed
-            self._running_ids |= {key for key in changed if rows.by_id[key].status == "in_progress"}
+        for ids, test in ((self._running_ids, STATES["running"]), (self._asking_ids, STATES["asks"])):
+            if changed is None:
+                ids.clear()
+            ids.difference_update(changed or ())
+            ids.update(key for key in (rows.by_id if changed is None else changed) if test(rows.by_id[key]))
         is_first, self._is_loaded = not self._is_loaded, True
         if self.past is not None:
             self.draw_frame()
             return
-        index = self.lines.index
-        # A subtask's state also decides whether its parent matches `is:ready`.
-        is_moved = self._test and any(
-            rows.by_id[key].parent or self._test(rows.by_id[key]) != (key in index) for key in changed or ()
-        )
-        if changed is None or is_moved:
+        if changed is None or any(self._is_moved(rows.by_id[key]) for key in changed):
             self.rearrange()
             if is_first:
                 self._select_start()
@@ -93,27 +100,77 @@ class ListView(LineScreen):
         self.lines.refresh_keys(changed)
         self.draw_frame()
 
+    def _is_moved(self, task: Task) -> bool:
+        """Return whether a change of a task may change the lines or the columns."""
+        needed = measure([task])
+        return (
+            # A subtask's state also decides whether its parent is ready.
+            task.parent is not None
+            or self._find_place(task) != self._places.get(task.id)
+            or any(needed[name] > self._needed[name] for name in needed)
+        )
+
+    def _find_place(self, task: Task) -> object:
+        """Return a value that changes with the task's line; None if the task isn't shown."""
+        if self._test is not None and not self._test(task):
+            return None
+        return self.program.memory.arrangement.find_place(task, self._open_parents)
+
     def _select_start(self) -> None:
         """Select the first task in progress, or else the first open task."""
         for name in ("running", "open"):
-            for task in self.rows.order:
-                if STATES[name](task):
-                    self.lines.select_key(task.id)
+            for item in self.lines.items:
+                task = self.task_of(item.key)
+                if task is not None and STATES[name](task):
+                    self.lines.select_key(item.key)
                     return
 
     def build_items(self) -> list[Item]:
         order = self.shown_list.order
-        self._test = build_task_test(self.filter_text, find_open_parents(order)) if self.filter_text else None
+        self._open_parents = frozenset(find_open_parents(order))
+        self._test = build_task_test(self.filter_text, self._open_parents) if self.filter_text else None
         self._id_width = max((len(task.id) for task in order), default=1)
-        return build_tree(order if self._test is None else [task for task in order if self._test(task)])
+        shown = order if self._test is None else [task for task in order if self._test(task)]
+        how = self.program.memory.arrangement
+        self._places = {task.id: how.find_place(task, self._open_parents) for task in shown}
+        glyphs = self.draw_context(0).glyphs
+        # A filter shows all that it finds, also in folded groups.
+        items, self.groups = arrange(
+            shown, how, self._open_parents, (glyphs["open"], glyphs["folded"]), fold=self._test is None
+        )
+        self._needed, self._fits = measure(shown), (0, {})
+        return items
+
+    def task_of(self, key: str) -> Task | None:
+        """Return the task of a line."""
+        return self.shown_list.by_id.get(task_of_key(key))
+
+    @property
+    def _head_width(self) -> int:
+        return 3 + self._id_width + 2 + 2
+
+    def _fit(self, width: int) -> Fits:
+        """Return the columns that fit into a row."""
+        if self._fits[0] != width:
+            self._fits = width, fit_columns(width - self._head_width, self._needed)
+        return self._fits[1]
 
     def draw(self, item: Item, width: int) -> list[Part]:
-        task = self.shown_list.by_id.get(item.key)
+        task = self.task_of(item.key)
         if task is None:
             return []
-        is_marked = item.key in self.marked
         context = self.draw_context(width) if self.past is None else self.draw_context(width)._replace(now=0)
-        return draw_task(task, context, depth=item.depth, id_width=self._id_width, marked=is_marked)
+        lead = "  " * item.depth
+        parent = self.shown_list.by_id.get(task.parent or "")
+        if parent is not None and self.program.memory.arrangement.grouping != "parent":
+            lead = f"{sanitize(parent.title)} › "
+        marked = task.id in self.marked
+        return draw_task(task, context, self._fit(width), lead=lead, id_width=self._id_width, marked=marked)
+
+    def draw_head(self) -> list[Part]:
+        width = self.lines.size.width
+        sort = self.program.memory.arrangement.sort
+        return draw_head(self._fit(width), self._head_width, width, sort) if self.groups or self._places else []
 
     def draw_bar(self) -> list[Part]:
         name = sanitize(short_name(self.conversation.id, self.program.cards))
@@ -127,7 +184,7 @@ class ListView(LineScreen):
             ("title", f"{name}  "),
             *draw_progress(self.rows.counts),
             ("", " "),
-            *draw_counts(self.rows.counts),
+            *draw_counts(self.rows.counts, len(self._asking_ids)),
         ]
         if self.filter_text:
             parts.append(("marked", f"   [{sanitize(self.filter_text)}]"))
@@ -137,7 +194,8 @@ class ListView(LineScreen):
             parts.append(("failed", "   damaged: not the whole list"))
         if self.rows.shared is not None:
             parts.append(("paused", f"   {format_sharing(self.rows.shared)}"))
-        return parts
+        how = self.program.memory.arrangement
+        return [*parts, ("dim", "   group "), ("", how.grouping), ("dim", " · sort "), ("", how.sort)]
 
     def draw_frame(self) -> None:
         super().draw_frame()
@@ -155,17 +213,18 @@ class ListView(LineScreen):
     def draw_running(self) -> list[list[Part]]:
         if not self._running_ids or self.past is not None:
             return []
-        invisible = self._running_ids - {item.key for item in self.lines.visible_items}
+        invisible = self._running_ids - {task_of_key(item.key) for item in self.lines.visible_items}
         hidden = sorted((self.rows.by_id[key] for key in invisible), key=lambda task: (task.rank, task.id))
         count = 1 if self.size.height < 20 else MAX_NAMED  # noqa: PLR2004 - a low window has no room for three
-        context = self.draw_context(self.size.width)
-        lines = [draw_task(task, context, id_width=self._id_width) for task in hidden[:count]]
+        context = self.draw_context(self.lines.size.width)
+        fits = self._fit(self.lines.size.width)
+        lines = [draw_task(task, context, fits, id_width=self._id_width) for task in hidden[:count]]
         if len(hidden) > count:
             lines[-1] = [*fit_parts(lines[-1], context.width - 12), ("dim", f"  +{len(hidden) - count} more")]
         return lines
 
     def has_spinner(self, key: str) -> bool:
-        task = None if self.past else self.rows.by_id.get(key)
+        task = None if self.past else self.task_of(key)
         return task is not None and task.status == "in_progress"
 
     def describe_empty(self) -> str:
@@ -179,7 +238,7 @@ class ListView(LineScreen):
 
     @property
     def selected(self) -> Task | None:
-        return self.shown_list.by_id.get(self.lines.key)
+        return self.task_of(self.lines.key)
 
     @property
     def targets(self) -> list[Task]:
@@ -187,6 +246,34 @@ class ListView(LineScreen):
         if self.marked:
             return [task for task in self.shown_list.order if task.id in self.marked]
         return [self.selected] if self.selected else []
+
+    # the arrangement
+
+    def do_sort(self) -> None:
+        """Sort by the next column."""
+        self._arrange(sort=_find_next(list(SORTS), self.program.memory.arrangement.sort))
+
+    def do_group(self) -> None:
+        self._arrange(grouping=_find_next(GROUPINGS, self.program.memory.arrangement.grouping))
+
+    def do_fold(self) -> None:
+        """Fold the group of the selected line."""
+        if key := self.groups.get(self.lines.key):
+            self._arrange(folded=self.program.memory.arrangement.folded | {key})
+            self.lines.select_key(key)
+
+    def do_unfold(self) -> None:
+        """Unfold the selected group, and select its first task."""
+        key = self.lines.key
+        if key and key == self.groups.get(key):
+            self._arrange(folded=self.program.memory.arrangement.folded - {key})
+            self.lines.select_key(next((item.key for item in self.lines.items if self.groups.get(item.key) == key), ""))
+
+    def _arrange(self, **members: Any) -> None:
+        memory = self.program.memory
+        memory.arrangement = memory.arrangement._replace(**members)
+        memory.save()
+        self.rearrange()
 
     # the past
 

@@ -10,6 +10,7 @@ from textual.app import App
 from punchlist.calls.cursor import Cursor
 from punchlist.connection.options import Options
 from punchlist_apps.ui.keymap import Keymap
+from punchlist_apps.ui.memory import Memory
 from punchlist_schemas.things import Conversation
 
 T = TypeVar("T")
@@ -26,6 +27,8 @@ class Setup(NamedTuple):
         owner: Owner of claims.
         read_only: Whether changes are disabled.
         keys: File with the user's own keys.
+        memory: File that keeps theme and arrangement; None to keep nothing.
+        theme: `dark` or `light`; empty for the one that is kept.
     """
 
     options: Options
@@ -35,18 +38,24 @@ class Setup(NamedTuple):
     owner: str = "punch"
     read_only: bool = False
     keys: Path | None = None
+    memory: Path | None = None
+    theme: str = ""
 
 
 class Program(App[None]):
     """The members of the program that its screens use.
 
     Attributes:
+        memory: What the program keeps between its runs.
+        glyphs: The glyphs of the terminal and the program's own signs.
         cards: All lists by id.
         connection_error: Why the daemon doesn't respond; empty while it does.
     """
 
     setup: Setup
     keys: Keymap
+    memory: Memory
+    glyphs: Mapping[str, str]
     cards: dict[str, Conversation]
     connection_error: str = ""
 
@@ -61,7 +70,3 @@ class Program(App[None]):
     @abstractmethod
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
         """Pass the items of a subscription to `take`, forever. Reconnects after losing the connection to the daemon."""
-
-    @abstractmethod
-    async def follow_board(self) -> None:
-        """Keep the cards up to date, forever. After cancellation, the next call resumes at the same position."""
