@@ -273,6 +273,32 @@ class Running(Thing, frozen=True, kw_only=True):
     lease_expires_at: int | None = None
 
 
+NeedKind = Literal["yes", "failed", "check"]
+"""What a task needs: a person's approval, help after a failure, or a check. Listed in this order."""
+
+
+class Need(Thing, frozen=True, kw_only=True):
+    """Summary of a task that can't continue without a person or a check.
+
+    `since` is the time of its last status change. `frees` counts the unfinished tasks that wait for it, directly or
+    through other tasks, up to 99 (99 means 99 or more). `text` is the beginning of the task's result or, with the kind
+    `failed`, of its `fail_reason`, on one line. `by` is the only actor that can approve it. `version` is the task's;
+    `max_attempts` is the list's setting.
+    """
+
+    id: TaskId
+    title: Title
+    kind: NeedKind
+    owner: str = ""
+    since: int
+    version: int
+    attempts: int = 0
+    max_attempts: int = 0
+    frees: int = 0
+    text: str = ""
+    by: str = ""
+
+
 ReasonKind = Literal[
     "stopped",
     "serial",
@@ -400,9 +426,10 @@ class Conversation(Thing, frozen=True, kw_only=True):
     """A list without its tasks. `version` counts its events from 1 without gaps.
 
     `running` contains up to 8 of its tasks in progress, longest first; `wakes_at` is when the next deferred task
-    becomes ready. `waiting` counts the paused tasks that wait for a person's approval. `metadata` is free for clients
-    to use. With `damaged`, the values are those before the damage; with `shared`, the newest changes may be missing
-    here.
+    becomes ready. `waiting` counts the paused tasks that wait for a person's approval. `needs` contains up to 8 tasks
+    that need someone: by kind, then those that free the most, then the oldest. If there are more, those with the most
+    direct dependents are chosen. `metadata` is free for clients to use. With `damaged`, the values are those before the
+    damage; with `shared`, the newest changes may be missing here.
     """
 
     conversation: ConversationId
@@ -421,6 +448,7 @@ class Conversation(Thing, frozen=True, kw_only=True):
     metadata: Metadata = {}
     shared: Shared | None = None
     waiting: int = 0
+    needs: tuple[Need, ...] = ()
 
 
 TALK = frozenset({"user", "assistant"})

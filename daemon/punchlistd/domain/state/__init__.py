@@ -29,6 +29,7 @@ from punchlist_schemas.things import (
     is_heading,
     machine_of,
 )
+from punchlistd.domain.state.needs import FIRST_FAILED, MAX_NEEDS_SHOWN, NeedEntry, build_needs, find_need
 from punchlistd.domain.state.ordering import default_key
 
 HELD = frozenset({"paused", "failed"})
@@ -103,6 +104,7 @@ class State:
         "_blocked",
         "_failed_children",
         "_last_key",
+        "_needs",
         "_open_children",
         "_order",
         "_queues",
@@ -110,7 +112,6 @@ class State:
         "_ready_reserved",
         "_ready_reserved_count",
         "_totals",
-        "_waiting",
         "_wakes_at",
         "agents",
         "changes",
@@ -182,7 +183,7 @@ class State:
         self._last_key = ""
         self._totals = dict.fromkeys(STATUSES, 0)
         self._blocked = 0
-        self._waiting = 0
+        self._needs: list[NeedEntry] = []
         self._ready: set[str] = set()
         self._ready_reserved: dict[str, set[str]] = {}
         self.reserved: dict[str, dict[str, None]] = {}
@@ -348,7 +349,8 @@ class State:
             wakes_at=self.wakes_at,
             kind=self.kind,
             metadata=self.metadata,
-            waiting=self._waiting,
+            waiting=bisect_left(self._needs, FIRST_FAILED),
+            needs=build_needs(self._needs[:MAX_NEEDS_SHOWN], self.tasks, self.settings.max_attempts),
             running=tuple(
                 Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
                 for since, _, task in nsmallest(
@@ -399,7 +401,8 @@ class State:
             return
         if status == "in_progress":
             self.running[name] = None
-        self._waiting += task.waits_for == "yes"
+        if (need := find_need(task)) is not None:
+            insort(self._needs, need)
         if task.open_blockers and task.status not in FINISHED:
             self._blocked += 1
         if task.parent is not None:
@@ -431,7 +434,7 @@ class State:
                 self.running[name] = None
             elif old.status == "in_progress":
                 self._drop_running(name)
-        self._waiting += (task.waits_for == "yes") - (old.waits_for == "yes")
+        self._follow_need(task, old)
         if old.open_blockers or task.open_blockers:
             was_blocked = bool(old.open_blockers) and old.status not in FINISHED
             self._blocked += (bool(task.open_blockers) and task.status not in FINISHED) - was_blocked
@@ -445,6 +448,7 @@ class State:
 
     def link(self, task: Task) -> None:
         """Replace a task with one that differs only in `blocks`."""
+        self._follow_need(task, self.tasks[task.id])
         self.tasks[task.id] = task
         self.changes.append((self.seq, task.id))
 
@@ -457,7 +461,7 @@ class State:
         self.ranks.pop(name, None)
         self._totals[task.status] -= 1
         self._blocked -= bool(task.open_blockers) and task.status not in FINISHED
-        self._waiting -= task.waits_for == "yes"
+        self._drop_need(task)
         self._remove_ready(task)
         self._remove_reserved(task)
         if task.status == "in_progress":
@@ -491,7 +495,8 @@ class State:
             if task.status == "in_progress":
                 self.running[task.id] = None
             self._blocked += bool(task.open_blockers) and task.status not in FINISHED
-            self._waiting += task.waits_for == "yes"
+            if (need := find_need(task)) is not None:
+                self._needs.append(need)
             if task.parent is not None:
                 self.families.setdefault(task.parent, {})[task.id] = None
                 if (tally := self._counter_of(task)) is not None:
@@ -499,6 +504,7 @@ class State:
             if task.not_before is not None:
                 self._update_deferred(task)
             self._add_reserved(task)
+        self._needs.sort()
         # This needs a second loop, because a child may come before its parent.
         for task in self.tasks.values():
             self._update_ready(task)
@@ -515,6 +521,18 @@ class State:
             del self.deferred[task.id]
         else:
             self.deferred[task.id] = task.not_before
+
+    def _follow_need(self, task: Task, old: Task) -> None:
+        # Fast path: nearly all changes concern tasks that need nobody.
+        if not (task.waits_for or old.waits_for or task.status == "failed" or old.status == "failed"):
+            return
+        self._drop_need(old)
+        if (need := find_need(task)) is not None:
+            insort(self._needs, need)
+
+    def _drop_need(self, task: Task) -> None:
+        if (need := find_need(task)) is not None:
+            del self._needs[bisect_left(self._needs, need)]
 
     def _drop_running(self, task: str) -> None:
         # Only a task in progress can have a claim.
