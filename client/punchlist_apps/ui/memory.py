@@ -1,7 +1,6 @@
 """What `punch ui` keeps between its runs: theme, grouping, order and folded groups."""
 
 import json
-import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from punchlist_apps.ui.groups import GROUPINGS, SORTS, Arrangement
+from punchlist_schemas.system.atomic import atomic_write
 
 _MAX_FOLDED = 200
 """Maximum number of folded groups that are kept."""
@@ -54,8 +54,6 @@ class Memory:
         text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            new = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-            new.write_text(text, "utf-8")
-            new.replace(self.path)
+            atomic_write(str(self.path), text.encode())
         except OSError:
             pass
