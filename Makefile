@@ -202,8 +202,8 @@ $(ESBUILD): $(wildcard requirements/vendor/*) | $(NODE)
 
 # Only the built page is served. It is committed, since a checkout and pip's builds of it have no Node to make it.
 page: $(ESBUILD) ## Make what punch web serves, page/built, from the scripts and styles of its page (npm).
-	@$(WITH_NODE); NODE_PATH=build/vendor/node_modules $(ESBUILD) $(addprefix $(PAGE)/,app.js chat.js page.css chat.css) \
-		--bundle --format=esm --minify --legal-comments=none --target=es2022,chrome123,firefox120,safari17.5 \
+	@rm -rf $(PAGE)/built; $(WITH_NODE); NODE_PATH=build/vendor/node_modules $(ESBUILD) $(addprefix $(PAGE)/,app.js chat.js page.css chat.css) \
+		--bundle --splitting --format=esm --minify --legal-comments=none --target=es2022,chrome123,firefox120,safari17.5 \
 		--log-level=warning "--banner:js=$$(cat requirements/vendor/banner.txt)" --outdir=$(PAGE)/built
 	@$(page_hash) > $(PAGE)/built/page.hash
 

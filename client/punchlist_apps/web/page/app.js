@@ -1,57 +1,19 @@
-// Entry point of the page: sign-in, the top bar, and the screen selected by the address.
+// Entry point of the page: sign-in, the frame, and the screen selected by the address.
 
 import { effect, html, render } from "./vendor.js";
 import { Board } from "./board.js";
 import { run } from "./commands.js";
 import { Dialogs } from "./dialogs.js";
+import { Rail, Tabs } from "./frame.js";
 import { PastBanner } from "./history.js";
 import { listen } from "./keys.js";
-import { List } from "./list.js";
+import { lazy, loadWhenIdle } from "./lazy.js";
 import { awaySince, session, signedOut, signIn, state } from "./link.js";
-import {
-  boardFilter, canChange, card, cards, filter, followers, go, marks, nameOf, needsAttention, now, place, showToast,
-  toast,
-} from "./model.js";
-import { Key } from "./parts.js";
+import { List } from "./list.js";
+import { canChange, card, marks, nameOf, needsCount, now, showToast, toast } from "./model.js";
+import Now from "./now.js";
+import { place } from "./place.js";
 import { safe, since } from "./text.js";
-import { Who } from "./who.js";
-
-const STATE_WORDS = { opening: "opening", live: "live", away: "away", asleep: "paused" };
-
-function Status() {
-  const current = state.value;
-  return html`<span class=${`status is-${current}`} role="status">
-    <i aria-hidden="true"></i>${STATE_WORDS[current]}</span>`;
-}
-
-/** Other clients that follow the list, as in "with nvim, claude-code ×2". */
-function Followers() {
-  const present = followers.value.map(
-    ({ actor, connections }) => safe(actor) + (connections > 1 ? ` ×${connections}` : ""));
-  const names = present.join(", ");
-  return names && html`<span class="present" title=${`Also at this list: ${names}`}>with <bdi>${names}</bdi></span>`;
-}
-
-function Top() {
-  const onList = place.value.name !== null;
-  const query = onList ? filter : boardFilter;
-  const goHome = (event) => (event.preventDefault(), run("home"));
-  const onKey = (event) => event.key === "Enter" && (event.currentTarget.blur(), run("first"));
-  return html`<header class="top-bar">
-    <a class="brand" href="#/" aria-label="punchlist, the board" onClick=${goHome}>
-      <img src="/icon.svg" alt="" width="24" height="24" /><span>punchlist</span></a>
-    ${place.value.view !== "who" && html`<label class="search">
-      <span class="sr">Filter ${onList ? "tasks" : "lists"}</span>
-      <input id="filter" type="text" placeholder=${onList ? "Filter tasks" : "Filter lists"} autocomplete="off"
-        spellcheck="false" value=${query.value} onInput=${(event) => (query.value = event.currentTarget.value)}
-        onKeyDown=${onKey} /><${Key} of="/" /></label>`}
-    <span class="room"></span>
-    ${session.value.scope.mode === "ro" && html`<span class="pill">read only</span>`}
-    <${Followers} /><${Status} />
-    <button class="round" aria-label="Find a list or a command" onClick=${() => run("palette")}>⌘</button>
-    <button class="round" aria-label="Keys" onClick=${() => run("help")}>?</button>
-  </header>`;
-}
 
 const Away = () => state.value === "away" && html`<div class="away-banner" role="alert">
   <b>Away.</b> The server has not responded for
@@ -89,20 +51,33 @@ function skipToMain(event) {
   document.querySelector("#main [tabindex], #main a, #main button")?.focus();
 }
 
+const SCREENS = {
+  now: Now,
+  inbox: lazy(() => import("./inbox.js")),
+  lists: Board,
+  list: List,
+  timeline: lazy(() => import("./timeline.js")),
+  agent: lazy(() => import("./agent.js")),
+  who: lazy(() => import("./who.js")),
+  chat: () => void location.assign("/chat"),
+};
+
 function App() {
   if (!session.value) return html`<${SignIn} />`;
-  const { name, view } = place.value;
-  return html`<a class="skip" href="#main" onClick=${skipToMain}>Skip to the lists</a>
-    <${Top} /><${Away} /><${PastBanner} />
-    <${view === "who" ? Who : name === null ? Board : List} />
-    <${Marked} /><${Toast} /><${Dialogs} />`;
+  return html`<a class="skip" href="#main" onClick=${skipToMain}>Skip to the screen</a>
+    <div class="frame"><${Rail} /><div class="page"><${Away} /><${PastBanner} />
+      <${SCREENS[place.value.screen]} />
+      <${Marked} /></div><${Tabs} /></div>
+    <${Toast} /><${Dialogs} />`;
 }
 
+const SCREEN_TITLES = {
+  now: "Now", inbox: "Inbox", lists: "Lists", timeline: "Timeline", who: "Who is there", chat: "Chat",
+};
 effect(() => {
-  const needing = [...cards.value.values()].filter(needsAttention).length;
-  const { name: list, view } = place.value;
-  const name = view === "who" ? "Who is there" : list && (card.value ? nameOf(card.value) : list);
-  document.title = `${needing ? `(${needing}) ` : ""}${name ? `${safe(name)} · ` : ""}punchlist`;
+  const { name: list, screen, rest } = place.value;
+  const name = list ? (card.value ? nameOf(card.value) : list) : SCREEN_TITLES[screen] ?? rest[0];
+  document.title = `${needsCount.value ? `(${needsCount.value}) ` : ""}${safe(name)} · punchlist`;
 });
 
 async function start() {
@@ -111,9 +86,8 @@ async function start() {
   } catch (error) {
     showToast(error.message, "bad");
   }
-  const only = session.value?.scope.list;
-  if (only && place.value.name !== only && place.value.view !== "who") go({ name: only });
   listen();
   render(html`<${App} />`, document.querySelector("#app"));
+  loadWhenIdle();
 }
 start();

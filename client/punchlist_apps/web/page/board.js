@@ -1,7 +1,9 @@
-// The board: all lists, in sections by the attention they need.
+// The screen of all lists, in sections by the attention they need.
 
 import { html, signal } from "./vendor.js";
-import { board, boardFilter, cards, go, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
+import { board, boardFilter, cards, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
+import { FilterField, Head } from "./frame.js";
+import { follow } from "./place.js";
 import { Bar, Key, Mark, Since, Text } from "./parts.js";
 import { ownerOf } from "./rows.js";
 import { plural, sharedNote, since } from "./text.js";
@@ -19,10 +21,10 @@ const getLimit = (section) =>
 
 export function Board() {
   if (!isBoardLoaded.value)
-    return html`<main class="board"><h1 class="sr">Board</h1>
+    return html`<${Head} title="Lists" /><main class="board">
       <p class="hush" role="status">${state.value === "away" ? "" : "Opening…"}</p></main>`;
-  return html`<main class="board" id="main">
-    <h1 class="sr">Board</h1>
+  return html`<${Head} title="Lists"><${FilterField} of=${boardFilter} label="Filter lists" /><//>
+    <main class="board" id="main">
     ${board.value.map((section) => html`<${Section} key=${section.key} section=${section} />`)}
     ${!board.value.length && (cards.value.size ? html`<${NoMatches} />` : html`<${NoLists} />`)}
   </main>`;
@@ -33,7 +35,7 @@ const NoMatches = () => html`<div class="teach">
   <p>${plural(cards.value.size, "list is", "lists are")} hidden by the filter. <${Key} of="escape" /> clears it.</p>
 </div>`;
 
-const NoLists = () => html`<div class="teach">
+export const NoLists = () => html`<div class="teach">
   <h2>No lists yet</h2>
   <p>Each agent and each project gets a list here as soon as it plans something. No need to reload.</p>
   <ol>
@@ -65,11 +67,6 @@ function Card({ card }) {
   const { counts, running = [] } = card;
   const all = total(counts);
   const left = counts.in_progress - Math.min(running.length, MAX_RUNNING);
-  const open = (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    go({ name: card.conversation });
-  };
   const notes = [
     card.damaged && ["bad", "damaged"],
     card.shared && ["warn", sharedNote(card.shared)],
@@ -81,7 +78,7 @@ function Card({ card }) {
   ].filter(Boolean);
   const isSelected = selectedCard.value === card.conversation;
   return html`<li class=${`card${isSelected ? " picked" : ""}`} data-list=${card.conversation}>
-    <a href=${hashOf({ name: card.conversation })} onClick=${open}>
+    <a href=${hashOf({ name: card.conversation })} onClick=${follow({ name: card.conversation })}>
       <h3><${Text} of=${nameOf(card)} /></h3>
       <p class="facts">
         <span class="done">${all ? `${counts.completed} of ${all}` : "empty"}</span>

@@ -50,7 +50,7 @@ async function postStatus(task, status, more = {}) {
 /** Return whether a task waits for approval. If so, show how to answer, as a status change would withdraw the task. */
 function isHeldForApproval(tasks) {
   const held = tasks.find((task) => task.waits_for === "yes");
-  if (held) showToast(`#${held.id} waits for ${safe(gateOf(held))}: Y approves it, N rejects it with a reason.`, "bad");
+  if (held) showToast(`#${held.id} waits for ${safe(gateOf(held))}: y approves it, n rejects it with a reason.`, "bad");
   return !!held;
 }
 
@@ -75,6 +75,7 @@ const REJECTION = { name: "text", label: "Why not?", required: true, kind: "line
 
 /** Approve or reject the tasks that wait for approval, at the versions the user has seen. */
 const buildApprovalCommand = (verb, accept) => async () => {
+  if (isPast.value && !accept) return showVersion(null);
   const tasks = getTargets().filter((task) => task.waits_for === "yes");
   if (!tasks.length) return getTargets().length && showToast("This task does not wait for approval.", "bad");
   const title = `Reject: ${nameOfAll(tasks)}`;
@@ -291,8 +292,8 @@ async function explain() {
 
 /** Return the ids of the cards or tasks on the screen, in order. */
 function listIds() {
-  if (place.value.view === "who") return [];
-  if (!place.value.name) return listVisibleCards().map((card) => card.conversation);
+  if (place.value.screen === "lists") return listVisibleCards().map((card) => card.conversation);
+  if (!place.value.name) return [];
   if (place.value.view === "flow") return columns.value.flat().map((task) => task.id);
   return visibleIds.value;
 }
@@ -319,8 +320,9 @@ const buildStepCommand = (by) => () => {
 
 function back() {
   const current = place.value;
-  if (current.view === "who") return goHome();
-  if (!current.name) return boardFilter.value ? (boardFilter.value = "") : (selectedCard.value = null);
+  if (current.screen === "lists" && (boardFilter.value || selectedCard.value))
+    return boardFilter.value ? (boardFilter.value = "") : (selectedCard.value = null);
+  if (!current.name) return goHome();
   if (marks.value.size) marks.value = new Set();
   else if (current.task) go({ ...current, task: null }, { trail: false });
   else if (filter.value) filter.value = "";
@@ -329,13 +331,10 @@ function back() {
   else goHome();
 }
 
-/** Go to the board, or if the link is limited to one list, to that list. */
-function goHome() {
-  go({ name: session.value.scope.list });
-}
+/** Go to the screen Now, or if the link is limited to one list, to that list. */
+const goHome = () => go({ name: session.value.scope.list });
 
 function open() {
-  if (place.value.view === "who") return;
   if (!place.value.name) return selectedCard.value && go({ name: selectedCard.value });
   if (!cursor.value) return moveTo(listIds()[0]);
   document.querySelector(".detail")?.focus();
@@ -373,7 +372,9 @@ function share() {
 const toggleAllMarks = () => (marks.value = marks.value.size ? new Set() : new Set(listIds()));
 
 const buildViewCommand = (name) => () => go({ ...place.value, view: name });
+const buildScreenCommand = (screen) => () => go({ screen });
 const focusFilter = () => document.querySelector("#filter")?.focus();
+const openPalette = () => (dialog.value = { kind: "palette" });
 
 const RESULT = { name: "result_summary", label: "Result", hint: "optional", kind: "line" };
 const REASON = { name: "fail_reason", label: "Reason", hint: "optional", kind: "line" };
@@ -388,14 +389,20 @@ export const COMMANDS = {
   page_up: { run: buildStepCommand(-12) },
   open: { run: open },
   back: { run: back },
-  home: { run: goHome },
+  home: { run: goHome, title: "Now" },
+  inbox: { run: buildScreenCommand("inbox"), title: "Inbox" },
+  lists: { run: buildScreenCommand("lists"), title: "All lists" },
+  timeline: { run: buildScreenCommand("timeline"), title: "Timeline" },
+  chat: { run: buildScreenCommand("chat"), title: "Chat" },
+  who: { run: buildScreenCommand("who"), title: "Who is there" },
   filter: { run: focusFilter, title: "Filter" },
-  palette: { run: () => (dialog.value = { kind: "palette" }) },
-  who: { run: () => go({ name: null, view: "who" }), title: "Who is there" },
+  search: { run: openPalette },
+  palette: { run: openPalette },
   help: { run: () => (dialog.value = { kind: "help" }), title: "Keys" },
   view_list: { run: buildViewCommand("list"), title: "As a list", list: true },
   view_flow: { run: buildViewCommand("flow"), title: "As columns", list: true },
   view_graph: { run: buildViewCommand("graph"), title: "As a graph", list: true },
+  view_timeline: { run: buildViewCommand("timeline"), title: "As a timeline", list: true },
   view_history: { run: buildViewCommand("history"), title: "What happened", list: true },
   why: { run: explain, title: "Why can't it start?", task: true },
   start: { run: buildStatusCommand("Start", "in_progress"), title: "Start", task: true, change: true },
@@ -404,12 +411,13 @@ export const COMMANDS = {
   pause: { run: buildStatusCommand("Pause", "paused"), title: "Pause", task: true, change: true },
   reopen: { run: buildStatusCommand("Reopen", "pending"), title: "Reopen", task: true, change: true },
   approve: { run: buildApprovalCommand("Approved", true), title: "Approve", task: true, change: true },
-  reject: { run: buildApprovalCommand("Rejected", false), title: "Reject", task: true, change: true },
+  reject: { run: buildApprovalCommand("Rejected", false), title: "Reject", list: true },
   claim: { run: claim, title: "Claim", task: true, change: true },
   release: { run: release, title: "Release the claim", task: true, change: true },
   add: { run: add, title: "Add", change: true },
   note: { run: addNote, title: "Write a note", task: true, change: true },
   edit: { run: edit, title: "Edit", task: true, change: true },
+  edit_all: { run: edit, task: true, change: true },
   delete: { run: remove, title: "Delete", task: true, change: true },
   move_down: { run: buildMoveCommand(1), title: "Move down", task: true, change: true },
   move_up: { run: buildMoveCommand(-1), title: "Move up", task: true, change: true },
@@ -423,7 +431,7 @@ export const COMMANDS = {
   redo: { run: undoOwn("Redo", "Redo what you undid?", { redo: true }), title: "Redo…", list: true, change: true },
   older: { run: () => attempt(() => goToVersion(-1)), list: true },
   newer: { run: () => attempt(() => goToVersion(1)), list: true },
-  now: { run: () => showVersion(null), title: "Back to now", list: true },
+  back_to_now: { run: () => showVersion(null), title: "Back to now", list: true },
   notify: {
     run: toggleNotifications,
     get title() {
@@ -434,18 +442,32 @@ export const COMMANDS = {
   sign_out: { run: () => signOut(), title: "Sign this browser out" },
 };
 
+const screenCommands = {}; // by screen, or for a list's view by "list/VIEW"
+
+/** Add commands that work on a screen only, or replace others there. A lazily loaded screen adds its own. */
+export const addCommands = (screen, commands) => (screenCommands[screen] = { ...screenCommands[screen], ...commands });
+
+/** Return the command of a name on the current screen. */
+function findCommand(name) {
+  const { screen, view } = place.value;
+  return screenCommands[`${screen}/${view}`]?.[name] ?? screenCommands[screen]?.[name] ?? COMMANDS[name];
+}
+
 /** Return whether a command can be used now. */
 export function canRun(name) {
-  const { list: onList, task: onTask, change } = COMMANDS[name];
+  const command = findCommand(name);
+  if (!command) return false;
+  const { list: onList, task: onTask, change } = command;
   if ((onList || onTask) && !(place.value.name && visibleRows.value)) return false;
   if (onTask && !currentTask.value && !marks.value.size) return false;
   return !change || canChange.value;
 }
 
 export function run(name, ...args) {
-  if (canRun(name)) return COMMANDS[name].run(...args);
-  if (COMMANDS[name].change && isPast.value) showToast("The past can't be changed. Press n to go back to now.", "bad");
-  else if (COMMANDS[name].change && !canChange.value) showToast("This link is read-only.", "bad");
+  const command = findCommand(name);
+  if (canRun(name)) return command.run(...args);
+  if (command?.change && isPast.value) showToast("The past can't be changed. Press n to go back to now.", "bad");
+  else if (command?.change && !canChange.value) showToast("This link is read-only.", "bad");
 }
 
 /** Return the entries of the palette: commands that can be used now, and all lists. */
@@ -453,9 +475,6 @@ export function listPaletteEntries() {
   const entries = Object.entries(COMMANDS)
     .filter(([name, { title }]) => title && canRun(name))
     .map(([name, { title }]) => ({ key: name, text: title, kind: "command", run: () => run(name) }));
-  const isElsewhere = place.value.name || place.value.view === "who";
-  if (isElsewhere && !session.value.scope.list)
-    entries.push({ key: "board", text: "Board", kind: "list", run: goHome });
   for (const { conversation: name, title } of cards.value.values()) {
     const text = safe(title ? `${title} · ${name}` : name);
     entries.push({ key: `list ${name}`, text, kind: "list", run: () => go({ name }) });

@@ -15,8 +15,8 @@ const canStart = (task) =>
   !isDeferred(task) && (task.status === "paused" || !visibleRows.value.hasOpenParts(task));
 
 const ACTIONS = [
-  ["approve", "Approve", "Y", (task) => task.waits_for === "yes"],
-  ["reject", "Reject", "N", (task) => task.waits_for === "yes"],
+  ["approve", "Approve", "y", (task) => task.waits_for === "yes"],
+  ["reject", "Reject", "n", (task) => task.waits_for === "yes"],
   ["start", "Start", "s", canStart],
   ["done", "Done", "d", (task) => task.status === "in_progress"],
   ["fail", "Failed", "f", (task) => task.status === "in_progress"],
@@ -44,7 +44,7 @@ export function Detail() {
   const metadata = listMetadata(task);
   return html`<aside class="detail" aria-label=${`Task ${task.id}`} tabindex="0">
     <div class="top">
-      <button class="close" aria-label="Back to the list" onClick=${() => run("back")}>←</button>
+      <button class="close" aria-label="Close" onClick=${() => openTask(null)}>×</button>
       <span class=${`pill s-${state}`}><${Mark} state=${state} />${wordsOf(task)}</span>
       <span class="id">#${task.id}</span>
       ${task.priority !== "normal" && html`<span class=${`p-${task.priority}`}>${task.priority}</span>`}

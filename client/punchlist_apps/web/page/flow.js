@@ -10,7 +10,7 @@ import { safe } from "./text.js";
 const CHIP_HEIGHT = 76;
 const dropColumn = signal(null); // title of the column under a dragged task
 
-export function Flow() {
+export default function Flow() {
   return html`<div class="flow">${columns.value.map((tasks, at) =>
     html`<${Column} key=${at} column=${COLUMNS[at]} tasks=${tasks} />`)}</div>`;
 }

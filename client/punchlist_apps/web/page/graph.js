@@ -11,7 +11,7 @@ const WIDE = 200, HIGH = 44, GAP_X = 52, GAP_Y = 16, EDGE = 24;
 const MAX_NODES = 300;
 const showAll = signal(false);
 
-export function Graph() {
+export default function Graph() {
   const tasks = new Map(visibleTasks.value.map((task) => [task.id, task]));
   let edges = [];
   for (const { id, blocked_by: blockers } of tasks.values()) {

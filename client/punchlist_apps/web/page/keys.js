@@ -1,13 +1,13 @@
 // Keyboard shortcuts, from the key map shared with `punch ui` (punchlist_apps/keys.toml).
 
-import { COMMANDS, run } from "./commands.js";
+import { run } from "./commands.js";
 import { boardFilter, dialog, filter, place } from "./model.js";
 import { KEYS } from "./words.js";
 
 const LETTERS_OFF_KEY = "punchlist.letters-off";
 const NAMES = {
   ArrowDown: "down", ArrowUp: "up", ArrowLeft: "left", ArrowRight: "right", Home: "home", End: "end",
-  PageUp: "pageup", PageDown: "pagedown", Enter: "enter", Escape: "escape", " ": "space",
+  PageUp: "pageup", PageDown: "pagedown", Enter: "enter", Escape: "escape", Backspace: "backspace", " ": "space",
 };
 const BY_KEY = new Map(KEYS.flatMap((group) => group.keys.flatMap((key) => key.keys.map((name) => [name, key]))));
 
@@ -18,9 +18,12 @@ export const setLetters = (on) =>
 function getKeyName(event) {
   const key = NAMES[event.key] ?? event.key;
   if (event.altKey) return null;
+  if ((event.ctrlKey || event.metaKey) && key.toLowerCase() === "z") return event.shiftKey ? "U" : "u";
   return event.ctrlKey || event.metaKey ? `ctrl+${key.toLowerCase()}` : key;
 }
 
+/** The names in keys.toml of the screens that have keys of their own; the others have those of the board. */
+const KEY_SCREENS = { now: "now", inbox: "now", list: "list" };
 const PRESSABLE = "a[href], button, summary, select";
 
 function onKey(event) {
@@ -38,7 +41,7 @@ function onKey(event) {
   if ((name === "enter" || name === "space") && target.closest?.(PRESSABLE)) return;
   if (target.type === "range" && ["up", "down", "home", "end", "pageup", "pagedown"].includes(name)) return;
   if (name.length === 1 && hasLettersOff()) return;
-  if (!shortcut.in.includes(place.value.name ? "list" : "board") || !COMMANDS[shortcut.name]) return;
+  if (!shortcut.in.includes(KEY_SCREENS[place.value.screen] ?? "board")) return;
   event.preventDefault();
   run(shortcut.name);
 }

@@ -2,11 +2,10 @@
 
 import { html } from "./vendor.js";
 import { Detail } from "./detail.js";
-import { Flow } from "./flow.js";
-import { Graph } from "./graph.js";
+import { FilterField, Head } from "./frame.js";
 import { History, TimeBar } from "./history.js";
+import { lazy } from "./lazy.js";
 import { run } from "./commands.js";
-import { session } from "./link.js";
 import {
   FILTERS, VIEWS, absent, canChange, card, currentTask, cursor, cursorIndex, filter, go, hashOf, isPast, labelWord,
   list, marks, nameOf, place, priorityMark, toggleWord, total, visibleIds, visibleRows,
@@ -17,7 +16,13 @@ import { plural, safe, sharedNote } from "./text.js";
 import { GLYPHS } from "./words.js";
 
 const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 48 : 40;
-const VIEW_COMPONENTS = { list: Rows, flow: Flow, graph: Graph, history: History };
+const VIEW_COMPONENTS = {
+  list: Rows,
+  flow: lazy(() => import("./flow.js")),
+  graph: lazy(() => import("./graph.js")),
+  timeline: lazy(() => import("./timeline.js")),
+  history: History,
+};
 
 export function List() {
   const { name, view } = place.value;
@@ -39,31 +44,30 @@ export function List() {
   </div>`;
 }
 
-const VIEW_NAMES = { list: "Tasks", flow: "Tasks by state", graph: "Dependencies", history: "What happened" };
+const VIEW_NAMES = {
+  list: "Tasks", flow: "Tasks by state", graph: "Dependencies", timeline: "Timeline", history: "What happened",
+};
+const VIEW_TITLES = { list: "List", flow: "Columns", graph: "Graph", timeline: "Timeline", history: "History" };
 
 function Header({ name }) {
   list.value;
   const { counts, damaged, shared } = visibleRows.value ?? {};
   const { settings } = card.value ?? {};
   const isStopped = counts?.failed > 0 && settings?.on_failure === "stop";
-  const goHome = (event) => (event.preventDefault(), run("home"));
   return html`<div class="head" role="region" aria-label="The list">
-    <div class="title">
-      ${!session.value.scope.list && html`<a class="back" href="#/" aria-label="Back to the board"
-        onClick=${goHome}>←</a>`}
-      <h1><${Text} of=${card.value ? nameOf(card.value) : name} /></h1>
+    <${Head} title=${card.value ? nameOf(card.value) : name}>
       ${counts && html`<span class="done">${counts.completed} of ${total(counts)}</span>`}
       ${damaged && html`<span class="pill bad" title=${safe(damaged.reason)}>incomplete: its log is damaged</span>`}
       ${shared && html`<span class="pill warn" role="status">${sharedNote(shared)}</span>`}
       ${isStopped && html`<span class="pill bad">stopped by a failure</span>`}
       ${settings?.execution === "serial" && html`<span class="pill">one at a time</span>`}
-    </div>
-    ${counts && html`<${Bar} counts=${counts} />`}
+      ${counts && html`<${Bar} counts=${counts} />`}
+      <${Views} />
+    <//>
     <div class="tools">
-      <${Views} /><${Filters} />
+      <${Filters} /><${FilterField} of=${filter} label="Filter tasks" />
       <span class="room"></span>
       <${TimeBar} />
-      ${canChange.value && html`<button class="primary" onClick=${() => run("add")}>Add</button>`}
     </div>
   </div>`;
 }
@@ -71,7 +75,7 @@ function Header({ name }) {
 const Views = () => html`<nav class="segments" aria-label="Views">
   ${VIEWS.map((view) => html`<a key=${view} href=${hashOf({ ...place.value, view })}
     aria-current=${place.value.view === view ? "page" : undefined}
-    onClick=${(event) => (event.preventDefault(), go({ ...place.value, view }))}>${view}</a>`)}
+    onClick=${(event) => (event.preventDefault(), go({ ...place.value, view }))}>${VIEW_TITLES[view]}</a>`)}
 </nav>`;
 
 const Filters = () => html`<div class="filters" role="group" aria-label="Filters">

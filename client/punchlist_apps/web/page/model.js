@@ -1,40 +1,13 @@
-// State of the page: the place in the address, all lists, the open list, and its visible tasks.
+// State of the page: all lists, the open list, and its visible tasks.
 
 import { batch, computed, effect, signal } from "./vendor.js";
 import { Link, Problem, call, session } from "./link.js";
+import { VIEWS, go, hashOf, place, setQuery } from "./place.js";
 import { Rows, isDeferred, isFinished, isLate, buildRows, stateOf } from "./rows.js";
 import { GLYPHS } from "./words.js";
 
+export { VIEWS, go, hashOf, place };
 export const API = "/api/v1/conversations/";
-
-// The place: #/ is the board, #/who the agents and people, and #/list/NAME[/flow|graph|history][/TASK] a list.
-
-export const VIEWS = ["list", "flow", "graph", "history"];
-export const place = signal(parsePlace(location.hash));
-
-function parsePlace(hash) {
-  const [, kind, encodedName, ...rest] = hash.slice(1).split("/");
-  if (kind === "who") return { name: null, view: kind, task: null };
-  const name = session.value?.scope.list ?? (kind === "list" && encodedName ? decodeURIComponent(encodedName) : null);
-  if (!name) return { name: null, view: "list", task: null };
-  const view = VIEWS.includes(rest[0]) ? rest.shift() : "list";
-  return { name, view, task: rest[0] ?? null };
-}
-
-export function hashOf({ name, view = "list", task = null }) {
-  if (!name) return view === "who" ? "#/who" : "#/";
-  return ["#/list", encodeURIComponent(name), view === "list" ? null : view, task].filter(Boolean).join("/");
-}
-
-/** Go to a place. Without `trail`, the place replaces the entry in the browser's history, as between a list's tasks. */
-export function go(target, { trail = true } = {}) {
-  const hash = hashOf(target);
-  if (hash === (location.hash || "#/")) return;
-  history[trail ? "pushState" : "replaceState"](null, "", location.pathname + hash);
-  place.value = parsePlace(hash);
-}
-addEventListener("popstate", () => (place.value = parsePlace(location.hash)));
-addEventListener("hashchange", () => (place.value = parsePlace(location.hash)));
 
 // All lists.
 
@@ -46,6 +19,13 @@ export const needsAttention = (card) => card.counts.failed > 0 || card.counts.pa
 export const total = (counts) => counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed;
 const isOpen = (card) => card.counts.pending + card.counts.in_progress + card.counts.paused > 0;
 const DAY_MS = 86_400_000;
+
+/** The number of tasks of all lists that wait for a yes or have failed. */
+export const needsCount = computed(() => {
+  let count = 0;
+  for (const { counts, waiting = 0 } of cards.value.values()) count += counts.failed + waiting;
+  return count;
+});
 
 const SECTIONS = [
   { key: "needs", title: "Needs you", has: needsAttention },
@@ -261,9 +241,27 @@ effect(() => {
   rows = new Rows();
   batch(() => {
     for (const each of [list, past, absent]) each.value = null;
-    [filter.value, marks.value, followers.value] = ["", new Set(), []];
+    [marks.value, followers.value] = [new Set(), []];
   });
   link.follow(name);
+});
+
+// The filter is in the address. While it is typed, the address follows it after a pause.
+const TYPING_MS = 250;
+let typing = 0;
+effect(() => {
+  const { q = "" } = place.value.query;
+  if (!typing || q !== filter.peek()) filter.value = q;
+});
+effect(() => {
+  const q = filter.value;
+  clearTimeout(typing);
+  typing = 0;
+  if (q === (place.peek().query.q ?? "")) return;
+  typing = setTimeout(() => {
+    typing = 0;
+    setQuery({ q });
+  }, TYPING_MS);
 });
 effect(() => {
   session.value;

@@ -1,6 +1,7 @@
 // Components that several screens share.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
+import { session } from "./link.js";
 import { labelWord, marks, now, visibleRows, toggleWord } from "./model.js";
 import { gateOf, isDeferred, isFinished, isLate, stateOf } from "./rows.js";
 import { dayText, safe, since } from "./text.js";
@@ -25,9 +26,28 @@ export const Since = ({ at }) => html`<time>${since(now.value - at)}</time>`;
 /** Untrusted text, escaped and with its text direction isolated. */
 export const Text = ({ of, class: name }) => html`<bdi class=${name}>${safe(of)}</bdi>`;
 
+/** The square of an agent, or the disc of a person, with two letters of the name. The name itself stands beside it. */
+export const Badge = ({ of: name, size = "" }) => html`<i class=${`badge h${hueOf(name)} ${size}`}
+  aria-hidden="true">${lettersOf(name)}</i>`;
+
+/** Return the number of an agent's hue, 1 to 6, from its host, which is the name before `/`; 0 for you. */
+export function hueOf(name) {
+  if (name === session.value?.person) return 0;
+  let hash = 0;
+  for (const char of name.split("/")[0]) hash = (hash * 31 + char.codePointAt(0)) >>> 0;
+  return 1 + (hash % 6);
+}
+
+/** Return two letters of a name: the initials of its first two words, or its first two letters. */
+export function lettersOf(name) {
+  const [first = "", second] = name.split("/")[0].split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  const letters = second ? [[...first][0], [...second][0]] : [...first].slice(0, 2);
+  return safe(letters.join("")).toUpperCase();
+}
+
 export const Key = ({ of }) => html`<kbd>${KEY_NAMES[of] ?? of}</kbd>`;
 const KEY_NAMES = {
-  down: "↓", up: "↑", left: "←", right: "→", enter: "Enter", escape: "Esc", space: "Space", tab: "Tab", home: "Home",
+  down: "↓", up: "↑", left: "←", right: "→", enter: "Enter", escape: "Esc", backspace: "⌫", space: "Space", tab: "Tab", home: "Home",
   end: "End", pageup: "PgUp", pagedown: "PgDn", "ctrl+k": "Ctrl K",
 };
 

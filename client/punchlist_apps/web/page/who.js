@@ -2,8 +2,10 @@
 
 import { effect, html, signal } from "./vendor.js";
 import { Problem, call, session } from "./link.js";
-import { cards, go, hashOf, list, place } from "./model.js";
+import { cards, list } from "./model.js";
+import { follow, hashOf, place } from "./place.js";
 import { Mark, Text } from "./parts.js";
+import { Head } from "./frame.js";
 import { freeAt } from "./rows.js";
 import { safe } from "./text.js";
 import { GLYPHS } from "./words.js";
@@ -31,19 +33,18 @@ async function read() {
     if (!(error instanceof Problem)) throw error;
   }
   dueAt = Infinity;
-  if (place.value.view === "who") scheduleRead(POLL_MS);
+  if (place.value.screen === "who") scheduleRead(POLL_MS);
 }
 
 effect(() => {
   cards.value;
   list.value;
-  if (place.value.view === "who") scheduleRead(roster.peek() ? SOON_MS : 0);
+  if (place.value.screen === "who") scheduleRead(roster.peek() ? SOON_MS : 0);
 });
 
-export function Who() {
+export default function Who() {
   const current = roster.value;
-  return html`<main class="board who" id="main"><section>
-    <h1>Who is there</h1>
+  return html`<${Head} title="Who is there" /><main class="board who" id="main"><section>
     ${!current
       ? html`<p class="hush" role="status">Opening…</p>`
       : html`<ul>${current.agents.map((agent) => html`<${Agent} key=${agent.name} agent=${agent} />`)}</ul>`}
@@ -63,13 +64,8 @@ const Agent = ({ agent }) => html`<li>
 
 function ClaimedTask({ task }) {
   const target = { name: task.conversation, task: task.id };
-  const open = (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    go(target);
-  };
   const free = task.lease_expires_at && html` <span class="hush">${freeAt(task.lease_expires_at)}</span>`;
   return html`<li>
-    <a href=${hashOf(target)} onClick=${open}>
+    <a href=${hashOf(target)} onClick=${follow(target)}>
       <${Text} of=${`${task.list} #${task.id} ${task.title}`} /></a>${free}</li>`;
 }
