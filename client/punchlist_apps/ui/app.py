@@ -8,13 +8,15 @@ from textual.binding import BindingType
 from textual.theme import Theme
 
 from punchlist.calls.cursor import BoardStart, BoardView, Cursor
-from punchlist.clients.aio import AsyncClient
+from punchlist.clients.aio import AsyncClient, AsyncConversation
 from punchlist.errors import PunchlistError
 from punchlist_apps.ui.board import Board
+from punchlist_apps.ui.happened import Happened
 from punchlist_apps.ui.keymap import load_keymap
 from punchlist_apps.ui.line_screen import LineScreen
 from punchlist_apps.ui.list_screen import ListScreen
 from punchlist_apps.ui.memory import Memory
+from punchlist_apps.ui.now import Now
 from punchlist_apps.ui.palette import Palette
 from punchlist_apps.ui.parts import add_signs
 from punchlist_apps.ui.program import Program, Setup
@@ -65,6 +67,8 @@ class PunchApp(Program):
         self.glyphs = add_signs(setup.glyphs)
         self.cards = {}
         self.client = AsyncClient(**{"timeout_s": _TIMEOUT_S, **setup.options})
+        self.happened = Happened()
+        self.now = Now(self.cards, self.happened)
         self.board = Board(self.cards)
         self._failures: dict[object, str] = {}
         self._board_cursor = Cursor(None, BoardView())
@@ -73,7 +77,7 @@ class PunchApp(Program):
     def on_mount(self) -> None:
         self.register_theme(_THEME)
         self.theme = _THEME.name
-        self.push_screen(self.board)
+        self.push_screen(self.now)
         self.run_worker(self.follow(self._board_cursor, self._take_push), group="board")
         self.run_worker(self._load_lists(), exclusive=True, group="lists")
         if self.setup.conversation is not None:
@@ -82,10 +86,28 @@ class PunchApp(Program):
     async def on_unmount(self) -> None:
         await self.client.aclose()
 
-    def open_list(self, name: str) -> None:
-        while len(self.screen_stack) > 1 and not isinstance(self.screen, Board):
+    @property
+    def actor(self) -> str:
+        return self.setup.actor or self.setup.options.get("name") or "punch ui"
+
+    def open_conversation(self, name: str) -> AsyncConversation:
+        return self.client.conversation(name, actor=self.setup.actor)
+
+    def open_now(self) -> None:
+        self._close_above(Now)
+
+    def open_board(self) -> None:
+        self._close_above(Now, Board)
+        if not isinstance(self.screen, Board):
+            self.push_screen(self.board)
+
+    def open_list(self, name: str, task: str = "") -> None:
+        self._close_above(Now, Board)
+        self.push_screen(ListScreen(self.open_conversation(name), task))
+
+    def _close_above(self, *screens: type[LineScreen]) -> None:
+        while len(self.screen_stack) > 1 and not isinstance(self.screen, screens):
             self.pop_screen()
-        self.push_screen(ListScreen(self.client.conversation(name, actor=self.setup.actor)))
 
     def open_who(self) -> None:
         self.push_screen(Who(self.client))
@@ -128,6 +150,8 @@ class PunchApp(Program):
             self.board.update_card(None)
         else:
             self.board.update_card(push.card)
+        self.now.forget_answers([push.card.conversation])
+        self.now.update_cards()
 
     async def _load_lists(self) -> None:
         """Load all lists when the board's subscription starts. Lists that are already shown remain until the last page
@@ -151,5 +175,6 @@ class PunchApp(Program):
                 for name in self.cards.keys() - listed - self._pushed:
                     del self.cards[name]
             self.board.update_card(None)
+            self.now.update_cards()
             if not cursor:
                 return

@@ -28,33 +28,39 @@ class Column(NamedTuple):
         least: Minimum width.
         most: Maximum width.
         measure: Returns an upper bound of a task's width in the column, without formatting it.
-        draw: Returns the style and the text of a task in the column.
+        draw: Returns the style and the text of a task in the column, which may be longer than its width.
     """
 
     least: int
     most: int
     measure: Callable[[Task], int]
-    draw: Callable[[Task, DrawContext], Part]
+    draw: Callable[[Task, DrawContext, int], Part]
     align: Literal["<", ">"] = "<"
 
 
-def _draw_waits(task: Task, context: DrawContext) -> Part:
+def _draw_waits(task: Task, context: DrawContext, width: int) -> Part:
     ids = " ".join(f"#{sanitize(id)}" for id in task.open_blockers)
     return "blocked", f"{context.glyphs['arrow']} {ids}" if ids and task.status not in FINISHED else ""
 
 
-def _draw_due(task: Task, context: DrawContext) -> Part:
+def _draw_due(task: Task, context: DrawContext, width: int) -> Part:
     if not task.due or task.status in FINISHED:
         return "", ""
     late = context.now and is_late(task.due, task.due_day, context.now)
     return "failed" if late else "note", format_when(task.due, task.due_day, context.now)
 
 
-def _draw_age(task: Task, context: DrawContext) -> Part:
+def _draw_age(task: Task, context: DrawContext, width: int) -> Part:
     ms = context.now - task.status_changed_at
     if not context.now or (ms < _MINUTE_MS and task.status != "in_progress"):
         return "note", "now" if context.now else ""
     return "note", format_short_duration(ms)
+
+
+def _draw_owner(task: Task, context: DrawContext, width: int) -> Part:
+    """Return the owner, without its session if there is no room for it."""
+    words = f"@{sanitize(task.owner)}" if task.owner else ""
+    return "owner", words if count_columns(words) <= width else words.partition("/")[0]
 
 
 COLUMNS: dict[str, Column] = {
@@ -62,7 +68,7 @@ COLUMNS: dict[str, Column] = {
         8,
         20,
         lambda task: sum(map(len, task.labels)) + 2 * len(task.labels) - 1 if task.labels else 0,
-        lambda task, context: ("label", " ".join(f"+{sanitize(label)}" for label in task.labels)),
+        lambda task, context, width: ("label", " ".join(f"+{sanitize(label)}" for label in task.labels)),
     ),
     "waits": Column(
         5, 14, lambda task: sum(map(len, task.open_blockers), 1 + 2 * len(task.open_blockers))
@@ -73,7 +79,7 @@ COLUMNS: dict[str, Column] = {
         8,
         20,
         lambda task: len(task.owner) + 1 if task.owner else 0,
-        lambda task, context: ("owner", f"@{sanitize(task.owner)}" if task.owner else ""),
+        _draw_owner,
     ),
     "age": Column(4, 4, lambda task: 4, _draw_age, ">"),
 }
@@ -156,7 +162,7 @@ def draw_task(
         cell.append((style, f"  {truncate(reason, reason_room, cut)}"))
     row += [*cell, ("", " " * (room - width_of(cell)))]
     for name, size in fits.items():
-        style, words = COLUMNS[name].draw(task, context)
+        style, words = COLUMNS[name].draw(task, context, size)
         words = truncate(words, size, cut)
         blank = " " * (size - count_columns(words))
         row += [("", " "), (style, f"{blank}{words}" if COLUMNS[name].align == ">" else f"{words}{blank}")]

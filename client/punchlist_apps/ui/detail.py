@@ -29,7 +29,7 @@ def draw_detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> 
     parts.append(("title", f"\n\n{sanitize(task.title)}\n"))
     parts += _draw_schedule(task)
     if task.waits_for is not None:
-        parts.append(("paused", f"\nDone, and waits for {describe_gate(task)}\n"))
+        parts.append(("asks", f"\nDone, and waits for {describe_gate(task)}\n"))
     doing = task.active_form if shown == "in_progress" else ""
     bodies = (("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason))
     for heading, body in bodies:

@@ -60,6 +60,10 @@ class Arrangement(NamedTuple):
     sort: str = "order"
     folded: frozenset[str] = frozenset({f"{HEADING}state:done"})
 
+    def build_key(self, name: str) -> str:
+        """Return the key of a group."""
+        return f"{HEADING}{self.grouping}:{name}"
+
     def find_groups(self, task: Task, parents: Container[str | None]) -> tuple[str, ...]:
         """Return the names of the groups in which a task stands."""
         if self.grouping == "state":
@@ -71,11 +75,6 @@ class Arrangement(NamedTuple):
     def find_place(self, task: Task, parents: Container[str | None]) -> object:
         """Return a value that changes when the task moves to another line."""
         return self.find_groups(task, parents), SORTS[self.sort](task)
-
-
-def group_of_key(key: str) -> str:
-    """Return the group's key for a line's key, or "" if it isn't a folded group."""
-    return key if key.startswith(HEADING) else ""
 
 
 def task_of_key(key: str) -> str:
@@ -107,7 +106,7 @@ def arrange(
     for name, members in groups.items():
         if not members:
             continue
-        key = f"{HEADING}{how.grouping}:{name}"
+        key = how.build_key(name)
         is_folded = fold and key in how.folded
         heading, style = _describe(name, how.grouping, members)
         items.append(Item(key if is_folded else "", 0, f"{marks[is_folded]} {heading}", style))

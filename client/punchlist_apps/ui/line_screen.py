@@ -15,11 +15,13 @@ from textual.widgets import Input, Static
 from punchlist.base.text import safe
 from punchlist.errors import PunchlistError
 from punchlist_apps.common.terminal.style import FRAME_S
-from punchlist_apps.ui.dialogs import Notice, render_parts
+from punchlist_apps.ui.dialogs import Notice, Prompt, render_parts
 from punchlist_apps.ui.lines import STYLE_NAMES, Lines
 from punchlist_apps.ui.parts import DrawContext, Item, Part, fit_parts, width_of
 from punchlist_apps.ui.program import Program
 
+WIDE = 110
+"""Minimum width for a second column, in columns."""
 MIN_REDRAW_S = 0.1
 """Minimum interval between redraws, in seconds."""
 _MINUTE_S = 60
@@ -63,9 +65,13 @@ class LineScreen(Screen[None]):
     def compose_side(self) -> ComposeResult:
         yield from ()
 
+    @property
+    def all_lines(self) -> tuple[Lines, ...]:
+        return (self.lines,)
+
     def on_mount(self) -> None:
         self.lines.focus()
-        self.set_interval(_MINUTE_S, self.lines.refresh, name="minute")
+        self.set_interval(_MINUTE_S, self.rearrange, name="minute")
         self.rearrange()
 
     # implemented by each screen
@@ -188,7 +194,9 @@ class LineScreen(Screen[None]):
 
     def _update_spinner(self, *, has_running: bool) -> None:
         """Run the spinner's timer only while a task in progress is visible."""
-        has_running = has_running or any(self.has_spinner(item.key) for item in self.lines.visible_items)
+        has_running = has_running or any(
+            self.has_spinner(item.key) for lines in self.all_lines for item in lines.visible_items
+        )
         is_needed = has_running and self.program.screen is self
         if is_needed and self._spinner_timer is None:
             self._spinner_timer = self.set_interval(FRAME_S, self._tick, name="spinner")
@@ -198,7 +206,8 @@ class LineScreen(Screen[None]):
 
     def _tick(self) -> None:
         self._draw_pending()
-        self.lines.refresh_keys({item.key for item in self.lines.visible_items if self.has_spinner(item.key)})
+        for lines in self.all_lines:
+            lines.refresh_keys({item.key for item in lines.visible_items if self.has_spinner(item.key)})
         if running := self.draw_running():
             self._update("#running", [fit_parts(parts, self.size.width) for parts in running])
         self._update_spinner(has_running=bool(running))
@@ -278,6 +287,25 @@ class LineScreen(Screen[None]):
         field.display = bool(field.value)
         self.lines.focus()
         self.rearrange()
+
+    def do_add(self) -> None:
+        """Ask for a name and open the list. A new list is created when its first task is added."""
+
+        def open_named(name: str | None) -> None:
+            if not name:
+                return
+            try:
+                self.program.open_list(name)
+            except PunchlistError as error:
+                self.report(safe(str(error)))
+
+        self.program.push_screen(Prompt("Name of the list (letters, digits, . _ : -)"), open_named)
+
+    def do_home(self) -> None:
+        self.program.open_now()
+
+    def do_lists(self) -> None:
+        self.program.open_board()
 
     def do_palette(self) -> None:
         self.program.action_command_palette()

@@ -38,12 +38,19 @@ class Lines(ScrollView, can_focus=True):
         self.items: Sequence[Item] = ()
         self.index: dict[str, int] = {}
         self.cursor = 0
+        self.is_active = True
+        """Whether the cursor is shown."""
         self._draw = draw
         self._styles_by_name = {"": Style.null()}
 
     @property
     def key(self) -> str:
         return self.items[self.cursor].key if self.cursor < len(self.items) else ""
+
+    @property
+    def row_width(self) -> int:
+        """Columns of a row, without the scroll bar."""
+        return self.size.width - (self.scrollbar_size_vertical if self.show_vertical_scrollbar else 0)
 
     @property
     def visible_items(self) -> Sequence[Item]:
@@ -82,6 +89,8 @@ class Lines(ScrollView, can_focus=True):
                 break
         else:
             start = next((n for n, item in enumerate(self.items) if item.key), 0)
+        if any(item.parts and not item.key for item in self.items[start : start + 2]):
+            self.refresh()
         self.refresh_line(self.cursor)
         self.cursor = start
         self.refresh_line(start)
@@ -129,13 +138,19 @@ class Lines(ScrollView, can_focus=True):
         super().notify_style_update()
         self._styles_by_name = {"": Style.null()}
 
+    def _find_head(self, position: int) -> int:
+        """Return the position of the selectable line that a line belongs to, or of the line itself."""
+        while position and self.items[position].parts and not self.items[position].key:
+            position -= 1
+        return position
+
     def render_line(self, y: int) -> Strip:
-        width, position, background = self.size.width, y + self.scroll_offset.y, self.rich_style
+        width, position, background = self.row_width, y + self.scroll_offset.y, self.rich_style
         if position >= len(self.items):
             return Strip.blank(width, background)
         item = self.items[position]
-        parts = [(item.style, f" {item.text}")] if item.text else self._draw(item, width)
-        if position == self.cursor and item.key:
+        parts = item.parts or ([(item.style, f" {item.text}")] if item.text else self._draw(item, width))
+        if self.is_active and self._find_head(position) == self.cursor and self.items[self.cursor].key:
             background += self.line_style("cursor")
         parts = fit_parts(parts, width)
         used = width_of(parts)

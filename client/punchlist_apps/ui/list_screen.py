@@ -47,15 +47,17 @@ class ListScreen(ListView):
         **{"view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to", "quit": "quit"},
     }
 
-    def __init__(self, conversation: AsyncConversation) -> None:
-        super().__init__(conversation)
+    def __init__(self, conversation: AsyncConversation, task: str = "") -> None:
+        super().__init__(conversation, task)
         self._last_change: tuple[str, str] | None = None
 
     async def act(self, action: str) -> None:
-        if action in WRITES and self.program.setup.read_only:
+        if self.past is not None and action == "reject":
+            self.do_now()
+        elif action in WRITES and self.program.setup.read_only:
             self.report(_READ_ONLY)
         elif action in WRITES and self.past is not None:
-            hint = self.program.keys.hint("now")
+            hint = self.program.keys.hint("reject")
             self.report(
                 f"This is version {self.past.version} of the list, which can't be changed; {hint} returns to now."
             )

@@ -16,7 +16,7 @@ from punchlist_apps.ui.detail import draw_detail
 from punchlist_apps.ui.dialogs import render_parts
 from punchlist_apps.ui.filters import STATES, build_task_test
 from punchlist_apps.ui.groups import GROUPINGS, SORTS, arrange, task_of_key
-from punchlist_apps.ui.line_screen import LineScreen
+from punchlist_apps.ui.line_screen import WIDE, LineScreen
 from punchlist_apps.ui.parts import (
     Item,
     Part,
@@ -30,8 +30,6 @@ from punchlist_apps.ui.past import PastList, load_version
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
 
-WIDE = 110
-"""Minimum width for showing details next to the list, in columns."""
 MAX_NAMED = 3
 """Maximum number of off-screen tasks in progress shown below the list, and maximum number of tasks and errors named in
 a message."""
@@ -46,8 +44,11 @@ class ListView(LineScreen):
 
     screen_name: ClassVar[str] = "list"
 
-    def __init__(self, conversation: AsyncConversation) -> None:
+    def __init__(self, conversation: AsyncConversation, task: str = "") -> None:
         super().__init__()
+        self._start = task
+        self._opened = frozenset[str]()
+        """Keys of groups that are shown here although they are folded elsewhere."""
         self.conversation = conversation
         self.rows = Rows()
         self.past: PastList | None = None
@@ -117,7 +118,13 @@ class ListView(LineScreen):
         return self.program.memory.arrangement.find_place(task, self._open_parents)
 
     def _select_start(self) -> None:
-        """Select the first task in progress, or else the first open task."""
+        """Select the task that was asked for, or else the first one in progress, or the first open one."""
+        if (task := self.rows.by_id.get(self._start)) is not None:
+            how = self.program.memory.arrangement
+            self._opened = frozenset(how.build_key(name) for name in how.find_groups(task, self._open_parents))
+            self.rearrange()
+            self.lines.select_key(task.id)
+            return
         for name in ("running", "open"):
             for item in self.lines.items:
                 task = self.task_of(item.key)
@@ -132,6 +139,7 @@ class ListView(LineScreen):
         self._id_width = max((len(task.id) for task in order), default=1)
         shown = order if self._test is None else [task for task in order if self._test(task)]
         how = self.program.memory.arrangement
+        how = how._replace(folded=how.folded - self._opened)
         self._places = {task.id: how.find_place(task, self._open_parents) for task in shown}
         glyphs = self.draw_context(0).glyphs
         # A filter shows all that it finds, also in folded groups.
@@ -168,7 +176,7 @@ class ListView(LineScreen):
         return draw_task(task, context, self._fit(width), lead=lead, id_width=self._id_width, marked=marked)
 
     def draw_head(self) -> list[Part]:
-        width = self.lines.size.width
+        width = self.lines.row_width
         sort = self.program.memory.arrangement.sort
         return draw_head(self._fit(width), self._head_width, width, sort) if self.groups or self._places else []
 
@@ -179,7 +187,7 @@ class ListView(LineScreen):
                 ("title", name),
                 ("failed", f"   version {self.past.version} of {self.rows.version}"),
             ]
-            return [*version, ("", f"   {self.past.change}"), ("dim", f"   {self.program.keys.hint('now')} now")]
+            return [*version, ("", f"   {self.past.change}"), ("dim", f"   {self.program.keys.hint('reject')} now")]
         parts: list[Part] = [
             ("title", f"{name}  "),
             *draw_progress(self.rows.counts),
@@ -216,8 +224,8 @@ class ListView(LineScreen):
         invisible = self._running_ids - {task_of_key(item.key) for item in self.lines.visible_items}
         hidden = sorted((self.rows.by_id[key] for key in invisible), key=lambda task: (task.rank, task.id))
         count = 1 if self.size.height < 20 else MAX_NAMED  # noqa: PLR2004 - a low window has no room for three
-        context = self.draw_context(self.lines.size.width)
-        fits = self._fit(self.lines.size.width)
+        context = self.draw_context(self.lines.row_width)
+        fits = self._fit(self.lines.row_width)
         lines = [draw_task(task, context, fits, id_width=self._id_width) for task in hidden[:count]]
         if len(hidden) > count:
             lines[-1] = [*fit_parts(lines[-1], context.width - 12), ("dim", f"  +{len(hidden) - count} more")]
@@ -256,13 +264,14 @@ class ListView(LineScreen):
     def do_group(self) -> None:
         self._arrange(grouping=_find_next(GROUPINGS, self.program.memory.arrangement.grouping))
 
-    def do_fold(self) -> None:
+    def do_left(self) -> None:
         """Fold the group of the selected line."""
         if key := self.groups.get(self.lines.key):
+            self._opened -= {key}
             self._arrange(folded=self.program.memory.arrangement.folded | {key})
             self.lines.select_key(key)
 
-    def do_unfold(self) -> None:
+    def do_right(self) -> None:
         """Unfold the selected group, and select its first task."""
         key = self.lines.key
         if key and key == self.groups.get(key):

@@ -50,13 +50,20 @@ class DrawContext(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A line of a screen: the key of its task or list (empty if it can't be selected), its indentation, and a
-    heading's text and style."""
+    """A line of a screen.
+
+    Attributes:
+        key: The key of its task or list. A line without a key can't be selected.
+        depth: Its indentation.
+        text: Its text if it is a heading, in `style`.
+        parts: Its content, if the screen doesn't draw it. Without a key, it belongs to the line above.
+    """
 
     key: str
     depth: int = 0
     text: str = ""
     style: str = "heading"
+    parts: Sequence[Part] = ()
 
 
 def add_signs(glyphs: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from textual.app import App
 
 from punchlist.calls.cursor import Cursor
+from punchlist.clients.aio import AsyncConversation
 from punchlist.connection.options import Options
 from punchlist_apps.ui.keymap import Keymap
 from punchlist_apps.ui.memory import Memory
@@ -59,9 +60,26 @@ class Program(App[None]):
     cards: dict[str, Conversation]
     connection_error: str = ""
 
+    @property
     @abstractmethod
-    def open_list(self, name: str) -> None:
-        """Open the screen of a list on top of the board."""
+    def actor(self) -> str:
+        """The actor that the log records for the user's changes."""
+
+    @abstractmethod
+    def open_conversation(self, name: str) -> AsyncConversation:
+        """Return a list, whose changes are made by the user."""
+
+    @abstractmethod
+    def open_now(self) -> None:
+        """Return to the first screen."""
+
+    @abstractmethod
+    def open_board(self) -> None:
+        """Open the screen of all lists."""
+
+    @abstractmethod
+    def open_list(self, name: str, task: str = "") -> None:
+        """Open the screen of a list on top of the first screen or the board, with a task selected."""
 
     @abstractmethod
     def open_who(self) -> None:
