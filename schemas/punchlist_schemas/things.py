@@ -282,8 +282,8 @@ class Need(Thing, frozen=True, kw_only=True):
 
     `since` is the time of its last status change. `frees` counts the unfinished tasks that wait for it, directly or
     through other tasks, up to 99 (99 means 99 or more). `text` is the beginning of the task's result or, with the kind
-    `failed`, of its `fail_reason`, on one line. `by` is the only actor that can approve it. `version` is the task's;
-    `max_attempts` is the list's setting.
+    `failed`, of its `fail_reason`, on one line. `by` is the only actor that can approve it or, with the kind `check`,
+    the name of the check. `version` is the task's; `max_attempts` is the list's setting.
     """
 
     id: TaskId

@@ -29,7 +29,7 @@ from punchlistd.domain.decide.parents import find_parents_to_finish
 from punchlistd.domain.decide.undo import undo_calls
 from punchlistd.domain.evolve import evolve
 from punchlistd.domain.state import HELD, State, initial_state, is_sent_back
-from punchlistd.domain.state.needs import MAX_NEEDS_SHOWN, build_needs, find_need
+from punchlistd.domain.state.needs import MAX_NEEDS_SHOWN, build_need, find_need, sort_needs
 from punchlistd.domain.undo.lookback import Aim, Lookback, build_aim
 
 CONVERSATION = "c"
@@ -184,8 +184,8 @@ def check_invariants(state: State) -> None:
     assert counts.blocked == sum(bool(task.open_blockers) for task in unfinished)
     view = state.conversation_view()
     assert view.waiting == sum(task.waits_for == "yes" for task in tasks.values())
-    needs = sorted(need for task in tasks.values() if (need := find_need(task)) is not None)
-    assert view.needs == build_needs(needs[:MAX_NEEDS_SHOWN], tasks, state.settings.max_attempts)
+    needs = sorted(need for task in tasks.values() if (need := find_need(task)) is not None)[:MAX_NEEDS_SHOWN]
+    assert view.needs == sort_needs(build_need(need, tasks, state.settings.max_attempts) for need in needs)
     ready = [task for task in tasks.values() if _is_ready(state, task)]
     assert counts.ready == len(ready)
     order = sorted(tasks, key=lambda name: (state.key(name), name))

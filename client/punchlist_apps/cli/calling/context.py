@@ -6,7 +6,7 @@ import pwd
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from punchlist import __version__
@@ -217,14 +217,7 @@ class Context:
         """
         if name == OUTSIDE or self.find_list_id(name):
             return
-        lists: list[str] = []
-        cursor: str | None = None
-        while True:
-            page = self.call("conversation.list", limit=_PAGE, cursor=cursor)
-            lists += [row["conversation"] for row in page["conversations"]]
-            cursor = page.get("next_cursor")
-            if not cursor:
-                break
+        lists = [row["conversation"] for page in self.list_pages() for row in page["conversations"]]
         from difflib import get_close_matches
 
         if matches := [list_ for list_ in lists if stem_of(list_) == name]:
@@ -236,6 +229,16 @@ class Context:
                 by_name.setdefault(part, []).append(list_)
         near = [list_ for part in get_close_matches(name, by_name, n=_MAX_SUGGESTIONS) for list_ in by_name[part]]
         raise UnknownList(name, list(dict.fromkeys(near)))
+
+    def list_pages(self, **params: Any) -> Iterator[dict[str, Any]]:
+        """Yield the pages of `conversation.list`."""
+        cursor: str | None = None
+        while True:
+            page = self.call("conversation.list", limit=_PAGE, cursor=cursor, **params)
+            yield page
+            cursor = page.get("next_cursor")
+            if not cursor:
+                return
 
     def find_list_id(self, name: str) -> str | None:
         """Return the id of the list with this name; None if it has not been used."""

@@ -18,6 +18,7 @@ from punchlist_apps.common.terminal.render import (
     format_details,
     format_header,
     format_list,
+    format_need,
     format_progress,
     format_shared_note,
     format_short_duration,
@@ -50,6 +51,7 @@ COMMANDS = {
             choice("--sort", text="sort by this instead of the list's own order", choices=SORTS),
             value("-f", "--filter", text="use the filter that the project file saves under this name", metavar="NAME"),
             value("-n", "--limit", text="show at most N tasks", metavar="N", type=parse_positive),
+            flag("--needs", text="show what needs someone in all lists: approvals, failures and checks"),
             flag("--line", text="print one line for a shell prompt; print nothing if no daemon runs"),
             value(
                 "--at",
@@ -63,6 +65,7 @@ COMMANDS = {
             "punch list --ready",
             "punch list --label ops --due 7d --sort due",
             "punch list --filter soon",
+            "punch list --needs",
             "punch list --at 12",
             'punch list --at "10 min ago"',
             "punch list -c website --json",
@@ -83,7 +86,6 @@ COMMANDS = {
     ),
 }
 
-_PAGE = 1000
 _KIB = 1024
 _MAX_STATUS = 200
 
@@ -112,10 +114,15 @@ def run_alone(context: Context) -> int:
 
 def run_list(context: Context) -> int:
     args = context.args
+    is_selective = args.all or args.filter or args.at or _has_filters(args)
     if args.line:
-        if args.json or args.all or args.filter or args.at or _has_filters(args):
+        if args.json or args.needs or is_selective:
             raise UsageError("--line can be combined only with -c and --socket; leave the other options out")
         return _show_prompt(context)
+    if args.needs:
+        if is_selective:
+            raise UsageError("--needs can be combined only with -c and --json; leave the other options out")
+        return _show_needs(context)
     owners = None
     if args.owner is not None:
         from punchlist_apps.cli.calling.names import resolve_names
@@ -195,6 +202,30 @@ def _show_prompt(context: Context) -> int:
     )
 
 
+def _show_needs(context: Context) -> int:
+    """Show the tasks of all lists, or of the one given by `-c`, that need someone."""
+    if context.args.conversation is None:
+        pages = list(context.list_pages())
+        cards = [card for page in pages for card in page["conversations"] if card.get("needs")]
+        names = {id: name for page in pages for id, name in page.get("names", {}).items()}
+    else:
+        card = context.call("conversation.get", conversation=context.existing_conversation)
+        cards, names = [card["conversation"]], {card["conversation"]["conversation"]: card.get("name", "")}
+    needs: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for card in cards:
+        id, shown = card["conversation"], card.get("needs", ())
+        name = names.get(id) or id
+        needs += [{"conversation": id, "name": name, **need} for need in shown]
+        lines += [context.style.paint("title", safe(name))] if shown else []
+        lines += [line for need in shown for line in format_need(need, context.style)]
+        if (
+            more := card["counts"]["failed"] + card.get("waiting", 0) - sum(need["kind"] != "check" for need in shown)
+        ) > 0:
+            lines.append(context.style.paint("dim", f"  and {more} more: punch list -c {safe(name)}"))
+    return context.answer({"needs": needs}, lines or ["no task needs anyone"])
+
+
 def run_show(context: Context) -> int:
     result = context.read("task.get", task=parse_task_id(context.args.task))
     return context.answer(result, format_details(result["task"], context.style, result.get("path", ())))
@@ -243,6 +274,10 @@ def _format_list(card: dict[str, Any], names: dict[str, str], style: Style) -> s
         parts.append(style.paint("dim", safe(card["title"])))
     if note := format_shared_note(card.get("shared")):
         parts.append(style.paint("paused", note))
+    if waiting := card.get("waiting"):
+        parts.append(style.paint("paused", f"{waiting} {'waits' if waiting == 1 else 'wait'} for a yes"))
+    if counts.get("failed"):
+        parts.append(style.paint("failed", f"{counts['failed']} failed"))
     if counts.get("in_progress"):
         parts.append(style.paint("in_progress", f"{style.glyphs['in_progress']} {counts['in_progress']}"))
     if style.now:
@@ -263,15 +298,11 @@ def _read_status_file(context: Context) -> str:
 
 def _sum_counts(context: Context) -> dict[str, int]:
     totals: dict[str, int] = {}
-    cursor: str | None = None
-    while True:
-        page = context.call("conversation.list", limit=_PAGE, active=True, cursor=cursor)
+    for page in context.list_pages(active=True):
         for card in page["conversations"]:
             for name, count in card["counts"].items():
                 totals[name] = totals.get(name, 0) + count
-        cursor = page.get("next_cursor")
-        if not cursor:
-            return totals
+    return totals
 
 
 def _format_status(result: dict[str, Any], style: Style) -> Iterable[str]:

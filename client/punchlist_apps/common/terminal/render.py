@@ -21,6 +21,9 @@ _FOLD_ABOVE = 12
 """Number of finished tasks above which old ones are hidden."""
 _FOLD_KEEPS = 3
 """Number of finished tasks that are still shown when old ones are hidden."""
+_MAX_FREED = 99
+"""A task that frees this many tasks may free more."""
+_NOTE_INDENT = 4
 _PAIR = 2
 _WIDE = ("W", "F")
 _JOINER, _EMOJI_FORM, _TONES = "\u200d", "\ufe0f", ("\U0001f3fb", "\U0001f3ff")
@@ -138,6 +141,18 @@ def format_task(task: Task, style: Style, depth: int = 0, path: Sequence[dict[st
     if note:
         lines.append(below + style.paint("note", truncate(note, style.width and max(style.width - len(below), 1))))
     return lines
+
+
+def format_need(need: dict[str, Any], style: Style) -> list[str]:
+    """Return the line of a task that needs someone, then how many tasks it frees, and its result or reason."""
+    kind, by = need["kind"], need.get("by", "")
+    waits = {} if kind == "failed" else {"waits_for": kind, "gate": {"check" if kind == "check" else "by": by}}
+    (line, *_) = format_task({**need, "status": "paused" if waits else "failed", **waits}, style)
+    frees = f"frees {need['frees']}{'+' if need['frees'] == _MAX_FREED else ''}" if need.get("frees") else ""
+    note = f" {style.glyphs['dot']} ".join(filter(None, (frees, safe(one_line(need.get("text", ""))))))
+    indent = " " * _NOTE_INDENT
+    note = truncate(indent + note, style.width, style.glyphs["cut"])
+    return [line, style.paint("note", note)] if note.strip() else [line]
 
 
 def format_path_title(task: Task, path: Sequence[dict[str, str]]) -> str:

@@ -21,6 +21,7 @@ from punchlist_schemas.things import (
     Counts,
     ListKind,
     Metadata,
+    Need,
     Priority,
     Running,
     Settings,
@@ -29,7 +30,7 @@ from punchlist_schemas.things import (
     is_heading,
     machine_of,
 )
-from punchlistd.domain.state.needs import FIRST_FAILED, MAX_NEEDS_SHOWN, NeedEntry, build_needs, find_need
+from punchlistd.domain.state.needs import FIRST_FAILED, MAX_NEEDS_SHOWN, NeedEntry, build_need, find_need, sort_needs
 from punchlistd.domain.state.ordering import default_key
 
 HELD = frozenset({"paused", "failed"})
@@ -111,6 +112,7 @@ class State:
         "_ready",
         "_ready_reserved",
         "_ready_reserved_count",
+        "_shown_needs",
         "_totals",
         "_wakes_at",
         "agents",
@@ -184,6 +186,7 @@ class State:
         self._totals = dict.fromkeys(STATUSES, 0)
         self._blocked = 0
         self._needs: list[NeedEntry] = []
+        self._shown_needs: dict[str, Need] = {}
         self._ready: set[str] = set()
         self._ready_reserved: dict[str, set[str]] = {}
         self.reserved: dict[str, dict[str, None]] = {}
@@ -350,7 +353,7 @@ class State:
             kind=self.kind,
             metadata=self.metadata,
             waiting=bisect_left(self._needs, FIRST_FAILED),
-            needs=build_needs(self._needs[:MAX_NEEDS_SHOWN], self.tasks, self.settings.max_attempts),
+            needs=self._first_needs(),
             running=tuple(
                 Running(id=task.id, title=task.title, active_form=task.active_form, owner=task.owner, since=since)
                 for since, _, task in nsmallest(
@@ -430,6 +433,8 @@ class State:
         if old.status != task.status:
             self._totals[old.status] -= 1
             self._totals[task.status] += 1
+            if task.blocked_by and (old.status in FINISHED) != (task.status in FINISHED):
+                self._shown_needs.clear()
             if task.status == "in_progress":
                 self.running[name] = None
             elif old.status == "in_progress":
@@ -448,6 +453,7 @@ class State:
 
     def link(self, task: Task) -> None:
         """Replace a task with one that differs only in `blocks`."""
+        self._shown_needs.clear()
         self._follow_need(task, self.tasks[task.id])
         self.tasks[task.id] = task
         self.changes.append((self.seq, task.id))
@@ -533,6 +539,16 @@ class State:
     def _drop_need(self, task: Task) -> None:
         if (need := find_need(task)) is not None:
             del self._needs[bisect_left(self._needs, need)]
+            self._shown_needs.pop(task.id, None)
+
+    def _first_needs(self) -> tuple[Need, ...]:
+        """Return the first needs. They are cached, because a card is built for every change."""
+        shown, most = self._shown_needs, self.settings.max_attempts
+        entries = self._needs[:MAX_NEEDS_SHOWN]
+        for entry in entries:
+            if (need := shown.get(entry[-1])) is None or need.max_attempts != most:
+                shown[entry[-1]] = build_need(entry, self.tasks, most)
+        return sort_needs(shown[entry[-1]] for entry in entries)
 
     def _drop_running(self, task: str) -> None:
         # Only a task in progress can have a claim.

@@ -34,31 +34,39 @@ def find_need(task: Task) -> NeedEntry | None:
     return KINDS.index(kind), -len(task.blocks), task.status_changed_at, len(task.id), task.id
 
 
-def build_needs(entries: Iterable[NeedEntry], tasks: Mapping[str, Task], max_attempts: int) -> tuple[Need, ...]:
-    """Return the summaries of these tasks, sorted as a card shows them."""
-    needs: list[Need] = []
-    for entry in entries:
-        kind, task = KINDS[entry[0]], tasks[entry[-1]]
-        text = task.fail_reason if kind == "failed" else task.result_summary
-        need = Need(
-            id=task.id,
-            title=task.title,
-            kind=kind,
-            owner=task.owner,
-            since=task.status_changed_at,
-            version=task.version,
-            attempts=task.attempts,
-            max_attempts=max_attempts,
-            frees=count_freed(task, tasks),
-            text=" ".join(text.lstrip()[:MAX_TEXT].split()),
-            by=task.gate.by if kind == "yes" and task.gate is not None else "",
-        )
-        needs.append(need)
-    return tuple(sorted(needs, key=lambda need: (KINDS.index(need.kind), -need.frees, need.since)))
+def sort_needs(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """Return needs in the order in which a card shows them."""
+    return (*sorted(needs, key=lambda need: (KINDS.index(need.kind), -need.frees, need.since)),)
+
+
+def build_need(entry: NeedEntry, tasks: Mapping[str, Task], max_attempts: int) -> Need:
+    kind, task = KINDS[entry[0]], tasks[entry[-1]]
+    text = task.fail_reason if kind == "failed" else task.result_summary
+    return Need(
+        id=task.id,
+        title=task.title,
+        kind=kind,
+        owner=task.owner,
+        since=task.status_changed_at,
+        version=task.version,
+        attempts=task.attempts,
+        max_attempts=max_attempts,
+        frees=count_freed(task, tasks),
+        text=" ".join(text.lstrip()[:MAX_TEXT].split()),
+        by=_find_answerer(task, kind),
+    )
+
+
+def _find_answerer(task: Task, kind: NeedKind) -> str:
+    if kind == "failed" or task.gate is None:
+        return ""
+    return task.gate.by if kind == "yes" else task.gate.check
 
 
 def count_freed(task: Task, tasks: Mapping[str, Task]) -> int:
     """Return the number of unfinished tasks that wait for a task, directly or through other unfinished tasks."""
+    if not task.blocks:
+        return 0
     seen = {task.id}
     stack = [task]
     edges = MAX_EDGES

@@ -64,6 +64,32 @@ def test_lists_show_progress(punch: Any) -> None:
     assert punch("list", "all", "-q", "nothing").lines == ["no lists"]
 
 
+def test_needs_of_all_lists_are_shown(punch: Any) -> None:
+    assert punch("list", "--needs").lines == ["no task needs anyone"]
+    for title, options in (("ship \x1b[2J", ("--gate", "yes:ann")), ("check", ("--gate", "check:tests"))):
+        punch("add", title, "-c", "one", *options)
+    punch("add", "after", "-c", "one", "-b", "1")
+    punch("done", "1", "2", "-c", "one", "--result", "all\ngreen \x1b[2J")
+    for title in "abcdefghij":
+        punch("add", title, "-c", "two")
+    punch("fail", "1-10", "-c", "two", "--reason", "no disk")
+    outcome = punch("list", "--needs")
+    assert (outcome.code, outcome.lines[:3]) == (0, ["two", "  ✗ #1 a", "    no disk"])
+    assert outcome.lines[17:] == [
+        "  and 2 more: punch list -c two",
+        "one",
+        "  ‖ #1 ship \\x1b[2J  waits for a yes of ann",
+        "    frees 1 · all green \\x1b[2J",
+        "  ‖ #2 check  waits for the check tests",
+        "    all green \\x1b[2J",
+    ]
+    assert punch("list", "--needs", "-c", "one").lines == outcome.lines[18:]
+    (first, *_) = punch("list", "--needs", "--json").json["needs"]
+    assert (first["conversation"], first["name"], first["id"], first["kind"]) == ("two", "two", "1", "failed")
+    assert punch("list", "--needs", "--ready").code == 2
+    assert punch("list", "all").lines == ["   0/10  two  10 failed", "    0/3  one  1 waits for a yes"]
+
+
 def test_daemon_status_is_shown(punch: Any) -> None:
     punch("add", "a")
     outcome = punch("daemon", "status")
