@@ -5,7 +5,6 @@ from typing import Any, ClassVar, TypeVar
 
 import anyio
 from textual.binding import BindingType
-from textual.theme import Theme
 
 from punchlist.calls.cursor import BoardStart, BoardView, Cursor
 from punchlist.clients.aio import AsyncClient, AsyncConversation
@@ -20,6 +19,8 @@ from punchlist_apps.ui.now import Now
 from punchlist_apps.ui.palette import Palette
 from punchlist_apps.ui.parts import add_signs
 from punchlist_apps.ui.program import Program, Setup
+from punchlist_apps.ui.search import Search
+from punchlist_apps.ui.theme import THEMES
 from punchlist_apps.ui.who import Who
 from punchlist_schemas.results import BoardPush
 
@@ -28,20 +29,6 @@ _PAUSE_S = 1.0
 _TIMEOUT_S = 3.0
 """Timeout for calls and watches if the daemon doesn't respond, in seconds."""
 _PAGE = 500
-_THEME = Theme(
-    "punchlist",
-    primary="#2f81b7",
-    secondary="#c792ea",
-    accent="#56c8e8",
-    warning="#e0a144",
-    error="#ef6675",
-    success="#6cc070",
-    foreground="#e3e6e8",
-    background="#121517",
-    surface="#1a1f22",
-    panel="#22292e",
-)
-"""In progress is blue-green, blocked amber, and failed red. The palette offers textual's other themes."""
 
 
 class PunchApp(Program):
@@ -75,8 +62,9 @@ class PunchApp(Program):
         self._pushed: set[str] = set()
 
     def on_mount(self) -> None:
-        self.register_theme(_THEME)
-        self.theme = _THEME.name
+        for theme in THEMES.values():
+            self.register_theme(theme)
+        self.theme = self.setup.theme
         self.push_screen(self.now)
         self.run_worker(self.follow(self._board_cursor, self._take_push), group="board")
         self.run_worker(self._load_lists(), exclusive=True, group="lists")
@@ -112,6 +100,16 @@ class PunchApp(Program):
     def open_who(self) -> None:
         self.push_screen(Who(self.client))
 
+    def open_search(self, conversation: str = "") -> None:
+        self.push_screen(Search(self.client, conversation))
+
+    def switch_theme(self) -> None:
+        self.theme = self.memory.theme = "light" if self.theme == "dark" else "dark"
+        self.memory.save()
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return THEMES["dark"].variables
+
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
         watch = self.client.follow(cursor)
         try:
@@ -145,6 +143,9 @@ class PunchApp(Program):
             self.run_worker(self._load_lists(), exclusive=True, group="lists")
             return
         self._pushed.add(push.card.conversation)
+        before = self.cards.get(push.card.conversation)
+        if self.setup.bell and push.card.waiting > (before.waiting if before else 0):
+            self.bell()
         if push.gone:
             self.cards.pop(push.card.conversation, None)
             self.board.update_card(None)

@@ -12,7 +12,7 @@ from punchlist_schemas.things import FINISHED, Task
 
 MIN_TITLE = 24
 """Columns that the title has before any other column is drawn."""
-_EASY_TITLE = 48
+_EASY_TITLE = 40
 """Columns that the title has before other columns become wider than their minimum."""
 _MIN_REASON = 8
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
@@ -71,8 +71,14 @@ COLUMNS: dict[str, Column] = {
         lambda task, context, width: ("label", " ".join(f"+{sanitize(label)}" for label in task.labels)),
     ),
     "waits": Column(
-        5, 14, lambda task: sum(map(len, task.open_blockers), 1 + 2 * len(task.open_blockers))
-        if task.open_blockers and task.status not in FINISHED else 0, _draw_waits
+        7,
+        14,
+        lambda task: (
+            sum(map(len, task.open_blockers), 1 + 2 * len(task.open_blockers))
+            if task.open_blockers and task.status not in FINISHED
+            else 0
+        ),
+        _draw_waits,
     ),
     "due": Column(8, 9, lambda task: 9 if task.due and task.status not in FINISHED else 0, _draw_due),
     "owner": Column(

@@ -6,6 +6,7 @@ from punchlist.base.departures import departure, facts_of
 from punchlist.base.metadata import visible_items
 from punchlist.base.text import safe_block
 from punchlist_apps.common.terminal.render import format_time
+from punchlist_apps.ui.markdown import MARKDOWN
 from punchlist_apps.ui.members import format_duration
 from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, format_date, sanitize, state
 from punchlist_schemas.things import Task
@@ -34,7 +35,7 @@ def draw_detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> 
     bodies = (("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason))
     for heading, body in bodies:
         if body:
-            parts += [("heading", f"\n{heading}\n" if heading else "\n"), ("", f"{safe_block(body)}\n")]
+            parts += [("heading", f"\n{heading}\n" if heading else "\n"), (MARKDOWN, f"{safe_block(body)}\n")]
     edges = (("Waits for", task.blocked_by), ("Frees", task.blocks), ("Part of", (task.parent,) if task.parent else ()))
     for heading, names in edges:
         if names:
@@ -73,7 +74,7 @@ def _draw_notes(task: Task) -> list[Part]:
     for note in task.notes:
         origin = f" (imported by {sanitize(note.imported_by)})" if note.imported_by else ""
         parts += [("owner", f"  {sanitize(note.actor)}"), ("dim", f"{origin} · {format_time(note.at)}\n")]
-        parts.append(("", "".join(f"  {line}\n" for line in safe_block(note.text).split("\n"))))
+        parts.append((MARKDOWN, f"{safe_block(note.text)}\n"))
     if task.metadata:
         parts.append(("heading", "\nMetadata\n"))
         parts += [

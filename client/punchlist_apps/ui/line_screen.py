@@ -15,10 +15,12 @@ from textual.widgets import Input, Static
 from punchlist.base.text import safe
 from punchlist.errors import PunchlistError
 from punchlist_apps.common.terminal.style import FRAME_S
+from punchlist_apps.ui.changes import CHANGES, WRITES
 from punchlist_apps.ui.dialogs import Notice, Prompt, render_parts
 from punchlist_apps.ui.lines import STYLE_NAMES, Lines
 from punchlist_apps.ui.parts import DrawContext, Item, Part, fit_parts, width_of
 from punchlist_apps.ui.program import Program
+from punchlist_apps.ui.undo import undo_own
 
 WIDE = 110
 """Minimum width for a second column, in columns."""
@@ -238,9 +240,18 @@ class LineScreen(Screen[None]):
         await self.act(action)
 
     async def act(self, action: str) -> None:
+        if action in WRITES and self.program.setup.read_only:
+            self.report("Changes are disabled: punch ui runs with --read-only.")
+            return
+        if action in CHANGES:
+            self.change(action)
+            return
         do: Callable[[], Awaitable[None] | None] = getattr(self, f"do_{action}")
         if (awaitable := do()) is not None:
             await awaitable
+
+    def change(self, action: str) -> None:
+        """Make one of `CHANGES` to the selected task, with the text that it asks for."""
 
     def run_calls(self, calls: Awaitable[object], group: str = "calls", *, exclusive: bool = False) -> None:
         """Make calls in the background, so that the screen still responds to keys. Errors are shown as a message."""
@@ -300,6 +311,26 @@ class LineScreen(Screen[None]):
                 self.report(safe(str(error)))
 
         self.program.push_screen(Prompt("Name of the list (letters, digits, . _ : -)"), open_named)
+
+    def do_undo(self) -> None:
+        """Undo the user's newest change of the list that was changed last."""
+        self._undo(redo=False)
+
+    def do_redo(self) -> None:
+        self._undo(redo=True)
+
+    def _undo(self, *, redo: bool) -> None:
+        if not (name := self.program.last_list):
+            self.report("You have changed no list yet.")
+            return
+
+        async def undo() -> None:
+            self.report(*filter(None, [await undo_own(self.program, self.program.open_conversation(name), redo=redo)]))
+
+        self.run_calls(undo(), "undo", exclusive=True)
+
+    def do_search(self) -> None:
+        self.program.open_search()
 
     def do_home(self) -> None:
         self.program.open_now()

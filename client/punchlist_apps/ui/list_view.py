@@ -13,10 +13,10 @@ from punchlist.calls.rows import Rows
 from punchlist.clients.aio import AsyncConversation
 from punchlist_apps.ui.columns import Fits, draw_head, draw_task, fit_columns, measure
 from punchlist_apps.ui.detail import draw_detail
-from punchlist_apps.ui.dialogs import render_parts
 from punchlist_apps.ui.filters import STATES, build_task_test
 from punchlist_apps.ui.groups import GROUPINGS, SORTS, arrange, task_of_key
 from punchlist_apps.ui.line_screen import WIDE, LineScreen
+from punchlist_apps.ui.markdown import render_blocks
 from punchlist_apps.ui.parts import (
     Item,
     Part,
@@ -65,6 +65,11 @@ class ListView(LineScreen):
         self._fits: tuple[int, Fits] = (0, {})
         self._detail: list[Part] = []
         self._id_width = 1
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether details are shown next to the list."""
+        return self.size.width >= WIDE
 
     @property
     def shown_list(self) -> Rows | PastList:
@@ -208,15 +213,13 @@ class ListView(LineScreen):
     def draw_frame(self) -> None:
         super().draw_frame()
         self.set_class(self.past is not None, "past")
-        self.set_class(self.size.width >= WIDE, "wide-enough")
-        if self.is_mounted and self.size.width >= WIDE:
+        self.set_class(self.is_wide, "wide-enough")
+        if self.is_mounted and self.is_wide:
             task = self.selected
             parts = draw_detail(task, self.shown_list.by_id, self.draw_context(0)) if task else []
             if parts != self._detail:
                 self._detail = parts
-                text = render_parts(parts, self.styles_by_name())
-                text.no_wrap, text.overflow = False, "fold"
-                self.query_one("#task", Static).update(text)
+                self.query_one("#task", Static).update(render_blocks(parts, self.styles_by_name()))
 
     def draw_running(self) -> list[list[Part]]:
         if not self._running_ids or self.past is not None:

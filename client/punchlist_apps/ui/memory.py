@@ -1,13 +1,16 @@
 """What `punch ui` keeps between its runs: theme, grouping, order and folded groups."""
 
 import json
+import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
 from punchlist_apps.ui.groups import GROUPINGS, SORTS, Arrangement
+from punchlist_schemas.rendezvous import home
 from punchlist_schemas.system.atomic import atomic_write
 
 _MAX_FOLDED = 200
@@ -23,6 +26,12 @@ class _Kept(msgspec.Struct):
     folded: Annotated[list[str], msgspec.Meta(max_length=_MAX_FOLDED)] = msgspec.field(
         default_factory=lambda: sorted(Arrangement().folded)
     )
+
+
+def find_path(env: Mapping[str, str]) -> Path:
+    """Return the file, which is below XDG_STATE_HOME. A relative XDG_STATE_HOME is ignored."""
+    state = env.get("XDG_STATE_HOME", "")
+    return Path(state if os.path.isabs(state) else os.path.join(home(env), ".local/state"), "punchlist", "ui.toml")
 
 
 class Memory:

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 
 from punchlist.base.departures import departure, facts_of
 from punchlist_apps.common.terminal.render import count_columns, format_short_duration, truncate
-from punchlist_apps.ui.changes import CHANGES, WRITES, Request
+from punchlist_apps.ui.changes import CHANGES, Request
 from punchlist_apps.ui.dialogs import Prompt
 from punchlist_apps.ui.happened import Happened
 from punchlist_apps.ui.line_screen import WIDE, LineScreen
@@ -21,6 +21,8 @@ _MAX_OF_LIST = 3
 _MAX_TEXT_LINES = 2
 _MAX_RUNNING = 3
 _MAX_RESULTS = 3
+_MOST_FREED = 99
+"""Number up to which the daemon counts the tasks that a task frees."""
 _LATE_CHECK_MS = 600_000
 """Time after which a check that nothing answers needs the user, in milliseconds."""
 _KINDS = {"yes": ("asks", "asks"), "failed": ("failed", "failed"), "check": ("blocked", "blocked")}
@@ -149,7 +151,11 @@ class Now(LineScreen):
             first = f"try {need.attempts} of {need.max_attempts}" if need.max_attempts > 1 else "failed"
         else:
             first = "waits for its check"
-        facts = [first, self._title_of(name), f"frees {need.frees}{'+' if need.frees > 98 else ''}" if need.frees else ""]  # noqa: PLR2004 - the daemon counts to 99
+        facts = [
+            first,
+            self._title_of(name),
+            f"frees {need.frees}{'+' if need.frees >= _MOST_FREED else ''}" if need.frees else "",
+        ]
         rows: list[list[Part]] = [[("dim", f" {context.glyphs['dot']} ".join(filter(None, facts)))]]
         room = max(context.width - 5, 8)
         words = sanitize(need.text)
@@ -240,16 +246,7 @@ class Now(LineScreen):
 
     # keys
 
-    async def act(self, action: str) -> None:
-        if action in WRITES and self.program.setup.read_only:
-            self.report("Changes are disabled: punch ui runs with --read-only.")
-        elif action in CHANGES:
-            self._answer(action)
-        else:
-            await super().act(action)
-
-    def _answer(self, action: str) -> None:
-        """Change the selected task, with the text that the change asks for."""
+    def change(self, action: str) -> None:
         entry = self._entries.get(self.lines.key)
         if entry is None or entry.task is None:
             return
@@ -269,6 +266,7 @@ class Now(LineScreen):
         change, task, place = CHANGES[action], entry.task, (entry.conversation, entry.id)
         if task is None:
             return
+        self.program.last_list = entry.conversation
         if isinstance(task, Need):
             self._answered[place] = task.version
             self.rearrange()

@@ -16,7 +16,9 @@ from punchlist_schemas.things import Counts, Damage, Task
 
 _MAX_EVENTS = 500
 _PAGE = 10_000
-_ACTIONS = frozenset("down up first last page_down page_up open undo back filter palette help quit home lists search".split())
+_ACTIONS = frozenset(
+    "down up first last page_down page_up open undo back filter palette help quit home lists search".split()
+)
 
 
 class PastList(NamedTuple):

@@ -29,7 +29,8 @@ class Setup(NamedTuple):
         read_only: Whether changes are disabled.
         keys: File with the user's own keys.
         memory: File that keeps theme and arrangement; None to keep nothing.
-        theme: `dark` or `light`; empty for the one that is kept.
+        theme: `dark` or `light`.
+        bell: Whether to ring the terminal's bell when a task waits for approval.
     """
 
     options: Options
@@ -40,7 +41,8 @@ class Setup(NamedTuple):
     read_only: bool = False
     keys: Path | None = None
     memory: Path | None = None
-    theme: str = ""
+    theme: str = "dark"
+    bell: bool = False
 
 
 class Program(App[None]):
@@ -50,6 +52,7 @@ class Program(App[None]):
         memory: What the program keeps between its runs.
         glyphs: The glyphs of the terminal and the program's own signs.
         cards: All lists by id.
+        last_list: The list that the user changed last here; empty for none.
         connection_error: Why the daemon doesn't respond; empty while it does.
     """
 
@@ -59,6 +62,7 @@ class Program(App[None]):
     glyphs: Mapping[str, str]
     cards: dict[str, Conversation]
     connection_error: str = ""
+    last_list: str = ""
 
     @property
     @abstractmethod
@@ -80,6 +84,14 @@ class Program(App[None]):
     @abstractmethod
     def open_list(self, name: str, task: str = "") -> None:
         """Open the screen of a list on top of the first screen or the board, with a task selected."""
+
+    @abstractmethod
+    def open_search(self, conversation: str = "") -> None:
+        """Open the search over all lists, which shows tasks of one list first."""
+
+    @abstractmethod
+    def switch_theme(self) -> None:
+        """Change from the dark to the light theme or back, and keep that."""
 
     @abstractmethod
     def open_who(self) -> None:
