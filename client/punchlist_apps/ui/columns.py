@@ -63,14 +63,25 @@ def _draw_owner(task: Task, context: DrawContext, width: int) -> Part:
     return "owner", words if count_columns(words) <= width else words.partition("/")[0]
 
 
+# From this signature pyright infers the types of the lambdas, but not from the constructor of a named tuple.
+def _column(
+    least: int,
+    most: int,
+    measure: Callable[[Task], int],
+    draw: Callable[[Task, DrawContext, int], Part],
+    align: Literal["<", ">"] = "<",
+) -> Column:
+    return Column(least, most, measure, draw, align)
+
+
 COLUMNS: dict[str, Column] = {
-    "labels": Column(
+    "labels": _column(
         8,
         20,
         lambda task: sum(map(len, task.labels)) + 2 * len(task.labels) - 1 if task.labels else 0,
         lambda task, context, width: ("label", " ".join(f"+{sanitize(label)}" for label in task.labels)),
     ),
-    "waits": Column(
+    "waits": _column(
         7,
         14,
         lambda task: (
@@ -80,14 +91,14 @@ COLUMNS: dict[str, Column] = {
         ),
         _draw_waits,
     ),
-    "due": Column(8, 9, lambda task: 9 if task.due and task.status not in FINISHED else 0, _draw_due),
-    "owner": Column(
+    "due": _column(8, 9, lambda task: 9 if task.due and task.status not in FINISHED else 0, _draw_due),
+    "owner": _column(
         8,
         20,
         lambda task: len(task.owner) + 1 if task.owner else 0,
         _draw_owner,
     ),
-    "age": Column(4, 4, lambda task: 4, _draw_age, ">"),
+    "age": _column(4, 4, lambda task: 4, _draw_age, ">"),
 }
 """The columns by name, from left to right."""
 

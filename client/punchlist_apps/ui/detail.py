@@ -32,7 +32,10 @@ def draw_detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> 
     if task.waits_for is not None:
         parts.append(("asks", f"\nDone, and waits for {describe_gate(task)}\n"))
     doing = task.active_form if shown == "in_progress" else ""
-    bodies = (("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason))
+    bodies = [("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason)]
+    if task.waits_for is not None:
+        # The result is what the question is about.
+        bodies.insert(1, bodies.pop(2))
     for heading, body in bodies:
         if body:
             parts += [("heading", f"\n{heading}\n" if heading else "\n"), (MARKDOWN, f"{safe_block(body)}\n")]

@@ -82,7 +82,7 @@ class Happened:
         """Add a change. `title` is that of its task; empty if it has none."""
         self.seq = change.seq
         event: Any = change.event
-        verb = _VERBS.get(type(event))
+        verb = _VERBS.get(type(change.event))
         if verb is None or _is_activity(event):
             return
         task = event.task.id if isinstance(event, events.TaskAdded) else str(getattr(event, "task", ""))

@@ -252,10 +252,10 @@ class ListScreen(ListView):
             return
 
         def save(chosen: frozenset[str] | None) -> None:
-            before = set(task.blocked_by)
+            before = frozenset(task.blocked_by)
             if chosen is not None and chosen != before:
-                edges = {"add_blocked_by": sorted(chosen - before), "remove_blocked_by": sorted(before - chosen)}
-                self.run_calls(self.conversation.edit(task.id, **{name: ids for name, ids in edges.items() if ids}))
+                added, removed = sorted(chosen - before), sorted(before - chosen)
+                self.run_calls(self.conversation.edit(task.id, add_blocked_by=added, remove_blocked_by=removed))
 
         self.program.push_screen(Picker(task, self.rows.order, self.program.glyphs), save)
 

@@ -98,7 +98,7 @@ class History(LineScreen):
         super().__init__()
         self._list_name = name
         self._show_version = show_version
-        self._undo = undo
+        self._undo_change = undo
         self._actors = {str(change.version): change.actor for change in changes}
         formatter = EventFormatter(Style())
         lines = [format_change(change, formatter) for change in reversed(changes)]
@@ -134,7 +134,7 @@ class History(LineScreen):
         key = self.lines.key
         self.program.pop_screen()
         if key:
-            self._undo(int(key), self._actors[key])
+            self._undo_change(int(key), self._actors[key])
 
     def do_back(self) -> None:
         self.program.pop_screen()

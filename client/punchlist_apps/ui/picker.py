@@ -34,7 +34,7 @@ class Picker(ModalScreen[frozenset[str] | None]):
 
     def __init__(self, task: Task, order: Sequence[Task], glyphs: Mapping[str, str]) -> None:
         super().__init__()
-        self._task = task
+        self._waiter = task
         self._by_id = {other.id: other for other in order}
         self._glyphs = glyphs
         self._chosen = set(task.blocked_by)
@@ -43,7 +43,7 @@ class Picker(ModalScreen[frozenset[str] | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog", classes="wide"):
-            yield Label(Text(f"What #{sanitize(self._task.id)} waits for", "bold"))
+            yield Label(Text(f"What #{sanitize(self._waiter.id)} waits for", "bold"))
             yield Input(placeholder="words, #number, is:open, +label", id="answer")
             yield self._lines
             yield Static(id="refusal")
@@ -57,7 +57,7 @@ class Picker(ModalScreen[frozenset[str] | None]):
 
     def _find(self, words: str) -> None:
         test = build_task_test(words)
-        found = [task for task in self._by_id.values() if task.id != self._task.id and (test is None or test(task))]
+        found = [task for task in self._by_id.values() if task.id != self._waiter.id and (test is None or test(task))]
         # Without words, finished tasks would hide those that one can wait for.
         if test is None:
             found = [task for task in found if task.status not in FINISHED or task.id in self._chosen]
@@ -71,8 +71,9 @@ class Picker(ModalScreen[frozenset[str] | None]):
         through = self._waiting.get(task.id)
         box: Part = ("in_progress", " [x] ") if task.id in self._chosen else ("dim", " [ ] ")
         parts: list[Part] = [box, (shown, f"{self._glyphs[shown]} "), ("dim", f"#{sanitize(task.id)} ")]
-        parts.append(("dim" if through is not None else "", sanitize(task.title)))
-        return [*parts, ("blocked", f"  {self._refuse(through)}")] if through is not None else parts
+        if through is None:
+            return [*parts, ("", sanitize(task.title))]
+        return [*parts, ("blocked", f"{self._refuse(through)}: "), ("dim", sanitize(task.title))]
 
     @staticmethod
     def _refuse(through: str) -> str:
