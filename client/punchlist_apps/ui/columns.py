@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from punchlist.base.dates import is_late
 from punchlist.base.departures import departure, facts_of
 from punchlist_apps.common.terminal.render import count_columns, format_short_duration, truncate
-from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, fit_parts, sanitize, state, width_of
+from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, fit_parts, hue, sanitize, state, width_of
 from punchlist_schemas.things import FINISHED, Task
 
 MIN_TITLE = 24
@@ -60,7 +60,7 @@ def _draw_age(task: Task, context: DrawContext, width: int) -> Part:
 def _draw_owner(task: Task, context: DrawContext, width: int) -> Part:
     """Return the owner, without its session if there is no room for it."""
     words = f"@{sanitize(task.owner)}" if task.owner else ""
-    return "owner", words if count_columns(words) <= width else words.partition("/")[0]
+    return hue(task.owner), words if count_columns(words) <= width else words.partition("/")[0]
 
 
 # From this signature pyright infers the types of the lambdas, but not from the constructor of a named tuple.

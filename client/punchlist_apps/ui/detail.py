@@ -8,7 +8,7 @@ from punchlist.base.text import safe_block
 from punchlist_apps.common.terminal.render import format_time
 from punchlist_apps.ui.markdown import MARKDOWN
 from punchlist_apps.ui.members import format_duration
-from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, format_date, sanitize, state
+from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, format_date, hue, sanitize, state
 from punchlist_schemas.things import Task
 
 _MAX_EDGES = 40
@@ -21,7 +21,7 @@ def draw_detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> 
     parts: list[Part] = [("dim", f"#{sanitize(task.id)} · "), (shown, shown.replace("_", " "))]
     facts = (
         (task.priority, task.priority if task.priority != "normal" else ""),
-        ("owner", f"@{sanitize(task.owner)}" if task.owner else ""),
+        (hue(task.owner), f"@{sanitize(task.owner)}" if task.owner else ""),
         ("dim", f"attempt {task.attempts}" if task.attempts > 1 else ""),
         ("failed", departure(facts_of(task), context.now)),
     )
@@ -76,7 +76,7 @@ def _draw_notes(task: Task) -> list[Part]:
     parts: list[Part] = [("heading", "\nNotes\n")] if task.notes else []
     for note in task.notes:
         origin = f" (imported by {sanitize(note.imported_by)})" if note.imported_by else ""
-        parts += [("owner", f"  {sanitize(note.actor)}"), ("dim", f"{origin} · {format_time(note.at)}\n")]
+        parts += [(hue(note.actor), f"  {sanitize(note.actor)}"), ("dim", f"{origin} · {format_time(note.at)}\n")]
         parts.append((MARKDOWN, f"{safe_block(note.text)}\n"))
     if task.metadata:
         parts.append(("heading", "\nMetadata\n"))

@@ -15,7 +15,8 @@ from punchlist_apps.ui.parts import Item, Part, fit_parts, width_of
 
 STYLE_NAMES = (
     "title dim completed in_progress blocked pending paused failed urgent high normal low"
-    " note owner label marked cursor heading asks"
+    " note label marked cursor heading asks"
+    " agent0 agent1 agent2 agent3 agent4 agent5"
 )
 
 Draw = Callable[[Item, int], list[Part]]

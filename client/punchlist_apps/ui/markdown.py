@@ -88,12 +88,14 @@ def render_blocks(parts: Iterable[Part], styles: Mapping[str, str]) -> Renderabl
     plain: list[Part] = []
 
     def close() -> None:
-        # The blocks are lines of their own.
+        if not plain:
+            return
+        # Each block ends its last line.
         text = render_parts(plain, styles)
-        text.rstrip()
+        if text.plain.endswith("\n"):
+            text.right_crop(1)
         text.no_wrap, text.overflow = False, "fold"
-        if text.plain:
-            blocks.append(text)
+        blocks.append(text)
         plain.clear()
 
     for style, words in parts:

@@ -12,7 +12,7 @@ from punchlist_apps.ui.dialogs import Prompt
 from punchlist_apps.ui.happened import Happened
 from punchlist_apps.ui.line_screen import WIDE, LineScreen
 from punchlist_apps.ui.lines import Lines
-from punchlist_apps.ui.parts import DrawContext, Item, Part, fit_parts, sanitize, width_of
+from punchlist_apps.ui.parts import DrawContext, Item, Part, fit_parts, hue, sanitize, width_of
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Conversation, Need, Running
 
@@ -126,7 +126,7 @@ class Now(LineScreen):
             key = f"need {name} {need.id}"
             self._entries[key] = Entry(name, need, need.id)
             items += [Item(key), *(Item("", parts=row) for row in self._draw_need_text(name, need, context))]
-            items.append(Item("", parts=(("", ""),)))
+            items.append(Item("", 0, " "))
         for name, count in shown.items():
             more = self.cards[name].counts.failed - min(count, _MAX_OF_LIST)
             if more > 0:
@@ -182,7 +182,7 @@ class Now(LineScreen):
             done, failed = self.happened.count_today(owner)
             facts = [f"{done} done" if done else "", f"{failed} failed" if failed else ""]
             today = f"  {', '.join(filter(None, facts))} today" if done or failed else ""
-            items.append(Item("", parts=(("owner", f" ■ {sanitize(owner) or 'nobody'}"), ("dim", today))))
+            items.append(Item("", parts=((hue(owner), f" ■ {sanitize(owner) or 'nobody'}"), ("dim", today))))
             for name, task in tasks[:_MAX_RUNNING]:
                 key = f"run {owner} {name} {task.id}"
                 self._entries[key] = Entry(name, task, task.id)
@@ -193,16 +193,16 @@ class Now(LineScreen):
                 key = f"result {owner} {number}"
                 self._entries[key] = Entry(result.conversation, None, result.task)
                 items.append(Item(key, parts=self._draw_result(result, context)))
-            items.append(Item("", parts=(("", ""),)))
+            items.append(Item("", 0, " "))
         if len(items) == 1:
             items.append(Item("", 0, "No agent is at work.", "dim"))
-            items.append(Item("", parts=(("", ""),)))
+            items.append(Item("", 0, " "))
         items.append(Item("", 0, "WHAT HAPPENS", "title"))
         for number, line in enumerate(self.happened.lines):
             key = f"event {line.seq} {number}"
             self._entries[key] = Entry(line.conversation, None, line.task)
             mine = line.actor == self.program.actor
-            who: Part = ("title", " ● you ") if mine else ("owner", f" ■ {sanitize(line.actor)} ")
+            who: Part = ("title", " ● you ") if mine else (hue(line.actor), f" ■ {sanitize(line.actor)} ")
             items.append(Item(key, parts=(("dim", f" {line.clock}"), who, *line.parts)))
         return items
 

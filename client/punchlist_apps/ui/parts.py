@@ -21,6 +21,8 @@ from punchlist_schemas.things import Conversation, Counts, Shared, Task
 
 Part = tuple[str, str]
 _BAR = 10
+HUES = 6
+"""Number of hues by which agents are told apart."""
 _SIGNS = {"asks": "?", "open": "▾", "folded": "▸"}
 _ASCII_SIGNS = {"asks": "[?]", "open": "v", "folded": ">"}
 _MAX_CHARS = 600
@@ -69,6 +71,14 @@ class Item(NamedTuple):
 def add_signs(glyphs: Mapping[str, str]) -> dict[str, str]:
     """Return glyphs of the terminal, and the signs that only this program has."""
     return {**glyphs, **(_SIGNS if glyphs["cut"] == UNICODE_GLYPHS["cut"] else _ASCII_SIGNS)}
+
+
+def hue(name: str) -> str:
+    """Return the style of an agent's name, which depends on its host, the name before `/`. The page has the same hues."""
+    number = 0
+    for char in name.partition("/")[0]:
+        number = (number * 31 + ord(char)) % 2**32
+    return f"agent{number % HUES}"
 
 
 def state(task: Task) -> str:
@@ -196,7 +206,7 @@ def draw_card(card: Conversation, context: DrawContext, name_width: int, short_n
         doing = sanitize(task.active_form) or sanitize(task.title)
         parts += [("dim", f"{context.glyphs['dot']} "), ("in_progress", doing)]
         elapsed = f" {format_short_duration(context.now - task.since)}" if context.now else ""
-        parts += [("owner", f" @{sanitize(task.owner)}" if task.owner else ""), ("dim", f"{elapsed}  ")]
+        parts += [(hue(task.owner), f" @{sanitize(task.owner)}" if task.owner else ""), ("dim", f"{elapsed}  ")]
         if left := departure(facts_of(task), context.now):
             parts.append(("failed", f"{left}  "))
     return parts

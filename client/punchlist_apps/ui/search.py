@@ -10,7 +10,7 @@ from punchlist.clients.aio import AsyncClient
 from punchlist.errors import PunchlistError
 from punchlist_apps.common.terminal.render import truncate
 from punchlist_apps.ui.line_screen import LineScreen
-from punchlist_apps.ui.parts import Item, Part, sanitize, state, width_of
+from punchlist_apps.ui.parts import Item, Part, hue, sanitize, state, width_of
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.results import Hit
 from punchlist_schemas.things import FINISHED
@@ -98,7 +98,7 @@ class Search(LineScreen):
         room = max(width - width_of([*parts, ("", where)]) - 2, 8)
         title = truncate(sanitize(task.title), room, glyphs["cut"])
         parts.append(("dim" if task.status in FINISHED else "title", title))
-        parts.append(("owner", truncate(owner, room - width_of([("", title)]), glyphs["cut"]) if owner else ""))
+        parts.append((hue(task.owner), truncate(owner, room - width_of([("", title)]), glyphs["cut"]) if owner else ""))
         return [*parts, ("", " " * max(width - width_of([*parts, ("", where)]) - 1, 1)), ("dim", where)]
 
     def draw_bar(self) -> list[Part]:

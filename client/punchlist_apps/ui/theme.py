@@ -10,6 +10,12 @@ from collections.abc import Mapping
 
 from textual.theme import Theme
 
+
+def _name_hues(colors: str) -> dict[str, str]:
+    """Return the hues of agents as variables: indigo, teal, ochre, rose, olive and slate."""
+    return {f"agent{number}": color for number, color in enumerate(colors.split())}
+
+
 THEMES = {
     "dark": Theme(
         "dark",
@@ -23,7 +29,12 @@ THEMES = {
         background="#121517",
         surface="#1a1f22",
         panel="#22292e",
-        variables={"faint": "#9ba3a7", "cursor-line": "#16363d", "edge": "#4a5257"},
+        variables={
+            "faint": "#9ba3a7",
+            "cursor-line": "#16363d",
+            "edge": "#4a5257",
+            **_name_hues("#98a2ff #4fc3c2 #f0a066 #f39ab5 #b9c95c #a9b8d0"),
+        },
     ),
     "light": Theme(
         "light",
@@ -38,7 +49,12 @@ THEMES = {
         surface="#f5f3ec",
         panel="#ecebe3",
         dark=False,
-        variables={"faint": "#5c5f59", "cursor-line": "#d9e9e4", "edge": "#b9b8ae"},
+        variables={
+            "faint": "#5c5f59",
+            "cursor-line": "#d9e9e4",
+            "edge": "#b9b8ae",
+            **_name_hues("#4a55c7 #0a6a6b #8f4610 #a1325a #556311 #50607a"),
+        },
     ),
 }
 """Themes by name. All their colors have a contrast of at least 4.5 on ground, bar and cursor line."""
