@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from punchlist.base.departures import clock
 from punchlist_apps.ui.filters import is_deferred
-from punchlist_apps.ui.parts import Item, build_tree, sanitize
+from punchlist_apps.ui.parts import Item, build_tree, hue, sanitize
 from punchlist_schemas.things import FINISHED, PRIORITIES, Task, is_heading
 
 HEADING = "\0"
@@ -131,4 +131,5 @@ def _describe(name: str, grouping: str, members: list[Task]) -> tuple[str, str]:
     sign, none = ("@", "nobody") if grouping == "owner" else ("+", "no label")
     words = f"{sign}{sanitize(name)}" if name else none
     unfinished = sum(task.status not in FINISHED for task in members)
-    return f"{words} {len(members)}, {unfinished} open", grouping if name else "dim"
+    style = "dim" if not name else hue(name) if grouping == "owner" else "label"
+    return f"{words} {len(members)}, {unfinished} open", style

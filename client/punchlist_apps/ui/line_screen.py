@@ -71,8 +71,12 @@ class LineScreen(Screen[None]):
     def all_lines(self) -> tuple[Lines, ...]:
         return (self.lines,)
 
-    def on_mount(self) -> None:
+    def focus_start(self) -> None:
+        """Focus what the keys go to when the screen opens."""
         self.lines.focus()
+
+    def on_mount(self) -> None:
+        self.focus_start()
         self.set_interval(_MINUTE_S, self.rearrange, name="minute")
         self.rearrange()
 

@@ -39,9 +39,8 @@ class Search(LineScreen):
         self._words = ""
         self._total = 0
 
-    def on_mount(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.placeholder = "search the tasks of all lists"
+    def focus_start(self) -> None:
+        self.query_one("#filter", Input).placeholder = "search the tasks of all lists"
         self.do_filter()
 
     def on_input_changed(self, event: Input.Changed) -> None:

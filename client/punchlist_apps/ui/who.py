@@ -33,7 +33,6 @@ class Who(LineScreen):
         self._reading: Worker[None] | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_interval(_INTERVAL_S, self._start_reading)
         self._start_reading()
 
