@@ -72,9 +72,22 @@ class Arrangement(NamedTuple):
             return (task.owner,)
         return task.labels or ("",) if self.grouping == "label" else ("",)
 
-    def find_place(self, task: Task, parents: Container[str | None]) -> object:
-        """Return a value that changes when the task moves to another line."""
-        return self.find_groups(task, parents), SORTS[self.sort](task)
+    def place(self, task: Task, parents: Container[str | None]) -> "Placed":
+        """Return a task with its place.
+
+        Args:
+            parents: Ids of tasks with open subtasks.
+        """
+        return Placed(task, self.find_groups(task, parents), SORTS[self.sort](task), Item(task.id))
+
+
+class Placed(NamedTuple):
+    """A task with its groups, its sort key, and its line."""
+
+    task: Task
+    groups: tuple[str, ...]
+    order: Any
+    item: Item
 
 
 def task_of_key(key: str) -> str:
@@ -83,7 +96,7 @@ def task_of_key(key: str) -> str:
 
 
 def arrange(
-    tasks: Iterable[Task], how: Arrangement, parents: Container[str | None], marks: tuple[str, str], *, fold: bool
+    tasks: Iterable[Placed], how: Arrangement, marks: tuple[str, str], *, fold: bool
 ) -> tuple[list[Item], dict[str, str]]:
     """Return the lines of a list, and the group's key for each line's key.
 
@@ -92,13 +105,15 @@ def arrange(
         fold: Whether folded groups are folded.
     """
     if how.sort != "order":
-        tasks = sorted(tasks, key=SORTS[how.sort])
-    if how.grouping in ("parent", "none"):
-        return build_tree(tasks) if how.grouping == "parent" else [Item(task.id) for task in tasks], {}
-    groups: dict[str, list[Task]] = {name: [] for name in STATES} if how.grouping == "state" else {}
-    for task in tasks:
-        for name in how.find_groups(task, parents):
-            groups.setdefault(name, []).append(task)
+        tasks = sorted(tasks, key=lambda placed: placed.order)
+    if how.grouping == "parent":
+        return build_tree(placed.task for placed in tasks), {}
+    if how.grouping == "none":
+        return [placed.item for placed in tasks], {}
+    groups: dict[str, list[Placed]] = {name: [] for name in STATES} if how.grouping == "state" else {}
+    for placed in tasks:
+        for name in placed.groups:
+            groups.setdefault(name, []).append(placed)
     if how.grouping != "state":
         groups = dict(sorted(groups.items(), key=lambda group: (not group[0], group[0].casefold())))
     items: list[Item] = []
@@ -114,22 +129,24 @@ def arrange(
         if is_folded:
             continue
         if how.grouping == "state" and name == "done" and how.sort == "order":
-            members.sort(key=lambda task: -task.status_changed_at)
-        for task in members:
-            line = task.id if task.id not in places else f"{task.id}{HEADING}{name}"
-            places[line] = key
-            items.append(Item(line))
+            members.sort(key=lambda placed: -placed.task.status_changed_at)
+        for placed in members:
+            item = placed.item if placed.task.id not in places else Item(f"{placed.task.id}{HEADING}{name}")
+            places[item.key] = key
+            items.append(item)
     return items, places
 
 
-def _describe(name: str, grouping: str, members: list[Task]) -> tuple[str, str]:
+def _describe(name: str, grouping: str, members: list[Placed]) -> tuple[str, str]:
     """Return a group's heading and its style."""
     if grouping == "state":
         words, style = STATES[name]
-        newest = f", the newest {clock(max(task.status_changed_at for task in members))}" if name == "done" else ""
+        newest = (
+            f", the newest {clock(max(placed.task.status_changed_at for placed in members))}" if name == "done" else ""
+        )
         return f"{words} {len(members)}{newest}", style
     sign, none = ("@", "nobody") if grouping == "owner" else ("+", "no label")
     words = f"{sign}{sanitize(name)}" if name else none
-    unfinished = sum(task.status not in FINISHED for task in members)
+    unfinished = sum(placed.task.status not in FINISHED for placed in members)
     style = "dim" if not name else hue(name) if grouping == "owner" else "label"
     return f"{words} {len(members)}, {unfinished} open", style

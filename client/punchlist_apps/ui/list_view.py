@@ -1,5 +1,6 @@
 """Shows the tasks of one list, live or at a version, with selection and marks."""
 
+import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from punchlist.clients.aio import AsyncConversation
 from punchlist_apps.ui.columns import Fits, draw_head, draw_task, fit_columns, measure
 from punchlist_apps.ui.detail import draw_detail
 from punchlist_apps.ui.filters import STATES, build_task_test
-from punchlist_apps.ui.groups import GROUPINGS, SORTS, arrange, task_of_key
+from punchlist_apps.ui.groups import GROUPINGS, SORTS, Placed, arrange, task_of_key
 from punchlist_apps.ui.line_screen import WIDE, LineScreen
 from punchlist_apps.ui.markdown import render_blocks
 from punchlist_apps.ui.parts import (
@@ -30,6 +31,8 @@ from punchlist_apps.ui.past import PastList, load_version
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
 
+_MIN_REARRANGE_S = 0.3
+"""Minimum interval between two arrangements of the lines after changes of tasks, in seconds."""
 MAX_NAMED = 3
 """Maximum number of off-screen tasks in progress shown below the list, and maximum number of tasks and errors named in
 a message."""
@@ -58,7 +61,12 @@ class ListView(LineScreen):
         self._running_ids = set[str]()
         self._asking_ids = set[str]()
         self._open_parents = frozenset[str | None]()
-        self._places: dict[str, object] = {}
+        self._placed: dict[str, Placed] = {}
+        self._moved = False
+        """Whether lines have to be arranged again after changes."""
+        self._is_stale = True
+        """Whether everything that was worked out about the tasks has to be worked out again."""
+        self._arranged_at = 0.0
         self.groups: dict[str, str] = {}
         """The group's key for each line's key."""
         self._needed: dict[str, int] = {}
@@ -98,29 +106,37 @@ class ListView(LineScreen):
         if self.past is not None:
             self.draw_frame()
             return
-        if changed is None or any(self._is_moved(rows.by_id[key]) for key in changed):
+        if changed is None:
             self.rearrange()
             if is_first:
                 self._select_start()
             return
+        is_waiting = self._moved
+        for key in changed:
+            self._moved |= self._is_moved(rows.by_id[key])
+        # Lines of a long list take long to arrange, and shouldn't jump too often.
+        wait_s = self._arranged_at + _MIN_REARRANGE_S - time.monotonic()
+        if self._moved and wait_s <= 0:
+            super().rearrange()
+            return
+        if self._moved and not is_waiting:
+            self.set_timer(wait_s, self.schedule_draw)
         self.lines.refresh_keys(changed)
         self.draw_frame()
 
     def _is_moved(self, task: Task) -> bool:
-        """Return whether a change of a task may change the lines or the columns."""
+        """Return whether a change of a task may change the lines or the columns. Record what it changes."""
+        # A subtask's state also decides whether its parent is ready.
+        self._is_stale = self._is_stale or task.parent is not None
         needed = measure([task])
-        return (
-            # A subtask's state also decides whether its parent is ready.
-            task.parent is not None
-            or self._find_place(task) != self._places.get(task.id)
-            or any(needed[name] > self._needed[name] for name in needed)
-        )
-
-    def _find_place(self, task: Task) -> object:
-        """Return a value that changes with the task's line; None if the task isn't shown."""
-        if self._test is not None and not self._test(task):
-            return None
-        return self.program.memory.arrangement.find_place(task, self._open_parents)
+        wider = {name: width for name, width in needed.items() if width > self._needed[name]}
+        self._needed |= wider
+        before = self._placed.get(task.id)
+        is_shown = self._test is None or self._test(task)
+        if wider or self._is_stale or before is None or not is_shown:
+            return bool(wider) or self._is_stale or is_shown != (before is not None)
+        after = self.program.memory.arrangement.place(task, self._open_parents)
+        return (after.groups, after.order) != (before.groups, before.order)
 
     def _select_start(self) -> None:
         """Select the task that was asked for, or else the first one in progress, or the first open one."""
@@ -137,21 +153,37 @@ class ListView(LineScreen):
                     self.lines.select_key(item.key)
                     return
 
+    def rearrange(self) -> None:
+        """Arrange all lines again, because anything may have changed."""
+        self._is_stale = True
+        super().rearrange()
+
     def build_items(self) -> list[Item]:
         order = self.shown_list.order
-        self._open_parents = frozenset(find_open_parents(order))
-        self._test = build_task_test(self.filter_text, self._open_parents) if self.filter_text else None
-        self._id_width = max((len(task.id) for task in order), default=1)
-        shown = order if self._test is None else [task for task in order if self._test(task)]
         how = self.program.memory.arrangement
         how = how._replace(folded=how.folded - self._opened)
-        self._places = {task.id: how.find_place(task, self._open_parents) for task in shown}
+        if self._is_stale:
+            self._placed = {}
+            self._open_parents = frozenset(find_open_parents(order))
+            self._test = build_task_test(self.filter_text, self._open_parents) if self.filter_text else None
+            self._id_width = max((len(task.id) for task in order), default=1)
+            self._needed = measure(order)
+        known, self._placed = self._placed, {}
+        for task in order:
+            placed = known.get(task.id)
+            if placed is None or placed.task is not task:
+                if self._test is not None and not self._test(task):
+                    continue
+                placed = how.place(task, self._open_parents)
+            self._placed[task.id] = placed
         glyphs = self.draw_context(0).glyphs
         # A filter shows all that it finds, also in folded groups.
         items, self.groups = arrange(
-            shown, how, self._open_parents, (glyphs["open"], glyphs["folded"]), fold=self._test is None
+            self._placed.values(), how, (glyphs["open"], glyphs["folded"]), fold=self._test is None
         )
-        self._needed, self._fits = measure(shown), (0, {})
+        self._fits = (0, {})
+        self._moved = self._is_stale = False
+        self._arranged_at = time.monotonic()
         return items
 
     def task_of(self, key: str) -> Task | None:
@@ -183,7 +215,7 @@ class ListView(LineScreen):
     def draw_head(self) -> list[Part]:
         width = self.lines.row_width
         sort = self.program.memory.arrangement.sort
-        return draw_head(self._fit(width), self._head_width, width, sort) if self.groups or self._places else []
+        return draw_head(self._fit(width), self._head_width, width, sort) if self._placed else []
 
     def draw_bar(self) -> list[Part]:
         name = sanitize(short_name(self.conversation.id, self.program.cards))

@@ -74,7 +74,7 @@ def add_signs(glyphs: Mapping[str, str]) -> dict[str, str]:
 
 
 def hue(name: str) -> str:
-    """Return the style of an agent's name, which depends on its host, the name before `/`. The page has the same hues."""
+    """Return the style of an agent's name, which depends on its host, the name before `/`, as on the page."""
     number = 0
     for char in name.partition("/")[0]:
         number = (number * 31 + ord(char)) % 2**32

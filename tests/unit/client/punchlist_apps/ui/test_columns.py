@@ -7,7 +7,7 @@ from punchlist_apps.common.terminal.render import count_columns
 from punchlist_apps.common.terminal.style import UNICODE_GLYPHS
 from punchlist_apps.ui.columns import COLUMNS, DROPS, MIN_TITLE, draw_head, draw_task, fit_columns, format_when, measure
 from punchlist_apps.ui.groups import GROUPINGS, HEADING, SORTS, Arrangement, arrange, task_of_key
-from punchlist_apps.ui.parts import DrawContext, add_signs, width_of
+from punchlist_apps.ui.parts import DrawContext, Item, add_signs, width_of
 from punchlist_schemas.things import Gate, Task
 
 NOON = int(time.mktime((2026, 11, 27, 12, 0, 0, 0, 0, -1))) * 1000
@@ -90,9 +90,13 @@ TASKS = [
 ]
 
 
+def arrange_tasks(tasks: list[Task], how: Arrangement, *, fold: bool = True) -> list[Item]:
+    return arrange([how.place(task, {"3"}) for task in tasks], how, ("-", "+"), fold=fold)[0]
+
+
 def build(how: Arrangement, *, fold: bool = True) -> str:
     """Return the lines as text: headings with their words, tasks as ids."""
-    items, _ = arrange(TASKS, how, {"3"}, ("-", "+"), fold=fold)
+    items = arrange_tasks(TASKS, how, fold=fold)
     return " ".join(item.text.partition(",")[0] or task_of_key(item.key) for item in items)
 
 
@@ -121,7 +125,7 @@ def test_tasks_are_sorted(sort: str, first: str) -> None:
 @pytest.mark.parametrize("grouping", GROUPINGS)
 @pytest.mark.parametrize("sort", SORTS)
 def test_no_task_is_lost(grouping: str, sort: str) -> None:
-    items, _ = arrange(TASKS, Arrangement(grouping, sort, frozenset()), {"3"}, ("-", "+"), fold=True)
+    items = arrange_tasks(TASKS, Arrangement(grouping, sort, frozenset()))
     keys = [item.key for item in items if item.key]
     assert len({*keys}) == len(keys)
     assert {task_of_key(key) for key in keys} == set("123456789")
@@ -129,6 +133,6 @@ def test_no_task_is_lost(grouping: str, sort: str) -> None:
 
 def test_label_cannot_be_taken_for_a_group() -> None:
     tasks = [task(1, labels=("\x1b[31m", f"{HEADING}x"))]
-    items, _ = arrange(tasks, Arrangement("label"), (), ("-", "+"), fold=True)
+    items = arrange_tasks(tasks, Arrangement("label"))
     assert [task_of_key(item.key) for item in items if item.key] == ["1", "1"]
     assert all("\x1b" not in item.text and HEADING not in item.text for item in items)
