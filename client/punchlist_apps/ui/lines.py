@@ -59,15 +59,17 @@ class Lines(ScrollView, can_focus=True):
         return self.items[top : top + max(self.size.height, 1)]
 
     def set_items(self, items: Sequence[Item]) -> None:
-        """Replace the lines. If the selected line still exists, it remains selected, at the same place on the
-        screen."""
+        """Replace the lines. If the selected line still exists, it remains selected, and at the same place on
+        the screen unless the first line is shown."""
         key, height = self.key, self.cursor - self.scroll_offset.y
         self.items = items
         self.index = {item.key: position for position, item in enumerate(items) if item.key}
         self.virtual_size = Size(0, len(items))
         if key in self.index:
             self.cursor = self.index[key]
-            self.scroll_to(y=self.cursor - height, animate=False, immediate=True)
+            # What runs is at the top, and stays on the screen if the selected line does too.
+            if self.scroll_offset.y or self.cursor >= self.size.height:
+                self.scroll_to(y=self.cursor - height, animate=False, immediate=True)
         else:
             self.select(min(self.cursor, len(items) - 1))
         self.refresh()

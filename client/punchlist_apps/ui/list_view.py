@@ -31,7 +31,7 @@ from punchlist_apps.ui.past import PastList, load_version
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
 
-_MIN_REARRANGE_S = 0.3
+_MIN_REARRANGE_S = 0.5
 """Minimum interval between two arrangements of the lines after changes of tasks, in seconds."""
 MAX_NAMED = 3
 """Maximum number of off-screen tasks in progress shown below the list, and maximum number of tasks and errors named in
@@ -67,6 +67,7 @@ class ListView(LineScreen):
         self._is_stale = True
         """Whether everything that was worked out about the tasks has to be worked out again."""
         self._arranged_at = 0.0
+        self._pinned: list[list[Part]] = []
         self.groups: dict[str, str] = {}
         """The group's key for each line's key."""
         self._needed: dict[str, int] = {}
@@ -256,6 +257,9 @@ class ListView(LineScreen):
     def draw_running(self) -> list[list[Part]]:
         if not self._running_ids or self.past is not None:
             return []
+        if self._moved:
+            # A task that has just started may be among the visible lines as soon as they are arranged.
+            return self._pinned
         invisible = self._running_ids - {task_of_key(item.key) for item in self.lines.visible_items}
         hidden = sorted((self.rows.by_id[key] for key in invisible), key=lambda task: (task.rank, task.id))
         count = 1 if self.size.height < 20 else MAX_NAMED  # noqa: PLR2004 - a low window has no room for three
@@ -264,6 +268,7 @@ class ListView(LineScreen):
         lines = [draw_task(task, context, fits, id_width=self._id_width) for task in hidden[:count]]
         if len(hidden) > count:
             lines[-1] = [*fit_parts(lines[-1], context.width - 12), ("dim", f"  +{len(hidden) - count} more")]
+        self._pinned = lines
         return lines
 
     def has_spinner(self, key: str) -> bool:
