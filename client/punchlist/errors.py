@@ -181,8 +181,13 @@ class NotFound(RequestRefused, kind="not_found"):
 
 
 class VersionConflict(RequestRefused, kind="version_conflict"):
-    """`expect_version` did not match because the list has changed, or `min_version` was not reached in time."""
+    """The list or a task has changed since the expected version, or `min_version` was not reached in time.
 
+    Attributes:
+        task: The task that has changed; unset if the versions are those of the list.
+    """
+
+    task: str
     expected: int
     actual: int
 

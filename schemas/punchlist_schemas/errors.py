@@ -25,8 +25,8 @@ _ROWS = (
     ErrorKind(
         "version_conflict",
         -32002,
-        "expect_version did not match, or min_version was not reached in time.",
-        ("expected", "actual"),
+        "The list or the task has changed, or min_version was not reached in time.",
+        ("task", "expected", "actual"),
     ),
     ErrorKind(
         "illegal_transition",

@@ -275,12 +275,23 @@ AnyEvent = KnownEvent | UnknownEvent
 _event_decoder = msgspec.json.Decoder(KnownEvent)
 
 
+class About(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, kw_only=True):
+    """What an event is about: the title of its task, and the list's title or, if it has none, its name.
+
+    The task's title is the one after the event or a later one. A deleted task has its last title, and an event about
+    the whole list has none.
+    """
+
+    title: str = ""
+    list: str = ""
+
+
 class Recorded(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """An event with its position: `seq` in the whole log, `version` in its conversation, and `at` in milliseconds.
 
     `call` is the version of the first event of the same call, omitted if that is this event. In the first event of an
     undo, `undoes` lists the calls that it undoes, at least in part, and `reverts_to` is the version to which the list
-    returns.
+    returns. `about` is present if the call requested it.
 
     `event` stays encoded until `decode_event` is called, so that forwarding needs no decoding.
     """
@@ -294,6 +305,7 @@ class Recorded(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_default
     undoes: tuple[int, ...] = ()
     reverts_to: int | None = None
     event: msgspec.Raw
+    about: About | None = None
 
 
 def decode_event(raw: msgspec.Raw | bytes) -> AnyEvent:

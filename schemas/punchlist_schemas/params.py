@@ -443,7 +443,9 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
     `due_day` replaces `due`, and `due` alone replaces `due_day`; null for one of them clears both. The same applies to
     `not_before_day` and `not_before`. If both are passed, `not_before` is when that day begins for the caller.
 
-    With `fence`, the call is rejected unless the claim with that number is in force.
+    With `fence`, the call is rejected unless the claim with that number is in force. With `task_version`, the call is
+    rejected (`version_conflict`) unless the task still has that `version`, so that it can't overwrite a change that the
+    caller has not seen. Among the changes of `list.apply`, this is the version before the whole call.
     """
 
     task: TaskId
@@ -469,6 +471,7 @@ class TaskEdit(Confirmable, frozen=True, kw_only=True):
     add_blocks: tuple[TaskId, ...] = ()
     remove_blocks: tuple[TaskId, ...] = ()
     fence: Position | None = None
+    task_version: Position | None = None
 
 
 class TaskSetStatus(Mutation, frozen=True, kw_only=True):
@@ -479,7 +482,7 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
     holder: the connection that made the claim, or for a kept claim its owner as `actor`. Any caller can finish the task
     by passing its `fence`.
 
-    Completing a task with unfinished children is rejected unless `force` is true.
+    Completing a task with unfinished children is rejected unless `force` is true. For `task_version` see `task.edit`.
     """
 
     task: TaskId
@@ -488,6 +491,7 @@ class TaskSetStatus(Mutation, frozen=True, kw_only=True):
     fail_reason: LongText | None = None
     fence: Position | None = None
     force: bool = False
+    task_version: Position | None = None
 
 
 class TaskApprove(Mutation, frozen=True, kw_only=True):
@@ -513,19 +517,27 @@ class TaskNote(Mutation, frozen=True, kw_only=True):
 
 
 class TaskMove(Mutation, frozen=True, kw_only=True):
-    """Moves a task before `before`, after `after`, or to the end. Pass exactly one of the three."""
+    """Moves a task before `before`, after `after`, or to the end. Pass exactly one of the three.
+
+    For `task_version` see `task.edit`.
+    """
 
     task: TaskId
     before: TaskId | None = None
     after: TaskId | None = None
     to_end: bool = False
+    task_version: Position | None = None
 
 
 class TaskDelete(Confirmable, frozen=True, kw_only=True):
-    """Deletes `task` or all of `tasks`. Pass exactly one of the two."""
+    """Deletes `task` or all of `tasks`. Pass exactly one of the two.
+
+    For `task_version`, which needs `task`, see `task.edit`.
+    """
 
     task: TaskId | None = None
     tasks: Annotated[tuple[TaskId, ...], msgspec.Meta(max_length=10_000)] = ()
+    task_version: Position | None = None
 
 
 class TaskClaim(Mutation, frozen=True, kw_only=True):
@@ -657,12 +669,18 @@ class MessageList(Params, frozen=True, kw_only=True):
 
 
 class EventRead(Params, frozen=True, kw_only=True):
-    """Returns events after position `after`. With `epoch`, a position in another log is rejected."""
+    """Returns the events after position `after`, or the newest ones before position `before` (default: of all).
 
-    after: Position
+    Pass at most one of the two. With `about`, each event has the titles of its task and list. With `epoch`, a position
+    in another log is rejected.
+    """
+
+    after: Position | None = None
     conversation: ConversationId | None = None
     limit: Limit = 1_000
     epoch: ShortText | None = None
+    before: Position | None = None
+    about: bool = False
 
 
 class EventFind(Params, frozen=True, kw_only=True):
@@ -686,13 +704,15 @@ class EventSubscribe(Params, frozen=True, kw_only=True):
     """Pushes every event after `after` (default: from now), or the content of another `view` on each change.
 
     `list` pushes the whole list; `rows` the tasks of one conversation that have changed since `after` (default: all);
-    `board` a summary of each conversation; `presence` the subscribers of one conversation.
+    `board` a summary of each conversation; `presence` the subscribers of one conversation. With `about`, each event has
+    the titles of its task and list.
     """
 
     conversation: ConversationId | None = None
     after: Position | None = None
     view: Literal["events", "list", "rows", "board", "presence"] = "events"
     epoch: ShortText | None = None
+    about: bool = False
 
 
 class EventUnsubscribe(Params, frozen=True, kw_only=True):

@@ -449,7 +449,11 @@ class MessageListResult(Result, frozen=True, kw_only=True):
 
 
 class EventsResult(Result, frozen=True, kw_only=True):
-    """Events in order. Pass `next` as `after` to continue."""
+    """Events in order. Pass `next` as `after` to continue.
+
+    If the call requested the newest events, pass `next` as `before` for older ones; 0 means that no older ones exist.
+    There may be fewer events than requested, or none, although older ones exist.
+    """
 
     events: tuple[Recorded, ...]
     next: int

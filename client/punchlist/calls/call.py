@@ -52,6 +52,13 @@ class Write(TypedDict, total=False):
     """Actor recorded with the change; by default, that of the conversation object or the connection."""
 
 
+class TaskWrite(Write, total=False):
+    """Parameters that every change to one task accepts."""
+
+    task_version: int
+    """Raise `VersionConflict` unless the task still has this `version`."""
+
+
 class Confirming(Write, total=False):
     """Additional parameters of changes that may need confirmation."""
 
@@ -65,6 +72,10 @@ class Confirming(Write, total=False):
 
     quote: str
     """The words with which the user agreed in advance. They are recorded in the event, and `ask` then has no effect."""
+
+
+class TaskConfirming(Confirming, TaskWrite, total=False):
+    """Additional parameters of changes to one task that may need confirmation."""
 
 
 def itself(result: R) -> R:
@@ -237,13 +248,22 @@ class ClientCalls:
         """
         return Call("conversation.resolve", p.ConversationResolve(path=path), itself)
 
-    def read(
-        self, after: int, conversation: str | None = None, *, limit: int = 1_000, epoch: str | None = None
+    def read(  # noqa: PLR0913 - the parameters of the wire
+        self,
+        after: int | None = None,
+        conversation: str | None = None,
+        *,
+        before: int | None = None,
+        limit: int = 1_000,
+        epoch: str | None = None,
+        about: bool = False,
     ) -> Call[list[Change]]:
-        """Return the events after a position, oldest first.
+        """Return the events after a position, or the newest ones before a position, oldest first.
 
         Args:
-            after: Position in the log; 0 for all events.
+            after: Position in the log; 0 for all events. By default, the newest events are returned.
+            before: Return the newest events before this position; by default, the newest of all.
+            about: Add the titles of the events' tasks and lists.
             conversation: Return only events of this conversation; by default, of all.
             limit: Maximum number of events, 1 to 10,000.
             epoch: Raise `WrongEpoch` if the log's epoch differs.
@@ -251,5 +271,7 @@ class ClientCalls:
         Raises:
             Gap: Events after this position are no longer available.
         """
-        params = p.EventRead(after=after, conversation=conversation, limit=limit, epoch=epoch)
+        params = p.EventRead(
+            after=after, conversation=conversation, limit=limit, epoch=epoch, before=before, about=about
+        )
         return Call("event.read", params, lambda result: [Change.of(event) for event in result.events])

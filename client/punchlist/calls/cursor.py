@@ -14,7 +14,7 @@ from punchlist.calls.rows import Rows
 from punchlist.connection.core import decode
 from punchlist.errors import RequestRefused, build_error
 from punchlist_schemas.errors import ERRORS, ErrorObject
-from punchlist_schemas.events import AnyEvent, Recorded, decode_event
+from punchlist_schemas.events import About, AnyEvent, Recorded, decode_event
 from punchlist_schemas.jsonrpc import Notice
 from punchlist_schemas.params import EventSubscribe
 from punchlist_schemas.results import (
@@ -41,6 +41,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         version: Position in the conversation.
         at: Time in milliseconds since 1970 UTC.
         event: A struct of `punchlist_schemas.events`.
+        about: The titles of its task and list, if they were requested.
     """
 
     seq: int
@@ -49,11 +50,12 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     at: int
     actor: str
     event: AnyEvent
+    about: About | None = None
 
     @classmethod
     def of(cls, recorded: Recorded) -> "Change":
-        event = decode_event(recorded.event)
-        return cls(recorded.seq, recorded.conversation, recorded.version, recorded.at, recorded.actor, event)
+        event, about = decode_event(recorded.event), recorded.about
+        return cls(recorded.seq, recorded.conversation, recorded.version, recorded.at, recorded.actor, event, about)
 
 
 class TaskList(list[Task]):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from punchlist.calls.call import Call, Confirming, Write, ids_of, itself, new_tasks
+from punchlist.calls.call import Call, TaskConfirming, TaskWrite, Write, ids_of, itself, new_tasks
 from punchlist.calls.cursor import TaskList
 from punchlist_schemas import params as p
 from punchlist_schemas import results as r
@@ -252,7 +252,7 @@ class TaskCalls:
         remove_blocks: Iterable[str] = (),
         fence: int | None = None,
         confirm: str | None = None,
-        **write: Unpack[Confirming],
+        **write: Unpack[TaskConfirming],
     ) -> Call[Task]:
         """Change a task. Omitted values are kept, and None clears a value. The other parameters are those of `add`.
 
@@ -262,7 +262,7 @@ class TaskCalls:
             labels: Replaces all labels; `add_labels` and `remove_labels` keep the others.
             fence: Number of the claim that must be in force.
             confirm: Token; see `delete`.
-            **write: See `Write` and `Confirming`.
+            **write: See `TaskWrite` and `Confirming`.
 
         Raises:
             NotFound: The list has no such task.
@@ -348,7 +348,7 @@ class TaskCalls:
         fail_reason: str | None = None,
         fence: int | None = None,
         force: bool = False,
-        **write: Unpack[Write],
+        **write: Unpack[TaskWrite],
     ) -> Call[r.SetStatusResult]:
         """Set the status of a task. Calls to `start`, `complete` and similar methods are more readable.
 
@@ -361,7 +361,7 @@ class TaskCalls:
             fail_reason: Reason why the task failed.
             fence: Number of the claim that must be in force.
             force: Complete the task even if it has unfinished children.
-            **write: See `Write`.
+            **write: See `TaskWrite`.
 
         Raises:
             Blocked: The task has open blockers, or is started while it has unfinished children.
@@ -374,7 +374,7 @@ class TaskCalls:
         params = self._write(p.TaskSetStatus, write, task=task, status=status, fence=fence, force=force, **texts)
         return Call("task.set_status", params, itself)
 
-    def start(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
+    def start(self, task: str, **write: Unpack[TaskWrite]) -> Call[r.SetStatusResult]:
         """Start a task: set it in progress. Raises `Blocked` if other tasks have to be completed first."""
         return self.set_status(task, "in_progress", **write)
 
@@ -385,7 +385,7 @@ class TaskCalls:
         *,
         fence: int | None = None,
         force: bool = False,
-        **write: Unpack[Write],
+        **write: Unpack[TaskWrite],
     ) -> Call[r.SetStatusResult]:
         """Complete a task and record its `result`. With `force`, do so even if it has unfinished children.
 
@@ -394,20 +394,20 @@ class TaskCalls:
         return self.set_status(task, "completed", result_summary=result, fence=fence, force=force, **write)
 
     def fail(
-        self, task: str, reason: str | None = None, *, fence: int | None = None, **write: Unpack[Write]
+        self, task: str, reason: str | None = None, *, fence: int | None = None, **write: Unpack[TaskWrite]
     ) -> Call[r.SetStatusResult]:
         """Mark a task as failed and record the `reason`."""
         return self.set_status(task, "failed", fail_reason=reason, fence=fence, **write)
 
-    def pause(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
+    def pause(self, task: str, **write: Unpack[TaskWrite]) -> Call[r.SetStatusResult]:
         """Pause a task."""
         return self.set_status(task, "paused", **write)
 
-    def resume(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
+    def resume(self, task: str, **write: Unpack[TaskWrite]) -> Call[r.SetStatusResult]:
         """Resume a paused task: set it in progress again."""
         return self.set_status(task, "in_progress", **write)
 
-    def reopen(self, task: str, **write: Unpack[Write]) -> Call[r.SetStatusResult]:
+    def reopen(self, task: str, **write: Unpack[TaskWrite]) -> Call[r.SetStatusResult]:
         """Make a task pending again, regardless of its status."""
         return self.set_status(task, "pending", **write)
 
@@ -418,7 +418,7 @@ class TaskCalls:
         before: str | None = None,
         after: str | None = None,
         to_end: bool = False,
-        **write: Unpack[Write],
+        **write: Unpack[TaskWrite],
     ) -> Call[Task]:
         """Move a task before `before`, after `after`, or to the end. Pass exactly one of the three."""
         members = {"task": task, "before": before, "after": after, "to_end": to_end}
@@ -477,7 +477,7 @@ class TaskCalls:
         params = self._write(p.TaskRelease, write, task=task, owner=owner, fence=fence)
         return Call("task.release", params, attrgetter("task"))
 
-    def delete(self, *tasks: str, confirm: str | None = None, **write: Unpack[Confirming]) -> Call[tuple[str, ...]]:
+    def delete(self, *tasks: str, confirm: str | None = None, **write: Unpack[TaskConfirming]) -> Call[tuple[str, ...]]:
         """Delete tasks, all or none, and return their ids.
 
         With `ask=True`, or on a connection with `confirm=True`, the first call raises `ConfirmationRequired`. Repeat it

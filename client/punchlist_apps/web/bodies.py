@@ -21,7 +21,9 @@ _MAX_DEPTH = 30
 
 _INTEGER = re.compile(r"-?[0-9]{1,17}")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
-_QUOTED_VERSION = re.compile(r'(?:W/)?"([0-9]{1,16})"')
+_QUOTED_VERSION = re.compile(r'(?:W/)?"(t?)([0-9]{1,16})"')
+_TASK_CONDITIONS = ("task_version", "version")
+"""Parameters of a call that contain the version of its task. A call has at most one of them."""
 _HEADERS = {b"idempotency-key": "key", b"if-match": "expect_version", b"x-punchlist-actor": "actor"}
 
 
@@ -108,13 +110,20 @@ def parse_headers(request: Request, method: str) -> dict[str, Any]:
         except ValueError:
             raise Refused("invalid_params", f"{header.decode()} must be one value in UTF-8.", field=name) from None
         if name == "expect_version":
-            match = _QUOTED_VERSION.fullmatch(text)
-            if match is None:
-                raise Refused("invalid_params", 'If-Match must be a version in quotes, such as "12".', field=name)
-            params[name] = int(match[1])
+            params |= _parse_condition(text, method)
         else:
             params[name] = text
     return params
+
+
+def _parse_condition(text: str, method: str) -> dict[str, int]:
+    match = _QUOTED_VERSION.fullmatch(text)
+    names = _TASK_CONDITIONS if match is not None and match[1] else ("expect_version",)
+    name = next((name for name in names if name in METHODS[method].params.__struct_fields__), None)
+    if match is None or name is None:
+        text = 'If-Match must be a version in quotes: of the list ("12") or of the task that changes ("t12").'
+        raise Refused("invalid_params", text, field="If-Match")
+    return {name: int(match[2])}
 
 
 def merge_params(*parts: Mapping[str, Any]) -> dict[str, Any]:

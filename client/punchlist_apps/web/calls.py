@@ -24,9 +24,12 @@ def build_handler(route: Route, access: Access) -> Handler:
 
     async def handle(request: Request) -> Response:
         scope = access.require_scope(request)
-        confine(scope, request.path_params.get("conversation"))
+        if not route.narrows:
+            confine(scope, request.path_params.get("conversation"))
         if has_query:
-            params = bodies.parse_query(request, route.method)
+            params = {**route.defaults, **bodies.parse_query(request, route.method)}
+            if route.narrows:
+                confine(scope, params.setdefault("conversation", scope.list))
         elif request.url.query:
             raise Refused("invalid_params", "This path takes no query; send a JSON object.", field="query")
         else:

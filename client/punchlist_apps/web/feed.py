@@ -1,8 +1,8 @@
-"""Server-sent events: streams of the board, of one list's rows, or of the log's events.
+"""Server-sent events: streams of the board, of one list's rows, of what happened, or of the log's events.
 
 An event's id contains the positions from which a client can resume. The id is `EPOCH.BOARD.ROWS`, with `-` for a view
-that isn't in the stream, or `EPOCH.SEQ` in a stream of events. Each stream has its own connection to the daemon and
-reads from it no faster than its client reads from the stream.
+that isn't in the stream, `EPOCH.BOARD.ROWS.EVENTS` in a stream of what happened, or `EPOCH.SEQ` in a stream of events.
+Each stream has its own connection to the daemon and reads from it no faster than its client reads from the stream.
 """
 
 import re
@@ -38,7 +38,9 @@ KEEPALIVE_S = 15.0
 _PAGE_SIZE = 100
 _LARGE_BYTES = 4 << 10
 """Minimum size of a chunk, in bytes, for which a stream waits until the client has received it before reading on."""
-_ID = re.compile(r"([0-9a-f]{1,64})\.([0-9]{1,16}|-)(?:\.([0-9]{1,16}|-))?")
+_ID = re.compile(r"([0-9a-f]{1,64})\.([0-9]{1,16}|-)(?:\.([0-9]{1,16}|-))?(?:\.([0-9]{1,16}|-))?")
+_VIEWS = ("board", "rows", "events")
+"""Views of a feed, in the order of their positions in an id."""
 _NUMBER = re.compile(r"[0-9]{1,16}")
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
@@ -48,11 +50,13 @@ class StreamParams(NamedTuple):
 
     Attributes:
         rows: List whose rows the stream sends, if any.
+        events: Whether the stream sends events, and nothing else unless `happened` is set.
         conversation: List whose events the stream sends; None for the events of all lists.
         once: Whether the stream ends after the current state.
         epoch: Epoch of the log to which `after` refers.
         after: Position to resume from, for each view.
         presence: Whether the stream also sends the followers of the list `rows`.
+        happened: Whether the events are part of a feed, and contain the titles of their tasks and lists.
     """
 
     board: bool
@@ -63,6 +67,7 @@ class StreamParams(NamedTuple):
     epoch: str | None
     after: dict[str, int]
     presence: bool = False
+    happened: bool = False
 
 
 class Streams:
@@ -82,17 +87,24 @@ class Streams:
         """Open streams → their tokens, oldest first."""
 
     async def open_feed(self, request: Request) -> "Stream":
-        """Return a stream of the board, of one list's rows and followers, or of both."""
-        query = _parse_query(request, {"board", "rows", "presence", "once", "after"})
+        """Return a stream of the board, of one list's rows and followers, and of the events of all lists.
+
+        With a token for one list, the events are those of this list.
+        """
+        query = _parse_query(request, {"board", "rows", "presence", "happened", "once", "after"})
         epoch, positions = _parse_position(request, query)
         board, rows, presence = _parse_flag(query, "board"), query.get("rows"), _parse_flag(query, "presence")
-        if not board and rows is None:
-            raise Refused("invalid_params", "Set board=1, rows=LIST or both.", field="board")
+        happened = _parse_flag(query, "happened")
+        if not board and rows is None and not happened:
+            raise Refused("invalid_params", "Set at least one of board=1, rows=LIST and happened=1.", field="board")
         if presence and rows is None:
             raise Refused("invalid_params", "presence=1 requires rows=LIST.", field="presence")
-        after = {view: seq for view, seq in zip(("board", "rows"), positions, strict=False) if seq is not None}
+        after = {view: seq for view, seq in zip(_VIEWS, positions, strict=False) if seq is not None}
         once = _parse_flag(query, "once")
-        return await self._open_stream(request, StreamParams(board, rows, False, None, once, epoch, after, presence))
+        name = self._access.require_scope(request).list if happened else None
+        return await self._open_stream(
+            request, StreamParams(board, rows, happened, name, once, epoch, after, presence, happened)
+        )
 
     async def open_events(self, request: Request) -> "Stream":
         query = _parse_query(request, {"conversation", "after"})
@@ -103,8 +115,10 @@ class Streams:
 
     async def _open_stream(self, request: Request, params: StreamParams) -> "Stream":
         scope = self._access.require_scope(request)
-        if params.board or params.events:
-            confine(scope, params.conversation if params.events else None)
+        if params.board:
+            confine(scope, None)
+        if params.events:
+            confine(scope, params.conversation)
         if params.rows is not None:
             confine(scope, params.rows)
         return Stream(self, await self._access.get_client(scope), params)
@@ -223,7 +237,12 @@ class Stream:
             views.append(EventSubscribe(view="presence", conversation=params.rows))
         if params.events:
             views.append(
-                EventSubscribe(conversation=params.conversation, after=after.get("events"), epoch=params.epoch)
+                EventSubscribe(
+                    conversation=params.conversation,
+                    after=after.get("events"),
+                    epoch=params.epoch,
+                    about=params.happened,
+                )
             )
         return views
 
@@ -253,10 +272,10 @@ class Stream:
         return b"%bevent: %b\ndata: %b\n\n" % (self._format_id(), notice.method.encode(), data)
 
     def _format_id(self) -> bytes:
-        if self._params.events:
-            return f"id: {self._epoch}.{self._positions['events']}\n".encode()
-        board, rows = (self._positions.get(view, "-") for view in ("board", "rows"))
-        return f"id: {self._epoch}.{board}.{rows}\n".encode()
+        is_log = self._params.events and not self._params.happened
+        views = ("events",) if is_log else _VIEWS if self._params.happened else _VIEWS[:2]
+        positions = (str(self._positions.get(view, "-")) for view in views)
+        return f"id: {'.'.join((self._epoch, *positions))}\n".encode()
 
 
 class _Page(msgspec.Struct):
@@ -331,7 +350,7 @@ def _parse_position(request: Request, query: dict[str, str]) -> tuple[str | None
     if text is None:
         return None, []
     if _NUMBER.fullmatch(text):
-        return None, [int(text), int(text)]
+        return None, [int(text)] * 3
     match = _ID.fullmatch(text)
     if match is None:
         raise Refused("invalid_params", "Last-Event-ID must be the id of an event of this stream.", field="after")

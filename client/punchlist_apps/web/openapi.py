@@ -18,15 +18,16 @@ _SCHEMAS = "#/components/schemas/"
 _PARAMETERS = "#/components/parameters/"
 _PATH_NAMES = re.compile(r"\{(\w+)\}")
 
+_MATCH = 'A version in quotes: of the list ("12"), or of the task that changes ("t12")'
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _DEFAULT_RESPONSE = {"default": {"$ref": "#/components/responses/Problem"}}
 
 _STREAMS = {
     f"{API}/feed": (
-        "The board, one list's rows and its followers, as they change. `id` is EPOCH.BOARD.ROWS; send it as "
-        "Last-Event-ID to resume.",
-        ("board", "rows", "presence", "once", "after"),
+        "The board, one list's rows and its followers, and what happened in all lists, as they change. `id` is "
+        "EPOCH.BOARD.ROWS or, with happened, EPOCH.BOARD.ROWS.EVENTS; send it as Last-Event-ID to resume.",
+        ("board", "rows", "presence", "happened", "once", "after"),
     ),
     f"{API}/events": ("Every event, of one list or of all.", ("conversation", "after")),
     f"{API}/conversations/{{conversation}}/events/stream": ("Every event of one list.", ("after",)),
@@ -143,7 +144,7 @@ def _build_operation(row: Route, schemas: dict[str, Any], needed: dict[str, list
     if method.kind == "write":
         operation["parameters"] += [
             _build_parameter("header", "Idempotency-Key", _TEXT),
-            _build_parameter("header", "If-Match", {"type": "string", "description": 'A version in quotes: "12"'}),
+            _build_parameter("header", "If-Match", {"type": "string", "description": _MATCH}),
             _build_parameter("header", "X-Punchlist-Actor", _TEXT),
         ]
     return operation

@@ -4,7 +4,8 @@ A name in a path is a parameter of the call. GET and DELETE take additional para
 from a JSON object.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 Verb = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 
@@ -15,13 +16,21 @@ _TASK = f"{_LIST}/tasks/{{task}}"
 
 
 class Route(NamedTuple):
-    """A row of the table. `many` is the method to call if the body has the member `tasks`."""
+    """A row of the table.
+
+    Attributes:
+        many: The method to call if the body has the member `tasks`.
+        narrows: Whether a request with a token for one list is about that list, although the path names none.
+        defaults: Parameters that the query may omit.
+    """
 
     verb: Verb
     path: str
     method: str
     status: int = 200
     many: str | None = None
+    narrows: bool = False
+    defaults: Mapping[str, Any] = {}
 
 
 ROUTES = (
@@ -61,6 +70,7 @@ ROUTES = (
     Route("POST", f"{_LIST}/messages", "message.append", 201),
     Route("POST", f"{_LIST}/messages/{{message}}/retract", "message.retract"),
     Route("GET", f"{_LIST}/events", "event.read"),
+    Route("GET", f"{API}/events/recent", "event.read", narrows=True, defaults={"about": True, "limit": 60}),
     Route("GET", f"{_LIST}/presence", "conversation.presence"),
     Route("GET", f"{_LIST}/keys/{{key}}", "event.find"),
 )

@@ -24,6 +24,7 @@ from punchlistd.engine.claims import Claims
 from punchlistd.engine.lists.access import Access
 from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.history import History
+from punchlistd.engine.lists.titles import Titles
 from punchlistd.engine.reading.queries import Queries
 from punchlistd.engine.reading.search import Search
 from punchlistd.engine.timers.deferrals import Deferrals
@@ -100,7 +101,9 @@ class Engine:
         )
         self.claims.reservations.loaded = lambda: [entry.state for entry in self.conversations.loaded.values()]
         self.access = Access(log, self.conversations)
-        self.subscriptions = Subscriptions(log, self.conversations, self.access, settings, spawn)
+        self.subscriptions = Subscriptions(
+            log, self.conversations, self.access, settings, spawn, Titles(self.conversations, self.history)
+        )
         self.claims.leases.show = self.claims.reservations.show = self.subscriptions.show_tasks
         self.search = Search(
             sibling(settings.log_path, ".search"),

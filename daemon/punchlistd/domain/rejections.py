@@ -41,9 +41,15 @@ def invalid(field: str, expected: str, message: str) -> Rejection:
     return Rejection("invalid_params", message, {"field": field, "expected": expected})
 
 
-def version_conflict(what: str, expected: int, actual: int) -> Rejection:
-    message = f"{what} is at version {actual}, not {expected}; read it again and repeat the call."
+def list_changed(expected: int, actual: int) -> Rejection:
+    message = f"The conversation is at version {actual}, not {expected}; read it again and repeat the call."
     return Rejection("version_conflict", message, {"expected": expected, "actual": actual})
+
+
+def task_changed(task: Task, expected: int) -> Rejection:
+    message = f"Task #{task.id} is at version {task.version}, not {expected}; read it again and repeat the call."
+    facts: dict[str, object] = {"task": task.id, "expected": expected, "actual": task.version}
+    return Rejection("version_conflict", message, facts)
 
 
 def other_own_tasks(agent: str, own: Iterable[str]) -> Rejection:

@@ -169,7 +169,13 @@ class ConnectionMethods:
         presence = shared.subscriptions.presence
         pushed_view = build_view(params.view, params.after, shared.settings.chunk_bytes, presence, connection.user)
         subscription = Subscription(
-            next(connection.subscription_ids), connection, params.view, name, position, pushed_view
+            next(connection.subscription_ids),
+            connection,
+            params.view,
+            name,
+            position,
+            pushed_view,
+            about=params.about,
         )
         if params.view == "rows":
             position = params.after or 0
@@ -227,6 +233,9 @@ def _check_subscription_limit(connection: Connection) -> Rejection | None:
 
 
 def _check_view(params: p.EventSubscribe) -> Rejection | None:
+    if params.about and params.view != "events":
+        message = "`about` adds titles to events: leave it out, or leave out `view`."
+        return Rejection("invalid_params", message, {"field": "about"})
     is_of_one = _IS_LIST_VIEW.get(params.view)
     if is_of_one is None or is_of_one == (params.conversation is not None):
         return None

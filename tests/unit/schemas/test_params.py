@@ -67,7 +67,6 @@ def test_edit_distinguishes_null_from_unset() -> None:
         (p.TaskAddMany, {"conversation": "c", "tasks": []}),
         (p.TaskAddMany, {"conversation": "c", "tasks": [{"title": "a"}] * 10_001}),
         (p.TaskList, {"conversation": "c", "limit": 10_001}),
-        (p.EventRead, {}),
         (p.EventRead, {"after": 2**53 + 1}),
         (p.EventWait, {"after": 0, "timeout_ms": 86_400_001}),
         (p.ListUndo, {"conversation": "c", "count": 0}),

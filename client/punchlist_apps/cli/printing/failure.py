@@ -128,7 +128,11 @@ _ADVICE: dict[str, Callable[[Data], str]] = {
     "blocked": _advise_blocked,
     "illegal_transition": _advise_transition,
     "dependency_cycle": lambda data: "see a task's dependencies and parent: punch show ID",
-    "version_conflict": lambda data: "the list has changed; read it again: punch list",
+    "version_conflict": lambda data: (
+        f"the task has changed; read it again: punch show {data['task']}"
+        if "task" in data
+        else "the list has changed; read it again: punch list"
+    ),
     "method_not_found": _advise_nearest,
     "invalid_params": lambda data: _advise_nearest(data) if data.get("nearest") else "",
     "confirmation_required": lambda data: f"to confirm, repeat the call with confirm={data.get('token', 'TOKEN')}",

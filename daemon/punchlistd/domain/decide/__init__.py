@@ -21,7 +21,7 @@ from punchlistd.domain.decide import (
     sessions,
     undo,
 )
-from punchlistd.domain.rejections import version_conflict
+from punchlistd.domain.rejections import list_changed
 from punchlistd.domain.state import State
 
 __all__ = ["RULES", "decide", "follow_up"]
@@ -64,8 +64,8 @@ def decide(state: State, command: Command) -> Parts:
     """
     params = command.params
     if params.expect_version is not None and params.expect_version != state.version:
-        return (version_conflict("The conversation", params.expect_version, state.version),)
-    outcome = RULES[type(params)](state, params, command)
+        return (list_changed(params.expect_version, state.version),)
+    outcome = apply.check_task_version(state, params) or RULES[type(params)](state, params, command)
     if type(outcome) is Rejection:
         return (outcome,)
     opens = not (state.exists or isinstance(params, OPENS_NOTHING))

@@ -13,7 +13,7 @@ from punchlist_schemas.things import TASK_LINKS
 from punchlistd.domain.commands import NOTHING, Command, Decision, Parts
 from punchlistd.domain.decide import add, claim, edit, notes, order, status
 from punchlistd.domain.evolve import evolve
-from punchlistd.domain.rejections import invalid
+from punchlistd.domain.rejections import invalid, task_changed
 from punchlistd.domain.state import State
 
 RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejection]] = {
@@ -27,6 +27,9 @@ RULES: dict[type[p.Mutation], Callable[[State, Any, Command], Decision | Rejecti
 }
 """The rule for each kind of change, whether it is made alone or in a `list.apply`."""
 
+_VERSIONED = p.TaskEdit | p.TaskSetStatus | p.TaskMove | p.TaskDelete
+"""The changes that can have a `task_version`."""
+
 _ID_MEMBERS = frozenset({"task", "before", "after", "parent"})
 _ID_LIST_MEMBERS = frozenset(
     {"tasks", "blocked_by", "blocks", "add_blocked_by", "remove_blocked_by", "add_blocks", "remove_blocks"}
@@ -38,7 +41,7 @@ def apply(state: State, params: ListApply, command: Command) -> Parts:
     draft = state.copy()
     clears = False
     for index, call in enumerate(expand_changes(state, params)):
-        decision = call if isinstance(call, Rejection) else RULES[type(call)](draft, call, command)
+        decision = call if isinstance(call, Rejection) else _decide(state, draft, call, command)
         if isinstance(decision, Rejection):
             yield reject_change(params, index, decision)
             return
@@ -52,6 +55,20 @@ def apply(state: State, params: ListApply, command: Command) -> Parts:
             yield Decision((event,))
     if clears and not draft.remaining:
         yield Decision((ListCleared(),))
+
+
+def _decide(state: State, draft: State, call: p.Mutation, command: Command) -> Decision | Rejection:
+    return check_task_version(state, call) or RULES[type(call)](draft, call, command)
+
+
+def check_task_version(state: State, params: p.Mutation) -> Rejection | None:
+    """Reject a change to a task that has changed since the caller read it. The rule itself rejects an unknown task."""
+    if not isinstance(params, _VERSIONED) or params.task_version is None:
+        return None
+    if params.task is None:
+        return invalid("task_version", "one task", "`task_version` is the version of one task: pass `task`.")
+    task = state.tasks.get(params.task)
+    return None if task is None or task.version == params.task_version else task_changed(task, params.task_version)
 
 
 def expand_changes(state: State, params: ListApply) -> Iterator[p.Mutation | Rejection]:

@@ -12,7 +12,7 @@ from punchlistd.domain.commands import NOTHING, Command, Decision
 from punchlistd.domain.decide.notes import check_notes
 from punchlistd.domain.decide.reserving import clear_owner
 from punchlistd.domain.decide.status import check_status, clears_list, complete_and_clear, needs_yes
-from punchlistd.domain.rejections import invalid, task_not_found, version_conflict
+from punchlistd.domain.rejections import invalid, task_changed, task_not_found
 from punchlistd.domain.state import State
 
 _GATE_NAMES: dict[Waits, str] = {"check": "a check", "yes": "a yes"}
@@ -66,7 +66,7 @@ def _check_gate(task: Task, params: p.TaskApprove, actor: str) -> Rejection | No
         facts: dict[str, object] = {"task": task.id, "from": task.status, "to": "completed", "allowed": []}
         return Rejection("illegal_transition", message, facts)
     if params.version is not None and params.version != task.version:
-        return version_conflict(f"Task #{task.id}", params.version, task.version)
+        return task_changed(task, params.version)
     return check_approver(task, actor) if params.waits_for == "yes" and params.accept else None
 
 

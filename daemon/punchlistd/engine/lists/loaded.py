@@ -228,6 +228,10 @@ class LoadedConversation:
         return self.short_names.of(self.state.conversation) if self.short_names is not None else ""
 
     @property
+    def shown_name(self) -> str:
+        return self.state.title or self.short_name or self.state.conversation
+
+    @property
     def name_member(self) -> bytes:
         """The short name as an additional member of a JSON object."""
         name = self.short_name

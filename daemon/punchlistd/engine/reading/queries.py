@@ -23,12 +23,14 @@ from punchlistd.engine.lists.access import Access
 from punchlistd.engine.lists.conversations import Conversations, gap_of
 from punchlistd.engine.lists.history import History, fact_of
 from punchlistd.engine.lists.loaded import LoadedConversation, departure_of
+from punchlistd.engine.lists.titles import Titles
+from punchlistd.engine.reading.backward import Backward, Room
 from punchlistd.engine.reading.resolver import Resolver
 from punchlistd.engine.reading.state_queries import LIST_END, filter_tasks
 from punchlistd.engine.replies import Outcome, build_reply
 from punchlistd.engine.watching.subscriptions import Subscriptions
 from punchlistd.engine.watching.views import encode_row_members, encode_rows, find_changes
-from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap
+from punchlistd.store.port import BadCursor, Damaged, EventLog, Gap, Stored
 
 READ_BYTES = 512 << 10
 """Approximate size limit for the events of one `event.read` and the messages of one `message.list`, in bytes."""
@@ -75,6 +77,7 @@ class Queries:
         self._refresh = refresh
         self._status = status
         self._backup = backup
+        self._titles = Titles(conversations, history)
         self.resolve = Resolver(access, data_dir).answer
 
     def now(self, caller: Caller, read: StateQuery, params: Any) -> Outcome | None:
@@ -338,18 +341,29 @@ class Queries:
         return loaded if isinstance(loaded, Rejection) else loaded.state.conversation
 
     async def read_events(self, caller: Caller, params: p.EventRead) -> Outcome:
-        name = await self.position(caller, params.conversation, params.after, params.epoch)
+        if params.after is not None and params.before is not None:
+            text = "Pass `after` for the events after a position, or `before` for the newest ones before it, not both."
+            return Rejection("invalid_params", text, {"field": "before"})
+        last = max(params.before - 1, 0) if params.before is not None else params.after
+        name = await self.position(caller, params.conversation, last, params.epoch)
         if isinstance(name, Rejection):
             return name
-        events, seq = await self._events(caller, name, params.after, params.limit)
-        return self._events_result(events, seq)
+        if params.after is None:
+            end = self._subscriptions.head + 1 if params.before is None else params.before
+            room = Room(params.limit, READ_BYTES)
+            backward = Backward(self._log, lambda events: self._access.visible(caller.user, events), name, room)
+            stored, seq = await backward.read(end)
+        else:
+            stored, seq = await self._read_after(caller, name, params.after, params.limit)
+        wires = await self._titles.add(stored) if params.about else [event.wire for event in stored]
+        return self._events_result(wires, seq)
 
-    async def _events(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[bytes], int]:
+    async def _read_after(self, caller: Caller, name: str | None, after: int, limit: int) -> tuple[list[Stored], int]:
         """Return the events after a position that the caller may see, and the position from which to continue."""
         head = self._subscriptions.head
         stored = await self._log.read(after, limit, conversation=name, max_bytes=READ_BYTES)
         seq = stored[-1].seq if stored else max(after, head)
-        return [event.wire for event in await self._access.visible(caller.user, stored)], seq
+        return await self._access.visible(caller.user, stored), seq
 
     async def wait_events(self, caller: Caller, params: p.EventWait) -> Outcome:
         after, events = params.after, list[bytes]()
@@ -361,7 +375,8 @@ class Queries:
                     # be lost.
                     async with caller.turn():
                         with anyio.CancelScope(shield=True):
-                            events, after = await self._events(caller, name, after, params.limit)
+                            stored, after = await self._read_after(caller, name, after, params.limit)
+                            events = [event.wire for event in stored]
                 if events:
                     break
                 if after < self._subscriptions.head:

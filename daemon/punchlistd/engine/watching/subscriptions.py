@@ -28,6 +28,7 @@ from punchlistd.clock import now_ms
 from punchlistd.domain.state import State
 from punchlistd.engine.lists.access import Access
 from punchlistd.engine.lists.conversations import Conversations, damage_of, gap_of
+from punchlistd.engine.lists.titles import Titles, add_about
 from punchlistd.engine.replies import Reply, notification
 from punchlistd.engine.watching.presence import Presence
 from punchlistd.engine.watching.views import Cache, Lists, Rows, View
@@ -41,12 +42,16 @@ class PublishedEvent(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         remaining: Number of later events of the same call.
         user: The owner of the conversation; "" if it has none.
+        title: The title of its task; "" if it has none.
+        list: The name under which the conversation is shown.
     """
 
     conversation: str
     wire: bytes
     remaining: int
     user: str
+    title: str = ""
+    list: str = ""
 
 
 class Sink(Protocol):
@@ -112,6 +117,7 @@ class Subscription:
     """A cursor over the log.
 
     Attributes:
+        about: Whether its events contain the titles of their tasks and lists.
         conversation: The conversation it follows; None for all.
         position: Log position up to which everything has been pushed. Not updated while the subscription is live.
         individual: Whether it catches up separately after each commit, because its pushes differ from those of other
@@ -123,6 +129,7 @@ class Subscription:
     """
 
     __slots__ = (
+        "about",
         "conversation",
         "id",
         "individual",
@@ -136,8 +143,16 @@ class Subscription:
         "view",
     )
 
-    def __init__(
-        self, id: str, sink: Sink, view: str, conversation: str | None, position: int, shown: View | None = None
+    def __init__(  # noqa: PLR0913 - what a subscriber chooses
+        self,
+        id: str,
+        sink: Sink,
+        view: str,
+        conversation: str | None,
+        position: int,
+        shown: View | None = None,
+        *,
+        about: bool = False,
     ) -> None:
         self.id = id
         self.sink = sink
@@ -148,7 +163,8 @@ class Subscription:
         self.known = position
         self.phase = Phase.BEHIND
         self.shown = shown
-        self.individual = shown is not None or sink.user is not None
+        self.about = about
+        self.individual = shown is not None or sink.user is not None or about
         self.stale: dict[str, None] = {}
 
     @property
@@ -225,8 +241,10 @@ class Subscriptions:
         access: Access,
         settings: Settings,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        titles: Titles,
     ) -> None:
         self._log = log
+        self._titles = titles
         self._conversations = conversations
         self._access = access
         self._chunk = settings.chunk_bytes
@@ -439,8 +457,9 @@ class Subscriptions:
                     continue
                 is_followed = line.wire and subscription.conversation in (None, line.conversation)
                 if is_followed and _may_see(subscription, line.user):
-                    wires.append(line.wire)
-                    size += len(line.wire)
+                    wire = add_about(line.wire, line.title, line.list) if subscription.about else line.wire
+                    wires.append(wire)
+                    size += len(wire)
                 if size >= self._chunk and line.remaining == 0:
                     return self._push(subscription, wires, seq)
         return self._push(subscription, wires, self.head)
@@ -468,10 +487,14 @@ class Subscriptions:
         """Push pieces from one page of the log, until the connection applies backpressure."""
         wires, size = list[bytes](), 0
         stored, seq, visible = await self._read(subscription, subscription.position)
+        shown = [event for event in stored if event.seq in visible]
+        titled = zip(shown, await self._titles.add(shown), strict=True) if subscription.about else ()
+        wire_of = {event.seq: wire for event, wire in titled}
         for index, event in enumerate(stored):
             if event.seq in visible:
-                wires.append(event.wire)
-                size += len(event.wire)
+                wire = wire_of.get(event.seq) or event.wire
+                wires.append(wire)
+                size += len(wire)
             if size >= self._chunk and (index + 1 == len(stored) or not event.remaining):
                 self._push(subscription, wires, event.seq)
                 wires, size = [], 0
@@ -553,7 +576,9 @@ def _shows_lists(subscription: Subscription) -> bool:
 
 def _blank(erased: Collection[str], lines: Sequence[PublishedEvent]) -> list[PublishedEvent]:
     """Return a commit's events. Those of erased conversations are emptied, so that the rest keep their positions."""
-    return [line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"") for line in lines]
+    return [
+        line if line.conversation not in erased else msgspec.structs.replace(line, wire=b"", title="") for line in lines
+    ]
 
 
 def _may_see(subscription: Subscription, user: str) -> bool:

@@ -38,6 +38,7 @@ from punchlistd.domain.evolve import evolve
 from punchlistd.domain.rejections import ambiguous_name, conversation_not_found
 from punchlistd.domain.responses import respond
 from punchlistd.domain.state import State
+from punchlistd.domain.undo.trace import task_id_of
 from punchlistd.engine.calls import ANONYMOUS, Arrival, Barrier, Holder, Item, Read, Stage, Write
 from punchlistd.engine.claims import CLAIMS, Claims
 from punchlistd.engine.lists.access import Access, check_access
@@ -141,7 +142,8 @@ class Transaction:
         if not events:
             return events
         state, at, owner = loaded.state, command.at, loaded.state.user
-        name = state.conversation
+        name, shown_name = state.conversation, loaded.shown_name
+        titles: list[str] = []
         if name not in self.touched:
             self.touched[name] = loaded
             loaded.dirty += 1
@@ -149,19 +151,20 @@ class Transaction:
             if event is not events[0]:
                 yield
             self.head = loaded.seq = self.head + 1
-            evolve(state, event, self.head, state.version + 1, at)
+            titles.append(_apply(state, event, self.head, at))
         applied = [*events]
         # Follow-ups depend on the new state. For example, these events may have made the list serial.
         for event in () if params is None else follow_up(state, params, events, loaded.present):
             yield
             self.head = loaded.seq = self.head + 1
-            evolve(state, event, self.head, state.version + 1, at)
+            titles.append(_apply(state, event, self.head, at))
             applied.append(event)
         if (remaining := len(applied)) > 1:
             self.parts += remaining
         owner = state.user or owner  # opening a list sets its owner, and deletion clears it
+        shown_name = loaded.shown_name if state.exists else shown_name
         call, first = 0, state.version - remaining + 1
-        for event in applied:
+        for event, title in zip(applied, titles, strict=True):
             if call:
                 yield
             remaining -= 1
@@ -185,10 +188,19 @@ class Transaction:
                 loaded.trail.add(seq, command.actor, event, wire)
             line, loaded.check = seal(loaded.check, wire, event_side)
             self.entries.append(Sealed(name, version, line, "" if event_side is None else event_side.key, is_deleted))
-            self.published.append(PublishedEvent(name, wire, remaining, owner))
+            self.published.append(PublishedEvent(name, wire, remaining, owner, title, shown_name))
             # Only the first event carries the group's metadata.
             call, side, decision = first, None, NOTHING
         return applied
+
+
+def _apply(state: State, event: KnownEvent, seq: int, at: int) -> str:
+    """Apply an event, and return the title of its task: after the event or, if this deletes the task, before it."""
+    name = task_id_of(event)
+    before = state.tasks.get(name)
+    evolve(state, event, seq, state.version + 1, at)
+    task = state.tasks.get(name, before)
+    return "" if task is None else task.title
 
 
 class Transactor:

@@ -103,6 +103,11 @@ async def test_headers_carry_key_condition_and_actor(web: Web) -> None:
     ).status == 200
     events = (await web.ask("GET", f"{PLAN}/events?after=0")).value["events"]
     assert [event["actor"] for event in events] == ["punch web", "punch web", "punch web", "ann"]
+    late = await web.ask("POST", f"{PLAN}/tasks/1/status", {"status": "failed"}, If_Match='"t2"')
+    assert (late.status, late.value["task"], late.value["actual"]) == (412, "1", 4)
+    assert (await web.ask("DELETE", f"{PLAN}/tasks/2", If_Match='"t3"')).status == 200
+    none = await web.ask("POST", f"{PLAN}/tasks", {"title": "x"}, If_Match='"t3"')
+    assert (none.status, none.value["kind"], none.value["field"]) == (422, "invalid_params", "If-Match")
     undone = await web.ask("POST", f"{PLAN}/undo", {}, X_Punchlist_Actor="bob")
     assert len(undone.value["undone"]) == 1, "X-Punchlist-Actor does not select whose calls are undone"
 

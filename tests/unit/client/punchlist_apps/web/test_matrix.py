@@ -45,7 +45,11 @@ GET    /api/v1/conversations                200    200   200   403   403    200 
 GET    /api/v1/search                       200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/feed                         200    200   404   200   403    200   200      403       401      401
 GET    /api/v1/feed?board=1                 200    200   200   403   403    200   403      403       401      401
+GET    /api/v1/feed?happened=1              200    200   200   200   200    200   200      200       401      401
+GET    /api/v1/feed?board=1&happened=1      200    200   200   403   403    200   403      403       401      401
 GET    /api/v1/events                       200    200   200   403   403    200   403      403       401      401
+GET    /api/v1/events/recent                200    200   200   200   200    200   200      200       401      401
+GET    /api/v1/events/recent of a list      200    200   404   200   403    200   200      403       401      401
 GET    LIST                                 200    200   404   200   403    200   200      403       401      401
 PUT    LIST                                 200    200   404   200   403    403   403      403       401      401
 PUT    LIST as a chat                       200    200   404   403   403    403   403      403       401      401
@@ -191,7 +195,10 @@ REQUESTS: dict[str, Request] = {
     "GET /api/v1/search": Request("query=canary"),
     "GET /api/v1/feed": Request("rows={conversation}&once=1"),
     "GET /api/v1/feed?board=1": Request("once=1"),
+    "GET /api/v1/feed?happened=1": Request("once=1"),
+    "GET /api/v1/feed?board=1&happened=1": Request("once=1"),
     "GET /api/v1/events": Request("after=0"),
+    "GET /api/v1/events/recent of a list": Request("conversation={conversation}"),
     "PUT LIST": Request(body={}),
     "PUT LIST as a chat": Request(body={"kind": "chat"}),
     "PUT LIST for a user": Request(body={"user": "{user}"}),
