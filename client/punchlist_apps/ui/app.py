@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 import anyio
 from textual.binding import BindingType
 
-from punchlist.calls.cursor import BoardStart, BoardView, Cursor
+from punchlist.calls.cursor import BoardStart, BoardView, Cursor, EventsView
 from punchlist.clients.aio import AsyncClient, AsyncConversation
 from punchlist.errors import PunchlistError
 from punchlist_apps.ui.board import Board
@@ -29,6 +29,8 @@ _PAUSE_S = 1.0
 _TIMEOUT_S = 3.0
 """Timeout for calls and watches if the daemon doesn't respond, in seconds."""
 _PAGE = 500
+_RECENT = 500
+"""Number of events to read when the program starts."""
 
 
 class PunchApp(Program):
@@ -68,6 +70,7 @@ class PunchApp(Program):
         self.push_screen(self.now)
         self.run_worker(self.follow(self._board_cursor, self._take_push), group="board")
         self.run_worker(self._load_lists(), exclusive=True, group="lists")
+        self.run_worker(self._follow_events(), group="events")
         if self.setup.conversation is not None:
             self.open_list(self.setup.conversation)
 
@@ -109,6 +112,23 @@ class PunchApp(Program):
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return THEMES["dark"].variables
+
+    async def _follow_events(self) -> None:
+        """Read the newest events, and follow them, forever. After an error, begin again."""
+        while True:
+            try:
+                recent = await self.client.read(limit=_RECENT, about=True)
+                self.happened.clear()
+                for change in recent:
+                    self.happened.take(change)
+                self.now.update_cards()
+                view = EventsView(about=True)
+                async with self.client.follow(Cursor(None, view, recent[-1].seq if recent else 0)) as watch:
+                    while True:
+                        self.happened.take(await watch.next())
+                        self.now.update_cards()
+            except PunchlistError:
+                await anyio.sleep(_PAUSE_S)
 
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
         watch = self.client.follow(cursor)

@@ -39,7 +39,7 @@ class Result(NamedTuple):
 
 def _describe_status(event: events.StatusChanged) -> Part:
     if event.waits_for == "yes":
-        return "asks", "asks for a yes:"
+        return "asks", "asks for a yes to"
     words = {"completed": "finished", "failed": "failed", "in_progress": "began", "paused": "paused"}
     return event.to, words.get(event.to, "reopened")
 
@@ -67,23 +67,25 @@ class Happened:
     Attributes:
         lines: The last changes, newest first.
         results: The last finished tasks of each agent, newest first.
-        seq: Position of the newest change.
     """
 
     def __init__(self) -> None:
         self.lines: deque[Happening] = deque(maxlen=_MAX_LINES)
         self.results: dict[str, list[Result]] = {}
-        self.seq = 0
         self._finished: dict[str, deque[tuple[int, bool]]] = {}
         self._grouped: tuple[object, ...] = ()
         self._count = 0
 
-    def take(self, change: Change, title: str) -> None:
-        """Add a change. `title` is that of its task; empty if it has none."""
-        self.seq = change.seq
+    def clear(self) -> None:
+        """Forget everything."""
+        self.__init__()
+
+    def take(self, change: Change) -> None:
+        """Add a change."""
+        title = change.about.title if change.about is not None else ""
         event: Any = change.event
         verb = _VERBS.get(type(change.event))
-        if verb is None or _is_activity(event):
+        if verb is None or _is_activity(event) or getattr(event, "kind", "list") != "list":
             return
         task = event.task.id if isinstance(event, events.TaskAdded) else str(getattr(event, "task", ""))
         style, words = verb(event)
@@ -104,7 +106,8 @@ class Happened:
                 # A claim also starts its task.
                 if (newest.conversation, newest.task, newest.actor) == (change.conversation, task, change.actor):
                     return
-            name = sanitize(title) if task else sanitize(change.conversation)
+            place = change.about.list if change.about is not None else change.conversation
+            name = sanitize(title if task else place)
             parts = ((style, words), ("title", f" {name}"), *([("dim", f": {text}")] if text else []))
         clock = time.strftime("%H:%M", time.localtime(change.at / 1000))
         self.lines.appendleft(Happening(change.seq, change.conversation, task, change.actor, clock, parts))
@@ -113,6 +116,12 @@ class Happened:
         style = "asks" if event.waits_for == "yes" else event.to
         if style not in ("asks", "completed", "failed"):
             return
+        for agent, results in self.results.items():
+            for number, asked in enumerate(results):
+                if (asked.conversation, asked.task, asked.style) == (change.conversation, task, "asks"):
+                    # The answer to an agent's question isn't work of the person who answers.
+                    self.results[agent] = [*results[:number], asked._replace(style=style), *results[number + 1 :]]
+                    return
         result = Result(change.conversation, task, sanitize(title), style, text, change.at)
         # The newest agent is the last one, so that the first one is dropped.
         results = [result, *self.results.pop(change.actor, [])]

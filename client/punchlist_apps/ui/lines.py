@@ -68,7 +68,7 @@ class Lines(ScrollView, can_focus=True):
         if key in self.index:
             self.cursor = self.index[key]
             # What runs is at the top, and stays on the screen if the selected line does too.
-            if self.scroll_offset.y or self.cursor >= self.size.height:
+            if self.size.height and (self.scroll_offset.y or self.cursor >= self.size.height):
                 self.scroll_to(y=self.cursor - height, animate=False, immediate=True)
         else:
             self.select(min(self.cursor, len(items) - 1))

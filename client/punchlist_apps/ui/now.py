@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 
+from punchlist.base.actors import is_chat
 from punchlist.base.departures import departure, facts_of
 from punchlist_apps.common.terminal.render import count_columns, format_short_duration, truncate
 from punchlist_apps.ui.changes import CHANGES, Request
@@ -175,7 +176,8 @@ class Now(LineScreen):
             for task in card.running:
                 lanes.setdefault(task.owner, []).append((card.conversation, task))
         for owner in self.happened.results:
-            lanes.setdefault(owner, [])
+            if owner != self.program.actor and not is_chat(owner):
+                lanes.setdefault(owner, [])
         items = [Item("", 0, f"AGENTS {len(lanes) or ''}".rstrip(), "title")]
         for owner in sorted(lanes, key=lambda owner: (not lanes[owner], owner.casefold())):
             tasks = sorted(lanes[owner], key=lambda pair: pair[1].since)

@@ -142,7 +142,7 @@ async def test_agents_stand_beside_needs_in_wide_window(client: AsyncClient, sho
 async def test_every_window_shows_the_first_need(plan: AsyncConversation, show: Any, size: Any, theme: str) -> None:
     await ask(plan, "中文 wide " * 50, "مرحبا " * 100)
     async with show("", size=size, theme=theme) as shown:
-        await shown.until("中文")
+        await shown.until("▌? 中文")
         assert len(shown.lines) == size[1]
         await shown.press("enter")
         await shown.until("Needs you 1")
