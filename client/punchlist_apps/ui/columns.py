@@ -155,12 +155,20 @@ def draw_head(fits: Fits, head: int, width: int, sort: str) -> list[Part]:
 
 
 def draw_task(
-    task: Task, context: DrawContext, fits: Fits, *, lead: str = "", id_width: int = 0, marked: bool = False
+    task: Task,
+    context: DrawContext,
+    fits: Fits,
+    *,
+    depth: int = 0,
+    parent: str = "",
+    id_width: int = 0,
+    marked: bool = False,
 ) -> list[Part]:
     """Return the row of a task.
 
     Args:
-        lead: Text before the title, such as its indentation or its parent's title.
+        depth: Levels of indentation.
+        parent: Title of its parent, to show before its own; empty for none.
     """
     shown = state(task)
     glyph = context.spinner if shown == "in_progress" else context.glyphs[shown]
@@ -171,7 +179,7 @@ def draw_task(
     row.append((task.priority, f"{urgency:<2}"))
     room = max(context.width - width_of(row) - sum(size + 1 for size in fits.values()), 8)
     title_style = {"completed": "dim", "in_progress": "title"}.get(shown, "")
-    lead = truncate(lead, room // 2, cut) if lead.strip() else lead[: room // 2]
+    lead = "  " * min(depth, 8, room // 4) + (f"{truncate(sanitize(parent), room // 3, cut)} › " if parent else "")
     cell: list[Part] = [("dim", lead), (title_style, truncate(sanitize(task.title), room - count_columns(lead), cut))]
     reason_room = room - width_of(cell) - 2
     style, reason = describe_reason(task, context)

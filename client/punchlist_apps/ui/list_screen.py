@@ -34,18 +34,11 @@ class ListScreen(ListView):
     """Screen of a list, with the actions that change it."""
 
     hints: ClassVar[dict[str, str]] = {
-        **{"back": "back", "filter": "filter", "start": "start", "done": "done", "add": "add", "undo": "undo"},
-        **{
-            "older": "past",
-            "why": "why",
-            "help": "all keys",
-            "edit": "edit",
-            "note": "note",
-            "approve": "approve",
-            "reject": "reject",
-            "next_filter": "next filter",
-        },
-        **{"view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to", "quit": "quit"},
+        **{"back": "back", "search": "search", "start": "start", "done": "done", "add": "add", "undo": "undo"},
+        **{"approve": "approve", "reject": "reject", "help": "all keys", "filter": "filter", "edit": "edit"},
+        **{"blockers": "waits for", "sort": "sort", "group": "group", "left": "fold", "older": "past", "why": "why"},
+        **{"note": "note", "view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to"},
+        "quit": "quit",
     }
 
     def __init__(self, conversation: AsyncConversation, task: str = "") -> None:

@@ -206,12 +206,17 @@ class ListView(LineScreen):
         if task is None:
             return []
         context = self.draw_context(width) if self.past is None else self.draw_context(width)._replace(now=0)
-        lead = "  " * item.depth
-        parent = self.shown_list.by_id.get(task.parent or "")
-        if parent is not None and self.program.memory.arrangement.grouping != "parent":
-            lead = f"{sanitize(parent.title)} › "
-        marked = task.id in self.marked
-        return draw_task(task, context, self._fit(width), lead=lead, id_width=self._id_width, marked=marked)
+        is_tree = self.program.memory.arrangement.grouping == "parent"
+        parent = None if is_tree else self.shown_list.by_id.get(task.parent or "")
+        return draw_task(
+            task,
+            context,
+            self._fit(width),
+            depth=item.depth,
+            parent=parent.title if parent is not None else "",
+            id_width=self._id_width,
+            marked=task.id in self.marked,
+        )
 
     def draw_head(self) -> list[Part]:
         width = self.lines.row_width

@@ -303,6 +303,9 @@ class Now(LineScreen):
             each.refresh()
         self.lines = lines
         self.rearrange()
+        top = lines.scroll_offset.y
+        if not top <= lines.cursor < top + lines.size.height:
+            lines.select(top)
         lines.focus()
 
     def do_open(self) -> None:

@@ -52,9 +52,9 @@ def test_hostile_texts_are_escaped_and_cut(words: str) -> None:
     ]
     fits = fit_columns(60, measure(shown))
     lines = [
-        draw_task(one, context, fits, lead=lead, id_width=2, marked=True)
+        draw_task(one, context, fits, depth=depth, parent=words, id_width=2, marked=True)
         for one in shown
-        for lead in ("", sanitize(words))
+        for depth in (0, 30)
     ]
     running = (Running(id="1", title=words, active_form=words, owner=words, since=1),)
     lines += [draw_card(card(title=words, running=running, counts=Counts(in_progress=1)), context, 20)]
