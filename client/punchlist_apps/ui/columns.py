@@ -154,7 +154,7 @@ def draw_head(fits: Fits, head: int, width: int, sort: str) -> list[Part]:
     return parts[:-1]
 
 
-def draw_task(
+def draw_task(  # noqa: PLR0913 - where and how a row is drawn
     task: Task,
     context: DrawContext,
     fits: Fits,

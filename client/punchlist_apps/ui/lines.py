@@ -67,7 +67,8 @@ class Lines(ScrollView, can_focus=True):
         self.virtual_size = Size(0, len(items))
         if key in self.index:
             self.cursor = self.index[key]
-            # Without a visible cursor, the lines stay where they are. What runs is at the top, and stays on the screen if the selected line does too.
+            # Without a visible cursor, the lines stay where they are.
+            # What runs is at the top, and stays on the screen if the selected line does too.
             if self.is_active and (self.scroll_offset.y or self.cursor >= self.size.height):
                 self.scroll_to(y=self.cursor - height, animate=False, immediate=True)
         else:

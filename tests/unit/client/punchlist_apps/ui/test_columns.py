@@ -17,7 +17,8 @@ CONTEXT = DrawContext(add_signs(UNICODE_GLYPHS), NOON, 0, 80)
 
 def task(name: int = 1, **members: Any) -> Task:
     defaults: dict[str, Any] = {"id": str(name), "title": "t", "status": "pending", "priority": "normal", "version": 1}
-    return Task(**{**defaults, "created_at": 1, "updated_at": 1, "status_changed_at": NOON - 61_000, **members})
+    defaults |= {"created_at": 1, "updated_at": 1, "status_changed_at": NOON - 61_000}
+    return Task(**(defaults | members))
 
 
 FULL = task(

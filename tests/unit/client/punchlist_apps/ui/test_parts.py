@@ -18,7 +18,6 @@ from punchlist_apps.ui.parts import (
     draw_card,
     draw_progress,
     fit_parts,
-    sanitize,
     width_of,
 )
 from punchlist_schemas.things import Conversation, Counts, Running, Shared, Task
