@@ -209,6 +209,9 @@ class LineScreen(Screen[None]):
         elif not is_needed and self._spinner_timer is not None:
             self._spinner_timer.stop()
             self._spinner_timer = None
+            if self._has_changes and self._redraw_timer is None:
+                # The spinner's next frame would have drawn them.
+                self._redraw_timer = self.set_timer(MIN_REDRAW_S, self._redraw_and_wait)
 
     def _tick(self) -> None:
         self._draw_pending()

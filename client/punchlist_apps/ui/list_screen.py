@@ -35,10 +35,16 @@ class ListScreen(ListView):
 
     hints: ClassVar[dict[str, str]] = {
         **{"back": "back", "search": "search", "start": "start", "done": "done", "add": "add", "undo": "undo"},
-        **{"approve": "approve", "reject": "reject", "help": "all keys", "filter": "filter", "edit": "edit"},
+        **{
+            "approve": "approve",
+            "reject": "reject",
+            "help": "all keys",
+            "quit": "quit",
+            "filter": "filter",
+            "edit": "edit",
+        },
         **{"blockers": "waits for", "sort": "sort", "group": "group", "left": "fold", "older": "past", "why": "why"},
         **{"note": "note", "view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to"},
-        "quit": "quit",
     }
 
     def __init__(self, conversation: AsyncConversation, task: str = "") -> None:

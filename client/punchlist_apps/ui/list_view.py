@@ -121,9 +121,13 @@ class ListView(LineScreen):
             super().rearrange()
             return
         if self._moved and not is_waiting:
-            self.set_timer(wait_s, self.schedule_draw)
+            self.set_timer(wait_s, self._arrange_moved)
         self.lines.refresh_keys(changed)
         self.draw_frame()
+
+    def _arrange_moved(self) -> None:
+        if self._moved and self.past is None:
+            super().rearrange()
 
     def _is_moved(self, task: Task) -> bool:
         """Return whether a change of a task may change the lines or the columns. Record what it changes."""

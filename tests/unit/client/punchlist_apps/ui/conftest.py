@@ -18,7 +18,7 @@ from punchlist_apps.ui.app import PunchApp
 from punchlist_apps.ui.program import Setup
 from punchlist_testing.daemon import Running, running_daemon
 
-PATIENCE_S = 5
+PATIENCE_S = 30
 
 
 class Shown:
