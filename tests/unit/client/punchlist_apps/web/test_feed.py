@@ -112,6 +112,43 @@ async def test_resumed_events_arrive_once_in_order(web: Web) -> None:
     assert [event["seq"] for event in (await stream.next()).data["events"]] == seqs == list(range(1, 12))
 
 
+async def test_feed_says_what_happened_in_all_lists(web: Web) -> None:
+    stream = await web.stream("/api/v1/feed?happened=1")
+    await web.ask("PUT", PLAN, {"title": "Plan"})
+    await web.ask("POST", f"{PLAN}/tasks", {"title": "one \u202e"})
+    first, second = await stream.next(), await stream.next()
+    assert (first.event, second.event) == ("change", "change")
+    assert second.data["events"][0]["about"] == {"title": "one \u202e", "list": "Plan"}
+    assert second.id.split(".")[1:] == ["-", "-", "2"]
+    await stream.stream.aclose()
+    await web.ask("DELETE", f"{PLAN}/tasks/1")
+    resumed = await web.stream("/api/v1/feed?board=1&happened=1", Last_Event_ID=second.id)
+    events = [await resumed.next() for _ in range(2)]
+    (missed,) = (event for event in events if event.event == "change")
+    assert [event["about"]["title"] for event in missed.data["events"]] == ["one \u202e"]
+    assert missed.id.split(".")[3] == "3"
+
+
+async def test_feed_of_a_token_for_one_list_is_about_that_list(web: Web) -> None:
+    for name in ("plan", "secret"):
+        await web.ask("POST", f"/api/v1/conversations/{name}/tasks", {"title": f"in {name}"})
+    token = {"Authorization": f"Bearer {web.session(list='plan')}"}
+    stream = await web.stream("/api/v1/feed?happened=1&after=0", **token)
+    assert {event["conversation"] for event in (await stream.next()).data["events"]} == {"plan"}
+    recent = await web.ask("GET", "/api/v1/events/recent", **token)
+    assert [event["about"].get("title") for event in recent.value["events"]] == [None, "in plan"]
+
+
+async def test_newest_events_come_in_pages(web: Web) -> None:
+    await web.ask("POST", f"{PLAN}/tasks", {"tasks": [{"title": f"t{number}"} for number in range(5)]})
+    page = (await web.ask("GET", "/api/v1/events/recent?limit=2")).value
+    assert [event["about"]["title"] for event in page["events"]] == ["t3", "t4"]
+    older = (await web.ask("GET", f"/api/v1/events/recent?limit=60&before={page['next']}")).value
+    assert ([event["seq"] for event in older["events"]], older["next"]) == ([1, 2, 3, 4], 0)
+    assert (await web.ask("GET", "/api/v1/events/recent?before=99")).value["kind"] == "wrong_epoch"
+    assert (await web.ask("GET", "/api/v1/events/recent?limit=0")).status == 422
+
+
 WRONG: list[tuple[str, dict[str, str], int, str]] = [
     ("/api/v1/feed", {}, 422, "invalid_params"),
     ("/api/v1/feed?board=2", {}, 422, "invalid_params"),
