@@ -63,7 +63,7 @@ async def draw_ui(stage: Stage, name: str | None, keys: str) -> str:
 
 @pytest.mark.parametrize(
     ("picture", "name", "keys"),
-    [("ui-board", None, ""), ("ui-list", "release-1.0", "g j j j"), ("ui-undo", "release-1.0", "u")],
+    [("ui-now", None, ""), ("ui-board", None, "8"), ("ui-list", "release-1.0", "g j j j")],
 )
 def test_ui_pictures(planned: Stage, browser: Browser, picture: str, name: str | None, keys: str) -> None:
     drawing: list[str] = []

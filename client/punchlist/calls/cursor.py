@@ -137,6 +137,8 @@ class View(ABC, Generic[T]):
     """
     repeats = False
     """Whether several items may have the same position."""
+    about = False
+    """Whether events have the titles of their tasks and lists."""
 
     def first(self, result: SubscribeResult) -> list[T]:  # noqa: ARG002 - most views start with a notification
         """Return the items in the response to the subscription."""
@@ -158,9 +160,16 @@ class View(ABC, Generic[T]):
 
 
 class EventsView(View[Change]):
-    """Every event, once and in order, as a `Change`."""
+    """Every event, once and in order, as a `Change`.
+
+    Args:
+        about: Add the titles of the events' tasks and lists.
+    """
 
     name = "events"
+
+    def __init__(self, *, about: bool = False) -> None:
+        self.about = about
 
     def items(self, params: msgspec.Raw) -> list[Change]:
         return [Change.of(recorded) for recorded in decode(params, EventsPush).events]
@@ -319,7 +328,13 @@ class Cursor(Generic[T]):
             self._after = None
         after = self._after if self._view.resumes else None
         epoch = self._epoch if after is not None else None
-        return EventSubscribe(conversation=self._conversation, after=after, view=self._view.name, epoch=epoch)
+        return EventSubscribe(
+            conversation=self._conversation,
+            after=after,
+            view=self._view.name,
+            epoch=epoch,
+            about=self._view.about,
+        )
 
     def begin(self, result: SubscribeResult) -> list[T]:
         """Process the response to `subscribe`, and return the items to deliver.

@@ -5,17 +5,22 @@ from typing import Any, ClassVar, TypeVar
 
 import anyio
 from textual.binding import BindingType
-from textual.theme import Theme
 
-from punchlist.calls.cursor import BoardStart, BoardView, Cursor
-from punchlist.clients.aio import AsyncClient
+from punchlist.calls.cursor import BoardStart, BoardView, Cursor, EventsView
+from punchlist.clients.aio import AsyncClient, AsyncConversation
 from punchlist.errors import PunchlistError
 from punchlist_apps.ui.board import Board
+from punchlist_apps.ui.happened import Happened
 from punchlist_apps.ui.keymap import load_keymap
 from punchlist_apps.ui.line_screen import LineScreen
 from punchlist_apps.ui.list_screen import ListScreen
+from punchlist_apps.ui.memory import Memory
+from punchlist_apps.ui.now import Now
 from punchlist_apps.ui.palette import Palette
+from punchlist_apps.ui.parts import add_signs
 from punchlist_apps.ui.program import Program, Setup
+from punchlist_apps.ui.search import Search
+from punchlist_apps.ui.theme import THEMES
 from punchlist_apps.ui.who import Who
 from punchlist_schemas.results import BoardPush
 
@@ -24,20 +29,8 @@ _PAUSE_S = 1.0
 _TIMEOUT_S = 3.0
 """Timeout for calls and watches if the daemon doesn't respond, in seconds."""
 _PAGE = 500
-_THEME = Theme(
-    "punchlist",
-    primary="#2f81b7",
-    secondary="#c792ea",
-    accent="#56c8e8",
-    warning="#e0a144",
-    error="#ef6675",
-    success="#6cc070",
-    foreground="#e3e6e8",
-    background="#121517",
-    surface="#1a1f22",
-    panel="#22292e",
-)
-"""In progress is blue-green, blocked amber, and failed red. The palette offers textual's other themes."""
+_RECENT = 500
+"""Number of events to read when the program starts."""
 
 
 class PunchApp(Program):
@@ -59,34 +52,83 @@ class PunchApp(Program):
         super().__init__()
         self.setup = setup
         self.keys = load_keymap(setup.keys)
+        self.memory = Memory(setup.memory)
+        self.glyphs = add_signs(setup.glyphs)
         self.cards = {}
         self.client = AsyncClient(**{"timeout_s": _TIMEOUT_S, **setup.options})
+        self.happened = Happened()
+        self.now = Now(self.cards, self.happened)
         self.board = Board(self.cards)
         self._failures: dict[object, str] = {}
         self._board_cursor = Cursor(None, BoardView())
         self._pushed: set[str] = set()
 
     def on_mount(self) -> None:
-        self.register_theme(_THEME)
-        self.theme = _THEME.name
-        self.push_screen(self.board)
+        for theme in THEMES.values():
+            self.register_theme(theme)
+        self.theme = self.setup.theme
+        self.push_screen(self.now)
+        self.run_worker(self.follow(self._board_cursor, self._take_push), group="board")
         self.run_worker(self._load_lists(), exclusive=True, group="lists")
+        self.run_worker(self._follow_events(), group="events")
         if self.setup.conversation is not None:
             self.open_list(self.setup.conversation)
 
     async def on_unmount(self) -> None:
         await self.client.aclose()
 
-    def open_list(self, name: str) -> None:
-        while len(self.screen_stack) > 1 and not isinstance(self.screen, Board):
+    @property
+    def actor(self) -> str:
+        return self.setup.actor or self.setup.options.get("name") or "punch ui"
+
+    def open_conversation(self, name: str) -> AsyncConversation:
+        return self.client.conversation(name, actor=self.setup.actor)
+
+    def open_now(self) -> None:
+        self._close_above(Now)
+
+    def open_board(self) -> None:
+        self._close_above(Now, Board)
+        if not isinstance(self.screen, Board):
+            self.push_screen(self.board)
+
+    def open_list(self, name: str, task: str = "") -> None:
+        self._close_above(Now, Board)
+        self.push_screen(ListScreen(self.open_conversation(name), task))
+
+    def _close_above(self, *screens: type[LineScreen]) -> None:
+        while len(self.screen_stack) > 1 and not isinstance(self.screen, screens):
             self.pop_screen()
-        self.push_screen(ListScreen(self.client.conversation(name, actor=self.setup.actor)))
 
     def open_who(self) -> None:
         self.push_screen(Who(self.client))
 
-    async def follow_board(self) -> None:
-        await self.follow(self._board_cursor, self._take_push)
+    def open_search(self, conversation: str = "") -> None:
+        self.push_screen(Search(self.client, conversation))
+
+    def switch_theme(self) -> None:
+        self.theme = self.memory.theme = "light" if self.theme == "dark" else "dark"
+        self.memory.save()
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return THEMES["dark"].variables
+
+    async def _follow_events(self) -> None:
+        """Read the newest events, and follow them, forever. After an error, begin again."""
+        while True:
+            try:
+                recent = await self.client.read(limit=_RECENT, about=True)
+                self.happened.clear()
+                for change in recent:
+                    self.happened.take(change)
+                self.now.update_cards()
+                view = EventsView(about=True)
+                async with self.client.follow(Cursor(None, view, recent[-1].seq if recent else 0)) as watch:
+                    while True:
+                        self.happened.take(await watch.next())
+                        self.now.update_cards()
+            except PunchlistError:
+                await anyio.sleep(_PAUSE_S)
 
     async def follow(self, cursor: Cursor[T], take: Callable[[T], None]) -> None:
         watch = self.client.follow(cursor)
@@ -121,11 +163,16 @@ class PunchApp(Program):
             self.run_worker(self._load_lists(), exclusive=True, group="lists")
             return
         self._pushed.add(push.card.conversation)
+        before = self.cards.get(push.card.conversation)
+        if self.setup.bell and push.card.waiting > (before.waiting if before else 0):
+            self.bell()
         if push.gone:
             self.cards.pop(push.card.conversation, None)
             self.board.update_card(None)
         else:
             self.board.update_card(push.card)
+        self.now.forget_answers([push.card.conversation])
+        self.now.update_cards()
 
     async def _load_lists(self) -> None:
         """Load all lists when the board's subscription starts. Lists that are already shown remain until the last page
@@ -149,5 +196,6 @@ class PunchApp(Program):
                 for name in self.cards.keys() - listed - self._pushed:
                     del self.cards[name]
             self.board.update_card(None)
+            self.now.update_cards()
             if not cursor:
                 return

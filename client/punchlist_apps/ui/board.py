@@ -2,11 +2,6 @@
 
 from typing import ClassVar
 
-from textual.worker import Worker
-
-from punchlist.base.text import safe
-from punchlist.errors import PunchlistError
-from punchlist_apps.ui.dialogs import Prompt
 from punchlist_apps.ui.filters import build_list_test
 from punchlist_apps.ui.line_screen import LineScreen
 from punchlist_apps.ui.parts import Item, Part, build_board_items, draw_card, section_of
@@ -33,7 +28,6 @@ class Board(LineScreen):
         super().__init__()
         self.cards = cards
         self._changed: set[str] = set()
-        self._follow_worker: Worker[None] | None = None
         self._needs_rearrange = True
 
     def draw(self, item: Item, width: int) -> list[Part]:
@@ -87,13 +81,6 @@ class Board(LineScreen):
             self.lines.refresh_keys(changed)
             self.draw_frame()
 
-    def on_screen_resume(self) -> None:
-        self._follow_worker = self.run_worker(self.program.follow_board, group="board", exclusive=True)
-
-    def on_screen_suspend(self) -> None:
-        if self._follow_worker is not None:
-            self._follow_worker.cancel()
-
     def do_open(self) -> None:
         if self.lines.key:
             self.program.open_list(self.lines.key)
@@ -102,17 +89,8 @@ class Board(LineScreen):
         self.do_open()
 
     def do_back(self) -> None:
-        self._close_filter(keep=False)
-
-    def do_add(self) -> None:
-        """Ask for a name and open the list. A new list is created when its first task is added."""
-
-        def open_named(name: str | None) -> None:
-            if not name:
-                return
-            try:
-                self.program.open_list(name)
-            except PunchlistError as error:
-                self.report(safe(str(error)))
-
-        self.program.push_screen(Prompt("Name of the list (letters, digits, . _ : -)"), open_named)
+        """Clear the filter, else close the board."""
+        if self.filter_text:
+            self._close_filter(keep=False)
+        else:
+            self.program.pop_screen()

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from punchlist.clients.aio import AsyncConversation
-from punchlist_schemas.things import PRIORITIES, Task
+from punchlist_schemas.things import PRIORITIES, Need, Running, Task
 
 CLAIM_MS = 3_600_000
 """Lease of claims made in `punch ui`, in milliseconds. These claims aren't renewed."""
@@ -17,7 +17,10 @@ class Request(NamedTuple):
     owner: str
 
 
-Call = Callable[[AsyncConversation, Task, Request], Awaitable[Any]]
+Target = Task | Need | Running
+"""What a change can be made to: a task, or its summary on a list's card."""
+
+Call = Callable[[AsyncConversation, Any, Request], Awaitable[Any]]
 
 
 class Change(NamedTuple):
@@ -52,6 +55,13 @@ def _shift_priority(step: int) -> Call:
     return call
 
 
+def _hand_over(list: AsyncConversation, task: Target, request: Request) -> Awaitable[Any]:
+    """Set the owner of a task, and reopen it if it isn't pending."""
+    calls = list.calls
+    changes = [calls.set_status(task.id, "pending"), calls.edit(task.id, owner=request.text)]
+    return list.apply(changes[getattr(task, "status", "") == "pending" :])
+
+
 CHANGES: dict[str, Change] = {
     "start": _row(lambda list, task, request: list.start(task.id), "started", leaves_gates=True),
     "done": _row(
@@ -75,6 +85,13 @@ CHANGES: dict[str, Change] = {
         "Why not? The task is reopened with this reason",
         needs_text=True,
     ),
+    "hand": _row(
+        _hand_over,
+        "handed over",
+        "Who shall do it? A name such as codex",
+        needs_text=True,
+        leaves_gates=True,
+    ),
     "claim": _row(
         lambda list, task, request: list.take(request.owner, task.id, lease_ms=CLAIM_MS, keep=True),
         "claimed for an hour",
@@ -92,5 +109,5 @@ CHANGES: dict[str, Change] = {
 }
 """Action → the change it makes to each target task."""
 
-WRITES = {*CHANGES, "add", "edit", "delete", "move_down", "move_up", "undo", "redo", "repeat", "own"}
+WRITES = {*CHANGES, "add", "edit", "delete", "blockers", "move_down", "move_up", "undo", "redo", "repeat", "own"}
 """Actions that may make changes. They are disabled with `--read-only` and while the past is shown."""

@@ -6,8 +6,9 @@ from punchlist.base.departures import departure, facts_of
 from punchlist.base.metadata import visible_items
 from punchlist.base.text import safe_block
 from punchlist_apps.common.terminal.render import format_time
+from punchlist_apps.ui.markdown import MARKDOWN
 from punchlist_apps.ui.members import format_duration
-from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, format_date, sanitize, state
+from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, format_date, hue, sanitize, state
 from punchlist_schemas.things import Task
 
 _MAX_EDGES = 40
@@ -20,7 +21,7 @@ def draw_detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> 
     parts: list[Part] = [("dim", f"#{sanitize(task.id)} · "), (shown, shown.replace("_", " "))]
     facts = (
         (task.priority, task.priority if task.priority != "normal" else ""),
-        ("owner", f"@{sanitize(task.owner)}" if task.owner else ""),
+        (hue(task.owner), f"@{sanitize(task.owner)}" if task.owner else ""),
         ("dim", f"attempt {task.attempts}" if task.attempts > 1 else ""),
         ("failed", departure(facts_of(task), context.now)),
     )
@@ -29,12 +30,15 @@ def draw_detail(task: Task, by_id: Mapping[str, Task], context: DrawContext) -> 
     parts.append(("title", f"\n\n{sanitize(task.title)}\n"))
     parts += _draw_schedule(task)
     if task.waits_for is not None:
-        parts.append(("paused", f"\nDone, and waits for {describe_gate(task)}\n"))
+        parts.append(("asks", f"\nDone, and waits for {describe_gate(task)}\n"))
     doing = task.active_form if shown == "in_progress" else ""
-    bodies = (("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason))
+    bodies = [("Doing", doing), ("", task.description), ("Result", task.result_summary), ("Failed", task.fail_reason)]
+    if task.waits_for is not None:
+        # The result is what the question is about.
+        bodies.insert(1, bodies.pop(2))
     for heading, body in bodies:
         if body:
-            parts += [("heading", f"\n{heading}\n" if heading else "\n"), ("", f"{safe_block(body)}\n")]
+            parts += [("heading", f"\n{heading}\n" if heading else "\n"), (MARKDOWN, f"{safe_block(body)}\n")]
     edges = (("Waits for", task.blocked_by), ("Frees", task.blocks), ("Part of", (task.parent,) if task.parent else ()))
     for heading, names in edges:
         if names:
@@ -72,8 +76,8 @@ def _draw_notes(task: Task) -> list[Part]:
     parts: list[Part] = [("heading", "\nNotes\n")] if task.notes else []
     for note in task.notes:
         origin = f" (imported by {sanitize(note.imported_by)})" if note.imported_by else ""
-        parts += [("owner", f"  {sanitize(note.actor)}"), ("dim", f"{origin} · {format_time(note.at)}\n")]
-        parts.append(("", "".join(f"  {line}\n" for line in safe_block(note.text).split("\n"))))
+        parts += [(hue(note.actor), f"  {sanitize(note.actor)}"), ("dim", f"{origin} · {format_time(note.at)}\n")]
+        parts.append((MARKDOWN, f"{safe_block(note.text)}\n"))
     if task.metadata:
         parts.append(("heading", "\nMetadata\n"))
         parts += [

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, cast
 
+from rich.console import RenderableType
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -73,14 +74,15 @@ class Notice(ModalScreen[None]):
         text: Function that returns the text, escaped for the terminal. `refresh_text` calls it again.
     """
 
-    def __init__(self, title: str, text: Callable[[], Text]) -> None:
+    def __init__(self, title: str, text: Callable[[], RenderableType]) -> None:
         super().__init__()
         self._title = title
         self._text = text
 
-    def _fold_text(self) -> Text:
+    def _fold_text(self) -> RenderableType:
         text = self._text()
-        text.no_wrap, text.overflow = False, "fold"
+        if isinstance(text, Text):
+            text.no_wrap, text.overflow = False, "fold"
         return text
 
     def refresh_text(self) -> None:
@@ -141,7 +143,7 @@ class Form(ModalScreen[None]):
                     yield Input(field.text, id=field.name, select_on_focus=False)
                 else:
                     area = TextArea(field.text, id=field.name, tab_behavior="focus")
-                    area.styles.height = field.height
+                    area.styles.height = field.height + 2  # its border
                     yield area
             yield Static(id="refusal")
             yield Label(Text("Enter or Ctrl+S: save   Esc: cancel   Tab: next", "dim"))

@@ -15,13 +15,19 @@ from textual.widgets import Input, Static
 from punchlist.base.text import safe
 from punchlist.errors import PunchlistError
 from punchlist_apps.common.terminal.style import FRAME_S
-from punchlist_apps.ui.dialogs import Notice, render_parts
+from punchlist_apps.ui.changes import CHANGES, WRITES
+from punchlist_apps.ui.dialogs import Notice, Prompt, render_parts
 from punchlist_apps.ui.lines import STYLE_NAMES, Lines
 from punchlist_apps.ui.parts import DrawContext, Item, Part, fit_parts, width_of
 from punchlist_apps.ui.program import Program
+from punchlist_apps.ui.undo import undo_own
 
+WIDE = 110
+"""Minimum width for a second column, in columns."""
 MIN_REDRAW_S = 0.1
 """Minimum interval between redraws, in seconds."""
+_MINUTE_S = 60
+"""Interval in which ages and dates are drawn again, in seconds."""
 _NAMED_KEYS = "up down left right home end pageup pagedown enter escape space tab backspace delete".split()
 
 
@@ -49,6 +55,7 @@ class LineScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="bar")
+        yield Static(id="head")
         with Horizontal(id="body"):
             yield self.lines
             yield from self.compose_side()
@@ -60,8 +67,17 @@ class LineScreen(Screen[None]):
     def compose_side(self) -> ComposeResult:
         yield from ()
 
-    def on_mount(self) -> None:
+    @property
+    def all_lines(self) -> tuple[Lines, ...]:
+        return (self.lines,)
+
+    def focus_start(self) -> None:
+        """Focus what the keys go to when the screen opens."""
         self.lines.focus()
+
+    def on_mount(self) -> None:
+        self.focus_start()
+        self.set_interval(_MINUTE_S, self.rearrange, name="minute")
         self.rearrange()
 
     # implemented by each screen
@@ -77,6 +93,10 @@ class LineScreen(Screen[None]):
 
     def has_spinner(self, key: str) -> bool:
         raise NotImplementedError
+
+    def draw_head(self) -> list[Part]:
+        """Render the line above the lines; empty for none."""
+        return []
 
     def draw_running(self) -> list[list[Part]]:
         """Render the tasks in progress that aren't among the visible lines."""
@@ -106,7 +126,7 @@ class LineScreen(Screen[None]):
             self.draw_changes()
 
     def draw_context(self, width: int) -> DrawContext:
-        return DrawContext(self.program.setup.glyphs, int(time.time() * 1000), int(time.monotonic() / FRAME_S), width)
+        return DrawContext(self.program.glyphs, int(time.time() * 1000), int(time.monotonic() / FRAME_S), width)
 
     def rearrange(self) -> None:
         items = self.build_items()
@@ -123,6 +143,8 @@ class LineScreen(Screen[None]):
         bar = fit_parts([("", " "), *self.draw_bar()], max(width - width_of([live]) - 1, 10))
         space = max(width - width_of([*bar, live]), 1)
         self._update("#bar", [[*bar, ("", " " * space), live]])
+        head = self.draw_head()
+        self._update("#head", [head] if head else [])
         running = self.draw_running()
         self._update("#running", [fit_parts(parts, width) for parts in running])
         if self._hints_width != width:
@@ -178,17 +200,23 @@ class LineScreen(Screen[None]):
 
     def _update_spinner(self, *, has_running: bool) -> None:
         """Run the spinner's timer only while a task in progress is visible."""
-        has_running = has_running or any(self.has_spinner(item.key) for item in self.lines.visible_items)
+        has_running = has_running or any(
+            self.has_spinner(item.key) for lines in self.all_lines for item in lines.visible_items
+        )
         is_needed = has_running and self.program.screen is self
         if is_needed and self._spinner_timer is None:
             self._spinner_timer = self.set_interval(FRAME_S, self._tick, name="spinner")
         elif not is_needed and self._spinner_timer is not None:
             self._spinner_timer.stop()
             self._spinner_timer = None
+            if self._has_changes and self._redraw_timer is None:
+                # The spinner's next frame would have drawn them.
+                self._redraw_timer = self.set_timer(MIN_REDRAW_S, self._redraw_and_wait)
 
     def _tick(self) -> None:
         self._draw_pending()
-        self.lines.refresh_keys({item.key for item in self.lines.visible_items if self.has_spinner(item.key)})
+        for lines in self.all_lines:
+            lines.refresh_keys({item.key for item in lines.visible_items if self.has_spinner(item.key)})
         if running := self.draw_running():
             self._update("#running", [fit_parts(parts, self.size.width) for parts in running])
         self._update_spinner(has_running=bool(running))
@@ -219,9 +247,18 @@ class LineScreen(Screen[None]):
         await self.act(action)
 
     async def act(self, action: str) -> None:
+        if action in WRITES and self.program.setup.read_only:
+            self.report("Changes are disabled: punch ui runs with --read-only.")
+            return
+        if action in CHANGES:
+            self.change(action)
+            return
         do: Callable[[], Awaitable[None] | None] = getattr(self, f"do_{action}")
         if (awaitable := do()) is not None:
             await awaitable
+
+    def change(self, action: str) -> None:
+        """Make one of `CHANGES` to the selected task, with the text that it asks for."""
 
     def run_calls(self, calls: Awaitable[object], group: str = "calls", *, exclusive: bool = False) -> None:
         """Make calls in the background, so that the screen still responds to keys. Errors are shown as a message."""
@@ -268,6 +305,45 @@ class LineScreen(Screen[None]):
         field.display = bool(field.value)
         self.lines.focus()
         self.rearrange()
+
+    def do_add(self) -> None:
+        """Ask for a name and open the list. A new list is created when its first task is added."""
+
+        def open_named(name: str | None) -> None:
+            if not name:
+                return
+            try:
+                self.program.open_list(name)
+            except PunchlistError as error:
+                self.report(safe(str(error)))
+
+        self.program.push_screen(Prompt("Name of the list (letters, digits, . _ : -)"), open_named)
+
+    def do_undo(self) -> None:
+        """Undo the user's newest change of the list that was changed last."""
+        self._undo(redo=False)
+
+    def do_redo(self) -> None:
+        self._undo(redo=True)
+
+    def _undo(self, *, redo: bool) -> None:
+        if not (name := self.program.last_list):
+            self.report("You have changed no list yet.")
+            return
+
+        async def undo() -> None:
+            self.report(*filter(None, [await undo_own(self.program, self.program.open_conversation(name), redo=redo)]))
+
+        self.run_calls(undo(), "undo", exclusive=True)
+
+    def do_search(self) -> None:
+        self.program.open_search()
+
+    def do_home(self) -> None:
+        self.program.open_now()
+
+    def do_lists(self) -> None:
+        self.program.open_board()
 
     def do_palette(self) -> None:
         self.program.action_command_palette()

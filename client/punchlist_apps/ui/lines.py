@@ -11,11 +11,12 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from punchlist_apps.ui.parts import Item, Part, width_of
+from punchlist_apps.ui.parts import Item, Part, fit_parts, width_of
 
 STYLE_NAMES = (
     "title dim completed in_progress blocked pending paused failed urgent high normal low"
-    " note owner label marked cursor heading"
+    " note label marked cursor heading asks"
+    " agent0 agent1 agent2 agent3 agent4 agent5"
 )
 
 Draw = Callable[[Item, int], list[Part]]
@@ -38,6 +39,8 @@ class Lines(ScrollView, can_focus=True):
         self.items: Sequence[Item] = ()
         self.index: dict[str, int] = {}
         self.cursor = 0
+        self.is_active = True
+        """Whether the cursor is shown."""
         self._draw = draw
         self._styles_by_name = {"": Style.null()}
 
@@ -46,20 +49,28 @@ class Lines(ScrollView, can_focus=True):
         return self.items[self.cursor].key if self.cursor < len(self.items) else ""
 
     @property
+    def row_width(self) -> int:
+        """Columns of a row, without the scroll bar."""
+        return self.size.width - (self.scrollbar_size_vertical if self.show_vertical_scrollbar else 0)
+
+    @property
     def visible_items(self) -> Sequence[Item]:
         top = self.scroll_offset.y
         return self.items[top : top + max(self.size.height, 1)]
 
     def set_items(self, items: Sequence[Item]) -> None:
-        """Replace the lines. If the selected line still exists, it remains selected, at the same place on the
-        screen."""
+        """Replace the lines. If the selected line still exists, it remains selected, and at the same place on
+        the screen unless the first line is shown."""
         key, height = self.key, self.cursor - self.scroll_offset.y
         self.items = items
         self.index = {item.key: position for position, item in enumerate(items) if item.key}
         self.virtual_size = Size(0, len(items))
         if key in self.index:
             self.cursor = self.index[key]
-            self.scroll_to(y=self.cursor - height, animate=False, immediate=True)
+            # Without a visible cursor, the lines stay where they are.
+            # What runs is at the top, and stays on the screen if the selected line does too.
+            if self.is_active and (self.scroll_offset.y or self.cursor >= self.size.height):
+                self.scroll_to(y=self.cursor - height, animate=False, immediate=True)
         else:
             self.select(min(self.cursor, len(items) - 1))
         self.refresh()
@@ -82,6 +93,8 @@ class Lines(ScrollView, can_focus=True):
                 break
         else:
             start = next((n for n, item in enumerate(self.items) if item.key), 0)
+        if any(item.parts and not item.key for item in self.items[start : start + 2]):
+            self.refresh()
         self.refresh_line(self.cursor)
         self.cursor = start
         self.refresh_line(start)
@@ -129,17 +142,22 @@ class Lines(ScrollView, can_focus=True):
         super().notify_style_update()
         self._styles_by_name = {"": Style.null()}
 
+    def _find_head(self, position: int) -> int:
+        """Return the position of the selectable line that a line belongs to, or of the line itself."""
+        while position and self.items[position].parts and not self.items[position].key:
+            position -= 1
+        return position
+
     def render_line(self, y: int) -> Strip:
-        width, position, background = self.size.width, y + self.scroll_offset.y, self.rich_style
+        width, position, background = self.row_width, y + self.scroll_offset.y, self.rich_style
         if position >= len(self.items):
             return Strip.blank(width, background)
         item = self.items[position]
-        parts = self._draw(item, width) if item.key else [("heading", f" {item.text}")]
-        if position == self.cursor and item.key:
+        parts = item.parts or ([(item.style, f" {item.text}")] if item.text else self._draw(item, width))
+        if self.is_active and self._find_head(position) == self.cursor and self.items[self.cursor].key:
             background += self.line_style("cursor")
+        parts = fit_parts(parts, width)
         used = width_of(parts)
         segments = [Segment(words, background + self.line_style(name)) for name, words in parts if words]
         # Pass the known width, because textual would otherwise measure each word again.
-        if used <= width:
-            return Strip([*segments, Segment(" " * (width - used), background)], width)
-        return Strip(segments, used).adjust_cell_length(width)
+        return Strip([*segments, Segment(" " * (width - used), background)], width)

@@ -7,65 +7,68 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
+from rich.console import RenderableType
 from rich.text import Text
 
-from punchlist.base.actors import THREADS, chats_about
-from punchlist.base.text import safe
+from punchlist.base.text import safe_block
 from punchlist.clients.aio import AsyncConversation
-from punchlist.errors import PunchlistError, RequestRefused
+from punchlist.errors import PunchlistError
 from punchlist_apps.common.terminal.reasons import format_reasons
 from punchlist_apps.common.terminal.style import Style
 from punchlist_apps.ui.changes import CHANGES, WRITES, Request
 from punchlist_apps.ui.detail import draw_dependencies, draw_detail
-from punchlist_apps.ui.dialogs import Confirm, Field, Form, Notice, Prompt, render_parts
+from punchlist_apps.ui.dialogs import Confirm, Field, Form, Notice, Prompt
 from punchlist_apps.ui.filters import STATES
 from punchlist_apps.ui.list_view import MAX_NAMED, ListView
+from punchlist_apps.ui.markdown import render_blocks
 from punchlist_apps.ui.members import MEMBERS, parse_changes
 from punchlist_apps.ui.parts import DrawContext, Part, describe_gate, sanitize, sort_children_first
 from punchlist_apps.ui.past import History, read_latest
+from punchlist_apps.ui.picker import Picker
+from punchlist_apps.ui.undo import undo_call
 from punchlist_schemas.repository import short_name
 from punchlist_schemas.things import Task
-
-_READ_ONLY = "Changes are disabled: punch ui runs with --read-only."
 
 
 class ListScreen(ListView):
     """Screen of a list, with the actions that change it."""
 
     hints: ClassVar[dict[str, str]] = {
-        **{"back": "back", "filter": "filter", "start": "start", "done": "done", "add": "add", "undo": "undo"},
+        **{"back": "back", "search": "search", "start": "start", "done": "done", "add": "add", "undo": "undo"},
         **{
-            "older": "past",
-            "why": "why",
-            "help": "all keys",
-            "edit": "edit",
-            "note": "note",
             "approve": "approve",
             "reject": "reject",
-            "next_filter": "next filter",
+            "help": "all keys",
+            "quit": "quit",
+            "filter": "filter",
+            "edit": "edit",
         },
-        **{"view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to", "quit": "quit"},
+        **{"blockers": "waits for", "sort": "sort", "group": "group", "left": "fold", "older": "past", "why": "why"},
+        **{"note": "note", "view_history": "history", "view_graph": "depends", "mark": "mark", "palette": "go to"},
     }
 
-    def __init__(self, conversation: AsyncConversation) -> None:
-        super().__init__(conversation)
+    def __init__(self, conversation: AsyncConversation, task: str = "") -> None:
+        super().__init__(conversation, task)
         self._last_change: tuple[str, str] | None = None
 
     async def act(self, action: str) -> None:
-        if action in WRITES and self.program.setup.read_only:
-            self.report(_READ_ONLY)
-        elif action in WRITES and self.past is not None:
-            hint = self.program.keys.hint("now")
+        if self.past is not None and action == "reject":
+            self.do_now()
+        elif action in WRITES and self.past is not None and not self.program.setup.read_only:
+            hint = self.program.keys.hint("reject")
             self.report(
                 f"This is version {self.past.version} of the list, which can't be changed; {hint} returns to now."
             )
-        elif action in CHANGES:
-            self._ask_and_change(action)
         else:
+            if action in WRITES:
+                self.program.last_list = self.conversation.id
             await super().act(action)
 
-    def _ask_and_change(self, action: str) -> None:
+    def change(self, action: str) -> None:
         if not (tasks := self.targets):
+            return
+        if action == "approve" and len(tasks) == 1 and not self.is_wide:
+            self._read_and_approve(tasks[0])
             return
         change = CHANGES[action]
         waiting = next((task for task in tasks if task.waits_for == "yes"), None) if change.leaves_gates else None
@@ -87,6 +90,16 @@ class ListScreen(ListView):
         names += " …" if len(tasks) > MAX_NAMED else ""
         self.program.push_screen(Prompt(f"{names}  {change.question}"), change_with)
 
+    def _read_and_approve(self, task: Task) -> None:
+        """Approve a task after its result has been shown. A wide window shows it with the list."""
+
+        def approve(is_confirmed: bool | None) -> None:
+            if is_confirmed:
+                self.run_calls(self._change("approve", [task], ""))
+
+        lines = safe_block(task.result_summary or "It was completed without a result.").split("\n")
+        self.program.push_screen(Confirm(f"Approve {_heading(task)}?", lines), approve)
+
     async def _change(self, action: str, tasks: list[Task], text: str) -> None:
         """Change tasks, subtasks before their parents. Tasks whose change is rejected remain marked."""
         change = CHANGES[action]
@@ -97,7 +110,9 @@ class ListScreen(ListView):
             except PunchlistError as error:
                 errors[task.id] = str(error)
         self._last_change = (action, text)
-        summary = [f"{len(tasks) - len(errors)} {change.result}"] if len(tasks) > 1 else []
+        done = [task for task in tasks if task.id not in errors]
+        names = f"#{done[0].id}" if len(tasks) == 1 and done else str(len(done))
+        summary = [f"{names} {change.result} ({self.program.keys.hint('undo')}: undo)"] if done else []
         self.marked &= set(errors)
         self.lines.refresh()
         self.report(*summary, *list(errors.values())[:MAX_NAMED])
@@ -111,13 +126,13 @@ class ListScreen(ListView):
             self.run_calls(self._change(action, tasks, text))
 
     def do_mark(self) -> None:
-        if self.lines.key:
-            self.marked ^= {self.lines.key}
+        if task := self.selected:
+            self.marked ^= {task.id}
             self.lines.move_cursor(1)
 
     def do_mark_all(self) -> None:
         """Mark all tasks shown, or unmark them if all are marked."""
-        shown = set(self.lines.index)
+        shown = {task.id for item in self.lines.items if (task := self.task_of(item.key))}
         self.marked = set() if shown <= self.marked else self.marked | shown
         self.lines.refresh()
         self.draw_frame()
@@ -163,10 +178,10 @@ class ListScreen(ListView):
         """Show what `draw` renders for a task, in a notice that follows the task's changes until it is deleted."""
         last = task
 
-        def render() -> Text:
+        def render() -> RenderableType:
             nonlocal last
             last = self.shown_list.by_id.get(task.id, last)
-            return render_parts(draw(last, self.shown_list.by_id, self.draw_context(0)), self.styles_by_name())
+            return render_blocks(draw(last, self.shown_list.by_id, self.draw_context(0)), self.styles_by_name())
 
         self.program.push_screen(Notice(title, render))
 
@@ -230,6 +245,22 @@ class ListScreen(ListView):
 
         self.program.push_screen(Form(f"Edit #{sanitize(task.id)}", fields, save))
 
+    def do_blockers(self) -> None:
+        """Choose what the selected task waits for."""
+        if not (task := self.selected):
+            return
+
+        def save(chosen: frozenset[str] | None) -> None:
+            before = frozenset(task.blocked_by)
+            if chosen is not None and chosen != before:
+                added, removed = sorted(chosen - before), sorted(before - chosen)
+                self.run_calls(self.conversation.edit(task.id, add_blocked_by=added, remove_blocked_by=removed))
+
+        self.program.push_screen(Picker(task, self.rows.order, self.program.glyphs), save)
+
+    def do_search(self) -> None:
+        self.program.open_search(self.conversation.id)
+
     def do_delete(self) -> None:
         """Delete the targets after confirmation."""
         if not (tasks := self.targets):
@@ -252,54 +283,29 @@ class ListScreen(ListView):
     def _move(self, step: int) -> None:
         if not (task := self.selected):
             return
-        shown = self.lines.index
-        siblings = [other.id for other in self.rows.order if other.parent == task.parent and other.id in shown]
+        if self.program.memory.arrangement.sort != "order":
+            self.report(f"Tasks can be moved in list order: {self.program.keys.hint('sort')} sorts.")
+            return
+        groups = self.groups
+        siblings = [
+            other.id
+            for other in self.rows.order
+            if other.parent == task.parent
+            and other.id in self.lines.index
+            and groups.get(other.id) == groups.get(task.id)
+        ]
         index = siblings.index(task.id) + step
         if 0 <= index < len(siblings):
             place: dict[str, Any] = {"after" if step > 0 else "before": siblings[index]}
             self.run_calls(self.conversation.move(task.id, **place), "move")
 
-    def do_undo(self) -> None:
-        """Undo the user's last change after a preview."""
-        self.run_calls(self._preview_and_undo("Undo your last change?", "undo"), "undo", exclusive=True)
-
-    def do_redo(self) -> None:
-        """Redo the user's last undo after a preview."""
-        self.run_calls(self._preview_and_undo("Redo what you undid?", "redo", redo=True), "undo", exclusive=True)
-
     def _undo_call(self, call: int, actor: str) -> None:
         """Undo a call from the history, made by any actor, after a preview."""
-        if self.program.setup.read_only:
-            self.report(_READ_ONLY)
-        else:
-            question = f"Undo this change by {sanitize(actor)}?"
-            self.run_calls(self._preview_and_undo(question, "undo", call=call), "undo", exclusive=True)
 
-    async def _preview_and_undo(self, question: str, command: str, **selection: Any) -> None:
-        """Undo or redo after confirmation with a preview. Errors are shown in the preview."""
-        person = self.conversation.calls.actor or self.program.setup.options.get("name", "punch ui")
-        params: dict[str, Any] = {"conversation": self.conversation.id, "actor": person, "whole": True, "claims": True}
-        if "call" not in selection:
-            chats = await self.conversation.client.conversations(kind="chat", limit=THREADS)
-            also = chats_about(self.conversation.id, msgspec.to_builtins(chats.conversations))
-            selection |= {"of": person, "count": 1, "also": also}
-        preview = await self.conversation.client.call("list.undo", {**params, **selection, "preview": True})
-        if not preview["undone"]:
-            self.report(f"You have nothing to {command} here; the history shows the changes of others.")
-            return
-        lines = [safe(line) for line in preview["undone"]]
-        error_lines: list[str] = []
-        while await self.program.push_screen_wait(Confirm(question, [*lines, *error_lines])):
-            try:
-                # The call is identified by its version, so that changes made since the preview don't matter.
-                result = await self.conversation.client.call("list.undo", {**params, "call": preview["calls"][0]})
-            except RequestRefused as error:
-                error_lines = ["", safe(str(error))]
-            else:
-                count = len(result["undone"])
-                heading = "Redone" if command == "redo" else "Undone"
-                self.report(f"{heading}: {count} change{'' if count == 1 else 's'}.")
-                return
+        async def undo() -> None:
+            self.report(*filter(None, [await undo_call(self.program, self.conversation, call, actor)]))
+
+        self.run_calls(undo(), "undo", exclusive=True)
 
     def do_own(self) -> None:
         """Run the user's own shell command with the task's id, title and list."""

@@ -41,4 +41,5 @@ class Palette(Provider):
             for key in app.keys.keys.values():
                 if screen.screen_name in key.screens:
                     commands.append((key.does, f"key {key.shown}", partial(screen.act, key.name)))
+        commands.append(("dark or light", "theme", app.switch_theme))
         return commands

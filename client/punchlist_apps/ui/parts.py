@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from punchlist.base.dates import is_late
 from punchlist.base.departures import departure, facts_of
 from punchlist.base.text import clip, one_line, safe
 from punchlist.base.tree import as_tree
@@ -18,10 +17,14 @@ from punchlist_apps.common.terminal.render import (
     truncate,
 )
 from punchlist_apps.common.terminal.style import FRAMES, UNICODE_GLYPHS
-from punchlist_schemas.things import FINISHED, Conversation, Counts, Shared, Task
+from punchlist_schemas.things import Conversation, Counts, Shared, Task
 
 Part = tuple[str, str]
 _BAR = 10
+HUES = 6
+"""Number of hues by which agents are told apart."""
+_SIGNS = {"asks": "?", "open": "▾", "folded": "▸"}
+_ASCII_SIGNS = {"asks": "[?]", "open": "v", "folded": ">"}
 _MAX_CHARS = 600
 """Maximum length of text in a row, in characters. No terminal is wider."""
 
@@ -44,19 +47,44 @@ class DrawContext(NamedTuple):
     def spinner(self) -> str:
         """The glyph for tasks in progress. It is animated if the terminal shows Unicode and the list isn't a past
         version."""
-        is_animated = self.now and self.glyphs is UNICODE_GLYPHS
+        is_animated = self.now and self.glyphs["cut"] == UNICODE_GLYPHS["cut"]
         return FRAMES[self.frame % len(FRAMES)] if is_animated else self.glyphs["in_progress"]
 
 
 class Item(NamedTuple):
-    """A line of a screen: the key of its task or list (empty for a heading), its indentation, and a heading's text."""
+    """A line of a screen.
+
+    Attributes:
+        key: The key of its task or list. A line without a key can't be selected.
+        depth: Its indentation.
+        text: Its text if it is a heading, in `style`.
+        parts: Its content, if the screen doesn't draw it. Without a key, it belongs to the line above.
+    """
 
     key: str
     depth: int = 0
     text: str = ""
+    style: str = "heading"
+    parts: Sequence[Part] = ()
+
+
+def add_signs(glyphs: Mapping[str, str]) -> dict[str, str]:
+    """Return glyphs of the terminal, and the signs that only this program has."""
+    return {**glyphs, **(_SIGNS if glyphs["cut"] == UNICODE_GLYPHS["cut"] else _ASCII_SIGNS)}
+
+
+def hue(name: str) -> str:
+    """Return the style of an agent's name, which depends on its host, the name before `/`, as on the page."""
+    number = 0
+    for char in name.partition("/")[0]:
+        number = (number * 31 + ord(char)) % 2**32
+    return f"agent{number % HUES}"
 
 
 def state(task: Task) -> str:
+    """Return the state to show: `asks` for a task that waits for approval, `blocked` for one with open blockers."""
+    if task.waits_for == "yes":
+        return "asks"
     return get_display_state({"status": task.status, "open_blockers": task.open_blockers})
 
 
@@ -95,54 +123,6 @@ def sort_children_first(tasks: Sequence[Task]) -> list[Task]:
     return [*ordered, *reversed(ancestors)]
 
 
-def draw_task(
-    task: Task, context: DrawContext, *, depth: int = 0, id_width: int = 0, marked: bool = False
-) -> list[Part]:
-    shown = state(task)
-    glyph = context.spinner if shown == "in_progress" else context.glyphs[shown]
-    urgency = "" if task.priority == "normal" or shown in FINISHED else context.glyphs[task.priority]
-    head: list[Part] = [("marked", "▎" if marked else " "), (shown, f"{glyph} ")]
-    head.append(("dim", f"#{sanitize(task.id)}".ljust(id_width + 1) + " "))
-    head += [(task.priority, f"{urgency:<2}"), ("", "  " * min(depth, 8))]
-    tail = _draw_annotations(task, shown, context)
-    room = max(context.width - width_of(head), 8)
-    title = sanitize(task.title)
-    if count_columns(title) + width_of(tail) > room:
-        tail = fit_parts(tail, max(room - count_columns(title), room // 2))
-        title = truncate(title, room - width_of(tail), context.glyphs["cut"])
-    style = {"completed": "dim", "in_progress": "title"}.get(shown, "")
-    return [*head, (style, title), *tail]
-
-
-def _draw_annotations(task: Task, shown: str, context: DrawContext) -> list[Part]:
-    tail: list[Part] = []
-    if shown == "in_progress":
-        doing = sanitize(task.active_form)
-        elapsed = format_short_duration(context.now - task.status_changed_at) if context.now else ""
-        tail += [("note", f"  {doing}")] if doing else []
-        tail += [("note", f" {context.glyphs['dot']} {elapsed}" if doing else f"  {elapsed}")] if elapsed else []
-    if shown == "failed" and task.fail_reason:
-        tail.append(("failed", f"  {sanitize(task.fail_reason)}"))
-    if shown not in FINISHED and task.open_blockers:
-        names = ", ".join(f"#{sanitize(id)}" for id in task.open_blockers)
-        tail.append(("blocked", f"  {context.glyphs['arrow']} {names}"))
-    if task.waits_for is not None:
-        tail.append(("paused", f"  waits for {describe_gate(task)}"))
-    if task.owner and shown != "completed":
-        tail.append(("owner", f"  @{sanitize(task.owner)}"))
-    if left := departure(facts_of(task), context.now):
-        tail.append(("failed", f"  {left}"))
-    if shown in FINISHED:
-        return tail
-    tail += [("label", f"  +{sanitize(label)}") for label in task.labels]
-    if task.due:
-        late = context.now and is_late(task.due, task.due_day, context.now)
-        tail.append(("failed" if late else "note", f"  due {format_date(task.due, task.due_day)}"))
-    if task.not_before:
-        tail.append(("note", f"  not before {format_date(task.not_before, task.not_before_day)}"))
-    return tail
-
-
 def describe_gate(task: Task) -> str:
     """Describe what a completed task waits for at its gate."""
     by = task.gate.by if task.gate is not None else ""
@@ -151,14 +131,21 @@ def describe_gate(task: Task) -> str:
     return f"the check {sanitize(task.gate.check)}" if task.gate is not None else "a check"
 
 
-def fit_parts(parts: Iterable[Part], width: int) -> list[Part]:
-    """Truncate parts to at most `width` columns."""
+def fit_parts(parts: Iterable[Part], width: int, mark: str = "…") -> list[Part]:
+    """Truncate parts to at most `width` columns. A cut always ends in `mark`."""
+    parts = list(parts)
+    if width_of(parts) <= width:
+        return parts
     kept: list[Part] = []
+    room = width
     for style, words in parts:
-        room = width - width_of(kept)
-        if room <= 0:
+        columns = count_columns(words)
+        if columns >= room:
+            # A part that fills the row also needs the mark, since more parts follow or it is itself too long.
+            kept.append((style, truncate(words + mark, room, mark)))
             break
-        kept.append((style, truncate(words, room)))
+        kept.append((style, words))
+        room -= columns
     return kept
 
 
@@ -178,13 +165,13 @@ def draw_progress(counts: Counts, width: int = _BAR) -> list[Part]:
     return [*parts, ("dim", "─" * (width - used))]
 
 
-def draw_counts(counts: Counts) -> list[Part]:
-    """Render the counts of a list, as in `3/12 · 1 failed · 2 in progress`."""
-    by_status = msgspec.structs.asdict(counts)
+def draw_counts(counts: Counts, asks: int = 0) -> list[Part]:
+    """Render the counts of a list, as in `3/12 · 1 asks · 1 failed`. Tasks that wait for approval aren't paused."""
+    by_status = msgspec.structs.asdict(counts) | {"asks": asks, "paused": counts.paused - asks}
     total = counts.pending + counts.in_progress + counts.paused + counts.completed + counts.failed
     parts: list[Part] = [("title", f"{counts.completed}/{total}")]
-    for name in ("failed", "in_progress", "blocked", "paused"):
-        if by_status[name]:
+    for name in ("asks", "failed", "in_progress", "blocked", "paused"):
+        if by_status[name] > 0:
             parts += [("dim", " · "), (name, f"{by_status[name]} {name.replace('_', ' ')}")]
     return parts
 
@@ -211,7 +198,7 @@ def draw_card(card: Conversation, context: DrawContext, name_width: int, short_n
     by_status: dict[str, Any] = msgspec.structs.asdict(counts)
     by_status["paused"] -= card.waiting
     if card.waiting:
-        parts.append(("paused", f"{card.waiting} {'waits' if card.waiting == 1 else 'wait'} for a yes  "))
+        parts.append(("asks", f"{card.waiting} {'asks' if card.waiting == 1 else 'ask'}  "))
     for word in ("failed", "paused", "blocked"):
         if by_status[word]:
             parts.append((word, f"{by_status[word]} {word}  "))
@@ -219,7 +206,7 @@ def draw_card(card: Conversation, context: DrawContext, name_width: int, short_n
         doing = sanitize(task.active_form) or sanitize(task.title)
         parts += [("dim", f"{context.glyphs['dot']} "), ("in_progress", doing)]
         elapsed = f" {format_short_duration(context.now - task.since)}" if context.now else ""
-        parts += [("owner", f" @{sanitize(task.owner)}" if task.owner else ""), ("dim", f"{elapsed}  ")]
+        parts += [(hue(task.owner), f" @{sanitize(task.owner)}" if task.owner else ""), ("dim", f"{elapsed}  ")]
         if left := departure(facts_of(task), context.now):
             parts.append(("failed", f"{left}  "))
     return parts

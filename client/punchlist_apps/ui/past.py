@@ -16,7 +16,9 @@ from punchlist_schemas.things import Counts, Damage, Task
 
 _MAX_EVENTS = 500
 _PAGE = 10_000
-_ACTIONS = frozenset("down up first last page_down page_up open undo back filter palette help quit".split())
+_ACTIONS = frozenset(
+    "down up first last page_down page_up open undo back filter palette help quit home lists search".split()
+)
 
 
 class PastList(NamedTuple):
@@ -96,7 +98,7 @@ class History(LineScreen):
         super().__init__()
         self._list_name = name
         self._show_version = show_version
-        self._undo = undo
+        self._undo_change = undo
         self._actors = {str(change.version): change.actor for change in changes}
         formatter = EventFormatter(Style())
         lines = [format_change(change, formatter) for change in reversed(changes)]
@@ -132,7 +134,7 @@ class History(LineScreen):
         key = self.lines.key
         self.program.pop_screen()
         if key:
-            self._undo(int(key), self._actors[key])
+            self._undo_change(int(key), self._actors[key])
 
     def do_back(self) -> None:
         self.program.pop_screen()

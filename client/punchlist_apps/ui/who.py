@@ -14,7 +14,9 @@ from punchlist_apps.ui.parts import Item, Part
 
 _INTERVAL_S = 2.0
 """Polling interval while the screen is shown, in seconds. The daemon doesn't push arrivals and departures."""
-_ACTIONS = frozenset("down up first last page_down page_up open back filter palette help quit".split())
+_ACTIONS = frozenset(
+    "down up first last page_down page_up open back filter palette help quit home lists search".split()
+)
 
 
 class Who(LineScreen):
@@ -31,7 +33,6 @@ class Who(LineScreen):
         self._reading: Worker[None] | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_interval(_INTERVAL_S, self._start_reading)
         self._start_reading()
 

@@ -10,10 +10,15 @@ from punchlist_apps.cli.printing.exit_codes import CONFIGURATION
 from punchlist_apps.cli.printing.failure import StateError, UsageError, show_error
 from punchlist_apps.common import extras
 
+THEMES = ("auto", "dark", "light")
 COMMANDS = {
     "ui": Usage(
         (
             flag("--read-only", text="allow no changes"),
+            flag("--bell", text="ring when a task waits for approval"),
+            Argument(
+                ("--theme",), "colors: dark, light, or auto for those that fit the terminal (kept)", {"choices": THEMES}
+            ),
             Argument(
                 ("--keys",),
                 'use key bindings from this TOML file, with lines such as start = "S"',
@@ -40,11 +45,27 @@ def run_ui(context: Context) -> int:
     _ = context.caller
     from punchlist_apps.ui.app import PunchApp
     from punchlist_apps.ui.keymap import BadKeys
+    from punchlist_apps.ui.memory import Memory, find_path
     from punchlist_apps.ui.program import Setup
+    from punchlist_apps.ui.theme import find_theme
 
-    keys = Path(args.keys) if args.keys else None
-    options = context.options_of("punch ui")
-    setup = Setup(options, context.style.glyphs, name, context.actor, context.owner, args.read_only, keys)
+    memory = find_path(os.environ)
+    kept = Memory(memory)
+    if args.theme and args.theme != kept.theme:
+        kept.theme = args.theme
+        kept.save()
+    setup = Setup(
+        options=context.options_of("punch ui"),
+        glyphs=context.style.glyphs,
+        conversation=name,
+        actor=context.actor,
+        owner=context.owner,
+        read_only=args.read_only,
+        keys=Path(args.keys) if args.keys else None,
+        memory=memory,
+        theme=find_theme(os.environ, 0) if kept.theme == "auto" else kept.theme,
+        bell=args.bell,
+    )
     try:
         app = PunchApp(setup)
     except BadKeys as error:

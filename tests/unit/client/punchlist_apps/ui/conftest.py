@@ -108,17 +108,19 @@ Show = Callable[..., Any]
 
 @pytest.fixture
 def show(daemon: Running) -> Show:
-    """Opens `punch ui` with a list, by default `plan`. None opens the board."""
+    """Opens `punch ui` with a list, by default `plan`. None opens the board, and "" the first screen."""
 
     @asynccontextmanager
     async def show(
         conversation: str | None = "plan", *, size: tuple[int, int] = (100, 24), timeout_s: float = 3, **setup: Any
     ) -> AsyncGenerator[Shown]:
         options: Any = {"socket": daemon.socket, "autostart": False, "name": "punch ui", "timeout_s": timeout_s}
-        app = PunchApp(Setup(options, UNICODE_GLYPHS, conversation, **setup))
+        app = PunchApp(Setup(options, UNICODE_GLYPHS, conversation or None, **setup))
         async with app.run_test(size=size) as pilot:
             shown = Shown(app, pilot)
             await shown.until("● live")
+            if conversation is None:
+                await shown.press("8")
             yield shown
 
     return show

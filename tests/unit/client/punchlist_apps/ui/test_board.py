@@ -19,7 +19,7 @@ async def test_board_follows_lists_in_sections(client: AsyncClient, show: Any) -
         await shown.until(lambda: shown.timers() == [])
         await client.conversation("late").add("x")
         await shown.until("3 lists")
-        await shown.press("/")
+        await shown.press("F")
         await shown.type("late")
         await shown.until(lambda: "plan " not in shown.text)
         await shown.press("enter", "enter")

@@ -7,6 +7,7 @@ from punchlist.base.text import is_safe
 from punchlist.base.tree import find_open_parents
 from punchlist_apps.common.terminal.render import count_columns
 from punchlist_apps.common.terminal.style import ASCII_GLYPHS, UNICODE_GLYPHS
+from punchlist_apps.ui.columns import draw_task, fit_columns, measure
 from punchlist_apps.ui.detail import draw_dependencies, draw_detail
 from punchlist_apps.ui.filters import build_list_test, build_task_test
 from punchlist_apps.ui.parts import (
@@ -16,7 +17,6 @@ from punchlist_apps.ui.parts import (
     build_tree,
     draw_card,
     draw_progress,
-    draw_task,
     fit_parts,
     width_of,
 )
@@ -49,7 +49,12 @@ def test_hostile_texts_are_escaped_and_cut(words: str) -> None:
         task(status="in_progress", title=words, active_form=words, owner=words, priority="urgent"),
         task(status="failed", title=words, fail_reason=words, open_blockers=("2",), metadata={words: words}),
     ]
-    lines = [draw_task(one, context, depth=depth, id_width=2, marked=True) for one in shown for depth in (0, 30)]
+    fits = fit_columns(60, measure(shown))
+    lines = [
+        draw_task(one, context, fits, depth=depth, parent=words, id_width=2, marked=True)
+        for one in shown
+        for depth in (0, 30)
+    ]
     running = (Running(id="1", title=words, active_form=words, owner=words, since=1),)
     lines += [draw_card(card(title=words, running=running, counts=Counts(in_progress=1)), context, 20)]
     for parts in lines:
@@ -70,8 +75,9 @@ def test_card_shows_state_of_space() -> None:
 def test_row_shows_owner_has_left() -> None:
     context = DrawContext(UNICODE_GLYPHS, 1_260_000, 0, 200)
     left = task(status="in_progress", owner="bot/1", left_at=60_000, lease_expires_at=1_300_000)
-    row = "".join(words for _, words in draw_task(left, context))
-    assert "@bot/1  left 20 min ago, free at " in row
+    row = "".join(words for _, words in draw_task(left, context, fit_columns(190, measure([left]))))
+    assert "t  left 20 min ago, free at " in row
+    assert "@bot/1" in row
     assert "left 20 min ago, free at " in "".join(words for _, words in draw_detail(left, {}, context))
 
 
@@ -82,7 +88,7 @@ def test_spinner_needs_unicode_and_present() -> None:
         DrawContext(UNICODE_GLYPHS, 0, 3, 40),
         DrawContext(ASCII_GLYPHS, 61_000, 3, 40),
     ]
-    signs = [draw_task(running, context)[1][1].strip() for context in looks]
+    signs = [draw_task(running, context, {})[1][1].strip() for context in looks]
     assert signs == [FRAMES[3], "●", "[>]"]
 
 

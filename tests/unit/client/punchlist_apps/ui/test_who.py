@@ -23,7 +23,7 @@ async def test_who_screen_follows_departures(client: AsyncClient, show: Any) -> 
         await shown.until("website #2 Backend › tests  free at ")
         assert f"☐ {A}  left " in shown.text
         assert "1 other left in the last hours" in shown.text
-        await shown.press("/")
+        await shown.press("F")
         await shown.type("backend")
         await shown.press("enter", "g", "down", "enter")
         await shown.until("☐ #1")
