@@ -14,7 +14,7 @@ import { awaySince, pending, session, signedOut, signIn, state } from "./link.js
 import Now from "./now.js";
 import { place } from "./place.js";
 import { safe, since } from "./text.js";
-import { Toast, toast } from "./toast.js";
+import { Toast } from "./toast.js";
 
 const AWAY = {
   away: ["Away.", "The server has not responded for"],

@@ -1,9 +1,10 @@
 // The screen of all lists: a table in sections by the attention they need, or in one order.
 
-import { html, signal } from "./vendor.js";
+import { html } from "./vendor.js";
 import { run } from "./commands.js";
 import { FilterField, Head } from "./frame.js";
-import { board, boardFilter, canChange, cards, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
+import { boardFilter, canChange, cards, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
+import { SORTS, held, hold, isFolded, listShownSections, release, selectedCard, toggleFold } from "./lists.js";
 import { follow, place, setQuery } from "./place.js";
 import { Badge, Bar, Key, Mark, Since, Text, Windowed } from "./parts.js";
 import { ownerOf } from "./rows.js";
@@ -11,59 +12,7 @@ import { plural, sharedNote, since } from "./text.js";
 import { state } from "./link.js";
 
 const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 56 : 42;
-const FOLDED_KEY = "punchlist.folded-lists";
 const MAX_RUNNING = 3;
-export const selectedCard = signal(null); // conversation of the card that the keys act on
-const folded = signal(new Set(JSON.parse(localStorage.getItem(FOLDED_KEY) ?? '["quiet"]')));
-/** The order of the lists while the pointer or the focus is in the table, so that no row moves under it. */
-const held = signal(null);
-
-const byName = (a, b) => nameOf(a).localeCompare(nameOf(b));
-const SORTS = { need: null, name: byName, date: (a, b) => b.updated_at - a.updated_at };
-
-/** Return the sections in the chosen order: those of the board, or one with all lists. */
-function listSections() {
-  const compare = SORTS[place.value.query.sort];
-  if (!compare) return board.value;
-  const all = board.value.flatMap((section) => section.cards).sort(compare);
-  return [{ key: "all", title: "All lists", cards: all }];
-}
-
-/** Return the sections with each list where it was when the pointer came in. New lists stand at the end. */
-function holdOrder(sections, order) {
-  const at = new Map(sections.flatMap(({ key, cards }) => cards.map((card) => [card.conversation, [key, card]])));
-  const kept = order.map(({ key, title, ids }) => {
-    const present = ids.filter((id) => at.has(id));
-    const cards = present.map((id) => at.get(id)[1]);
-    const moved = new Set(present.filter((id) => at.get(id)[0] !== key));
-    for (const id of present) at.delete(id);
-    return { key, title, cards, moved };
-  });
-  if (at.size) kept.push({ key: "new", title: "New", cards: [...at.values()].map(([, card]) => card) });
-  return kept.filter((section) => section.cards.length);
-}
-
-const listShownSections = () => (held.value ? holdOrder(listSections(), held.value) : listSections());
-const hold = () => (held.value ??= listSections().map(({ key, title, cards }) =>
-  ({ key, title, ids: cards.map((card) => card.conversation) })));
-const release = (event) => {
-  if (event.currentTarget.matches(":hover") || event.currentTarget.contains(event.relatedTarget)) return;
-  held.value = null;
-};
-
-/** Return the lists in screen order, without those of folded sections. */
-export const listVisibleCards = () =>
-  listShownSections().flatMap(({ key, cards }) => (isFolded(key) ? [] : cards));
-
-/** Return whether a section is folded. A filter shows all sections. */
-const isFolded = (key) => !boardFilter.value && folded.value.has(key);
-
-function toggleFold(key) {
-  const next = new Set(folded.value);
-  if (!next.delete(key)) next.add(key);
-  folded.value = next;
-  localStorage.setItem(FOLDED_KEY, JSON.stringify([...next]));
-}
 
 /** Return the rows of the table: heads of sections, lists, and the tasks in progress below each list. */
 function listRows() {

@@ -1,7 +1,7 @@
 // The commands for keys, buttons and the palette, in one table.
 
 import { signal } from "./vendor.js";
-import { listVisibleCards, selectedCard } from "./board.js";
+import { listVisibleCards, selectedCard } from "./lists.js";
 import { buildLinkCommand, call, session, signOut } from "./link.js";
 import {
   ask, attempt, boardFilter, canChange, cards, columns, copyText, currentTask, cursor, dialog, explanation, filter,
