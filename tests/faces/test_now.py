@@ -49,6 +49,15 @@ def fail(where: Stage, name: str, *titles: str) -> None:
         tasks.fail(tasks.add(title).id, f"{title}: no luck")
 
 
+def be_ann(page: Page) -> None:
+    """Sign in as the person who runs the server."""
+    page.evaluate(
+        "() => { const key = 'punchlist.session', session = JSON.parse(localStorage.getItem(key));"
+        " localStorage.setItem(key, JSON.stringify({ ...session, person: 'ann' })); }"
+    )
+    page.reload()
+
+
 def titles_of(page: Page) -> list[str]:
     return [re.sub(r" #\d+$", "", text) for text in page.locator(".need h3").all_inner_texts()]
 
@@ -159,6 +168,45 @@ def test_empty_screens_say_what_to_do(fresh: Stage, open_page: Open) -> None:
     expect(page.locator(".question")).to_contain_text("Nothing needs you")
 
 
+def test_lanes_and_events_show_who_does_what(fresh: Stage, open_page: Open) -> None:
+    fresh.by("gemini/01aa").call("conversation.open", {"conversation": "work"})
+    agent = fresh.by("gemini/01aa").conversation("work")
+    agent.add_many(["Write the grammar", "Write the parser"])
+    page = open_page(fresh)
+    lane = page.locator(".lane", has_text="gemini/01aa")
+    agent.take("gemini/01aa", "1")
+    agent.complete("1", "41 tests pass")
+    agent.take("gemini/01aa", "2")
+    agent.edit("2", active_form="Reading the grammar")
+    expect(lane.locator(".doing-now")).to_contain_text("Write the parser #2")
+    expect(lane.locator(".doing-now")).to_contain_text("Reading the grammar")
+    expect(lane.locator(".result")).to_contain_text("41 tests pass")
+    feed = page.locator(".feed .happened")
+    expect(feed.first).to_contain_text("now: Reading the grammar")
+    expect(feed.last).to_contain_text("began the list")
+    expect(page.locator(".feed .happened", has_text="added")).to_contain_text("and 1 other task")
+    lane.get_by_role("link", name="gemini/01aa").click()
+    expect(page).to_have_url(f"{fresh.url}/#/agent/gemini%2F01aa")
+    expect(page.locator(".agent")).to_contain_text("41 tests pass")
+    be_ann(page)
+    expect(page.locator(".agent .happened", has_text="finished")).to_contain_text("Write the grammar")
+    fresh.by("ann").conversation("work").add("Note it")
+    page.keyboard.press("0")
+    page.get_by_role("button", name="people").click()
+    expect(feed).to_have_count(1)
+    expect(feed).to_contain_text("Note it")
+
+
+def test_question_shows_what_happened_since_the_last_look(fresh: Stage, open_page: Open) -> None:
+    ask(fresh, "gated", "Deploy")
+    page = open_page(fresh, "#/inbox/gated/1")
+    expect(page.locator(".question h2")).to_have_text("Deploy")
+    page.keyboard.press("0")
+    fresh.by("codex/b210").conversation("gated").note("1", "the oven is cold")
+    page.keyboard.press("9")
+    expect(page.locator(".question .box").first).to_contain_text("noted: the oven is cold")
+
+
 def test_read_only_link_has_no_buttons_of_change(fresh: Stage, open_page: Open) -> None:
     ask(fresh, "gated", "Deploy")
     page = open_page(fresh, scope={"mode": "ro"})
@@ -188,11 +236,7 @@ def test_question_of_another_person_names_them(fresh: Stage, open_page: Open) ->
     tasks.add("Release", gate=Gate(yes=True, by="bob"))
     tasks.complete("1", "ready")
     page = open_page(fresh, "#/inbox/theirs/1")
-    page.evaluate(
-        "() => { const key = 'punchlist.session', session = JSON.parse(localStorage.getItem(key));"
-        " localStorage.setItem(key, JSON.stringify({ ...session, person: 'ann' })); }"
-    )
-    page.reload()
+    be_ann(page)
     expect(page.locator(".question")).to_contain_text("Only bob can say yes")
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     expect(page.locator(".rail .count-badge")).to_have_count(0)

@@ -209,7 +209,7 @@ export function Happened({ entries: [entry, ...others] }) {
   const sameVerb = others.filter((other) => say(other.event).verb === verb && taskOf(other.event) !== task);
   return html`<li class="happened"><time title=${new Date(at).toLocaleString()}>${clock(at)}</time>
     <${Badge} of=${actor} size="small" /><div>
-      <span class="sr"><${Text} of=${actor} /> </span><span class=${TONES[tone] ?? ""}><${Text} of=${verb} /></span>
+      <span class="sr"><${Text} of=${actor} /> </span><span class=${TONES[tone] ?? ""}><${Text} of=${task ? verb.replace(/ it$/, "") : verb} /></span>
       ${task && html` <a href=${hashOf(link)} onClick=${follow(link)}><b><${Text} of=${about?.title ?? `#${task}`} /></b></a>`}
       ${sameVerb.length > 0 && ` and ${plural(sameVerb.length, "other task")}`}
       ${more && html`: <${Text} of=${more.length > 120 ? `${more.slice(0, 119)}…` : more} />`}

@@ -56,7 +56,7 @@ function markSeen(key) {
 
 /** Read a task, and what happened to it since a time. */
 async function read(need, since) {
-  const path = `${API}${encodeURIComponent(need.list)}/events?before=${Number.MAX_SAFE_INTEGER}&limit=${MAX_EVENTS}`;
+  const path = `${API}${encodeURIComponent(need.list)}/events?limit=${MAX_EVENTS}`;
   const [{ task }, { events }] = await Promise.all([
     call("GET", taskPath(need)), since ? call("GET", path) : { events: [] },
   ]);

@@ -68,7 +68,8 @@ const SENTENCES = {
   NoteRemoved: () => ["removed a note"],
   TaskWoken: () => ["is no longer put off"],
   TaskMoved: ({ before }) => [before ? `put it before ${hash(before)}` : "put it at the end"],
-  StatusChanged: (event) => STATES[event.to](event),
+  // A completed task is paused while it waits at its gate.
+  StatusChanged: (event) => STATES[event.waits_for ? "completed" : event.to](event),
   Deleted: () => ["deleted it", "", "failed"],
   DependencyAdded: ({ blocker }) => [`waits for ${hash(blocker)}`],
   DependencyRemoved: ({ blocker }) => [`no longer waits for ${hash(blocker)}`],
