@@ -1,3 +1,0 @@
-/*! preact 11.2.0, (c) Jason Miller, @preact/signals 2.11.4, (c) Preact Team: MIT License. htm 3.1.1, (c) Google Inc.: Apache License 2.0.
- * Made by `make page`. */
-import{a,b}from"./chunk-TIFZFRSZ.js";import"./chunk-SO7JIV7K.js";import"./chunk-MKJRN2L2.js";import"./chunk-LCO4CKYC.js";export{b as InPlace,a as editing};
