@@ -40,7 +40,7 @@ def test_a_slow_answer_does_not_replace_a_newer_one(planned: Stage, open_page: O
     planned.by("ann").conversation("slow").add_many(["First answer", "Second answer"])
     page = open_page(planned)
     held: list[Route] = []
-    page.route("**/api/v1/search?query=first*", lambda route: held.append(route))
+    page.route("**/api/v1/search?query=first*", lambda route: held.append(route))  # noqa: PLW0108 - bound methods fail
     with page.expect_request("**/api/v1/search?query=first*"):
         type_in_palette(page, "first")
     page.get_by_role("combobox").fill("second")
