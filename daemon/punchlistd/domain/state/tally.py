@@ -11,6 +11,10 @@ import msgspec
 MAX_CELLS = 200
 """Maximum number of cells between the first and the last event, both included."""
 
+SHORTEST = 10
+"""Length of the shortest cell, as a power of two of milliseconds: about a second, so that a busy hour joins cells only
+a few times."""
+
 MAX_ACTORS = 16
 """Maximum number of actors counted in one cell. The rest count as ""."""
 
@@ -37,7 +41,7 @@ class Tally(msgspec.Struct, array_like=True):
     later versions.
     """
 
-    shift: int = 0
+    shift: int = SHORTEST
     cells: list[Cell] = []
 
     def add(self, at: int, version: int, seq: int, actor: str) -> None:
