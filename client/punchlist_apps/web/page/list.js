@@ -72,7 +72,7 @@ function Header({ name }) {
       <${Views} />
     <//>
     ${isStripOpen.value && counts && html`<${Strip} key=${name} />`}
-    ${!isComparing && !OWN_TOOLS.includes(place.value.view) && html`<div class="tools">
+    ${!isComparing && !OWN_TOOLS.includes(place.value.view) && html`<div class="tools" role="search">
       <${Filters} /><${FilterField} of=${filter} label="Filter tasks" />
     </div>`}
   </div>`;
