@@ -13,7 +13,7 @@ from typing import Any
 
 from punchlist.base.text import IGNORABLE, JOINERS, MARKS, MAX_MARKS, SELECTORS, SPACES
 from punchlist_apps.common.terminal.style import UNICODE_GLYPHS
-from punchlist_schemas.things import PRIORITIES, STATUSES
+from punchlist_schemas.things import PRIORITIES
 
 Ranges = list[tuple[int, int]]
 
@@ -66,12 +66,16 @@ def files() -> dict[str, str]:
         "SPACES": spaces,
         "LATIN": _joined((code, code) for code in range(0x100) if chr(code).isalnum()),
     }
-    values = {"GLYPHS": UNICODE_GLYPHS, "STATUSES": STATUSES, "PRIORITIES": PRIORITIES, "KEYS": key_groups()}
+    keys = {key["name"]: [key["keys"], key["in"]] for group in key_groups() for key in group["keys"]}
+    values = {"GLYPHS": UNICODE_GLYPHS, "PRIORITIES": PRIORITIES, "KEYS": keys}
+    # What the keys do is loaded with the help.
+    purposes = {group["title"]: {key["name"]: key["does"] for key in group["keys"]} for group in key_groups()}
     # JavaScript has \p{C} for control characters, and \p{Zs} and \p{L} for spaces and letters.
     classes = {"IGNORABLE": _joined(IGNORABLE), **{name: tables[name] for name in ("MARKS", "JOINERS", "SELECTORS")}}
     shared = {"MAX_MARKS": MAX_MARKS, **{name: _class(r"\u{%x}", table) for name, table in classes.items()}}
     return {
         "client/punchlist_apps/web/page/words.js": _javascript(values),
+        "client/punchlist_apps/web/page/purposes.js": _javascript({"PURPOSES": purposes}),
         "client/punchlist_apps/web/page/characters.js": _javascript(shared),
         "editors/nvim/lua/punchlist/characters.lua": _lua(tables),
         "editors/emacs/punchlist-characters.el": _emacs(tables),

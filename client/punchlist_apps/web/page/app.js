@@ -1,14 +1,11 @@
 // Entry point of the page: sign-in, the frame, and the screen selected by the address.
 
 import { effect, html, render } from "./vendor.js";
-import { Board } from "./board.js";
 import { run } from "./commands.js";
-import { Dialogs } from "./dialogs.js";
-import { Door } from "./door.js";
 import { Rail, Tabs } from "./frame.js";
 import { listen } from "./keys.js";
-import { lazy, loadWhenIdle } from "./lazy.js";
-import { canChange, card, marks, nameOf, now, showToast } from "./model.js";
+import { lazy, loadLater, loadWhenIdle } from "./lazy.js";
+import { canChange, card, dialog, marks, nameOf, now, showToast } from "./model.js";
 import { needsCount } from "./needs.js";
 import { awaySince, pending, session, signedOut, signIn, state } from "./link.js";
 import Now from "./now.js";
@@ -50,10 +47,15 @@ function skipToMain(event) {
   document.querySelector("#main [tabindex], #main a, #main button")?.focus();
 }
 
+const Door = lazy(() => import("./door.js"), "late");
+const Dialog = lazy(() => import("./dialogs.js"), "late");
+const Dialogs = () => dialog.value &&
+  html`<${Dialog} key=${dialog.value.kind + (dialog.value.title ?? "")} open=${dialog.value} />`;
+
 const SCREENS = {
   now: Now,
   inbox: lazy(() => import("./inbox.js"), "inbox"),
-  lists: Board,
+  lists: lazy(() => import("./board.js"), "late"),
   list: lazy(() => import("./list.js"), "late"),
   timeline: lazy(() => import("./timeline.js"), "timeline"),
   agent: lazy(() => import("./agent.js"), "inbox"),
@@ -88,6 +90,7 @@ async function start() {
   }
   listen();
   render(html`<${App} />`, document.querySelector("#app"));
+  loadLater(() => import("./notify.js"));
   loadWhenIdle();
 }
 start();

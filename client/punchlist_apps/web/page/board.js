@@ -1,9 +1,9 @@
 // The screen of all lists: a table in sections by the attention they need, or in one order.
 
 import { html } from "./vendor.js";
-import { run } from "./commands.js";
 import { FilterField, Head } from "./frame.js";
-import { boardFilter, canChange, cards, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
+import { NoLists } from "./now.js";
+import { boardFilter, cards, hashOf, isBoardLoaded, nameOf, now, total } from "./model.js";
 import { SORTS, held, hold, isFolded, listShownSections, release, selectedCard, toggleFold } from "./lists.js";
 import { follow, place, setQuery } from "./place.js";
 import { Badge, Bar, Key, Mark, Since, Text, Windowed } from "./parts.js";
@@ -30,7 +30,7 @@ function listRows() {
   return rows;
 }
 
-export function Board() {
+export default function Board() {
   if (!isBoardLoaded.value)
     return html`<${Head} title="Lists" /><main class="board">
       <p class="hush" role="status">${state.value === "away" ? "" : "Opening…"}</p></main>`;
@@ -61,16 +61,6 @@ const Sorts = () => html`<div class="segments" role="group" aria-label="Order of
 const NoMatches = () => html`<div class="teach">
   <h2>No matching lists</h2>
   <p>${plural(cards.value.size, "list is", "lists are")} hidden by the filter. <${Key} of="escape" /> clears it.</p>
-</div>`;
-
-export const NoLists = () => html`<div class="teach">
-  <h2>No lists yet</h2>
-  <p>Each agent and each project gets a list here as soon as it plans something. No need to reload.</p>
-  <ol>
-    <li>Connect your agent: <code>punch setup claude-code</code></li>
-    <li>Or start a list yourself: <code>punch add "Write the parser"</code>, or press <${Key} of="a" />.</li>
-  </ol>
-  ${canChange.value && html`<p><button class="primary" onClick=${() => run("add")}>Begin a list</button></p>`}
 </div>`;
 
 function Row({ section, card, task, moved, more }) {

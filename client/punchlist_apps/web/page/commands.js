@@ -11,14 +11,12 @@ import { findFormerNeighbor, groupByNext, listGroupMates, shownIds, sortByNext }
 import { loadLater } from "./lazy.js";
 import { backToNow, goToVersion, isPlaying, toggleStrip } from "./past.js";
 import { belowFirst, gateOf } from "./rows.js";
-import { isNotifying, isSounding, toggleNotifications, toggleSound } from "./notify.js";
 import { plural, safe } from "./text.js";
 import { showDone, undoOwn } from "./undo.js";
 import { KEYS, PRIORITIES } from "./words.js";
 
 export { undoCall } from "./undo.js";
 
-const KEY_BY_NAME = new Map(KEYS.flatMap(({ keys }) => keys).map(({ name, keys }) => [name, keys[0]]));
 let lastChange = null; // repeated by `.`
 
 /** Return the marked tasks, or the task at the cursor. */
@@ -356,18 +354,6 @@ export const COMMANDS = {
   newer: { run: () => goToVersion(1), list: true },
   time: { run: toggleStrip, title: "Time machine", list: true },
   back_to_now: { run: backToNow, title: "Back to now", list: true },
-  notify: {
-    run: toggleNotifications,
-    get title() {
-      return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits";
-    },
-  },
-  sound: {
-    run: toggleSound,
-    get title() {
-      return isSounding() ? "Stop the sound" : "Play a sound when something fails or waits";
-    },
-  },
   share: { run: share, title: "Share a read-only link" },
   sign_out: { run: () => signOut(), title: "Sign this browser out" },
 };
@@ -404,4 +390,4 @@ export function run(name, ...args) {
 /** Return the commands that the palette offers now, each with its `name`, `title` and first `key`, if any. */
 export const listCommands = () => Object.entries(COMMANDS)
   .filter(([name, { title }]) => title && canRun(name))
-  .map(([name, { title }]) => ({ name, title, key: KEY_BY_NAME.get(name) }));
+  .map(([name, { title }]) => ({ name, title, key: KEYS[name]?.[0][0] }));

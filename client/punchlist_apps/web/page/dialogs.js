@@ -7,16 +7,13 @@ import { lazy } from "./lazy.js";
 import { closeDialog, dialog } from "./model.js";
 import { Command, Key } from "./parts.js";
 import { safe } from "./text.js";
+import { PURPOSES } from "./purposes.js";
 import { KEYS } from "./words.js";
 
 const KINDS = { form: Form, help: Help, palette: lazy(() => import("./palette.js"), "late"), picker: lazy(() => import("./picker.js")) };
 
-export function Dialogs() {
-  const open = dialog.value;
-  return open && html`<${Open} key=${open.kind + (open.title ?? "")} open=${open} />`;
-}
-
-function Open({ open }) {
+/** The open dialog. */
+export default function Dialog({ open }) {
   const box = useRef(null);
   useLayoutEffect(() => {
     const before = document.activeElement;
@@ -98,9 +95,10 @@ function Help() {
   const [typed, setTyped] = useState("");
   const toggle = (event) => (setLetters(!event.currentTarget.checked), setOff(event.currentTarget.checked));
   const word = typed.trim().toLowerCase();
-  const groups = KEYS.map(({ title, keys }) => ({
+  const groups = Object.entries(PURPOSES).map(([title, purposes]) => ({
     title,
-    keys: keys.filter((key) => `${key.does} ${key.keys.join(" ")}`.toLowerCase().includes(word)),
+    keys: Object.entries(purposes).map(([name, does]) => ({ name, does, keys: KEYS[name][0] }))
+      .filter(({ does, keys }) => `${does} ${keys.join(" ")}`.toLowerCase().includes(word)),
   })).filter(({ keys }) => keys.length);
   return html`<h2 id="dialog-title" tabindex="-1" data-first>Keys</h2>
     <input type="search" aria-label="Search the keys" placeholder="Search the keys" value=${typed}

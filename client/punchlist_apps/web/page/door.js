@@ -5,7 +5,7 @@ import { Problem, buildLinkCommand, redeem, signedOut } from "./link.js";
 import { Command } from "./parts.js";
 import { safe } from "./text.js";
 
-export function Door() {
+export default function Door() {
   return html`<main class="door" id="main">
     <img src="/icon.svg" alt="" width="56" height="56" />
     <h1>punchlist</h1>

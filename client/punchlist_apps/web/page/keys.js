@@ -9,7 +9,8 @@ const NAMES = {
   ArrowDown: "down", ArrowUp: "up", ArrowLeft: "left", ArrowRight: "right", Home: "home", End: "end",
   PageUp: "pageup", PageDown: "pagedown", Enter: "enter", Escape: "escape", Backspace: "backspace", " ": "space",
 };
-const BY_KEY = new Map(KEYS.flatMap((group) => group.keys.flatMap((key) => key.keys.map((name) => [name, key]))));
+const BY_KEY = new Map(Object.entries(KEYS).flatMap(([command, [keys, screens]]) =>
+  keys.map((key) => [key, { command, screens }])));
 
 export const hasLettersOff = () => localStorage.getItem(LETTERS_OFF_KEY) !== null;
 export const setLetters = (on) =>
@@ -41,9 +42,9 @@ function onKey(event) {
   if ((name === "enter" || name === "space") && target.closest?.(PRESSABLE)) return;
   if (target.type === "range" && ["up", "down", "home", "end", "pageup", "pagedown"].includes(name)) return;
   if (name.length === 1 && hasLettersOff()) return;
-  if (!shortcut.in.includes(KEY_SCREENS[place.value.screen] ?? "board")) return;
+  if (!shortcut.screens.includes(KEY_SCREENS[place.value.screen] ?? "board")) return;
   event.preventDefault();
-  run(shortcut.name);
+  run(shortcut.command);
 }
 
 export const listen = () => document.addEventListener("keydown", onKey);

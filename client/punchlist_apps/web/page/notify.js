@@ -1,6 +1,7 @@
 // Notifications and a sound about tasks that need you, if turned on, and the number on the icon of the page.
 
 import { effect } from "./vendor.js";
+import { COMMANDS } from "./commands.js";
 import { go, nameOf, showToast, watchers } from "./model.js";
 import { isForOthers, needsCount, wordsOf } from "./needs.js";
 import { safe } from "./text.js";
@@ -68,13 +69,13 @@ function buildSwitch(key, watch, { on, off, allow }) {
 const isSupported = "Notification" in window;
 if (!isSupported || Notification.permission !== "granted") localStorage.removeItem("punchlist.notify");
 
-export const [isNotifying, toggleNotifications] = buildSwitch("punchlist.notify", notifyAbout, {
+const [isNotifying, toggleNotifications] = buildSwitch("punchlist.notify", notifyAbout, {
   on: "While this tab is open, you get a notification when a task fails or waits for your yes.",
   off: "Notifications are off.",
   allow: async () => isSupported && (await Notification.requestPermission()) === "granted",
 });
 
-export const [isSounding, toggleSound] = buildSwitch("punchlist.sound", soundAbout, {
+const [isSounding, toggleSound] = buildSwitch("punchlist.sound", soundAbout, {
   on: "While this tab is open, two soft tones say that a task fails or waits for your yes.",
   off: "The sound is off.",
   allow: () => (sound(), true),
@@ -82,4 +83,19 @@ export const [isSounding, toggleSound] = buildSwitch("punchlist.sound", soundAbo
 
 effect(() => {
   navigator.setAppBadge?.(needsCount.value).catch(() => {}); // Allowed only to an installed page.
+});
+
+Object.assign(COMMANDS, {
+  notify: {
+    run: toggleNotifications,
+    get title() {
+      return isNotifying() ? "Stop notifications" : "Notify me when something fails or waits";
+    },
+  },
+  sound: {
+    run: toggleSound,
+    get title() {
+      return isSounding() ? "Stop the sound" : "Play a sound when something fails or waits";
+    },
+  },
 });

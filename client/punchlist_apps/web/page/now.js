@@ -1,7 +1,6 @@
 // The screen Now: what needs you, which agents work, and what happens.
 
 import { html, signal, useEffect, useLayoutEffect, useRef, useState } from "./vendor.js";
-import { NoLists } from "./board.js";
 import { addCommands, run } from "./commands.js";
 import { Head } from "./frame.js";
 import { lazy } from "./lazy.js";
@@ -202,12 +201,21 @@ addCommands("now", buildCommands());
 
 const Agents = lazy(() => import("./agents.js"), "inbox");
 
+export const NoLists = () => html`<div class="teach">
+  <h2>No lists yet</h2>
+  <p>Each agent and each project gets a list here as soon as it plans something. No need to reload.</p>
+  <ol>
+    <li>Connect your agent: <code>punch setup claude-code</code></li>
+    <li>Or start a list yourself: <code>punch add "Write the parser"</code>, or press <${Key} of="a" />.</li>
+  </ol>
+  ${canChange.value && html`<p><button class="primary" onClick=${() => run("add")}>Begin a list</button></p>`}
+</div>`;
+
 export default function Now() {
   const isEmpty = isBoardLoaded.value && !cards.value.size;
   return html`<${Head} title="Now"><${Facts} /><//>
     ${isEmpty
-      ? html`<main class="board" id="main"><${NoLists} />
-          <p class="begin"><button class="primary" onClick=${() => run("add")}>Begin a list</button></p></main>`
+      ? html`<main class="board" id="main"><${NoLists} /></main>`
       : html`<main class="now" id="main">
           ${isBoardLoaded.value ? html`<${Needs} />` : html`<p class="hush" role="status">Opening…</p>`}
           <${Agents} /></main>`}`;
