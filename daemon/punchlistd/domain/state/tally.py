@@ -60,8 +60,7 @@ class Tally(msgspec.Struct, array_like=True):
                 return
         cell = cells[-1]
         cell.version, cell.seq = version, seq
-        if at < cell.earliest:
-            cell.earliest = at
+        cell.earliest = min(cell.earliest, at)
         counts = cell.counts
         if actor in counts:
             counts[actor] += 1

@@ -75,8 +75,8 @@ def _find_titles(state: State, facts: Sequence[Fact], titles: dict[int, str]) ->
             known[task] = event.title
         elif isinstance(event, ListCleared):
             known.clear()
-        # After a clear, another task may have the same id.
-        elif task not in known and (now := state.tasks.get(task)) is not None and now.created_at <= fact.at:
+        # After a clear, another task may have the same id, even within a millisecond.
+        elif task not in known and (now := state.tasks.get(task)) is not None and now.created_at < fact.at:
             known[task] = now.title
         if task in known:
             titles[fact.seq] = known[task]

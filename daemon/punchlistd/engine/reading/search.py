@@ -76,7 +76,7 @@ class Search:
         self._index: SearchIndex | None = None
         self._has_room = True
         self._turn = anyio.Lock()
-        """Serializes searches for words. The holder may wait for the writer, so the writer must never wait for this lock."""
+        """Serializes searches for words. The holder may wait for the writer, so the writer must never wait for it."""
         self._file = anyio.Lock(fast_acquire=True)
         """Serializes the threads that use the index. The holder must not wait for anything else."""
 
