@@ -105,7 +105,7 @@ _ROWS = (
     Method("message.retract", "write", p.MessageRetract, r.MessageRetractResult, "Hides a message."),
     Method("message.get", "read", p.MessageGet, r.MessageGetResult, "One message."),
     Method("message.list", "read", p.MessageList, r.MessageListResult, "Messages, in pages."),
-    Method("event.read", "read", p.EventRead, r.EventsResult, "Events after a position."),
+    Method("event.read", "read", p.EventRead, r.EventsResult, "Events after a position, or the newest ones."),
     Method("event.find", "read", p.EventFind, r.EventFindResult, "Events of the call with a key."),
     Method("event.histogram", "read", p.EventHistogram, r.HistogramResult, "Number of events by time and actor."),
     Method("event.spans", "read", p.EventSpans, r.SpansResult, "When tasks were in progress, in one list or in all."),

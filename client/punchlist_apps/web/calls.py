@@ -39,7 +39,10 @@ def build_handler(route: Route, access: Access) -> Handler:
             params = await bodies.parse_body(request)
         method = route.many if route.many and "tasks" in params else route.method
         from_headers = bodies.parse_headers(request, method)
-        if method == "list.undo" and params.pop("mine", False):
+        is_mine = params.pop("mine", False) if method == "list.undo" else False
+        if not isinstance(is_mine, bool):
+            raise Refused("invalid_params", "mine must be true or false.", field="mine")
+        if is_mine:
             if others := sorted(params.keys() & _SELECTORS):
                 raise Refused("invalid_params", f"mine can't be combined with {others[0]}.", field=others[0])
             params |= await access.build_undo_params(scope, request.path_params["conversation"])

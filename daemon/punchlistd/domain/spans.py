@@ -74,12 +74,14 @@ class ListReader:
     Args:
         state: The list at the beginning of the window, or before.
         spans: Receives the list's spans and numbers of tasks.
+        last: The version after which no event lies in the window.
     """
 
-    def __init__(self, state: State, spans: Spans) -> None:
+    def __init__(self, state: State, spans: Spans, last: int) -> None:
         self._state = state
         self._spans = spans
-        self._moment = 0
+        self._last = last
+        self._counts: list[Counts] = []
         self._open: dict[str, Span] = {}
         for name in state.running:
             task = state.tasks[name]
@@ -87,21 +89,25 @@ class ListReader:
 
     def follow(self, fact: Fact) -> bool:
         """Replay the next event. Return whether later ones are needed."""
-        spans, state, event = self._spans, self._state, fact.event
-        while self._moment < len(spans.moments) and spans.moments[self._moment] < fact.at:
-            spans.count(self._moment, state.counts())
-            self._moment += 1
+        spans, state, event, counts = self._spans, self._state, fact.event, self._counts
+        # If the clock was set back, the moments since then come again.
+        while counts and spans.moments[len(counts) - 1] >= fact.at:
+            counts.pop()
+        while len(counts) < len(spans.moments) and spans.moments[len(counts)] < fact.at:
+            counts.append(state.counts())
         evolve(state, event, fact.seq, fact.version, fact.at)
         ends_all = type(event) in (ListCleared, ConversationDeleted)
         for name in [*self._open] if ends_all else (task_id_of(event),):
             self._compare(name, fact)
-        return fact.at <= spans.to_at or any(span.from_at <= spans.to_at for span in self._open.values())
+        return fact.version < self._last or any(span.from_at <= spans.to_at for span in self._open.values())
 
     def finish(self) -> None:
         """Add the tasks that are still in progress, and the remaining numbers of tasks."""
         for span in self._open.values():
             self._spans.add(span)
-        self._spans.count_unchanged(self._state.counts(), self._moment)
+        for moment, counts in enumerate(self._counts):
+            self._spans.count(moment, counts)
+        self._spans.count_unchanged(self._state.counts(), len(self._counts))
 
     def _compare(self, name: str, fact: Fact) -> None:
         """Begin or end the span of a task that an event may have started or stopped."""

@@ -26,12 +26,16 @@ Bar = tuple[int, int, tuple[tuple[str, int], ...]]
 
 
 class Cell(msgspec.Struct, array_like=True, gc=False):
-    """The events of one cell: the last one's version and position, and the number by actor."""
+    """The events of one cell: the last one's version and position, the number by actor, and the earliest time.
+
+    `earliest` is before the cell if the clock was set back.
+    """
 
     index: int
     version: int = 0
     seq: int = 0
     counts: dict[str, int] = {}
+    earliest: int = 0
 
 
 class Tally(msgspec.Struct, array_like=True):
@@ -52,10 +56,11 @@ class Tally(msgspec.Struct, array_like=True):
             if cells and index - cells[0].index >= MAX_CELLS:
                 index = self._widen(at)
             if not cells or index > cells[-1].index:
-                cells.append(Cell(index, version, seq, {actor: 1}))
+                cells.append(Cell(index, version, seq, {actor: 1}, at))
                 return
         cell = cells[-1]
         cell.version, cell.seq = version, seq
+        cell.earliest = min(cell.earliest, at)
         counts = cell.counts
         if actor in counts:
             counts[actor] += 1
@@ -72,9 +77,10 @@ class Tally(msgspec.Struct, array_like=True):
         for cell in self.cells:
             index = cell.index >> steps
             if not cells or cells[-1].index != index:
-                cells.append(Cell(index))
+                cells.append(Cell(index, earliest=cell.earliest))
             joined = cells[-1]
             joined.version, joined.seq = cell.version, cell.seq
+            joined.earliest = min(joined.earliest, cell.earliest)
             joined.counts = _sum(MAX_ACTORS, (joined.counts, cell.counts))
         self.shift += steps
         self.cells[:] = cells
@@ -88,6 +94,10 @@ class Tally(msgspec.Struct, array_like=True):
         index = at >> self.shift
         before = [cell for cell in self.cells if (cell.version < version if version else cell.index < index)]
         return (before[-1].version, before[-1].seq) if before else (0, 0)
+
+    def find_last(self, at: int) -> int:
+        """Return the version of an event not far after the last one at or before a time; 0 if there is none."""
+        return max((cell.version for cell in self.cells if cell.earliest <= at), default=0)
 
     def build_bars(self, most: int) -> list[Bar]:
         """Divide the time between the first and the last event into at most this many equal parts."""

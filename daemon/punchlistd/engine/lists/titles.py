@@ -15,7 +15,8 @@ from punchlistd.domain.state import State
 from punchlistd.domain.undo.trace import task_id_of
 from punchlistd.engine.lists.conversations import Conversations
 from punchlistd.engine.lists.history import History, fact_of
-from punchlistd.store.port import Stored
+from punchlistd.store.port import Damaged, Stored
+from punchlistd.store.record import is_tombstone
 
 
 class Titles:
@@ -29,10 +30,7 @@ class Titles:
         """Return the JSON of events with their `about`.
 
         A title is the one after the event, or a later one. If the task was deleted since, its last title before the
-        deletion is read from the log.
-
-        Raises:
-            Damaged: The list's log can't be read.
+        deletion is read from the log, and left out if the log is damaged there.
         """
         facts: dict[str, list[Fact]] = {}
 
@@ -48,9 +46,21 @@ class Titles:
             lists[name], state, end = loaded.shown_name, loaded.state, loaded.seq
             unknown = _find_titles(state, group, titles)
             if unknown:
-                tasks = await self._history.at(name, group[0].version - 1, end, lambda state, _: dict(state.tasks))
+                try:
+                    tasks = await self._history.at(name, group[0].version - 1, end, lambda state, _: dict(state.tasks))
+                except Damaged as damaged:
+                    self._conversations.record_damage(damaged)
+                    continue
                 titles |= {seq: tasks[task].title for seq, task in unknown.items() if task in tasks}
-        return [add_about(event.wire, titles.get(event.seq, ""), lists[event.conversation]) for event in events]
+        # An erased list's title is gone, and a list that has its name now may belong to someone else.
+        return [
+            add_about(
+                event.wire,
+                titles.get(event.seq, ""),
+                event.conversation if is_tombstone(event.wire) else lists[event.conversation],
+            )
+            for event in events
+        ]
 
 
 def _find_titles(state: State, facts: Sequence[Fact], titles: dict[int, str]) -> dict[int, str]:
@@ -65,8 +75,8 @@ def _find_titles(state: State, facts: Sequence[Fact], titles: dict[int, str]) ->
             known[task] = event.title
         elif isinstance(event, ListCleared):
             known.clear()
-        # After a clear, another task may have the same id.
-        elif task not in known and (now := state.tasks.get(task)) is not None and now.created_at <= fact.at:
+        # After a clear, another task may have the same id, even within a millisecond.
+        elif task not in known and (now := state.tasks.get(task)) is not None and now.created_at < fact.at:
             known[task] = now.title
         if task in known:
             titles[fact.seq] = known[task]

@@ -11,7 +11,11 @@ import msgspec
 from punchlistd.store.port import EventLog, Gap, Stored
 
 SCANNED_BYTES = 4 << 20
-"""Number of bytes after which a read stops, although the caller may see fewer events than it requested."""
+"""Number of bytes after which a read stops, although the caller may see fewer events than it requested. A range with
+more bytes is given up, and a smaller one is read instead."""
+
+_SHRINKS = 8
+"""Factor by which a range is smaller than the one that was given up."""
 
 
 class Room(msgspec.Struct):
@@ -50,19 +54,29 @@ class Backward:
             Damaged: The next event of the conversation is unreadable.
             Gap: The newest events are unreadable.
         """
-        reach = self._room.events
-        while end > 1 and self._room.events and self._scanned < SCANNED_BYTES:
+        reach, latest = self._room.events, end
+        while end > 1 and self._room.events and (self._scanned < SCANNED_BYTES or end == latest):
             start = max(end - reach, 1)
-            end = await self._read_range(start, end)
+            reached = await self._read_range(start, end)
+            if reached is None:
+                reach = max(reach // _SHRINKS, 1)
+                continue
+            end = reached
             if end > start:  # the rest of the range doesn't fit or is lost
                 break
             reach *= 2
         return self._events, end if end > 1 else 0
 
-    async def _read_range(self, start: int, end: int) -> int:
-        """Add the newest events from `start` up to `end`. Return the position from which on all are included."""
-        page, size, after = deque[Stored](), 0, start - 1
+    async def _read_range(self, start: int, end: int) -> int | None:
+        """Add the newest events from `start` up to `end`, and return the position from which on all are included.
+
+        Return None if the range is too large; then no event is added.
+        """
+        page, size, after, limit = deque[Stored](), 0, start - 1, self._scanned + SCANNED_BYTES
+        is_one = start + 1 == end
         while after < end - 1:
+            if self._scanned >= limit and not is_one:
+                return None
             try:
                 part = await self._log.read(
                     after, self._room.events, conversation=self._conversation, max_bytes=self._room.bytes

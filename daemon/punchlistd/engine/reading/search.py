@@ -76,7 +76,7 @@ class Search:
         self._index: SearchIndex | None = None
         self._has_room = True
         self._turn = anyio.Lock()
-        """Serializes searches. The holder may wait for the writer, so the writer must never wait for this lock."""
+        """Serializes searches for words. The holder may wait for the writer, so the writer must never wait for it."""
         self._file = anyio.Lock(fast_acquire=True)
         """Serializes the threads that use the index. The holder must not wait for anything else."""
 
@@ -92,6 +92,8 @@ class Search:
         if params.cursor is not None and not _CURSOR.fullmatch(params.cursor):
             text = "Unknown cursor: pass next_cursor of the previous page, or leave it out."
             return Rejection("invalid_params", text, {"field": "cursor"})
+        if not params.query.strip():
+            return await self._answer(caller, params)
         async with self._turn:
             for _ in range(_TRIES):
                 with suppress(Again):

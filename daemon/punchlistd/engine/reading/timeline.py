@@ -118,14 +118,14 @@ class Timeline:
             if isinstance(loaded, Rejection):
                 return loaded.kind != "damaged"
             if loaded.state.updated_at < spans.from_at:
-                ListReader(loaded.state, spans).finish()
+                ListReader(loaded.state, spans, 0).finish()
                 return loaded.damage is None
             name, upto, tally = loaded.state.conversation, loaded.seq, loaded.tally or Tally()
             version, _ = tally.find_before(at=spans.from_at)
             state, seq = initial_state(name), 0
             if version:
                 state, seq = await self._history.at(name, version, upto, lambda then, at: (then.copy(), at))
-            reader = ListReader(state, spans)
+            reader = ListReader(state, spans, tally.find_last(spans.to_at))
             try:
                 async with self._history.room(name):
                     await self._history.follow(name, lambda stored: reader.follow(fact_of(stored)), seq, upto)

@@ -30,8 +30,8 @@ from punchlistd.store.record import key_hash
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
-"""Value of `user_version`. A file with any other value is rebuilt."""
+FORMAT = 2
+"""Value of `user_version`. A file with any other value is rebuilt. Raise it when stored summaries get new members."""
 
 _TABLES = (
     # Position and checksum of the last indexed row of the log with this epoch.

@@ -10,6 +10,7 @@ from punchlist_schemas.things import MAX_INTEGER, Gate, SettingsPatch, Span, Tot
 from punchlist_testing.domain import CONVERSATION, Recorder, replay
 from punchlistd.domain.spans import ListReader, Spans
 from punchlistd.domain.state import initial_state
+from punchlistd.domain.state.tally import Tally
 
 MINUTE = 60_000
 
@@ -19,8 +20,11 @@ def read(
 ) -> tuple[tuple[Span, ...], tuple[Totals, ...], bool]:
     """Read the recorder's spans, from the state after its first `start` events."""
     spans = Spans(from_at, to_at, recorder.at, limit)
-    facts = recorder.facts
-    reader = ListReader(replay(CONVERSATION, facts[:start]) if start else initial_state(CONVERSATION), spans)
+    facts, tally = recorder.facts, Tally()
+    for fact in facts:
+        tally.add(fact.at, fact.version, fact.seq, fact.actor)
+    state = replay(CONVERSATION, facts[:start]) if start else initial_state(CONVERSATION)
+    reader = ListReader(state, spans, tally.find_last(to_at))
     for fact in facts[start:]:
         if not reader.follow(fact):
             break
@@ -116,6 +120,22 @@ def test_a_span_that_ends_before_it_begins_is_a_point(recorder: Recorder) -> Non
     recorder.at = 200 * MINUTE
     (span,) = read(recorder)[0]
     assert span.to_at == span.from_at > 99 * MINUTE
+
+
+def test_an_event_while_the_clock_was_ahead_hides_no_later_spans(recorder: Recorder) -> None:
+    recorder.at = 100 * MINUTE
+    recorder.add("t")
+    recorder.at = 900 * MINUTE
+    recorder.add("added while the clock was ahead")
+    recorder.at = 101 * MINUTE
+    recorder.set_status("1", "in_progress")
+    wait(recorder, 5)
+    recorder.set_status("1", "completed")
+    wait(recorder, 5)
+    spans, totals, _ = read(recorder, 90 * MINUTE, recorder.at)
+    assert show(spans) == [("1", "", "completed", 5 * MINUTE)]
+    assert totals[-1] == Totals(at=recorder.at, all=2, done=1, failed=0)
+    assert read(recorder, 90 * MINUTE, 100 * MINUTE)[1][-1].all == 0
 
 
 def test_latest_spans_are_kept(recorder: Recorder) -> None:

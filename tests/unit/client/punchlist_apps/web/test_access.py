@@ -211,7 +211,7 @@ async def test_undo_mine_includes_the_persons_chats(tmp_path: Path) -> None:
         assert (await web.ask("POST", undo, mine)).value["undone"] == []
         guest = f"Bearer {web.session(list='plan')}"
         assert (await web.ask("POST", undo, mine, Authorization=guest)).value["undone"] == []
-        for name, value in (("of", "codex"), ("also", ["codex"]), ("call", 1), ("to_version", 1)):
+        for name, value in (("of", "codex"), ("also", ["codex"]), ("call", 1), ("to_version", 1), ("mine", "no")):
             refused = await web.ask("POST", undo, {**mine, name: value})
             assert (refused.status, refused.value["field"]) == (422, name)
         events = (await web.ask("GET", "/api/v1/conversations/plan/events?after=0")).value["events"]

@@ -76,5 +76,23 @@ async def test_bound_subscriber_gets_titles_of_its_lists(running: Engine, peer: 
     assert titles(await receive(ann, 2)) == ["", "mine"]
 
 
+async def test_damaged_list_lacks_titles_of_deleted_tasks(running: Engine, peer: Peer, log: TouchyLog) -> None:
+    await change(peer)
+    log.damaged_at[C] = 2
+    page = await peer.result("event.read", before=6, limit=2, about=True)
+    assert [event["about"] for event in page["events"]] == [{"list": "The site"}] * 2
+    assert titles((await peer.result("event.read", limit=4, about=True))["events"]) == TITLES[7:]
+
+
+async def test_erased_list_does_not_show_the_title_of_its_successor(running: Engine) -> None:
+    ann, bob = await running.connect(user="ann"), await running.connect(user="bob")
+    await ann.result("conversation.open", conversation="x", title="Ann's")
+    token = (await ann.refusal("conversation.delete", conversation="x"))["token"]
+    await ann.result("conversation.delete", conversation="x", confirm=token)
+    await bob.result("conversation.open", conversation="x", title="Bob's")
+    (event,) = (await ann.result("event.read", about=True))["events"]
+    assert (event["event"]["type"], event["about"]) == ("ConversationDeleted", {"list": "x"})
+
+
 async def test_only_events_have_titles(peer: Peer) -> None:
     assert (await peer.refusal("event.subscribe", view="board", about=True))["field"] == "about"

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from punchlist_testing.daemon import running_daemon
-from punchlist_testing.engine import Engine, Peer
+from punchlist_testing.engine import Engine, Peer, TouchyLog
 from punchlist_testing.store import damaged_log
+from punchlistd.store.port import Stored
 
 
 async def read_back(peer: Peer, **params: Any) -> list[list[int]]:
@@ -63,6 +64,29 @@ async def test_scan_for_visible_events_ends(running: Engine, peer: Peer, monkeyp
         await peer.result("task.add", conversation="others", title="x")
     pages = await read_back(ann, limit=10)
     assert (join(pages), pages[0], len(pages) > 2) == ([1, 2], [], True)
+
+
+async def test_large_events_of_others_are_not_all_read_at_once(
+    running: Engine, peer: Peer, log: TouchyLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("punchlistd.engine.reading.backward.SCANNED_BYTES", 600_000)
+    ann = await running.connect(user="ann")
+    await ann.result("task.add", conversation="anns", title="old")
+    for _ in range(30):
+        await peer.result("message.append", conversation="others", role="tool", content="x" * 300_000)
+    await ann.result("task.add", conversation="anns", title="new")
+    sizes, read = list[int](), log.read
+
+    async def measure(*args: Any, **options: Any) -> list[Stored]:
+        part = await read(*args, **options)
+        sizes.append(sum(len(stored.line) for stored in part))
+        return part
+
+    monkeypatch.setattr(log, "read", measure)
+    page = await ann.result("event.read")
+    assert [event["version"] for event in page["events"]] == [3]
+    assert 0 < sum(sizes) < 4_000_000, "all of them have 9 MB"
+    assert join(await read_back(ann)) == [1, 2, page["events"][0]["seq"]]
 
 
 async def test_position_is_checked(peer: Peer) -> None:
