@@ -213,6 +213,10 @@ def test_read_only_link_has_no_buttons_of_change(fresh: Stage, open_page: Open) 
     expect(page.locator(".need").get_by_role("button")).to_have_count(1)
     page.keyboard.press("y")
     expect(page.locator(".toast.bad")).to_contain_text("read-only")
+    page.evaluate("location.hash = '#/list/gated/1'")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("n")
+    expect(page.locator(".toast.bad")).to_contain_text("read-only")
 
 
 def test_phone_approves_in_two_taps_within_reach(fresh: Stage, open_page: Open) -> None:
