@@ -221,6 +221,8 @@ def test_filters_of_one_kind_add_up(empty: Stage, open_page: Open) -> None:
     offers.focus()
     offers.select_option("@bob")
     expect(page.locator(".row")).to_have_count(1)
+    page.locator("#filter").fill("label +bug")
+    expect(page.locator(".teach")).to_contain_text("4 tasks are hidden")
     page.locator("#filter").fill("nothing like it")
     expect(page.locator(".teach")).to_contain_text("4 tasks are hidden by nothing like it")
     page.get_by_role("button", name="Clear").click()

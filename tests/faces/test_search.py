@@ -46,6 +46,9 @@ def test_a_slow_answer_does_not_replace_a_newer_one(planned: Stage, open_page: O
     page.get_by_role("combobox").fill("second")
     hits = page.locator("#found [role=option]", has_text="answer")
     expect(hits).to_have_text(["#2Second answerslow"])
+    page.route("**/api/v1/search?query=third*", lambda route: held.append(route))  # noqa: PLW0108 - bound methods fail
+    page.get_by_role("combobox").fill("third")
+    expect(hits).to_have_count(0)
     held[0].continue_()
     page.get_by_role("combobox").fill("second answer")
     expect(hits).to_have_text(["#2Second answerslow"])
@@ -81,6 +84,11 @@ def test_palette_of_a_link_for_one_list_stays_in_it(planned: Stage, open_page: O
     type_in_palette(page, "secret")
     expect(page.locator("#found [role=option]").first).to_contain_text("A secret here")
     expect(page.locator("#found")).not_to_contain_text("there")
+    expect(page.locator("#found")).not_to_contain_text("Inbox")
+    page.keyboard.press("Escape")
+    page.keyboard.press("9")
+    page.evaluate("location.hash = '#/inbox'")
+    expect(page.locator(".row")).to_have_count(1)
 
 
 def test_lists_keep_their_places_under_the_pointer(empty: Stage, open_page: Open) -> None:

@@ -88,7 +88,12 @@ function useFound(typed, only) {
     const timer = typed && state.value === "live" ? setTimeout(search, PAUSE_MS) : 0;
     return () => (isCurrent = false, clearTimeout(timer));
   }, [typed, only]);
-  return typed ? found : { hits: [], total: 0 };
+  if (!typed || found.typed === typed) return typed ? found : { hits: [], total: 0 };
+  // Until the answer comes, show those of the former hits that fit.
+  const words = typed.toLowerCase().split(/\s+/);
+  const fits = ({ conversation, task, excerpt }) => (!only || conversation === only) &&
+    words.every((word) => `#${task.id} ${task.title} ${excerpt}`.toLowerCase().includes(word));
+  return { hits: found.hits.filter(fits), total: 0 };
 }
 
 async function addTask(title) {
