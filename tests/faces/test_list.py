@@ -290,6 +290,17 @@ def test_phone_shows_reasons_and_large_targets(empty: Stage, open_page: Open) ->
     expect(page.locator(".column").first).to_be_visible()
 
 
+def test_going_back_on_a_phone_closes_the_details(empty: Stage, open_page: Open) -> None:
+    empty.by("codex").conversation("phone-back").add_many(["One", "Two"])
+    page = open_page(empty, "#/lists", mode="phone")
+    page.locator(".card", has_text="phone-back").tap()
+    page.locator("#t-2").tap()
+    expect(page.locator(".detail h2")).to_have_text("Two")
+    page.go_back()
+    expect(page.locator(".detail")).to_have_count(0)
+    expect(page).to_have_url(f"{empty.url}/#/list/phone-back")
+
+
 def test_rows_stop_growing_on_wide_screens(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/list/release-1.0")
     page.set_viewport_size({"width": 2560, "height": 1000})

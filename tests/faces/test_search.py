@@ -112,6 +112,21 @@ def test_lists_keep_their_places_under_the_pointer(empty: Stage, open_page: Open
     expect(names).to_have_text(["one", "three", "two"])
 
 
+def test_undo_works_without_single_letter_keys(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("ann").conversation("letters")
+    tasks.add("First")
+    page = open_page(planned, "#/list/letters/1")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator(".row.r-in_progress")).to_be_visible()
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Turn off single-letter keys").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("s")
+    page.keyboard.press("Control+z")
+    expect(page.locator(".toast")).to_contain_text("Undone")
+    assert tasks.get("1").status == "pending"
+
+
 def test_help_opens_at_its_top_and_finds_keys(planned: Stage, open_page: Open) -> None:
     for mode in MODES:
         page = open_page(planned, "#/lists", mode=mode)
