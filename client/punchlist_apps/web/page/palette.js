@@ -165,7 +165,7 @@ export default function Palette() {
   return html`<h2 id="dialog-title" class="sr">Find a task, a list or a command</h2>
     <div class="ask"><input ref=${box} type="text" role="combobox" aria-expanded="true" aria-controls="found"
       aria-label="Find a task, a list or a command" aria-activedescendant=${lines.length ? `found-${at}` : undefined}
-      placeholder="Search all lists" autocomplete="off" spellcheck="false" maxlength=${MAX_TYPED} value=${typed}
+      placeholder="Search all lists" autocomplete="off" spellcheck=${false} maxlength=${MAX_TYPED} value=${typed}
       onInput=${(event) => (setTyped(event.currentTarget.value), setCursor(0))} onKeyDown=${onKey} />
       ${place.value.name && !session.value.scope.list && html`<button aria-pressed=${isHere ? "true" : "false"}
         title="Alt+/" onClick=${() => (setHere(!isHere), box.current.focus())}>This list</button>`}</div>
