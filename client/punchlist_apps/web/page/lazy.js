@@ -23,20 +23,21 @@ function loadStyle(name) {
 export function lazy(load, style) {
   const loaded = signal(null);
   let isRequested = false;
+  let isShown = false;
   const request = async () => {
     if (isRequested) return;
     isRequested = true;
     try {
       const [module] = await Promise.all([load(), style && loadStyle(style)]);
       loaded.value = module.default;
-    } catch (error) {
-      console.warn(error);
+    } catch {
       isRequested = false;
-      loaded.value = Unavailable;
+      if (isShown) loaded.value = Unavailable;
     }
   };
   loaders.push(request);
   return (props) => {
+    isShown = true;
     if (!loaded.value) request();
     const View = loaded.value;
     return View ? html`<${View} ...${props} />` : html`<p class="hush" role="status">Opening…</p>`;
@@ -44,7 +45,7 @@ export function lazy(load, style) {
 }
 
 /** Load a module when the browser is idle. */
-export const loadLater = (load) => loaders.push(load);
+export const loadLater = (load) => loaders.unshift(() => load().catch(() => {}));
 
 /** Load the other parts of the page one after the other, so that they open without the server. */
 export function loadWhenIdle() {
