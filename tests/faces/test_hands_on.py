@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from punchlist_testing.faces_page import Open
 from punchlist_testing.page_modules import run_in_node
@@ -165,3 +165,99 @@ def test_a_refused_form_shows_why_beside_its_buttons(planned: Stage, open_page: 
     expect(alert).to_be_focused()
     expect(alert).to_be_in_viewport(ratio=1)
     assert alert.evaluate(IS_ON_TOP)
+
+
+def test_picker_keeps_what_others_add_in_between(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("ann").conversation("between")
+    tasks.add_many(["Schema", "Server", "Page"])
+    page = open_page(planned, "#/list/between/3")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("b")
+    expect(page.get_by_label("Find a task")).to_be_focused()
+    tasks.edit("3", add_blocked_by=["1"])
+    expect(page.locator("#t-3")).to_contain_text("#1")
+    page.keyboard.type("serv")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast")).to_contain_text("#3 waits for #1 #2")
+    assert tasks.get("3").blocked_by == ("1", "2")
+
+
+def test_form_asks_before_it_replaces_what_others_wrote(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("ann").conversation("formed")
+    tasks.add("Old", description="old")
+    page = open_page(planned, "#/list/formed/1")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("E")
+    page.locator("#f-title").fill("Mine")
+    tasks.edit("1", title="Theirs", description="theirs")
+    expect(page.locator("#t-1")).to_contain_text("Theirs")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("dialog [role=alert]")).to_contain_text("Changed while you wrote: Title: “Theirs”")
+    assert tasks.get("1").title == "Theirs"
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("dialog")).to_have_count(0)
+    assert (tasks.get("1").title, tasks.get("1").description) == ("Mine", "theirs")
+
+
+def test_edit_in_place_ignores_changes_of_other_members(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("ann").conversation("members")
+    tasks.add("Old title")
+    page = open_page(planned, "#/list/members/1")
+    expect(page.locator(".detail h2")).to_have_text("Old title")
+    page.keyboard.press("e")
+    page.locator(".editor input").fill("New title")
+    tasks.edit("1", active_form="Writing")
+    page.keyboard.press("Enter")
+    expect(page.locator(".detail h2")).to_have_text("New title")
+    assert tasks.get("1").title == "New title"
+
+
+def test_next_task_is_typed_before_the_answer(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("ann").conversation("quick")
+    tasks.add("First")
+    page = open_page(planned, "#/list/quick")
+    expect(page.locator(".row")).to_have_count(1)
+    held: list[Route] = []
+    page.route("**/conversations/quick/tasks", lambda route: held.append(route))  # noqa: PLW0108 - bound methods fail
+    page.keyboard.press("a")
+    field = page.get_by_label("New task")
+    field.fill("Second")
+    with page.expect_request("**/conversations/quick/tasks"):
+        page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.keyboard.type("Third")
+    held[0].continue_()
+    expect(page.locator(".row")).to_have_count(2)
+    expect(page.locator(".toast")).to_contain_text("Added #2 Second")
+    expect(field).to_have_value("Third")
+    assert len(held) == 1
+
+
+def test_change_of_many_tasks_stays_in_its_list(planned: Stage, open_page: Open) -> None:
+    tasks, others = (planned.by("ann").conversation(name) for name in ("many", "others"))
+    for each in (tasks, others):
+        each.add_many(["One", "Two"])
+    page = open_page(planned, "#/list/many")
+    expect(page.locator(".row")).to_have_count(2)
+    held: list[Route] = []
+    page.route("**/tasks/1/status", lambda route: held.append(route))  # noqa: PLW0108 - bound methods fail
+    page.keyboard.press("*")
+    with page.expect_request("**/tasks/1/status"):
+        page.keyboard.press("p")
+    page.evaluate("location.hash = '#/list/others'")
+    expect(page.locator("h1")).to_have_text("others")
+    with page.expect_response("**/tasks/2/status"):
+        held[0].continue_()
+    assert [task.status for task in tasks.list()] == ["paused", "paused"]
+    assert [task.status for task in others.list()] == ["pending", "pending"]
+
+
+def test_form_closes_with_its_list(planned: Stage, open_page: Open) -> None:
+    planned.by("ann").conversation("left").add("Here")
+    page = open_page(planned, "#/list/left/1")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("m")
+    expect(page.locator("dialog")).to_be_visible()
+    page.go_back()
+    expect(page.locator("dialog")).to_have_count(0)

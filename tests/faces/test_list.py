@@ -221,6 +221,8 @@ def test_filters_of_one_kind_add_up(empty: Stage, open_page: Open) -> None:
     offers.focus()
     offers.select_option("@bob")
     expect(page.locator(".row")).to_have_count(1)
+    page.locator("#filter").fill("label +bug")
+    expect(page.locator(".teach")).to_contain_text("4 tasks are hidden")
     page.locator("#filter").fill("nothing like it")
     expect(page.locator(".teach")).to_contain_text("4 tasks are hidden by nothing like it")
     page.get_by_role("button", name="Clear").click()
@@ -286,6 +288,17 @@ def test_phone_shows_reasons_and_large_targets(empty: Stage, open_page: Open) ->
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_label("View", exact=True).select_option("flow")
     expect(page.locator(".column").first).to_be_visible()
+
+
+def test_going_back_on_a_phone_closes_the_details(empty: Stage, open_page: Open) -> None:
+    empty.by("codex").conversation("phone-back").add_many(["One", "Two"])
+    page = open_page(empty, "#/lists", mode="phone")
+    page.locator(".card", has_text="phone-back").tap()
+    page.locator("#t-2").tap()
+    expect(page.locator(".detail h2")).to_have_text("Two")
+    page.go_back()
+    expect(page.locator(".detail")).to_have_count(0)
+    expect(page).to_have_url(f"{empty.url}/#/list/phone-back")
 
 
 def test_rows_stop_growing_on_wide_screens(planned: Stage, open_page: Open) -> None:

@@ -213,6 +213,10 @@ def test_read_only_link_has_no_buttons_of_change(fresh: Stage, open_page: Open) 
     expect(page.locator(".need").get_by_role("button")).to_have_count(1)
     page.keyboard.press("y")
     expect(page.locator(".toast.bad")).to_contain_text("read-only")
+    page.evaluate("location.hash = '#/list/gated/1'")
+    expect(page.locator(".row.here")).to_be_visible()
+    page.keyboard.press("n")
+    expect(page.locator(".toast.bad")).to_contain_text("read-only")
 
 
 def test_phone_approves_in_two_taps_within_reach(fresh: Stage, open_page: Open) -> None:
@@ -417,3 +421,49 @@ def test_thirty_agents_and_thousands_of_lists_need_few_nodes(fresh: Stage, open_
     expect(page.locator(".lane")).to_have_count(30)
     expect(page.locator(".need")).to_have_count(10)
     assert page.evaluate("document.querySelectorAll('*').length") <= 1_000
+
+
+SCREENS = {
+    "#/": ["page", "inbox"],
+    "#/inbox": ["page", "inbox"],
+    "#/agent/codex%2Fb210": ["page", "inbox"],
+    "#/timeline": ["page", "timeline"],
+    "#/lists": ["page", "late"],
+    "#/list/styled/1": ["page", "late"],
+    "#/list/styled/flow": ["page", "late"],
+    "#/list/styled/graph": ["page", "late"],
+    "#/list/styled/history": ["page", "late", "past"],
+}
+"""The screens and the style sheets that each loads."""
+
+MEASURE = """own => {
+  const measure = () => [...document.querySelectorAll('#app *')].map((element) => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    const { color, backgroundColor, display } = getComputedStyle(element);
+    return [element.outerHTML.slice(0, 80), [x, y, width, height].map(Math.round), color, backgroundColor, display];
+  }).filter(([, , , , display]) => display !== 'none');
+  const all = measure();
+  const others = [...document.styleSheets].filter(({ href }) => !own.some((name) => href.endsWith(`/${name}.css`)));
+  for (const sheet of others) sheet.disabled = true;
+  const alone = measure();
+  for (const sheet of others) sheet.disabled = false;
+  return all.map((each, at) => [each, alone[at]])
+    .filter(([each, other]) => JSON.stringify(each) !== JSON.stringify(other)).slice(0, 3);
+}"""
+"""Script that returns the elements that look different without the style sheets of other screens."""
+
+
+@pytest.mark.parametrize("mode", ["light", "phone"])
+def test_screen_looks_the_same_after_others_were_loaded(fresh: Stage, open_page: Open, mode: str) -> None:
+    tasks = fresh.by("codex/b210").conversation("styled")
+    fail(fresh, "styled", "Build")
+    tasks.add("Test", blocked_by=["1"], gate=Gate(yes=True))
+    ask(fresh, "styled", "Deploy")
+    tasks.claim(tasks.add("Write").id)
+    page = open_page(fresh, mode=mode)
+    page.wait_for_function("() => document.styleSheets.length === 5")
+    for address, own in SCREENS.items():
+        page.evaluate("address => (location.hash = address)", address)
+        expect(page.locator("main")).to_be_visible()
+        expect(page.get_by_text("Opening…")).to_have_count(0)
+        assert page.evaluate(MEASURE, own) == [], address

@@ -46,6 +46,9 @@ def test_a_slow_answer_does_not_replace_a_newer_one(planned: Stage, open_page: O
     page.locator("dialog").get_by_role("combobox").fill("second")
     hits = page.locator("#found [role=option]", has_text="answer")
     expect(hits).to_have_text(["#2Second answerslow"])
+    page.route("**/api/v1/search?query=third*", lambda route: held.append(route))  # noqa: PLW0108 - bound methods fail
+    page.get_by_role("combobox").fill("third")
+    expect(hits).to_have_count(0)
     held[0].continue_()
     page.locator("dialog").get_by_role("combobox").fill("second answer")
     expect(hits).to_have_text(["#2Second answerslow"])
@@ -81,6 +84,11 @@ def test_palette_of_a_link_for_one_list_stays_in_it(planned: Stage, open_page: O
     type_in_palette(page, "secret")
     expect(page.locator("#found [role=option]").first).to_contain_text("A secret here")
     expect(page.locator("#found")).not_to_contain_text("there")
+    expect(page.locator("#found")).not_to_contain_text("Inbox")
+    page.keyboard.press("Escape")
+    page.keyboard.press("9")
+    page.evaluate("location.hash = '#/inbox'")
+    expect(page.locator(".row")).to_have_count(1)
 
 
 def test_lists_keep_their_places_under_the_pointer(empty: Stage, open_page: Open) -> None:
@@ -102,6 +110,21 @@ def test_lists_keep_their_places_under_the_pointer(empty: Stage, open_page: Open
     page.reload()
     expect(page).to_have_url(f"{empty.url}/#/lists?sort=name")
     expect(names).to_have_text(["one", "three", "two"])
+
+
+def test_undo_works_without_single_letter_keys(planned: Stage, open_page: Open) -> None:
+    tasks = planned.by("ann").conversation("letters")
+    tasks.add("First")
+    page = open_page(planned, "#/list/letters/1")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator(".row.r-in_progress")).to_be_visible()
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Turn off single-letter keys").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("s")
+    page.keyboard.press("Control+z")
+    expect(page.locator(".toast")).to_contain_text("Undone")
+    assert tasks.get("1").status == "pending"
 
 
 def test_help_opens_at_its_top_and_finds_keys(planned: Stage, open_page: Open) -> None:

@@ -5,7 +5,7 @@ import { CHIPS, countChips, listOffers, splitWords } from "./filter.js";
 import { FilterField } from "./frame.js";
 import { GROUPINGS, SORTS, grouping, setGrouping, setSorting, sorting } from "./groups.js";
 import { computedFromRows, filter, now, toggleWord, visibleRows } from "./model.js";
-import { ViewLink, currentView, deleteView, isViewSavable, privateViews, saveView, sharedViews } from "./views.js";
+import { ViewLink, currentView, deleteView, isViewDeletable, isViewSavable, privateViews, saveView, sharedViews } from "./views.js";
 import { safe } from "./text.js";
 
 const MINUTE_MS = 60_000;
@@ -26,7 +26,7 @@ export function Tools({ children }) {
     <${Pick} title="Group" names=${GROUPINGS} value=${grouping.value} onPick=${setGrouping} />
     <${Pick} title="Sort" names=${SORTS} value=${sorting.value} onPick=${setSorting} />
     ${isViewSavable.value && html`<button class="quiet" onClick=${saveView}>Save view</button>`}
-    ${currentView.value && html`<button class="quiet" onClick=${deleteView}>Delete view</button>`}
+    ${isViewDeletable.value && html`<button class="quiet" onClick=${deleteView}>Delete view</button>`}
     ${children}
   </div>`;
 }

@@ -28,12 +28,15 @@ function getTargets() {
 export const nameOfTask = (task) => `#${task.id} ${safe(task.title)}`;
 const nameOfAll = (tasks) => (tasks.length === 1 ? nameOfTask(tasks[0]) : plural(tasks.length, "task"));
 
-/** Change each task, children before their parents. Stop at the first error and show it. */
+/**
+ * Change each task, children before their parents. Stop at the first error and show it. `change` is called with a task
+ * and a function that returns its path, also after the person has gone to another list.
+ */
 export async function changeEach(verb, tasks, change) {
   const name = place.value.name;
   const results = [];
   for (const task of belowFirst(tasks)) {
-    const result = await attempt(() => change(task));
+    const result = await attempt(() => change(task, (rest) => taskPath(task.id, rest, name)));
     if (result === null) break;
     results.push(result);
   }
@@ -44,13 +47,13 @@ export async function changeEach(verb, tasks, change) {
   return results.length;
 }
 
-async function postStatus(task, status, more = {}) {
+async function postStatus(task, pathOf, status, more = {}) {
   try {
-    return await call("POST", taskPath(task.id, "/status"), { status, ...more });
+    return await call("POST", pathOf("/status"), { status, ...more });
   } catch (error) {
     if (error.kind !== "lease_held" || !task.fence) throw error;
     const isSure = await ask({ title: `#${task.id} is claimed`, text: [error.message], confirm: "Do it anyway" });
-    return isSure && call("POST", taskPath(task.id, "/status"), { status, fence: task.fence, ...more });
+    return isSure && call("POST", pathOf("/status"), { status, fence: task.fence, ...more });
   }
 }
 
@@ -68,7 +71,7 @@ export async function setStatus(id, status) {
   const field = { completed: RESULT, failed: REASON }[status];
   const values = field ? await ask({ title: `${STATUS_VERBS[status]}: ${nameOfTask(task)}`, fields: [field], confirm: STATUS_VERBS[status] }) : {};
   if (!values) return;
-  await changeEach(STATUS_VERBS[status], [task], () => postStatus(task, status, dropEmpty(values)));
+  await changeEach(STATUS_VERBS[status], [task], (_, pathOf) => postStatus(task, pathOf, status, dropEmpty(values)));
 }
 
 /** Return the values of a form that are not empty. */
@@ -84,7 +87,7 @@ const buildStatusCommand = (verb, status, field) => async () => {
   const values = field ? await ask({ title: `${verb}: ${nameOfAll(tasks)}`, fields: [field], confirm: verb }) : {};
   if (!values) return;
   const more = dropEmpty(values);
-  const change = (targets) => changeEach(STATUS_VERBS[status], targets, (task) => postStatus(task, status, more));
+  const change = (targets) => changeEach(STATUS_VERBS[status], targets, (task, pathOf) => postStatus(task, pathOf, status, more));
   lastChange = () => change(getTargets());
   await change(tasks);
 };
@@ -94,12 +97,13 @@ const REJECTION = { name: "text", label: "Why not?", required: true, kind: "line
 /** Approve or reject the tasks that wait for approval, at the versions the user has seen. */
 const buildApprovalCommand = (verb, accept) => async () => {
   if (isPast.value && !accept) return backToNow();
+  if (!canChange.value) return showToast("This link is read-only.", "bad");
   const tasks = getTargets().filter((task) => task.waits_for === "yes");
   if (!tasks.length) return getTargets().length && showToast("This task does not wait for approval.", "bad");
   const title = `Reject: ${nameOfAll(tasks)}`;
   const values = accept ? {} : await ask({ title, fields: [REJECTION], confirm: "Reject" });
   if (!values) return;
-  const answer = (task) => call("POST", taskPath(task.id, "/approval"), { accept, version: task.version, ...values });
+  const answer = (task, pathOf) => call("POST", pathOf("/approval"), { accept, version: task.version, ...values });
   await changeEach(verb, tasks, answer);
 };
 
@@ -158,19 +162,19 @@ async function askForName() {
 const DAY_MS = 86_400_000;
 async function claim() {
   const owner = await askForName();
-  const claimTask = (task) => call("POST", taskPath(task.id, "/claim"), { owner, keep: true, lease_ms: DAY_MS });
+  const claimTask = (task, pathOf) => call("POST", pathOf("/claim"), { owner, keep: true, lease_ms: DAY_MS });
   if (owner) await changeEach("Claimed", getTargets(), claimTask);
 }
 async function release() {
-  await changeEach("Released", getTargets(), (task) =>
-    call("POST", taskPath(task.id, "/release"), { owner: task.owner }));
+  await changeEach("Released", getTargets(), (task, pathOf) =>
+    call("POST", pathOf("/release"), { owner: task.owner }));
 }
 
 const buildPriorityCommand = (step) => () => {
   lastChange = buildPriorityCommand(step);
-  return changeEach("Priority", getTargets(), (task) => {
+  return changeEach("Priority", getTargets(), (task, pathOf) => {
     const next = PRIORITIES[Math.min(3, Math.max(0, PRIORITIES.indexOf(task.priority) + step))];
-    return next === task.priority ? Promise.resolve({}) : call("PATCH", taskPath(task.id), { priority: next });
+    return next === task.priority ? Promise.resolve({}) : call("PATCH", pathOf(), { priority: next });
   });
 };
 
@@ -294,7 +298,7 @@ const openPalette = () => (dialog.value = { kind: "palette" });
 const RESULT = { name: "result_summary", label: "Result", hint: "optional", kind: "line" };
 const REASON = { name: "fail_reason", label: "Reason", hint: "optional", kind: "line" };
 
-/** Commands by name. Each has its `title` in the palette, and whether it needs a list, a task, or write access. */
+/** Commands by name. Each has its `title` in the palette, and whether it needs a list, a task, all lists, or write access. */
 export const COMMANDS = {
   down: { run: buildStepCommand(1) },
   up: { run: buildStepCommand(-1) },
@@ -305,8 +309,8 @@ export const COMMANDS = {
   open: { run: open },
   back: { run: back },
   home: { run: goHome, title: "Now" },
-  inbox: { run: buildScreenCommand("inbox"), title: "Inbox" },
-  lists: { run: buildScreenCommand("lists"), title: "All lists" },
+  inbox: { run: buildScreenCommand("inbox"), title: "Inbox", board: true },
+  lists: { run: buildScreenCommand("lists"), title: "All lists", board: true },
   timeline: { run: buildScreenCommand("timeline"), title: "Timeline" },
   chat: { run: buildScreenCommand("chat"), title: "Chat" },
   who: { run: buildScreenCommand("who"), title: "Who is there" },
@@ -374,7 +378,8 @@ function findCommand(name) {
 export function canRun(name) {
   const command = findCommand(name);
   if (!command) return false;
-  const { list: onList, task: onTask, change } = command;
+  const { list: onList, task: onTask, board: onBoard, change } = command;
+  if (onBoard && session.value.scope.list) return false;
   if ((onList || onTask) && !(place.value.name && visibleRows.value)) return false;
   if (onTask && !currentTask.value && !marks.value.size) return false;
   return !change || canChange.value;

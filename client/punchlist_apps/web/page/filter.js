@@ -44,7 +44,7 @@ function compileWord(word) {
   if (word.length > 1 && word[0] === "+")
     return ["label", (task) => !!task.labels?.some((label) => labelWord(label).toLowerCase().startsWith(word))];
   if (/^#\d+$/.test(word)) return ["id", (task) => task.id === word.slice(1)];
-  return [word, ({ title, active_form: doing, description, labels }) =>
+  return [`text ${word}`, ({ title, active_form: doing, description, labels }) =>
     [title, doing, description, ...(labels ?? [])].join(" ").toLowerCase().includes(word)];
 }
 

@@ -1,10 +1,11 @@
 // Forms: add and edit a task with all its members, begin a list, write a note.
 
 import { nameOfTask } from "./commands.js";
-import { call } from "./link.js";
+import { Problem, call } from "./link.js";
 import { CONVERTERS, TIMES, formatWhen, parseWhen } from "./members.js";
 import { API, ask, currentTask, go, listPath, place, taskPath, visibleRows } from "./model.js";
 import { showDone } from "./undo.js";
+import { safe } from "./text.js";
 import { PRIORITIES } from "./words.js";
 
 const parseIds = (text) => [...new Set((text ?? "").match(/\d+/g) ?? [])];
@@ -91,14 +92,24 @@ export async function addList() {
 export async function edit() {
   const task = currentTask.value;
   const before = formatForm(task);
+  const fields = [TITLE, DESCRIPTION, ...MEMBERS, LINKS, DOING];
+  let seen = before; // as it was when the form was opened, or when a conflict was shown
   await ask({
     title: `Edit #${task.id}`,
-    fields: [TITLE, DESCRIPTION, ...MEMBERS, LINKS, DOING],
+    fields,
     values: before,
     confirm: "Save",
     send: (values) => {
       const body = { ...diffForm(before, values), ...diffBlockers(task.blocked_by ?? [], parseIds(values.blocked_by)) };
-      return Object.keys(body).length ? call("PATCH", taskPath(task.id), body) : {};
+      if (!Object.keys(body).length) return {};
+      const current = visibleRows.value.tasks.get(task.id) ?? task;
+      const newest = formatForm(current);
+      const lost = fields.filter(({ name }) => name !== "blocked_by" && values[name] !== before[name] &&
+        newest[name] !== seen[name] && newest[name] !== values[name]);
+      seen = newest;
+      const theirs = lost.map(({ name, label }) => `${label}: “${safe(newest[name])}”`).join(", ");
+      if (theirs) throw new Problem("version_conflict", `Changed while you wrote: ${theirs}. Save again to replace it.`);
+      return call("PATCH", taskPath(task.id), { ...body, task_version: current.version });
     },
   });
 }

@@ -127,6 +127,6 @@ export const Head = ({ title, children }) => html`<header class="top-bar">
 export function FilterField({ of: query, label }) {
   const onKey = (event) => event.key === "Enter" && (event.currentTarget.blur(), run("first"));
   return html`<label class="search"><span class="sr">${label}</span>
-    <input id="filter" type="text" placeholder=${label} autocomplete="off" spellcheck="false" value=${query.value}
+    <input id="filter" type="text" placeholder=${label} autocomplete="off" spellcheck=${false} value=${query.value}
       onInput=${(event) => (query.value = event.currentTarget.value)} onKeyDown=${onKey} /><${Key} of="F" /></label>`;
 }

@@ -67,11 +67,12 @@ export default function Inline() {
   const take = (offer) => type(`${typed.value.slice(0, typed.value.length - word.length)}${offer.word} `);
   const send = async () => {
     if (problem || !members.title) return;
+    const [line, { name }] = [typed.value, place.value];
+    type(""); // The next task may be typed before the response.
     const added = await attempt(() => call("POST", listPath("/tasks"), buildTask(members)));
-    if (!added) return;
-    type("");
-    showDone(`Added #${added.task.id} ${safe(added.task.title)}`, [added]);
-    go({ ...place.value, task: added.task.id }, { trail: false });
+    if (!added) return (typed.value = [line, typed.value].filter(Boolean).join(" "));
+    showDone(`Added #${added.task.id} ${safe(added.task.title)}`, [added], name);
+    if (place.value.name === name) go({ ...place.value, task: added.task.id }, { trail: false });
   };
   const openForm = () => {
     const { labels, blocked_by: blockers, gate, ...texts } = members;

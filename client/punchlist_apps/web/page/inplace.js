@@ -2,7 +2,7 @@
 
 import { html, signal, useLayoutEffect, useRef, useState } from "./vendor.js";
 import { call } from "./link.js";
-import { canChange, showToast, taskPath } from "./model.js";
+import { attempt, canChange, showToast, taskPath } from "./model.js";
 import { safe } from "./text.js";
 import { showDone } from "./undo.js";
 
@@ -27,18 +27,23 @@ function Editor({ task, member, label, kind }) {
     field.current.setSelectionRange?.(text.length, text.length);
   }, []);
   const close = () => (editing.value = null);
-  const save = async () => {
-    if (text === base.text) return close();
+  /** Save the text. Other members may have changed; if this one has, show both texts. */
+  const write = async (version) => {
     try {
-      const body = { [member]: text || null, task_version: base.version };
+      const body = { [member]: text || null, task_version: version };
       const result = await call("PATCH", taskPath(task.id), body);
       close();
       showDone(`Edited #${task.id}: ${label}`, [result]);
     } catch (error) {
-      if (error.kind === "version_conflict") setTheirs({ text: task[member] ?? "", version: error.facts.actual });
-      else showToast(error.message, "bad");
+      if (error.kind !== "version_conflict") return showToast(error.message, "bad");
+      const found = await attempt(() => call("GET", taskPath(task.id)));
+      if (!found) return;
+      const current = { text: found.task[member] ?? "", version: found.task.version };
+      if (current.text === base.text) await write(current.version);
+      else setTheirs(current);
     }
   };
+  const save = () => (text === base.text ? close() : write(base.version));
   const keepMine = () => {
     setBase(theirs);
     setTheirs(null);

@@ -41,7 +41,7 @@ function onKey(event) {
   }
   if ((name === "enter" || name === "space") && target.closest?.(PRESSABLE)) return;
   if (target.type === "range" && ["up", "down", "home", "end", "pageup", "pagedown"].includes(name)) return;
-  if (name.length === 1 && hasLettersOff()) return;
+  if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && hasLettersOff()) return;
   if (!shortcut.screens.includes(KEY_SCREENS[place.value.screen] ?? "board")) return;
   event.preventDefault();
   run(shortcut.command);

@@ -115,6 +115,7 @@ function Empty() {
 
 // Rows. Their heights are those of list.css.
 
+const isNarrow = matchMedia("(max-width: 700px)");
 const roomy = matchMedia("(pointer: coarse), (max-width: 700px)");
 const isRoomy = signal(roomy.matches);
 roomy.addEventListener("change", () => (isRoomy.value = roomy.matches));
@@ -285,8 +286,9 @@ function Row({ task, depth, index, count, isCopy }) {
   const freed = task.status !== "completed" && visibleRows.value.freesOf(task.id);
   const gone = departureOf(task);
   const [here, marked] = [cursor.value === task.id, marks.value.has(task.id)];
+  const isOpening = () => isNarrow.matches && !cursor.value; // The details cover the list, and going back shows it.
   const open = ({ ctrlKey, metaKey }) =>
-    ctrlKey || metaKey ? run("mark", task.id) : go({ ...place.value, task: here ? null : task.id }, { trail: false });
+    ctrlKey || metaKey ? run("mark", task.id) : go({ ...place.value, task: here ? null : task.id }, { trail: isOpening() });
   return html`<div id=${isCopy ? undefined : `t-${task.id}`} role="option" onClick=${open}
     class=${`row r-${state}${here ? " here" : ""}${marked ? " marked" : ""}`}
     aria-selected=${here || marked ? "true" : "false"} aria-posinset=${index + 1} aria-setsize=${count}>

@@ -276,7 +276,8 @@ effect(() => {
 // Changes to the open list.
 
 export const listPath = (rest = "") => API + encodeURIComponent(place.value.name) + rest;
-export const taskPath = (id, rest = "") => listPath(`/tasks/${encodeURIComponent(id)}${rest}`);
+export const taskPath = (id, rest = "", name = place.value.name) =>
+  `${API}${encodeURIComponent(name)}/tasks/${encodeURIComponent(id)}${rest}`;
 
 /** Report that the address names a thing that was deleted or never existed. */
 export const reportAbsent = (what, id) =>
@@ -311,10 +312,16 @@ export async function attempt(work) {
 export const dialog = signal(null);
 
 export function closeDialog(answer = null) {
-  const open = dialog.value;
+  const open = dialog.peek();
   dialog.value = null;
   open?.answer?.(answer);
 }
+
+const shownName = computed(() => place.value.name);
+effect(() => {
+  shownName.value; // An answer would change a task of another list.
+  closeDialog();
+});
 
 /**
  * Open a form. Resolves to its values, to the result of `send(values)` if `send` is given, or to null if cancelled.

@@ -88,7 +88,12 @@ function useFound(typed, only) {
     const timer = typed && state.value === "live" ? setTimeout(search, PAUSE_MS) : 0;
     return () => (isCurrent = false, clearTimeout(timer));
   }, [typed, only]);
-  return typed ? found : { hits: [], total: 0 };
+  if (!typed || found.typed === typed) return typed ? found : { hits: [], total: 0 };
+  // Until the answer comes, show those of the former hits that fit.
+  const words = typed.toLowerCase().split(/\s+/);
+  const fits = ({ conversation, task, excerpt }) => (!only || conversation === only) &&
+    words.every((word) => `#${task.id} ${task.title} ${excerpt}`.toLowerCase().includes(word));
+  return { hits: found.hits.filter(fits), total: 0 };
 }
 
 async function addTask(title) {
@@ -160,7 +165,7 @@ export default function Palette() {
   return html`<h2 id="dialog-title" class="sr">Find a task, a list or a command</h2>
     <div class="ask"><input ref=${box} type="text" role="combobox" aria-expanded="true" aria-controls="found"
       aria-label="Find a task, a list or a command" aria-activedescendant=${lines.length ? `found-${at}` : undefined}
-      placeholder="Search all lists" autocomplete="off" spellcheck="false" maxlength=${MAX_TYPED} value=${typed}
+      placeholder="Search all lists" autocomplete="off" spellcheck=${false} maxlength=${MAX_TYPED} value=${typed}
       onInput=${(event) => (setTyped(event.currentTarget.value), setCursor(0))} onKeyDown=${onKey} />
       ${place.value.name && !session.value.scope.list && html`<button aria-pressed=${isHere ? "true" : "false"}
         title="Alt+/" onClick=${() => (setHere(!isHere), box.current.focus())}>This list</button>`}</div>

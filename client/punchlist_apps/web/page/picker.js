@@ -29,7 +29,8 @@ export default function Picker({ id }) {
   const { tasks } = visibleRows.value;
   const task = tasks.get(id);
   const [typed, setTyped] = useState("");
-  const [chosen, setChosen] = useState(task?.blocked_by ?? []);
+  const [before] = useState(task?.blocked_by ?? []);
+  const [chosen, setChosen] = useState(before);
   const [cursor, setCursor] = useState(0);
   const box = useRef(null);
   useLayoutEffect(() => box.current.focus({ preventScroll: true }), []);
@@ -46,11 +47,11 @@ export default function Picker({ id }) {
     setChosen(chosen.includes(other.id) ? chosen.filter((each) => each !== other.id) : [...chosen, other.id]);
   };
   const save = async () => {
-    const body = diffBlockers(task.blocked_by ?? [], chosen);
+    const body = diffBlockers(before, chosen);
     closeDialog();
     if (!Object.keys(body).length) return;
     const result = await attempt(() => call("PATCH", taskPath(id), body));
-    if (result) showDone(`#${id} waits for ${chosen.map((each) => `#${each}`).join(" ") || "nothing"}`, [result]);
+    if (result) showDone(`#${id} waits for ${result.task.blocked_by.map((each) => `#${each}`).join(" ") || "nothing"}`, [result]);
   };
   const actions = {
     ArrowDown: () => setCursor(Math.min(matches.length - 1, at + 1)),

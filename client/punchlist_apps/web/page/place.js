@@ -5,6 +5,7 @@ import { session } from "./link.js";
 
 export const VIEWS = ["list", "flow", "graph", "timeline", "history"];
 const SCREENS = ["now", "inbox", "lists", "timeline", "agent", "who", "chat", "list"];
+const SCREENS_OF_ONE = ["timeline", "who", "chat"]; // those that a link for one list has, in addition to the list
 /**
  * Members of the address's query: filter, grouping, order, one or two versions, lists and span of a timeline, and the
  * list of a new chat.
@@ -33,7 +34,8 @@ function parsePlace(hash) {
   const only = session.value?.scope.list;
   const name = kind === "list" && rest[0] ? only ?? rest[0] : null;
   if (!name) {
-    const screen = SCREENS.includes(kind) && kind !== "list" ? kind : only ? "list" : "now";
+    const [screens, home] = only ? [SCREENS_OF_ONE, "list"] : [SCREENS, "now"];
+    const screen = screens.includes(kind) && kind !== "list" ? kind : home;
     return { screen, name: screen === "list" ? only : null, view: "list", task: null, rest, query };
   }
   const [view, task = null] = VIEWS.includes(rest[1]) ? rest.slice(1) : ["list", rest[1]];

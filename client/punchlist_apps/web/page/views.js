@@ -36,6 +36,8 @@ const isCurrent = (view) => MEMBERS.every((key) => (view[key] ?? "") === (place.
 
 /** The saved view that is shown, if any. */
 export const currentView = computed(() => [...sharedViews.value, ...privateViews.value].find(isCurrent));
+export const isViewDeletable = computed(() =>
+  currentView.value && (canChange.value || privateViews.value.includes(currentView.value)));
 export const isViewSavable = computed(() => !currentView.value && !isCurrent({}));
 
 /** Return the views with one of them added, or in the place of the one with its name. */
