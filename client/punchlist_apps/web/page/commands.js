@@ -88,7 +88,7 @@ const buildStatusCommand = (verb, status, field) => async () => {
   if (!values) return;
   const more = dropEmpty(values);
   const change = (targets) => changeEach(STATUS_VERBS[status], targets, (task, pathOf) => postStatus(task, pathOf, status, more));
-  lastChange = () => change(getTargets());
+  lastChange = () => isHeldForApproval(getTargets()) || change(getTargets());
   await change(tasks);
 };
 

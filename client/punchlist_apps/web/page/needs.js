@@ -119,7 +119,9 @@ async function answer(need, text, work) {
 
 const postApproval = (need, body) => call("POST", taskPath(need, "/approval"), { version: need.version, ...body });
 const apply = (need, changes) => call("POST", listPath(need, "/changes"), { changes });
-const toPending = ({ id }) => ({ method: "task.set_status", task: id, status: "pending" });
+/** Return the change that makes a task pending, unless it has changed since it was read. */
+const toPending = ({ id, version }) =>
+  ({ method: "task.set_status", task: id, status: "pending", task_version: version });
 
 const MAX_REASONS = 5;
 const REASONS_KEY = "punchlist.reasons";

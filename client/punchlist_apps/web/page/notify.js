@@ -18,8 +18,12 @@ function notifyAbout(card, before) {
     const words = wordsOf(need);
     const body = `${need.id} ${safe(need.title)} ${words[0].toLowerCase()}${words.slice(1)}`;
     const tag = `${card.conversation} ${need.id}`;
-    const notification = new Notification(safe(nameOf(card)), { body, icon: "/icon.svg", tag });
-    notification.onclick = () => (window.focus(), go({ screen: "inbox", rest: [card.conversation, need.id] }));
+    try {
+      const notification = new Notification(safe(nameOf(card)), { body, icon: "/icon.svg", tag });
+      notification.onclick = () => (window.focus(), go({ screen: "inbox", rest: [card.conversation, need.id] }));
+    } catch {
+      return; // Chrome on Android shows notifications of service workers only.
+    }
   }
 }
 
