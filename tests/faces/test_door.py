@@ -73,6 +73,16 @@ def test_link_in_another_tab_signs_this_tab_in(planned: Stage, context: BrowserC
     waiting.evaluate("localStorage.clear()")
 
 
+def test_link_in_this_tab_signs_it_in(planned: Stage, context: BrowserContext) -> None:
+    page = open_door(context, planned.url)
+    page.goto(planned.link())  # Only the part after # changes, so the page isn't loaded again.
+    expect(page.get_by_role("navigation").first).to_be_visible()
+    assert "ticket" not in page.url
+    page.goto(f"{planned.url}/#ticket=x.y")
+    expect(page.get_by_text("did not make this link")).to_be_visible()
+    assert "ticket" not in page.url
+
+
 def test_code_signs_this_browser_in(planned: Stage, context: BrowserContext) -> None:
     page = open_door(context, planned.url)
     code = Codes(planned.keys).issue(Scope("ro", "inbox"))
