@@ -44,6 +44,7 @@ def test_door_shows_the_command_for_its_address(planned: Stage, context: Browser
 def test_shared_link_has_the_port(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/list/inbox")
     page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog").get_by_role("combobox")).to_be_focused()
     page.keyboard.type("share")
     page.keyboard.press("Enter")
     command = f"punch web --link --read-only --only inbox --port {planned.port}"

@@ -9,7 +9,7 @@ from punchlist_testing.stage import Stage
 
 def type_in_palette(page: Page, text: str, key: str = "Control+k") -> None:
     page.keyboard.press(key)
-    expect(page.get_by_role("combobox")).to_be_focused()
+    expect(page.locator("dialog").get_by_role("combobox")).to_be_focused()
     page.keyboard.type(text)
 
 
@@ -43,11 +43,11 @@ def test_a_slow_answer_does_not_replace_a_newer_one(planned: Stage, open_page: O
     page.route("**/api/v1/search?query=first*", lambda route: held.append(route))  # noqa: PLW0108 - bound methods fail
     with page.expect_request("**/api/v1/search?query=first*"):
         type_in_palette(page, "first")
-    page.get_by_role("combobox").fill("second")
+    page.locator("dialog").get_by_role("combobox").fill("second")
     hits = page.locator("#found [role=option]", has_text="answer")
     expect(hits).to_have_text(["#2Second answerslow"])
     held[0].continue_()
-    page.get_by_role("combobox").fill("second answer")
+    page.locator("dialog").get_by_role("combobox").fill("second answer")
     expect(hits).to_have_text(["#2Second answerslow"])
 
 

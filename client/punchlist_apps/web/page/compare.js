@@ -71,7 +71,7 @@ function Chips() {
   const Chip = ({ value, count, children }) => html`<button class="chip-button"
     aria-pressed=${only.value === value ? "true" : "false"} onClick=${() => (only.value = value)}>
     ${children} <b>${count.toLocaleString()}</b></button>`;
-  return html`<div class="tools chips" role="group" aria-label="Differences">
+  return html`<div class="tools past-chips" role="group" aria-label="Differences">
     <b>version ${versions.value.from} → ${versions.value.to ?? "now"}</b>
     <${Chip} value=${null} count=${differences.value.length}>all<//>
     ${GROUPS.map(([title], at) => counts[at] > 0 && html`<${Chip} key=${title} value=${at} count=${counts[at]}>${title}<//>`)}

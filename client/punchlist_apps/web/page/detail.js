@@ -48,7 +48,7 @@ function Handle() {
     const step = { ArrowLeft: STEP, ArrowRight: -STEP }[event.key];
     if (step) event.preventDefault(), event.stopPropagation(), setWidth(width.value + step);
   };
-  return html`<div class="handle" role="separator" aria-orientation="vertical" aria-label="Width of the details"
+  return html`<div class="detail-edge" role="separator" aria-orientation="vertical" aria-label="Width of the details"
     aria-valuenow=${width.value} aria-valuemin=${MIN_WIDTH} aria-valuemax=${MAX_WIDTH} tabindex="0"
     onPointerDown=${(event) => event.currentTarget.setPointerCapture(event.pointerId)} onPointerMove=${drag}
     onKeyDown=${press}></div>`;

@@ -105,7 +105,7 @@ function Chips() {
   const total = [...byActor.values()].reduce((sum, count) => sum + count, 0);
   const ofActor = calls.value.filter(hasActor);
   const kinds = Object.keys(KINDS).map((name) => [name, ofActor.filter((call) => call.kinds.has(name)).length]);
-  return html`<div class="tools chips" role="group" aria-label="Filters">
+  return html`<div class="tools past-chips" role="group" aria-label="Filters">
     <${Chip} of=${actor} value=${null} count=${total}>Everybody<//>
     ${[...byActor].sort(([, a], [, b]) => b - a).map(([name, count]) => html`<${Chip} key=${name} of=${actor}
       value=${name} count=${count}><${Badge} of=${name} size="small" /><${Text} class="cut" of=${name} /><//>`)}

@@ -33,8 +33,7 @@ export function lazy(load, style) {
     try {
       const [module] = await Promise.all([load(), style && loadStyle(style)]);
       loaded.value = module.default;
-    } catch (error) {
-      console.warn(error);
+    } catch {
       isRequested = false;
       loaded.value = Unavailable;
     }
@@ -49,7 +48,7 @@ export function lazy(load, style) {
 }
 
 /** Load a module when the browser is idle. */
-export const loadLater = (load) => loaders.push(() => load().catch(console.warn));
+export const loadLater = (load) => loaders.unshift(() => load().catch(() => {}));
 
 /** Load the other parts of the page one after the other, so that they open without the server. */
 export function loadWhenIdle() {

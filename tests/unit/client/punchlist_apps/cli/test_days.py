@@ -14,7 +14,7 @@ from punchlist.tools import phrases
 from punchlist_apps.common.terminal.style import UNICODE_GLYPHS
 from punchlist_apps.ui.detail import draw_detail
 from punchlist_apps.ui.members import MEMBERS
-from punchlist_apps.ui.parts import DrawContext, draw_task
+from punchlist_apps.ui.parts import DrawContext
 from punchlist_schemas.things import Task
 
 ZONES = ("Europe/Berlin", "America/New_York", "UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago")
@@ -51,7 +51,6 @@ def show_everywhere(punch: Any) -> dict[str, str]:
         "show": punch("show", "1").out,
         "log": punch("log").out,
         "why": punch("why", "1").out,
-        "row": join_text(draw_task(task, context)),
         "detail": join_text(draw_detail(task, {}, context)),
         "form": f"{form['due']} {form['not_before']}",
         "agents": "\n".join(phrases.format_details(task, 1_000)),

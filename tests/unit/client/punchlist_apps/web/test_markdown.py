@@ -24,9 +24,8 @@ PROSE = "The quick brown fox jumps over the lazy dog, and then *rests* a while i
 def write_html(node: Any) -> str:
     if isinstance(node, str):
         return html.escape(node, quote=False)
-    attributes = "".join(
-        f' {key}="{value}"' for key, value in (node["attributes"] or {}).items() if key in ("href", "start", "checked")
-    )
+    given: dict[str, Any] = node["attributes"] or {}
+    attributes = "".join(f' {key}="{given[key]}"' for key in ("href", "start", "checked") if key in given)
     content = "".join(map(write_html, node["children"]))
     return f"<{node['tag']}{attributes}>" + ("" if node["tag"] in VOID else f"{content}</{node['tag']}>")
 
@@ -89,7 +88,7 @@ def check(node: Any, depth: int = 0) -> None:
         return
     assert node["tag"] in TAGS
     assert set(node["attributes"] or {}) <= ATTRIBUTES
-    href = (node["attributes"] or {}).get("href", "https://")
+    href: str = (node["attributes"] or {}).get("href", "https://")
     assert href.lower().startswith(("https://", "http://", "mailto:"))
     for child in node["children"]:
         check(child, depth + 1)
