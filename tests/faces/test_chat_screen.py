@@ -56,7 +56,11 @@ def test_late_response_leaves_the_chosen_list(empty: Stage, open_page: Open) -> 
     send(page, "what is left?")
     expect(get_answers(page).last).to_contain_text("#1 milk")
     held: list[Route] = []
-    page.route("**/api/v1/chats/*", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/v1/chats/*", hold)
     with page.expect_request("**/api/v1/chats/*"):
         page.evaluate("dispatchEvent(new Event('focus'))")
     page.locator("#list").select_option("chosen")
