@@ -1,4 +1,4 @@
-"""The recording of the board while agents work, and the pictures of `punch ui`. PICTURES=1 draws them."""
+"""The recording of agents and a person at work, and the pictures of `punch ui`. PICTURES=1 draws them."""
 
 import asyncio
 import io
@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, expect
 from punchlist_apps.common.terminal.style import UNICODE_GLYPHS
 from punchlist_apps.ui.app import PunchApp
 from punchlist_apps.ui.program import Setup
+from punchlist_schemas.things import Gate
 from punchlist_testing.faces_page import Open
 from punchlist_testing.stage import Stage
 
@@ -80,11 +81,18 @@ def test_ui_pictures(planned: Stage, browser: Browser, picture: str, name: str |
     image.quantize(160, dither=Image.Dither.NONE).save(PICTURES / f"{picture}.png", optimize=True)
 
 
-def test_board_recording(planned: Stage, open_page: Open) -> None:
+def test_recording_of_agents_and_a_person(planned: Stage, open_page: Open) -> None:
+    deploys = planned.by("gemini").conversation("deploys")
+    deploys.add("Deploy the shop to staging", owner="gemini", gate=Gate(yes=True))
+    deploys.start("1")
     page = open_page(planned, mode="light")
-    page.set_viewport_size({"width": 1000, "height": 640})
-    expect(page.locator(".card").first).to_be_visible()
+    page.set_viewport_size({"width": 1180, "height": 700})
+    expect(page.locator(".need").first).to_be_visible()
+    expect(page.locator(".lane").first).to_be_visible()
     page.mouse.move(0, 0)
+    # The person chooses the question, and says yes.
+    acts = [(2.0, lambda: deploys.complete("1", "Staging answers in 90 ms; the old version stays for a day.")),
+            (5.0, lambda: page.keyboard.press("j")), (7.0, lambda: page.keyboard.press("y"))]  # fmt: skip
     frames: list[Image.Image] = []
     stop = Event()
     worker = Thread(target=run_steps, args=(planned, stop))
@@ -92,15 +100,18 @@ def test_board_recording(planned: Stage, open_page: Open) -> None:
     started = time.monotonic()
     try:
         while (now := time.monotonic() - started) < SECONDS:
+            if acts and now >= acts[0][0]:
+                acts.pop(0)[1]()
             frames.append(Image.open(io.BytesIO(page.screenshot(scale="css"))).convert("RGB"))
             page.wait_for_timeout(max(0, len(frames) * FRAME_MS - now * 1000))
     finally:
         stop.set()
         worker.join()
-    palette = frames[0].quantize(64, dither=Image.Dither.NONE)
+    palette = frames[-1].quantize(64, dither=Image.Dither.NONE)
     shown = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     PICTURES.mkdir(exist_ok=True)
     shown[0].save(
-        PICTURES / "board.gif", save_all=True, append_images=shown[1:], duration=FRAME_MS, loop=0, optimize=True
+        PICTURES / "now.gif", save_all=True, append_images=shown[1:], duration=FRAME_MS, loop=0, optimize=True
     )
+    assert deploys.get("1").status == "completed"
     assert len(frames) >= SECONDS * 1000 / FRAME_MS * 0.5

@@ -19,6 +19,7 @@ SCREENS: dict[str, tuple[str, str, str]] = {
     "list": ("#/list/release-1.0/4", "", ".detail"),
     "flow": ("#/list/release-1.0/flow", "", ".chip"),
     "graph": ("#/list/release-1.0/graph", "", ".node"),
+    "timeline": ("#/list/release-1.0/timeline", "", ".lane"),
     "history": ("#/list/release-1.0/history", "", ".call"),
     "now": ("#/", "", ".need"),
     "inbox": ("#/inbox", "", ".question h2"),
@@ -28,7 +29,9 @@ SCREENS: dict[str, tuple[str, str, str]] = {
 FURTHER = {
     "help": ("#/lists", "?", "dialog"),
     "palette": ("#/lists", "Control+k", "dialog [role=option]"),
-    "add": ("#/list/release-1.0", "a", "dialog form"),
+    "add": ("#/list/release-1.0", "a", ".inline-add input"),
+    "edit": ("#/list/release-1.0/4", "E", "dialog form"),
+    "blockers": ("#/list/release-1.0/4", "b", "dialog.picker"),
     "delete": ("#/list/release-1.0/4", "x", "dialog .danger"),
     "by_label": ("#/list/release-1.0?group=label&sort=frees", "", ".group-head"),
     "tree": ("#/list/release-1.0?group=parent", "", ".row"),

@@ -87,8 +87,9 @@ def check(node: Any, depth: int = 0) -> None:
     if isinstance(node, str):
         return
     assert node["tag"] in TAGS
-    assert set(node["attributes"] or {}) <= ATTRIBUTES
-    href: str = (node["attributes"] or {}).get("href", "https://")
+    attributes: dict[str, Any] = node["attributes"] or {}
+    assert set(attributes) <= ATTRIBUTES
+    href = str(attributes.get("href", "https://"))
     assert href.lower().startswith(("https://", "http://", "mailto:"))
     for child in node["children"]:
         check(child, depth + 1)
