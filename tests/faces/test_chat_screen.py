@@ -1,7 +1,7 @@
 """The screen Chat without a model: its list, its sentences, and its size on a phone."""
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from punchlist_testing.faces_page import MODES, Open, assert_accessible
 from punchlist_testing.stage import Stage
@@ -47,6 +47,29 @@ def test_question_about_another_list_is_asked_there(empty: Stage, open_page: Ope
     page.get_by_role("button", name="Ask in there").click()
     expect(get_answers(page).last).to_contain_text("#1 bread")
     expect(page.locator("#list")).to_have_value("there")
+
+
+def test_late_response_leaves_the_chosen_list(empty: Stage, open_page: Open) -> None:
+    for name in ("chosen", "left"):
+        empty.by("ann").conversation(name).add("milk")
+    page = open_chat(empty, open_page, "left")
+    send(page, "what is left?")
+    expect(get_answers(page).last).to_contain_text("#1 milk")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/v1/chats/*", hold)
+    with page.expect_request("**/api/v1/chats/*"):
+        page.evaluate("dispatchEvent(new Event('focus'))")
+    page.locator("#list").select_option("chosen")
+    expect(page.locator(".empty-chat")).to_be_visible()
+    with page.expect_response("**/api/v1/chats/*"):
+        held[0].continue_()
+    page.evaluate("new Promise(requestAnimationFrame)")
+    expect(page.locator("#list")).to_have_value("chosen")
+    expect(page.locator(".empty-chat")).to_be_visible()
 
 
 def test_help_and_unclear_messages_offer_sentences(empty: Stage, open_page: Open) -> None:

@@ -44,6 +44,7 @@ def test_door_shows_the_command_for_its_address(planned: Stage, context: Browser
 def test_shared_link_has_the_port(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/list/inbox")
     page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog").get_by_role("combobox")).to_be_focused()
     page.keyboard.type("share")
     page.keyboard.press("Enter")
     command = f"punch web --link --read-only --only inbox --port {planned.port}"
@@ -71,6 +72,16 @@ def test_link_in_another_tab_signs_this_tab_in(planned: Stage, context: BrowserC
     context.new_page().goto(planned.link())
     expect(waiting.locator("h1")).to_have_text("Inbox")
     waiting.evaluate("localStorage.clear()")
+
+
+def test_link_in_this_tab_signs_it_in(planned: Stage, context: BrowserContext) -> None:
+    page = open_door(context, planned.url)
+    page.goto(planned.link())  # Only the part after # changes, so the page isn't loaded again.
+    expect(page.get_by_role("navigation").first).to_be_visible()
+    assert "ticket" not in page.url
+    page.goto(f"{planned.url}/#ticket=x.y")
+    expect(page.get_by_text("did not make this link")).to_be_visible()
+    assert "ticket" not in page.url
 
 
 def test_code_signs_this_browser_in(planned: Stage, context: BrowserContext) -> None:

@@ -17,6 +17,19 @@ SPY = """() => {
 """Script that records the notifications shown by the page."""
 
 
+def test_part_that_failed_to_load_is_loaded_again(planned: Stage, open_page: Open) -> None:
+    page = open_page(planned)
+    page.context.route("**/graph-*.js", lambda route: route.abort())
+    page.goto("about:blank")
+    page.goto(f"{planned.url}/#/list/release-1.0/graph")
+    expect(page.get_by_role("alert")).to_contain_text("could not be loaded")
+    page.keyboard.press("1")
+    expect(page.locator(".row").first).to_be_visible()
+    page.context.unroute_all()
+    page.keyboard.press("3")
+    expect(page.locator(".node").first).to_be_visible()
+
+
 def test_task_is_reachable_by_mouse(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/lists")
     page.locator(".card", has_text="Inbox").click()

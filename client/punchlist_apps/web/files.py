@@ -25,13 +25,14 @@ class Files:
     """Files in a folder and its subfolder `built`, by name. Scripts and styles are served only from `built`.
 
     Args:
-        folder: Path of the folder, which is listed only once, at startup.
+        folder: Path of the folder. Its files are read once, at startup: scripts name each other by their content, so
+            an upgrade must not mix two versions of the page.
     """
 
     def __init__(self, folder: Path = PAGE) -> None:
         static = [path for path in folder.glob("*") if path.suffix in _TYPES and path.suffix not in (".css", ".js")]
         built = [path for path in (folder / "built").glob("*") if path.suffix in _TYPES]
-        self._files = {path.name: path for path in (*static, *built)}
+        self._files = {path.name: path.read_bytes() for path in (*static, *built)}
 
     async def get_index(self, request: Request) -> Response:
         return self._serve(request, "index.html")
@@ -45,10 +46,9 @@ class Files:
         return self._serve(request, request.path_params["name"])
 
     def _serve(self, request: Request, name: str) -> Response:
-        path = self._files.get(name)
-        if path is None:
+        content = self._files.get(name)
+        if content is None:
             raise Refused("no_such_path")
-        content = path.read_bytes()
         is_gzipped = "gzip" in request.headers.get("accept-encoding", "")
         tag = hashlib.sha256(content).hexdigest()[:16] + ("-gzip" if is_gzipped else "")
         headers = {"etag": f'"{tag}"', "cache-control": "no-cache", "vary": "accept-encoding"}
@@ -57,4 +57,4 @@ class Files:
         if is_gzipped:
             content = gzip.compress(content, mtime=0)
             headers["content-encoding"] = "gzip"
-        return Response(content, headers=headers, media_type=_TYPES[path.suffix])
+        return Response(content, headers=headers, media_type=_TYPES[Path(name).suffix])

@@ -81,13 +81,19 @@ effect(() => {
   document.title = `${needsCount.value ? `(${needsCount.value}) ` : ""}${safe(name)} · punchlist`;
 });
 
-async function start() {
+/** Sign in by a link, at the start or when it is opened in this tab. */
+async function openLink() {
   try {
     await signIn();
   } catch (error) {
     if (session.value) showToast(error.message, "bad");
     else signedOut.value = error.message;
   }
+}
+
+async function start() {
+  await openLink();
+  addEventListener("hashchange", openLink);
   listen();
   render(html`<${App} />`, document.querySelector("#app"));
   loadLater(() => import("./notify.js"));

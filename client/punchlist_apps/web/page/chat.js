@@ -21,7 +21,7 @@ const draft = signal("");
 let turnWork = null; // promise of the current delivery or turn
 let unsent = null; // { text, thread, turn } of a message without a response
 let sending = null; // AbortController of the current delivery
-let deliveries = 0;
+let generation = 0; // counts what changes the messages; the response to an earlier request is dropped
 let shownAddress = null; // the address whose thread is shown
 
 // Another session may not see this one's messages.
@@ -131,7 +131,7 @@ function send(text) {
 
 /** Send a message until it arrives or the user stops it, and follow its turn. */
 async function deliver(text) {
-  deliveries++;
+  generation++;
   sending = new AbortController();
   const { signal } = sending;
   if (!thread.value && !(await retry(() => openThread(text), signal))) return giveUp(text, signal);
@@ -163,7 +163,9 @@ async function openThread(title) {
 }
 
 async function showThread(id) {
+  const current = ++generation;
   const page = id ? await call("GET", `${API}/${encodeURIComponent(id)}`) : { list: about.value, messages: [] };
+  if (current !== generation) return;
   batch(() => {
     thread.value = id;
     setList(page.list);
@@ -183,14 +185,14 @@ async function refresh() {
 document.addEventListener("visibilitychange", refresh);
 addEventListener("focus", refresh);
 
-/** Show the newest thread of a list, unless a message was sent while it was loading. */
+/** Show the newest thread of a list. */
 async function showNewestThread(name) {
-  const before = deliveries;
+  const current = ++generation;
   batch(() => [thread.value, messages.value] = ["", []]);
   setList(name);
   updateAddress();
   const page = await call("GET", `${API}?list=${encodeURIComponent(name)}`);
-  if (deliveries === before && about.value === name) await showThread(page.threads[0]?.thread ?? "");
+  if (current === generation) await showThread(page.threads[0]?.thread ?? "");
 }
 
 /** Show the thread of the address, or the newest one of the list. */

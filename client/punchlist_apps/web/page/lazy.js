@@ -1,6 +1,6 @@
 // Screens and views that are loaded when they are first shown, or when the browser is idle.
 
-import { html, signal } from "./vendor.js";
+import { html, signal, useLayoutEffect } from "./vendor.js";
 
 const loaders = [];
 
@@ -9,11 +9,14 @@ const Unavailable = () => html`<div class="teach" role="alert"><h2>This part of 
 
 const styles = new Map();
 
-/** Load a style sheet of the page. Without it, what it belongs to is shown without a style. */
+/** Load a style sheet of the page. If that fails, its part of the page is shown without a style. */
 function loadStyle(name) {
   if (!styles.has(name)) {
     const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: `/${name}.css` });
-    styles.set(name, new Promise((done) => (link.onload = link.onerror = done)));
+    styles.set(name, new Promise((done) => {
+      link.onload = done;
+      link.onerror = () => (styles.delete(name), link.remove(), done());
+    }));
     document.head.append(link);
   }
   return styles.get(name);
@@ -23,22 +26,22 @@ function loadStyle(name) {
 export function lazy(load, style) {
   const loaded = signal(null);
   let isRequested = false;
-  let isShown = false;
   const request = async () => {
     if (isRequested) return;
     isRequested = true;
+    if (loaded.value === Unavailable) loaded.value = null;
     try {
       const [module] = await Promise.all([load(), style && loadStyle(style)]);
       loaded.value = module.default;
     } catch {
       isRequested = false;
-      if (isShown) loaded.value = Unavailable;
+      loaded.value = Unavailable;
     }
   };
   loaders.push(request);
   return (props) => {
-    isShown = true;
-    if (!loaded.value) request();
+    // A part that could not be loaded is requested again when it is next shown.
+    useLayoutEffect(() => void request(), []);
     const View = loaded.value;
     return View ? html`<${View} ...${props} />` : html`<p class="hush" role="status">Opening…</p>`;
   };

@@ -118,8 +118,10 @@ function buildLines(typed, hits) {
       .map(({ title, key, name: command }) => ({ text: title, key, run: () => run(command) })),
   };
   if (typed && !prefix && name) {
-    groups.Do.unshift({ text: `Filter this list by “${typed}”`, key: "tab", run: () => (filter.value = typed) });
-    if (canChange.value) groups.Do.unshift({ text: `Add “${typed}” to this list`, run: () => addTask(typed) });
+    // They follow the matching commands: Enter after the name of a command must not add a task with this name.
+    groups.Do.splice(MAX_LINES.Do - 2);
+    if (canChange.value) groups.Do.push({ text: `Add “${typed}” to this list`, run: () => addTask(typed) });
+    groups.Do.push({ text: `Filter this list by “${typed}”`, key: "tab", run: () => (filter.value = typed) });
   }
   return Object.entries(groups).filter(([title]) => !prefix || title === prefix)
     .flatMap(([title, lines]) => lines.slice(0, MAX_LINES[title]).map((line) => ({ ...line, title })));

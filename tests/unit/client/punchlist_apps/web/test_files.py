@@ -27,6 +27,18 @@ async def test_only_the_pages_files_are_served(tmp_path: Path) -> None:
             assert (await web.ask("GET", f"/{path}")).status == 404, path
 
 
+async def test_upgrade_leaves_a_running_server_its_page(tmp_path: Path) -> None:
+    built = tmp_path / "page" / "built"
+    built.mkdir(parents=True)
+    (built / "app.js").write_text('import "./chunk-A.js"')
+    (built / "chunk-A.js").write_text("export {}")
+    async with served(tmp_path, page=tmp_path / "page") as web:
+        (built / "app.js").write_text('import "./chunk-B.js"')
+        (built / "chunk-A.js").unlink()
+        assert (await web.ask("GET", "/app.js")).body == b'import "./chunk-A.js"'
+        assert (await web.ask("GET", "/chunk-A.js")).status == 200
+
+
 async def test_api_works_without_a_page(tmp_path: Path) -> None:
     async with served(tmp_path, page=tmp_path / "none") as web:
         assert (await web.ask("GET", "/")).status == 404
