@@ -237,7 +237,14 @@ class ListScreen(ListView):
             return
         fields = [Field(member.name, member.label, member.text(task), member.height) for member in MEMBERS]
 
+        seen = task
+
         async def save(texts: Mapping[str, str]) -> None:
+            nonlocal seen
+            before, seen = seen, self.rows.by_id.get(task.id, seen)
+            for member in MEMBERS:
+                if member.name in texts and (now := member.text(seen)) not in (member.text(before), texts[member.name]):
+                    raise ValueError(f"{member.name} was changed meanwhile: {now}; save again to overwrite it.")
             if texts:
                 await self.conversation.edit(task.id, **parse_changes(texts))
 
