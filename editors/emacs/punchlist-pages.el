@@ -202,7 +202,10 @@ Outside a list, choose one.  In the history, `x' undoes the change at point."
                (goto-char (point-min)))
              (special-mode)
              (setq-local punchlist--list list)
-             (local-set-key "x" #'punchlist-undo-logged)
+             (let ((keys (make-sparse-keymap)))
+               (set-keymap-parent keys special-mode-map)
+               (define-key keys "x" #'punchlist-undo-logged)
+               (use-local-map keys))
              (pop-to-buffer (current-buffer)))))
       (page 0))))
 

@@ -127,7 +127,8 @@ class Happened:
         results = [result, *self.results.pop(change.actor, [])]
         self.results[change.actor] = results[:_MAX_RESULTS]
         if len(self.results) > _MAX_AGENTS:
-            self.results.pop(next(iter(self.results)))
+            oldest = next(iter(self.results))
+            del self.results[oldest], self._finished[oldest]
         self._finished.setdefault(change.actor, deque(maxlen=999)).append((change.at, style == "failed"))
 
     def count_today(self, agent: str) -> tuple[int, int]:

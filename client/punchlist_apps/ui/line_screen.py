@@ -26,6 +26,8 @@ WIDE = 110
 """Minimum width for a second column, in columns."""
 MIN_REDRAW_S = 0.1
 """Minimum interval between redraws, in seconds."""
+_JUMP_S = 1.0
+"""Time in which the user may not have seen that the cursor has left a line that disappeared, in seconds."""
 _MINUTE_S = 60
 """Interval in which ages and dates are drawn again, in seconds."""
 _NAMED_KEYS = "up down left right home end pageup pagedown enter escape space tab backspace delete".split()
@@ -237,6 +239,7 @@ class LineScreen(Screen[None]):
             if event.key in ("escape", "enter", "tab"):
                 event.prevent_default().stop()
                 self._close_filter(keep=event.key != "escape")
+                self.lines.jumped_at = 0.0
             return
         key = event.key if event.key in _NAMED_KEYS or event.key.startswith("ctrl+") else event.character or event.key
         action = self.program.keys.find_action(self.screen_name, key)
@@ -244,7 +247,12 @@ class LineScreen(Screen[None]):
             return
         event.prevent_default().stop()
         self.report()
-        await self.act(action)
+        has_jumped = time.monotonic() < self.lines.jumped_at + _JUMP_S
+        if has_jumped and action in CHANGES:
+            self.report("The selected line has just disappeared. Press the key again to change this one.")
+        else:
+            await self.act(action)
+        self.lines.jumped_at = 0.0
 
     async def act(self, action: str) -> None:
         if action in WRITES and self.program.setup.read_only:
@@ -259,6 +267,11 @@ class LineScreen(Screen[None]):
 
     def change(self, action: str) -> None:
         """Make one of `CHANGES` to the selected task, with the text that it asks for."""
+
+    def report_gate(self, id: str, approval: str) -> None:
+        """Say how to answer a task that waits for an approval."""
+        yes, no = self.program.keys.hint("approve"), self.program.keys.hint("reject")
+        self.report(f"#{id} waits for {approval}: {yes} approves it, {no} rejects it with a reason.")
 
     def run_calls(self, calls: Awaitable[object], group: str = "calls", *, exclusive: bool = False) -> None:
         """Make calls in the background, so that the screen still responds to keys. Errors are shown as a message."""

@@ -1,5 +1,6 @@
 """A scrollable list of lines. Only visible lines are drawn, and after a change only those that changed."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -41,6 +42,10 @@ class Lines(ScrollView, can_focus=True):
         self.cursor = 0
         self.is_active = True
         """Whether the cursor is shown."""
+        self.leaving: set[str] = set()
+        """Keys of lines that the user has changed, so that they may disappear."""
+        self.jumped_at = 0.0
+        """When the cursor left a line that someone else made disappear; 0 if the user has pressed a key since."""
         self._draw = draw
         self._styles_by_name = {"": Style.null()}
 
@@ -72,6 +77,8 @@ class Lines(ScrollView, can_focus=True):
             if self.is_active and (self.scroll_offset.y or self.cursor >= self.size.height):
                 self.scroll_to(y=self.cursor - height, animate=False, immediate=True)
         else:
+            if key and key not in self.leaving:
+                self.jumped_at = time.monotonic()
             self.select(min(self.cursor, len(items) - 1))
         self.refresh()
         self.post_message(self.Selected())

@@ -73,10 +73,7 @@ class ListScreen(ListView):
         change = CHANGES[action]
         waiting = next((task for task in tasks if task.waits_for == "yes"), None) if change.leaves_gates else None
         if waiting is not None:
-            yes, no = self.program.keys.hint("approve"), self.program.keys.hint("reject")
-            self.report(
-                f"#{waiting.id} waits for {describe_gate(waiting)}: {yes} approves it, {no} rejects it with a reason."
-            )
+            self.report_gate(waiting.id, describe_gate(waiting))
             return
         if not change.question:
             self.run_calls(self._change(action, tasks, ""))
@@ -104,6 +101,7 @@ class ListScreen(ListView):
         """Change tasks, subtasks before their parents. Tasks whose change is rejected remain marked."""
         change = CHANGES[action]
         errors: dict[str, str] = {}
+        self.lines.leaving |= {self.lines.key, *(task.id for task in tasks)}
         for task in sort_children_first(tasks):
             try:
                 await change.call(self.conversation, task, Request(text, self.program.setup.owner))
@@ -239,7 +237,14 @@ class ListScreen(ListView):
             return
         fields = [Field(member.name, member.label, member.text(task), member.height) for member in MEMBERS]
 
+        seen = task
+
         async def save(texts: Mapping[str, str]) -> None:
+            nonlocal seen
+            before, seen = seen, self.rows.by_id.get(task.id, seen)
+            for member in MEMBERS:
+                if member.name in texts and (now := member.text(seen)) not in (member.text(before), texts[member.name]):
+                    raise ValueError(f"{member.name} was changed meanwhile: {now}; save again to overwrite it.")
             if texts:
                 await self.conversation.edit(task.id, **parse_changes(texts))
 

@@ -60,7 +60,9 @@ class Memory:
         how = self.arrangement
         values = {"theme": self.theme, "group": how.grouping, "sort": how.sort, "folded": sorted(how.folded)}
         values["folded"] = values["folded"][:_MAX_FOLDED]
-        text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+        # TOML has neither surrogates nor an unescaped DEL.
+        text = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items())
+        text = text.replace("\x7f", "\\u007f")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             atomic_write(str(self.path), text.encode())

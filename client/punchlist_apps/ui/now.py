@@ -147,7 +147,7 @@ class Now(LineScreen):
     def _draw_need_text(self, name: str, need: Need, context: DrawContext) -> list[list[Part]]:
         style = _KINDS[need.kind][1]
         if need.kind == "yes":
-            first = f"waits for {sanitize(need.by)}'s yes" if need.by else "waits for your yes"
+            first = f"waits for {_describe_approval(need)}"
         elif need.kind == "failed":
             first = f"try {need.attempts} of {need.max_attempts}" if need.max_attempts > 1 else "failed"
         else:
@@ -191,8 +191,8 @@ class Now(LineScreen):
                 items.append(Item(key))
             if len(tasks) > _MAX_RUNNING:
                 items.append(Item("", 0, f"  and {len(tasks) - _MAX_RUNNING} more", "dim"))
-            for number, result in enumerate(self.happened.results.get(owner, ())[:_MAX_RESULTS]):
-                key = f"result {owner} {number}"
+            for result in self.happened.results.get(owner, ())[:_MAX_RESULTS]:
+                key = f"result {owner} {result.at} {result.conversation} {result.task}"
                 self._entries[key] = Entry(result.conversation, None, result.task)
                 items.append(Item(key, parts=self._draw_result(result, context)))
             items.append(Item("", 0, " "))
@@ -200,8 +200,8 @@ class Now(LineScreen):
             items.append(Item("", 0, "No agent is at work.", "dim"))
             items.append(Item("", 0, " "))
         items.append(Item("", 0, "WHAT HAPPENS", "title"))
-        for number, line in enumerate(self.happened.lines):
-            key = f"event {line.seq} {number}"
+        for line in self.happened.lines:
+            key = f"event {line.seq}"
             self._entries[key] = Entry(line.conversation, None, line.task)
             mine = line.actor == self.program.actor
             who: Part = ("title", " ● you ") if mine else (hue(line.actor), f" ■ {sanitize(line.actor)} ")
@@ -254,6 +254,13 @@ class Now(LineScreen):
             return
         change = CHANGES[action]
         task = entry.task
+        approval = _describe_approval(task)
+        if approval and change.leaves_gates:
+            self.report_gate(task.id, approval)
+            return
+        if not approval and action in ("approve", "reject"):
+            self.report(f"#{task.id} doesn't wait for a yes.")
+            return
         if not change.question:
             self.run_calls(self._change(action, entry, ""))
             return
@@ -271,6 +278,7 @@ class Now(LineScreen):
         self.program.last_list = entry.conversation
         if isinstance(task, Need):
             self._answered[place] = task.version
+            self.lines.leaving.add(f"need {entry.conversation} {entry.id}")
             self.rearrange()
         try:
             await change.call(
@@ -317,3 +325,10 @@ class Now(LineScreen):
 
     def do_back(self) -> None:
         """Stay: there is no screen below this one."""
+
+
+def _describe_approval(task: Need | Running) -> str:
+    """Return whose approval a task waits for; empty for none."""
+    if not isinstance(task, Need) or task.kind != "yes":
+        return ""
+    return f"{sanitize(task.by)}'s yes" if task.by else "your yes"

@@ -59,8 +59,10 @@ THEMES = {
 }
 """Themes by name. All their colors have a contrast of at least 4.5 on ground, bar and cursor line."""
 
-PATIENCE_S = 0.1
-"""Time that the terminal has to report its background, in seconds."""
+PATIENCE_S = 1.0
+"""Time that the terminal has to report its background, in seconds.
+
+A report over a slow connection that came later would be taken for keys, some of which change tasks."""
 _QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
 """Asks for the background (OSC 11), then for the terminal's type (DA1), which every terminal reports."""
 _BACKGROUND = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")

@@ -11,8 +11,8 @@ from punchlist.errors import RequestRefused
 from punchlist_apps.ui.dialogs import Confirm
 from punchlist_apps.ui.program import Program
 
-_LOSS = "; lost: "
-"""Start of what a line of a preview says to be lost."""
+_LOSSES = ("; lost: ", ": released by ")
+"""What a line of a preview contains if the undo loses work, or takes a task from its owner."""
 _MAX_LINES = 2
 """Maximum number of undone changes named in the message."""
 
@@ -26,7 +26,7 @@ async def undo_own(program: Program, conversation: AsyncConversation, *, redo: b
     word = "redo" if redo else "undo"
     if not preview["undone"]:
         return f"You have nothing to {word} here; the history shows the changes of others."
-    if any(_LOSS in line for line in preview["undone"]):
+    if any(loss in line for line in preview["undone"] for loss in _LOSSES):
         question = "Redo what you undid?" if redo else "Undo your last change?"
         if not await _ask(program, question, preview):
             return ""

@@ -177,7 +177,10 @@ def test_log_undoes_another_actors_change(emacs: Editor, plan: Any) -> None:
     emacs.eval("(punchlist-log)")
     emacs.until('(string-prefix-p "*punchlist log" (buffer-name))')
     assert "#1 done: hours of work" in emacs.lines()[1]
-    emacs.eval('(progn (goto-char (point-min)) (forward-line) (push "yes" answers) (punchlist-undo-logged) nil)')
+    emacs.eval(
+        '(progn (goto-char (point-min)) (forward-line) (push "yes" answers) (call-interactively (key-binding "x")) nil)'
+    )
+    assert emacs.eval('(lookup-key special-mode-map "x")') in (None, [], "nil"), "other buffers keep their keys"
     emacs.until('(seq-some (lambda (one) (string-match-p ", by agent on .*\\n.*its result" one)) asked)')
     emacs.eval(f'(progn (punchlist--show "{plan.id}") nil)')
     emacs.shows(["[ ] #1 One"])

@@ -415,3 +415,19 @@ async def test_board_marks_list_waiting_for_approval(plan: AsyncConversation, sh
         await shown.until("1 asks")
         await plan.reject("1", "no")
         await shown.until(lambda: "1 asks" not in shown.text)
+
+
+async def test_form_overwrites_newer_text_only_when_saved_again(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Read")
+    async with show() as shown:
+        await shown.until("☐ #1")
+        await shown.press("e")
+        await shown.until("Edit #1")
+        await shown.type(" mine")
+        await plan.edit("1", title="Theirs")
+        await shown.until(lambda: shown.app.screen_stack[-2].rows.by_id["1"].title == "Theirs")
+        await shown.press("enter")
+        await shown.until("was changed meanwhile: Theirs; save again")
+        assert (await plan.get("1")).title == "Theirs"
+        await shown.press("enter")
+        await shown.until("☐ #1   Read mine")

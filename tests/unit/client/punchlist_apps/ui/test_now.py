@@ -193,3 +193,54 @@ async def test_read_only_first_screen_changes_nothing(plan: AsyncConversation, s
             await shown.until("Changes are disabled")
             await shown.press("k")
     assert (await plan.get("1")).waits_for == "yes"
+
+
+@pytest.mark.parametrize("key", ["r", "@"])
+async def test_question_is_only_approved_or_rejected(plan: AsyncConversation, show: Any, key: str) -> None:
+    await ask(plan, "Deploy", "It works.")
+    async with show("") as shown:
+        await shown.until("? Deploy #1")
+        await shown.press(key)
+        await shown.until("y approves it, n rejects it")
+    assert (await plan.get("1")).waits_for == "yes"
+
+
+async def test_running_task_is_not_approved(plan: AsyncConversation, show: Any) -> None:
+    await plan.add("Write")
+    await plan.take("codex", "1", keep=True)
+    async with show("") as shown:
+        await shown.press("tab")
+        await shown.until("Write #1")
+        await shown.press("g", "y")
+        await shown.until("#1 doesn't wait for a yes")
+        await shown.press("n")
+        await shown.until("#1 doesn't wait for a yes")
+
+
+async def test_key_meant_for_a_vanished_card_changes_no_other(plan: AsyncConversation, show: Any) -> None:
+    await ask(plan, "First")
+    await ask(plan, "Second")
+    async with show("") as shown:
+        await shown.until("? Second #2")
+        await plan.approve("1")
+        await shown.until(lambda: "First" not in shown.text)
+        await shown.press("y")
+        await shown.until("Press the key again")
+        assert (await plan.get("2")).waits_for == "yes"
+        await shown.press("y")
+        await shown.until("#2 Second: approved")
+
+
+async def test_chosen_event_stays_chosen(plan: AsyncConversation, show: Any) -> None:
+    await plan.add_many(["Read", "Write"])
+    async with show("", size=(80, 24)) as shown:
+        await shown.press("tab")
+        await shown.until("began a list")
+        await shown.press("G")
+        chosen = shown.app.screen.lines.key
+        for title in ("Send", "Sleep"):
+            await plan.add(title)
+            await plan.start("1")
+            await plan.pause("1")
+            await shown.until(lambda title=title: f"added {title}" in shown.text)
+        assert shown.app.screen.lines.key == chosen

@@ -96,3 +96,13 @@ def test_damaged_memory_is_ignored(tmp_path: Path, text: Any) -> None:
 
 def test_relative_state_home_is_ignored(tmp_path: Path) -> None:
     assert find_path({"XDG_STATE_HOME": "state", "HOME": str(tmp_path)}) == tmp_path / ".local/state/punchlist/ui.toml"
+
+
+def test_any_label_can_be_folded(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "ui.toml")
+    memory.theme = "light"
+    folded = frozenset(f"{HEADING}label:{name}" for name in ("🐛", "é", '"', "\\", "\x7f", "\x1b"))
+    memory.arrangement = Arrangement(folded=folded)
+    memory.save()
+    assert Memory(tmp_path / "ui.toml").arrangement.folded == folded
+    assert Memory(tmp_path / "ui.toml").theme == "light"
