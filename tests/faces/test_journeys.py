@@ -211,7 +211,7 @@ def test_hostile_texts_are_harmless(empty: Stage, open_page: Open) -> None:
         *(f"#/list/hostile{view}" for view in ("", "/graph", "/flow", "/history", "/timeline")),
     ):
         page = open_page(empty, screen)
-        page.wait_for_selector(".need, .card, .row, .chip, .call, .lane, .teach")
+        page.wait_for_selector(".need, .card, .row, .chip, .call, .time-lane, .teach")
         for number in range(1, len(TEXTS) + 1) if screen == "#/list/hostile" else ():
             page.evaluate("hash => (location.hash = hash)", f"#/list/hostile/{number}")
             expect(page.locator("aside.detail .id").first).to_have_text(f"#{number}")
