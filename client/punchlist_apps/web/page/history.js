@@ -17,8 +17,9 @@ const kind = signal(null); // filter: calls with a change of this kind
 const opened = signal(new Set()); // versions of calls that show their events
 const folded = signal(new Set()); // days
 const cursor = signal(null); // version of the chosen call
+const listName = computed(() => place.value.name);
 effect(() => {
-  place.value.name;
+  listName.value;
   [actor.value, kind.value, cursor.value, opened.value, folded.value] = [null, null, null, new Set(), new Set()];
 });
 
@@ -120,7 +121,7 @@ export default function History() {
   if (!current.value) return html`<p class="hush" role="status">Loading the history…</p>`;
   const active = items.value.findIndex((item) => item.key === cursor.value);
   useLayoutEffect(() => {
-    if (active >= 0 && !document.activeElement.closest("dialog, input, .strip"))
+    if (active >= 0 && !document.activeElement.closest("dialog, input, .time-machine"))
       document.querySelector(".call.here .main")?.focus({ preventScroll: true });
   }, [cursor.value, active]);
   return html`<${Chips} />
