@@ -45,7 +45,8 @@ FIND_SMALL = """() => {
     if (!element.checkVisibility({ visibilityProperty: true }) || element.closest(excepted)) return [];
     const { width, height } = element.getBoundingClientRect();
     const name = element.getAttribute('aria-label') ?? element.textContent.trim().slice(0, 30);
-    return width > 43.5 && height > 43.5 ? [] : [`${element.className} ${name}: ${width.toFixed()}x${height.toFixed()}`];
+    const isLarge = width > 43.5 && height > 43.5;
+    return isLarge ? [] : [`${element.className} ${name}: ${width.toFixed()}x${height.toFixed()}`];
   });
 }"""
 
@@ -60,7 +61,7 @@ FIND_WIDE = """() => {
     if (!element.checkVisibility({ visibilityProperty: true }) || element.closest('svg, .sr, .skip')) return [];
     const { left, right, width } = element.getBoundingClientRect();
     if (!width || (right <= innerWidth + .5 && left >= -.5) || isCut(element)) return [];
-    return [`${element.tagName.toLowerCase()}.${element.getAttribute('class') ?? ''}: ${left.toFixed()} to ${right.toFixed()}`];
+    return [`${element.className}: ${left.toFixed()} to ${right.toFixed()}`];
   });
 }"""
 
