@@ -217,7 +217,7 @@ def test_hostile_texts_are_harmless(empty: Stage, open_page: Open) -> None:
             expect(page.locator("aside.detail .id").first).to_have_text(f"#{number}")
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert "pwned" not in page.title().replace(TEXTS[0], "").replace("document.title='pwned'", "")
-        assert page.locator("#app script, #app iframe, #app img[src=x], #app b:not([class])").count() == 0
+        assert page.locator("#app script, #app iframe, #app img[src=x], #app b:text-is('agent')").count() == 0
         shown = page.locator("body").inner_text()
         assert not set(shown) & set("\u202e\u2066\u200b\ufeff\x1b\x07\x00")
 
